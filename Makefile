@@ -1,0 +1,80 @@
+# Two commands on a fresh machine: `make demo` and `make test`. `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Stamps inside the environment record what was installed, so that a second run installs nothing.
+CORE := $(VENV)/.epochcast-core
+DEV := $(VENV)/.epochcast-dev
+SOURCES := $(shell find src -type f -not -path '*/__pycache__/*')
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+export PIP_NO_WARN_SCRIPT_LOCATION := 1
+# A banner about another product, on every build.
+export NO_MKDOCS_2_WARNING := 1
+PIP_INSTALL := $(BIN)/python -m pip install --quiet
+
+# The measurements, where they lie beside the repository and nobody named another place.
+ifeq ($(origin EPOCHCAST_DATA),undefined)
+ifneq ($(wildcard ../shared/data),)
+export EPOCHCAST_DATA := $(abspath ../shared/data)
+endif
+endif
+
+# What is checked besides src and tests, as far as it exists.
+CHECKED := src tests $(wildcard examples studies benchmarks)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format docs bench studies model clean
+
+help: ## This list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "epochcast needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(CORE): pyproject.toml $(SOURCES) | $(BIN)/python
+	$(PIP_INSTALL) .
+	@touch $@
+
+# torch goes first, by its exact version, and the constraints keep the rest from replacing it.
+$(DEV): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) --constraint constraints.txt torch==2.13.0
+	$(PIP_INSTALL) --constraint constraints.txt --editable '.[dev,test-models]'
+	@touch $@
+
+demo: $(if $(wildcard $(DEV)),,$(CORE)) ## The tour: installs the core, forecasts for real, offline
+	@$(BIN)/epochcast demo
+
+test: lint ## Everything CI checks: format, lint, types, layers, tests, docs, examples
+	$(BIN)/pytest $(PYTEST_FLAGS)
+	$(BIN)/mkdocs build --strict --quiet
+
+lint: $(DEV) ## Format, lint, types and layers only
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports
+
+format: $(DEV) ## Rewrite the code in the house format
+	$(BIN)/ruff check --fix-only --quiet $(CHECKED)
+	$(BIN)/ruff format $(CHECKED)
+
+docs: $(DEV) ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+bench: $(DEV) ## Time epochcast itself
+	$(BIN)/python -m benchmarks
+
+studies: $(DEV) ## Score the forecasts on measured data
+	$(BIN)/python -m studies
+
+model: $(DEV) ## Train the shipped cost model from the measurements
+	$(BIN)/python -m epochcast.fit.train
+
+clean: ## Remove what was built, keep the environment
+	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests $(wildcard examples studies benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

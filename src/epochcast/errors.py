@@ -1,0 +1,63 @@
+"""Errors a user can meet. Each message says what was asked, what was found and what would work."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class EpochcastError(Exception):
+    """Something about the request is wrong; the command line prints it as one line, exit code 2."""
+
+    exit_code = 2
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled by its finished message, so that it comes back whole from a worker process."""
+        return _restored, (type(self), self.args), self.__dict__ or None
+
+
+def _restored(kind: type[EpochcastError], args: tuple[object, ...]) -> EpochcastError:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
+
+
+class UnknownName(EpochcastError):
+    """A name that is in no catalogue; the message offers the near ones, or all when there are few."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = get_close_matches(name.casefold(), [n.casefold() for n in names], n=5, cutoff=0.5)
+        by_folded = {n.casefold(): n for n in names}
+        if not names:
+            offer = "none are known"
+        elif len(names) <= 12:
+            offer = "known: " + ", ".join(names)
+        elif near:
+            offer = "near: " + ", ".join(by_folded[n] for n in near)
+        else:
+            offer = f"nothing near among the {len(names)} known"
+        super().__init__(f"no {what} called {name!r}; {offer}")
+
+
+class AmbiguousName(EpochcastError):
+    """A name that could be several things; the message lists them."""
+
+    def __init__(self, what: str, name: str, candidates: Iterable[str]) -> None:
+        super().__init__(f"{what} {name!r} could be: {', '.join(sorted(candidates))}; name one of them")
+
+
+class BadInput(EpochcastError, ValueError):
+    """A value that makes no sense: a negative batch, a shape that does not fit, a broken file."""
+
+
+class MissingExtra(EpochcastError):
+    """An optional package is absent; the message says what to install."""
+
+    def __init__(self, extra: str, package: str | None = None) -> None:
+        needs = package or extra
+        super().__init__(f"this needs {needs}; install it with: pip install 'epochcast[{extra}]'")
+
+
+class DoesNotFit(EpochcastError):
+    """The job needs more memory than the device has."""
+
+    exit_code = 4

@@ -1,0 +1,312 @@
+"""The backward pass by rule: which ops autograd would run for a forward graph.
+
+Reverse-mode differentiation (Griewank & Walther 2008) as PyTorch's engine does it: ops in reverse order; a tensor with
+several uses collects its gradients by additions; data and weight gradients are separate products; nothing is computed
+for a tensor that no trainable parameter lies behind. The gradient of tensor x is named `grad:x`.
+
+A rule takes the forward op and the set of tensor names whose gradient is wanted and yields backward ops.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import singledispatch
+from math import prod
+
+from epochcast.graph.kinds import (
+    Attention,
+    Conv,
+    Copy,
+    Elementwise,
+    Embedding,
+    Gather,
+    Kind,
+    Loss,
+    Matmul,
+    Norm,
+    Opaque,
+    Pool,
+    Recurrent,
+    Reduce,
+    Scatter,
+    Softmax,
+    View,
+)
+from epochcast.graph.op import Gradient, Graph, Op, Phase
+from epochcast.graph.tensor import Tensor
+
+Wanted = frozenset[str]
+
+
+def grad(tensor: Tensor) -> Tensor:
+    """The gradient of a tensor: same shape and dtype."""
+    return replace(tensor, name=f"grad:{tensor.name}")
+
+
+def differentiable(graph: Graph) -> Wanted:
+    """Names of the tensors a gradient must reach: trainable parameters and all that is computed from one."""
+    names = {p.name for p in graph.parameters if p.trainable}
+    for op in graph.ops:
+        if any(t.name in names for t in (*op.inputs, *op.weights)):
+            names.update(t.name for t in op.outputs if t.dtype.is_float)
+    return frozenset(names)
+
+
+def backward(graph: Graph) -> tuple[Op, ...]:
+    """The backward ops of a graph whose last ops are its loss."""
+    wanted = differentiable(graph)
+    arrived: set[str] = {f"grad:{t.name}" for t in graph.outputs if t.name in wanted}
+    made: list[Op] = []
+    for op in reversed(graph.ops):
+        if not any(f"grad:{t.name}" in arrived for t in op.outputs):
+            continue
+        for piece in gradients(op.kind, op, wanted):
+            made.extend(_accumulated(piece, arrived))
+    return tuple(made)
+
+
+def _accumulated(op: Op, arrived: set[str]) -> Iterator[Op]:
+    """The op itself; where its result meets an earlier gradient of the same tensor, an addition behind it."""
+    outputs, additions = [], []
+    for tensor in op.outputs:
+        if not tensor.name.startswith("grad:") or tensor.name not in arrived:
+            arrived.add(tensor.name)
+            outputs.append(tensor)
+            continue
+        part = replace(tensor, name=f"{tensor.name}+{op.name}")
+        outputs.append(part)
+        additions.append(
+            Op(f"{op.name}.accumulate", Elementwise("add"), (tensor, part), (tensor,), (), Phase.BACKWARD, op.layer)
+        )
+    yield replace(op, outputs=tuple(outputs))
+    yield from additions
+
+
+def _derived(
+    op: Op,
+    kind: Kind,
+    inputs: tuple[Tensor, ...],
+    outputs: tuple[Tensor, ...],
+    *,
+    weights: tuple[Tensor, ...] = (),
+    gradient: Gradient = Gradient.DATA,
+    suffix: str = "backward",
+) -> Op:
+    return Op(f"{op.name}.{suffix}", kind, inputs, outputs, weights, Phase.BACKWARD, op.layer, gradient, op.tf32)
+
+
+@singledispatch
+def gradients(kind: Kind, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """By default one op of the same kind: reads the incoming gradient and what was saved, writes one gradient per input."""
+    inputs = tuple(t for t in (*op.inputs, *op.weights) if t.name in wanted)
+    if inputs:
+        yield _derived(op, kind, (grad(op.output), *op.inputs), tuple(grad(t) for t in inputs))
+
+
+@gradients.register
+def _(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """C = A·B: dA = dC·Bᵀ, dB = Aᵀ·dC; a linear layer's rows are flattened, its bias gradient is a sum over rows."""
+    arriving = grad(op.output)
+    first = op.inputs[0]
+    if not op.weights:
+        second = op.inputs[1]
+        if first.name in wanted:
+            yield _derived(op, Matmul(transpose_b=not kind.transpose_b), (arriving, second), (grad(first),), suffix="data")
+        if second.name in wanted:
+            # A is used as it was (or transposed back), dC on the other side; shapes decide the product.
+            result = grad(second)
+            if kind.transpose_b:
+                yield _derived(op, Matmul(transpose_a=True), (arriving, first), (result,), suffix="data2")
+            else:
+                yield _derived(op, Matmul(transpose_a=not kind.transpose_a), (first, arriving), (result,), suffix="data2")
+        return
+    weight = op.weights[0]
+    flat_in = _flat(first, first.shape[-1])
+    flat_out = _flat(arriving, arriving.shape[-1])
+    if first.name in wanted:
+        product = Matmul(transpose_b=not kind.transpose_b)
+        yield _derived(op, product, (flat_out,), (grad(first),), weights=(weight,), suffix="data")
+    if weight.name in wanted:
+        operands = (flat_out, flat_in) if kind.transpose_b else (flat_in, flat_out)
+        yield _derived(
+            op, Matmul(transpose_a=True), operands, (grad(weight),), gradient=Gradient.WEIGHTS, suffix="weights"
+        )
+    yield from _bias_gradient(op, wanted)
+
+
+def _flat(tensor: Tensor, columns: int) -> Tensor:
+    return replace(tensor, shape=(tensor.elements // max(1, columns), columns))
+
+
+def _bias_gradient(op: Op, wanted: Wanted) -> Iterator[Op]:
+    for bias in op.weights[1:]:
+        if bias.name in wanted:
+            yield _derived(
+                op, Reduce("sum"), (grad(op.output),), (grad(bias),), gradient=Gradient.WEIGHTS, suffix="bias"
+            )
+
+
+@gradients.register
+def _(kind: Conv, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """dx from (dy; w), dw from (dy, x): each as many flops as forward."""
+    arriving, first, weight = grad(op.output), op.inputs[0], op.weights[0]
+    if first.name in wanted:
+        yield _derived(op, kind, (arriving,), (grad(first),), weights=(weight,), suffix="data")
+    if weight.name in wanted:
+        yield _derived(
+            op, kind, (arriving, first), (grad(weight),), gradient=Gradient.WEIGHTS, suffix="weights"
+        )
+    yield from _bias_gradient(op, wanted)
+
+
+@gradients.register
+def _(kind: Attention, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """dQ, dK, dV in one pass that computes the scores again (Dao et al. 2022)."""
+    q, k, v = op.inputs[:3]
+    if {q.name, k.name, v.name} & wanted:
+        results = (grad(q), grad(k), grad(v))
+        yield _derived(op, kind, (grad(op.output), q, k, v, op.output), results, gradient=Gradient.BOTH)
+
+
+@gradients.register
+def _(kind: Recurrent, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """Data and weight gradients of the whole sequence together, as cuDNN runs them."""
+    first = op.inputs[0]
+    results = tuple(grad(t) for t in (first, *op.weights) if t.name in wanted)
+    if results:
+        yield _derived(
+            op,
+            kind,
+            (grad(op.output), first, op.output),
+            results,
+            weights=op.weights,
+            gradient=Gradient.BOTH,
+        )
+
+
+@gradients.register
+def _(kind: Norm, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """dx, dγ and dβ from dy and the saved input."""
+    results = tuple(grad(t) for t in (op.inputs[0], *op.weights) if t.name in wanted)
+    if results:
+        yield _derived(op, kind, (grad(op.output), op.inputs[0]), results, weights=op.weights[:1], gradient=Gradient.BOTH)
+
+
+@gradients.register
+def _(kind: Softmax, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """From dy and the saved output."""
+    if op.inputs[0].name in wanted:
+        yield _derived(op, kind, (grad(op.output), op.output), (grad(op.inputs[0]),))
+
+
+@gradients.register
+def _(kind: Pool, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """Max pooling needs to know where the maximum was: it reads its input and indices; averaging does not.
+
+    A global average spreads its gradient by a broadcast and a division.
+    """
+    first = op.inputs[0]
+    if first.name not in wanted:
+        return
+    if not all(kind.window) and kind.style == "average":
+        yield _derived(op, Elementwise("div"), (grad(op.output),), (grad(first),))
+        return
+    saved = (first, *op.outputs[1:]) if kind.style == "max" else ()
+    yield _derived(op, kind, (grad(op.output), *saved), (grad(first),))
+
+
+# What an elementwise function keeps for its backward pass: its output, its inputs, a mask, or nothing.
+_FROM_OUTPUT = frozenset({"relu", "sigmoid", "tanh", "exp", "sqrt"})
+_PASS_THROUGH = frozenset({"add", "sub"})
+_CROSSWISE = frozenset({"mul", "div"})
+
+
+@gradients.register
+def _(kind: Elementwise, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """relu′ from its output, gelu′ from its input, a product from the other factor; a sum passes its gradient on as it is.
+
+    An input that was broadcast gets the sum of its gradient over what it was broadcast to.
+    """
+    arriving = grad(op.output)
+    targets = [t for t in (*op.inputs, *op.weights) if t.name in wanted]
+    for target in targets:
+        others = tuple(t for t in (*op.inputs, *op.weights) if t.name != target.name)
+        is_broadcast = target.elements < op.output.elements
+        if kind.function in _PASS_THROUGH:
+            if is_broadcast:
+                yield _derived(op, Reduce("sum"), (arriving,), (grad(target),), suffix="sum")
+            else:
+                yield _derived(op, View("pass"), (arriving,), (grad(target),), suffix="pass")
+        elif kind.function in _CROSSWISE:
+            product = replace(op.output, name=f"grad:{target.name}*{op.name}") if is_broadcast else grad(target)
+            yield _derived(op, Elementwise("mul"), (arriving, *(others or op.inputs)), (product,))
+            if is_broadcast:
+                yield _derived(op, Reduce("sum"), (product,), (grad(target),), suffix="sum")
+        else:
+            saved = (op.output,) if kind.function in _FROM_OUTPUT else op.outputs[1:] or op.inputs
+            yield _derived(op, kind, (arriving, *saved), (grad(target),))
+
+
+@gradients.register
+def _(kind: Reduce, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """A sum or mean spreads its gradient by a broadcast."""
+    if op.inputs[0].name in wanted:
+        yield _derived(op, Elementwise("mul"), (grad(op.output),), (grad(op.inputs[0]),))
+
+
+@gradients.register
+def _(kind: Embedding, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """A dense gradient of the whole table, filled with zeros, then added to by row."""
+    if op.weights and op.weights[0].name in wanted:
+        yield _derived(
+            op, kind, (grad(op.output), *op.inputs), (grad(op.weights[0]),), gradient=Gradient.WEIGHTS
+        )
+
+
+@gradients.register
+def _(kind: Gather, op: Op, wanted: Wanted) -> Iterator[Op]:
+    if op.inputs[0].name in wanted:
+        yield _derived(op, Scatter(kind.function), (grad(op.output), *op.inputs[1:]), (grad(op.inputs[0]),))
+
+
+@gradients.register
+def _(kind: Scatter, op: Op, wanted: Wanted) -> Iterator[Op]:
+    if op.inputs[0].name in wanted:
+        yield _derived(op, Gather(kind.function), (grad(op.output), *op.inputs[1:]), (grad(op.inputs[0]),))
+
+
+@gradients.register
+def _(kind: Copy, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """A concatenation hands out slices of its gradient; every other copy is undone by a copy."""
+    arriving = grad(op.output)
+    for target in op.inputs:
+        if target.name in wanted:
+            undo: Kind = View("slice") if kind.function in ("concatenate", "pad") else kind
+            yield _derived(op, undo, (arriving,), (grad(target),), suffix=f"backward.{target.name}")
+
+
+@gradients.register
+def _(kind: View, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """The gradient of a reshape is a reshape; the pieces of a split are written back into one tensor."""
+    first = op.inputs[0]
+    if first.name not in wanted:
+        return
+    arriving = tuple(grad(t) for t in op.outputs)
+    is_partial = prod(first.shape) > sum(t.elements for t in op.outputs) or len(op.outputs) > 1
+    yield _derived(op, Copy("concatenate") if is_partial else kind, arriving, (grad(first),))
+
+
+@gradients.register
+def _(kind: Loss, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """The gradient of the loss with respect to its input, from the targets (and the input, unless it only picks one entry)."""
+    first = op.inputs[0]
+    if first.name in wanted:
+        saved = op.inputs[1:] if kind.function == "nll" else op.inputs
+        yield _derived(op, kind, saved, (grad(first),))
+
+
+@gradients.register
+def _(kind: Opaque, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """Assumed to read and write what forward did, with gradients: bytes known, still opaque."""
+    results = tuple(grad(t) for t in (*op.inputs, *op.weights) if t.name in wanted)
+    if results:
+        yield _derived(op, kind, (grad(op.output), *op.inputs), results, weights=op.weights, gradient=Gradient.BOTH)

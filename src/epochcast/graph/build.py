@@ -1,0 +1,400 @@
+"""A builder of forward graphs: the layers people name, each as the ops a framework runs for it.
+
+Every front end that knows layers rather than kernels (the zoo, spec files, Keras, ONNX) builds through this, so that one layer
+means the same ops everywhere. A tensor goes in, a tensor comes out; parameters and names are kept on the way.
+
+>>> b = Builder("tiny", batch=2)
+>>> x = b.input("image", (3, 32, 32))
+>>> x = b.relu(b.conv(x, 8, 3, padding=1, name="conv"))
+>>> graph = b.finish(b.linear(b.flatten(x), 10, name="fc"))
+>>> graph.parameter_count == (3 * 3 * 3 * 8 + 8) + (8 * 32 * 32 * 10 + 10)
+True
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+
+from epochcast.errors import BadInput
+from epochcast.graph.kinds import (
+    Attention,
+    Conv,
+    Copy,
+    Elementwise,
+    Embedding,
+    Gather,
+    Kind,
+    Matmul,
+    Norm,
+    Opaque,
+    Pool,
+    Recurrent,
+    Reduce,
+    Softmax,
+    View,
+)
+from epochcast.graph.op import Graph, Op, Parameter
+from epochcast.graph.tensor import DType, Tensor
+
+Sizes = int | Sequence[int]
+
+
+class Builder:
+    """Collects ops and parameters of one forward pass at one batch size."""
+
+    def __init__(self, name: str, batch: int) -> None:
+        if batch < 1:
+            raise BadInput(f"batch must be at least 1, got {batch}")
+        self.name = name
+        self.batch = batch
+        self.inputs: list[Tensor] = []
+        self.ops: list[Op] = []
+        self.parameters: dict[str, Parameter] = {}
+        self._scope: list[str] = []
+        self._counts: dict[str, int] = {}
+
+    # ---- frame ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """Layers named inside are called `name.…`."""
+        self._scope.append(name)
+        try:
+            yield
+        finally:
+            self._scope.pop()
+
+    def input(self, name: str, shape: Sequence[int], dtype: DType = DType.FLOAT32) -> Tensor:
+        """An input of one sample's `shape`; the batch is put in front."""
+        tensor = Tensor((self.batch, *shape), dtype, name)
+        self.inputs.append(tensor)
+        return tensor
+
+    def constant(self, name: str, shape: Sequence[int], dtype: DType = DType.FLOAT32) -> Tensor:
+        """A tensor that is there from the start and is not trained: a mask, a table of positions."""
+        tensor = Tensor(tuple(shape), dtype, self._path(name))
+        self.inputs.append(tensor)
+        return tensor
+
+    def parameter(self, name: str, shape: Sequence[int], *, trainable: bool = True) -> Tensor:
+        """A learned tensor; asking again by the same full name gives the same one (shared layers, tied weights)."""
+        path = self._path(name)
+        known = self.parameters.get(path)
+        if known is not None:
+            if known.tensor.shape != tuple(shape):
+                raise BadInput(f"{path} is shared but has two shapes: {known.tensor.shape} and {tuple(shape)}")
+            return known.tensor
+        tensor = Tensor(tuple(shape), DType.FLOAT32, path)
+        self.parameters[path] = Parameter(tensor, trainable, path.rpartition(".")[0])
+        return tensor
+
+    def op(
+        self,
+        kind: Kind,
+        inputs: Sequence[Tensor],
+        shapes: Sequence[Sequence[int]],
+        *,
+        weights: Sequence[Tensor] = (),
+        dtypes: Sequence[DType] | None = None,
+        name: str | None = None,
+    ) -> tuple[Tensor, ...]:
+        """Any op: its kind, its operands and the shapes of its results."""
+        layer = self._layer(name or kind.label)
+        unique = self._unique(layer)
+        main = next((t.dtype for t in (*inputs, *weights) if t.dtype.is_float), DType.FLOAT32)
+        kinds = dtypes or [main] * len(shapes)
+        outputs = tuple(
+            Tensor(tuple(shape), dtype, unique if i == 0 else f"{unique}:{i}")
+            for i, (shape, dtype) in enumerate(zip(shapes, kinds, strict=True))
+        )
+        for shape in shapes:
+            if any(size < 1 for size in shape):
+                given = " and ".join(_show(t.shape[1:]) for t in inputs)
+                raise BadInput(f"{self.name}: {layer} makes {_show(shape[1:])} of {given}: the input is too small for this network")
+        self.ops.append(Op(unique, kind, tuple(inputs), outputs, tuple(weights), layer=layer))
+        return outputs
+
+    def finish(
+        self,
+        outputs: Tensor | Sequence[Tensor],
+        *,
+        loss: str = "cross_entropy",
+        unit: str = "samples",
+        units_per_sample: int = 1,
+        notes: Sequence[str] = (),
+    ) -> Graph:
+        """The graph that was built; `outputs` go to the loss."""
+        results = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
+        return Graph(
+            self.name, self.batch, tuple(self.inputs), tuple(self.ops), tuple(self.parameters.values()), results,
+            loss, unit, units_per_sample, tuple(notes),
+        )  # fmt: skip
+
+    # ---- products -------------------------------------------------------------------------------
+
+    def conv(
+        self,
+        x: Tensor,
+        channels: int,
+        kernel: Sizes,
+        *,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        name: str | None = None,
+    ) -> Tensor:
+        """Convolution over all dimensions behind the channels."""
+        dims = len(x.shape) - 2
+        k, s, p, d = (_spread(v, dims) for v in (kernel, stride, padding, dilation))
+        into = x.shape[1]
+        label = name or "conv"
+        if into % groups or channels % groups:
+            raise BadInput(f"{self.name}: {label} has {groups} groups, which do not divide {into} → {channels} channels")
+        spatial = tuple((n + 2 * pi - di * (ki - 1) - 1) // si + 1 for n, ki, si, pi, di in zip(x.shape[2:], k, s, p, d, strict=True))
+        with self.scope(label):
+            weights = [self.parameter("weight", (channels, into // groups, *k))]
+            if bias:
+                weights.append(self.parameter("bias", (channels,)))
+        return self.op(Conv(s, p, d, groups), [x], [(x.shape[0], channels, *spatial)], weights=weights, name=label)[0]
+
+    def conv_transposed(
+        self,
+        x: Tensor,
+        channels: int,
+        kernel: Sizes,
+        *,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        groups: int = 1,
+        bias: bool = True,
+        name: str | None = None,
+    ) -> Tensor:
+        """Transposed ("up-") convolution."""
+        dims = len(x.shape) - 2
+        k, s, p, o = (_spread(v, dims) for v in (kernel, stride, padding, output_padding))
+        spatial = tuple((n - 1) * si - 2 * pi + ki + oi for n, ki, si, pi, oi in zip(x.shape[2:], k, s, p, o, strict=True))
+        label = name or "conv_transposed"
+        with self.scope(label):
+            weights = [self.parameter("weight", (x.shape[1], channels // groups, *k))]
+            if bias:
+                weights.append(self.parameter("bias", (channels,)))
+        kind = Conv(s, p, (1,) * dims, groups, transposed=True)
+        return self.op(kind, [x], [(x.shape[0], channels, *spatial)], weights=weights, name=label)[0]
+
+    def linear(
+        self, x: Tensor, features: int, *, bias: bool = True, weight: Tensor | None = None, name: str | None = None
+    ) -> Tensor:
+        """A product with a (features, width) weight over the last dimension; `weight` ties it to one that exists."""
+        label = name or "linear"
+        with self.scope(label):
+            table = weight if weight is not None else self.parameter("weight", (features, x.shape[-1]))
+            weights = [table, self.parameter("bias", (features,))] if bias else [table]
+        return self.op(Matmul(transpose_b=True), [x], [(*x.shape[:-1], features)], weights=weights, name=label)[0]
+
+    def matmul(
+        self, a: Tensor, b: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, name: str | None = None
+    ) -> Tensor:
+        """A product of two computed tensors."""
+        rows = a.shape[-1] if transpose_a else a.shape[-2]
+        columns = b.shape[-2] if transpose_b else b.shape[-1]
+        lead = a.shape[:-2] if len(a.shape) >= len(b.shape) else b.shape[:-2]
+        return self.op(Matmul(transpose_a, transpose_b), [a, b], [(*lead, rows, columns)], name=name or "matmul")[0]
+
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, name: str | None = None) -> Tensor:
+        """Fused attention over (N, H, L, D) operands."""
+        return self.op(Attention(causal), [q, k, v], [(*q.shape[:-1], v.shape[-1])], name=name or "attention")[0]
+
+    def recurrent(
+        self, x: Tensor, hidden: int, *, cell: str = "lstm", directions: int = 1, bias: bool = True, name: str | None = None
+    ) -> Tensor:
+        """One recurrent layer over (N, T, I), in PyTorch's layout: two weights and two biases per direction."""
+        label = name or cell
+        kind = Recurrent(cell, hidden, directions)
+        rows = kind.gates * hidden
+        weights = []
+        with self.scope(label):
+            for suffix in ("", "_reverse")[:directions]:
+                weights.append(self.parameter(f"weight_ih{suffix}", (rows, x.shape[-1])))
+                weights.append(self.parameter(f"weight_hh{suffix}", (rows, hidden)))
+                if bias:
+                    weights.append(self.parameter(f"bias_ih{suffix}", (rows,)))
+                    weights.append(self.parameter(f"bias_hh{suffix}", (rows,)))
+        return self.op(kind, [x], [(*x.shape[:2], directions * hidden)], weights=weights, name=label)[0]
+
+    def embedding(self, ids: Tensor, rows: int, width: int, *, name: str | None = None) -> Tensor:
+        """Rows of a learned table."""
+        label = name or "embedding"
+        with self.scope(label):
+            table = self.parameter("weight", (rows, width))
+        return self.op(Embedding(), [ids], [(*ids.shape, width)], weights=[table], name=label)[0]
+
+    # ---- normalisation and pooling --------------------------------------------------------------
+
+    def norm(self, x: Tensor, style: str, features: int, *, affine: bool = True, bias: bool = True, name: str | None = None) -> Tensor:
+        """Any normalisation with a scale (and shift) of `features`."""
+        label = name or f"{style}_norm"
+        weights = []
+        with self.scope(label):
+            if affine:
+                weights.append(self.parameter("weight", (features,)))
+                if bias:
+                    weights.append(self.parameter("bias", (features,)))
+        return self.op(Norm(style), [x], [x.shape], weights=weights, name=label)[0]
+
+    def batch_norm(self, x: Tensor, *, affine: bool = True, name: str | None = None) -> Tensor:
+        """Batch normalisation over the channels."""
+        return self.norm(x, "batch", x.shape[1], affine=affine, name=name)
+
+    def layer_norm(self, x: Tensor, *, affine: bool = True, bias: bool = True, name: str | None = None) -> Tensor:
+        """Layer normalisation over the last dimension."""
+        return self.norm(x, "layer", x.shape[-1], affine=affine, bias=bias, name=name)
+
+    def rms_norm(self, x: Tensor, *, name: str | None = None) -> Tensor:
+        """Root-mean-square normalisation over the last dimension: a scale, no shift."""
+        return self.norm(x, "rms", x.shape[-1], bias=False, name=name)
+
+    def pool(
+        self,
+        x: Tensor,
+        style: str,
+        window: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        *,
+        ceil_mode: bool = False,
+        name: str | None = None,
+    ) -> Tensor:
+        """Max or average pooling; `ceil_mode` keeps a last partial window, as long as it starts inside the input."""
+        dims = len(x.shape) - 2
+        k, p = _spread(window, dims), _spread(padding, dims)
+        s = k if stride is None else _spread(stride, dims)
+        spatial = []
+        for n, ki, si, pi in zip(x.shape[2:], k, s, p, strict=True):
+            size = (n + 2 * pi - ki + (si - 1 if ceil_mode else 0)) // si + 1
+            if ceil_mode and (size - 1) * si >= n + pi:
+                size -= 1
+            spatial.append(size)
+        shape = (*x.shape[:2], *spatial)
+        results: list[Sequence[int]] = [shape, shape] if style == "max" else [shape]
+        dtypes = [x.dtype, DType.INT64][: len(results)]
+        return self.op(Pool(style, k, s, p), [x], results, dtypes=dtypes, name=name or f"{style}_pool")[0]
+
+    def max_pool(self, x: Tensor, window: Sizes, stride: Sizes | None = None, padding: Sizes = 0, *, ceil_mode: bool = False, name: str | None = None) -> Tensor:
+        """Max pooling."""
+        return self.pool(x, "max", window, stride, padding, ceil_mode=ceil_mode, name=name)
+
+    def average_pool(self, x: Tensor, window: Sizes, stride: Sizes | None = None, padding: Sizes = 0, *, ceil_mode: bool = False, name: str | None = None) -> Tensor:
+        """Average pooling."""
+        return self.pool(x, "average", window, stride, padding, ceil_mode=ceil_mode, name=name)
+
+    def adaptive_average_pool(self, x: Tensor, size: Sizes = 1, *, name: str | None = None) -> Tensor:
+        """Average pooling to a given output size; size 1 is a global average."""
+        dims = len(x.shape) - 2
+        zero = (0,) * dims
+        kind = Pool("average", zero, zero, zero)
+        return self.op(kind, [x], [(*x.shape[:2], *_spread(size, dims))], name=name or "average_pool")[0]
+
+    # ---- element by element ---------------------------------------------------------------------
+
+    def elementwise(self, function: str, *inputs: Tensor, name: str | None = None) -> Tensor:
+        """One output per element; the result has the broadcast shape of the inputs."""
+        shape = max((t.shape for t in inputs), key=lambda s: (prod(s), len(s)))
+        return self.op(Elementwise(function), inputs, [shape], name=name or function)[0]
+
+    def relu(self, x: Tensor, *, name: str | None = None) -> Tensor:
+        """max(x, 0)"""
+        return self.elementwise("relu", x, name=name)
+
+    def add(self, a: Tensor, b: Tensor, *, name: str | None = None) -> Tensor:
+        """a + b, broadcast."""
+        return self.elementwise("add", a, b, name=name)
+
+    def mul(self, a: Tensor, b: Tensor, *, name: str | None = None) -> Tensor:
+        """a · b, broadcast."""
+        return self.elementwise("mul", a, b, name=name)
+
+    def dropout(self, x: Tensor, *, name: str | None = None) -> Tensor:
+        """Writes the result and a boolean mask, which backward reads."""
+        shapes = [x.shape, x.shape]
+        return self.op(Elementwise("dropout"), [x], shapes, dtypes=[x.dtype, DType.BOOL], name=name or "dropout")[0]
+
+    def softmax(self, x: Tensor, *, log: bool = False, name: str | None = None) -> Tensor:
+        """Over the last dimension."""
+        return self.op(Softmax(log), [x], [x.shape], name=name or "softmax")[0]
+
+    def reduce(self, function: str, x: Tensor, axes: Sequence[int], *, keep: bool = False, name: str | None = None) -> Tensor:
+        """Sum, mean, … over some dimensions."""
+        gone = {a % len(x.shape) for a in axes}
+        shape = tuple(1 if i in gone else n for i, n in enumerate(x.shape) if keep or i not in gone)
+        return self.op(Reduce(function), [x], [shape], name=name or function)[0]
+
+    # ---- moving data ----------------------------------------------------------------------------
+
+    def concatenate(self, tensors: Sequence[Tensor], axis: int = 1, *, name: str | None = None) -> Tensor:
+        """Along one axis; copies everything."""
+        first = tensors[0]
+        axis %= len(first.shape)
+        for other in tensors[1:]:
+            if other.shape[:axis] != first.shape[:axis] or other.shape[axis + 1 :] != first.shape[axis + 1 :]:
+                shapes = " and ".join(_show(t.shape[1:]) for t in tensors)
+                raise BadInput(f"{self.name}: {name or 'concatenate'} joins {shapes}, which do not fit: use another input size")
+        shape = list(first.shape)
+        shape[axis] = sum(t.shape[axis] for t in tensors)
+        return self.op(Copy("concatenate"), tensors, [shape], name=name or "concatenate")[0]
+
+    def copy(self, function: str, x: Tensor, shape: Sequence[int], *, name: str | None = None) -> Tensor:
+        """Bytes moved into another arrangement: contiguous, pad, roll, repeat."""
+        return self.op(Copy(function), [x], [shape], name=name or function)[0]
+
+    def gather(self, function: str, x: Tensor, shape: Sequence[int], *indices: Tensor, name: str | None = None) -> Tensor:
+        """Elements by index; interpolation too."""
+        return self.op(Gather(function), [x, *indices], [shape], name=name or function)[0]
+
+    def view(self, x: Tensor, shape: Sequence[int], function: str = "reshape") -> Tensor:
+        """Another shape of the same memory (or of a part of it)."""
+        return self.op(View(function), [x], [shape], dtypes=[x.dtype], name=function)[0]
+
+    def flatten(self, x: Tensor) -> Tensor:
+        """(N, everything else)"""
+        return self.view(x, (x.shape[0], prod(x.shape[1:])), "flatten")
+
+    def split(self, x: Tensor, parts: int | Sequence[int], axis: int = -1) -> tuple[Tensor, ...]:
+        """Slices along an axis, in place; backward writes the pieces back into one tensor."""
+        axis %= len(x.shape)
+        sizes = [x.shape[axis] // parts] * parts if isinstance(parts, int) else list(parts)
+        shapes = [(*x.shape[:axis], size, *x.shape[axis + 1 :]) for size in sizes]
+        return self.op(View("split"), [x], shapes, dtypes=[x.dtype] * len(shapes), name="split")
+
+    def opaque(self, target: str, inputs: Sequence[Tensor], shapes: Sequence[Sequence[int]], *, name: str | None = None) -> tuple[Tensor, ...]:
+        """An op nobody has a rule for: bytes known, listed in the answer."""
+        return self.op(Opaque(target), inputs, shapes, name=name or target)
+
+    # ---- names ----------------------------------------------------------------------------------
+
+    def _path(self, name: str) -> str:
+        return ".".join([*self._scope, name])
+
+    def _layer(self, name: str) -> str:
+        return self._path(name)
+
+    def _unique(self, path: str) -> str:
+        seen = self._counts.get(path, 0)
+        self._counts[path] = seen + 1
+        return f"{path}/out" if seen == 0 else f"{path}/out{seen}"
+
+
+def _spread(value: Sizes, dims: int) -> tuple[int, ...]:
+    if isinstance(value, int):
+        return (value,) * dims
+    if len(value) != dims:
+        raise BadInput(f"expected {dims} sizes, got {tuple(value)}")
+    return tuple(value)
+
+
+def _show(shape: Sequence[int]) -> str:
+    return "×".join(str(n) for n in shape) or "a scalar"
+
+

@@ -1,0 +1,33 @@
+"""Rewrites of a forward graph into what an older framework would run."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from epochcast.graph.kinds import Attention, Elementwise, Matmul, Softmax
+from epochcast.graph.op import Op
+from epochcast.graph.tensor import Tensor
+
+
+def eager_attention(ops: Iterable[Op]) -> tuple[Op, ...]:
+    """Every fused attention as scores = QKᵀ, scale, (mask,) softmax, product with V: the L x S matrix is in memory."""
+    return tuple(piece for op in ops for piece in (_eager(op) if isinstance(op.kind, Attention) else (op,)))
+
+
+def _eager(op: Op) -> Iterator[Op]:
+    kind = op.kind
+    assert isinstance(kind, Attention)
+    q, k, v = op.inputs[:3]
+    scores = Tensor((*q.shape[:-1], k.shape[-2]), q.dtype, f"{op.name}.scores")
+
+    def named(step: str) -> Tensor:
+        return replace(scores, name=f"{op.name}.{step}")
+
+    yield replace(op, name=f"{op.name}.scores", kind=Matmul(transpose_b=True), inputs=(q, k), outputs=(scores,))
+    yield replace(op, name=f"{op.name}.scale", kind=Elementwise("scale"), inputs=(scores,), outputs=(named("scaled"),))
+    last = named("scaled")
+    if kind.causal:
+        mask = replace(op, name=f"{op.name}.mask", kind=Elementwise("mask"), inputs=(last,), outputs=(named("masked"),))
+        yield mask
+        last = mask.output
+    yield replace(op, name=f"{op.name}.softmax", kind=Softmax(), inputs=(last,), outputs=(named("weights"),))
+    yield replace(op, name=f"{op.name}.mix", kind=Matmul(), inputs=(named("weights"), v), outputs=op.outputs)

@@ -1,0 +1,159 @@
+"""One operator call, and the two lists of them: a `Graph` (forward) and the parameters it trains."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+
+from epochcast.graph.kinds import Kind, Opaque, View
+from epochcast.graph.tensor import DType, Tensor
+
+
+class Phase(Enum):
+    """The part of a training step an op belongs to."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    UPDATE = "update"
+
+
+class Gradient(Enum):
+    """What a backward op computes: the gradient of its data input, of its weights, both at once, or it is no gradient."""
+
+    NONE = "none"
+    DATA = "data"
+    WEIGHTS = "weights"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operator call with every shape on it.
+
+    A backward op keeps the kind of its forward op and says by `gradient` which product it is; its tensors are those it
+    reads and writes. `tf32`: float32 operands are multiplied on tensor cores.
+    """
+
+    name: str
+    kind: Kind
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    weights: tuple[Tensor, ...] = ()
+    phase: Phase = Phase.FORWARD
+    layer: str = ""
+    gradient: Gradient = Gradient.NONE
+    tf32: bool = False
+
+    @property
+    def output(self) -> Tensor:
+        """The first output."""
+        return self.outputs[0]
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype the arithmetic runs in: that of the first floating-point operand."""
+        for tensor in self.inputs:
+            if tensor.dtype.is_float:
+                return tensor.dtype
+        for tensor in (*self.weights, *self.outputs):
+            if tensor.dtype.is_float:
+                return tensor.dtype
+        return self.inputs[0].dtype if self.inputs else DType.FLOAT32
+
+    @property
+    def math(self) -> str:
+        """The name of the device peak that bounds this op."""
+        dtype = self.dtype
+        return "tf32" if self.tf32 and dtype is DType.FLOAT32 else dtype.math
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A learned tensor; `trainable` is false where it is frozen."""
+
+    tensor: Tensor
+    trainable: bool = True
+    layer: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the tensor."""
+        return self.tensor.name
+
+    @property
+    def elements(self) -> int:
+        """Number of values."""
+        return self.tensor.elements
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Forward ops in executable order, their inputs and parameters, at one batch size.
+
+    `outputs` are what the loss sees (several where there are auxiliary heads); `loss` names it. `unit` is what the
+    published throughput of such a model counts (samples, tokens), `units_per_sample` how many of them a sample has.
+    """
+
+    name: str
+    batch: int
+    inputs: tuple[Tensor, ...]
+    ops: tuple[Op, ...]
+    parameters: tuple[Parameter, ...]
+    outputs: tuple[Tensor, ...]
+    loss: str = "cross_entropy"
+    unit: str = "samples"
+    units_per_sample: int = 1
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        known = {t.name for t in self.inputs} | {p.name for p in self.parameters}
+        for op in self.ops:
+            for tensor in (*op.inputs, *op.weights):
+                if tensor.name not in known:
+                    raise ValueError(f"{self.name}: op {op.name!r} reads {tensor.name!r} before it is made")
+            known.update(t.name for t in op.outputs)
+        for tensor in self.outputs:
+            if tensor.name not in known:
+                raise ValueError(f"{self.name}: output {tensor.name!r} is never made")
+
+    @cached_property
+    def parameter_count(self) -> int:
+        """Values in all parameters, frozen ones included."""
+        return sum(p.elements for p in self.parameters)
+
+    @cached_property
+    def trainable_parameter_count(self) -> int:
+        """Values in the parameters that are trained."""
+        return sum(p.elements for p in self.parameters if p.trainable)
+
+    def frozen(self, patterns: Iterable[str]) -> "Graph":
+        """The same graph with every parameter whose name or layer matches a glob pattern frozen."""
+        from fnmatch import fnmatchcase
+
+        from epochcast.errors import BadInput
+
+        globs = tuple(patterns)
+        hits = dict.fromkeys(globs, 0)
+
+        def is_frozen(parameter: Parameter) -> bool:
+            matched = [g for g in globs if fnmatchcase(parameter.name, g) or fnmatchcase(parameter.layer, g)]
+            for glob in matched:
+                hits[glob] += 1
+            return bool(matched)
+
+        parameters = tuple(replace(p, trainable=p.trainable and not is_frozen(p)) for p in self.parameters)
+        for glob, count in hits.items():
+            if not count:
+                layers = ", ".join(sorted({p.layer.split(".")[0] for p in self.parameters})[:8])
+                raise BadInput(f"--freeze {glob!r} matches no parameter of {self.name}; layers begin with: {layers}")
+        return replace(self, parameters=parameters)
+
+
+def costed(ops: Iterable[Op]) -> Iterator[Op]:
+    """The ops that run a kernel: all but views."""
+    return (op for op in ops if not isinstance(op.kind, View))
+
+
+def opaque_names(ops: Iterable[Op]) -> tuple[str, ...]:
+    """Targets of the ops we could not name, each once, in order."""
+    return tuple(dict.fromkeys(op.kind.target for op in ops if isinstance(op.kind, Opaque)))

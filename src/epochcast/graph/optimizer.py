@@ -1,0 +1,157 @@
+"""The update of the parameters, pass by pass, with the state each rule keeps and the bytes each pass moves.
+
+A rule is a list of passes over all trainable tensors, in the order PyTorch's `foreach` implementations run them
+(torch/optim/*.py, `_multi_tensor_*`): p parameter, g gradient, t a temporary, the rest is state. `foreach` runs each pass as
+multi-tensor kernels; `loop` runs each pass once per tensor; `fused` runs the whole rule in one kernel that reads and
+writes every tensor once.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from epochcast.errors import UnknownName
+from epochcast.graph.backward import grad
+from epochcast.graph.kinds import OptimizerUpdate, Reduce
+from epochcast.graph.op import Op, Parameter, Phase
+from epochcast.graph.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One sweep over all tensors: what is read and written (letters of the rule), flops per element written."""
+
+    step: str
+    reads: str
+    writes: str
+    flops: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """An optimizer: its passes, and its per-parameter state by letter and name."""
+
+    passes: tuple[Pass, ...]
+    state: Mapping[str, str]
+    norms: int = 0  # reductions over each tensor (LAMB's trust ratio)
+
+    @property
+    def state_tensors(self) -> int:
+        """Tensors of the parameter's size kept between steps."""
+        return len(self.state)
+
+
+_SGD = Pass("add", "pg", "p", 2)
+_MOMENTUM = (Pass("mul", "b", "b"), Pass("add", "bg", "b", 2))
+_ADAM = (
+    Pass("lerp", "mg", "m", 3),
+    Pass("mul", "v", "v"),
+    Pass("addcmul", "vgg", "v", 3),
+    Pass("sqrt", "v", "t", 2),
+    Pass("div", "t", "t"),
+    Pass("add", "t", "t"),
+    Pass("addcdiv", "pmt", "p", 3),
+)
+_DECAY = Pass("decay", "p", "p")
+
+OPTIMIZERS: Mapping[str, Rule] = {
+    "sgd": Rule((_SGD,), {}),
+    "momentum": Rule((*_MOMENTUM, Pass("add", "pb", "p", 2)), {"b": "momentum_buffer"}),
+    "nesterov": Rule(
+        (*_MOMENTUM, Pass("add", "gb", "g", 2), _SGD), {"b": "momentum_buffer"}
+    ),
+    "adam": Rule(_ADAM, {"m": "exp_avg", "v": "exp_avg_sq"}),
+    "adamw": Rule((_DECAY, *_ADAM), {"m": "exp_avg", "v": "exp_avg_sq"}),
+    "rmsprop": Rule(
+        (
+            Pass("mul", "v", "v"),
+            Pass("addcmul", "vgg", "v", 3),
+            Pass("sqrt", "v", "t", 2),
+            Pass("add", "t", "t"),
+            Pass("addcdiv", "pgt", "p", 3),
+        ),
+        {"v": "square_avg"},
+    ),
+    "adagrad": Rule(
+        (
+            Pass("addcmul", "vgg", "v", 3),
+            Pass("sqrt", "v", "t", 2),
+            Pass("add", "t", "t"),
+            Pass("mul", "g", "u", 1),
+            Pass("addcdiv", "put", "p", 2),
+        ),
+        {"v": "sum"},
+    ),
+    "adadelta": Rule(
+        (
+            Pass("mul", "v", "v"),
+            Pass("addcmul", "vgg", "v", 3),
+            Pass("add", "v", "s", 1),
+            Pass("sqrt", "s", "s", 2),
+            Pass("add", "a", "t", 1),
+            Pass("sqrt", "t", "t", 2),
+            Pass("div", "ts", "t", 1),
+            Pass("mul", "tg", "t", 1),
+            Pass("mul", "a", "a"),
+            Pass("addcmul", "att", "a", 3),
+            Pass("add", "pt", "p", 2),
+        ),
+        {"v": "square_avg", "a": "acc_delta"},
+    ),
+    # You et al. 2020: Adam's direction, scaled per tensor by the ratio of two norms.
+    "lamb": Rule((*_ADAM[:-1], Pass("div", "mt", "t", 2), Pass("add", "tp", "t", 2), Pass("add", "pt", "p", 2)),
+                 {"m": "exp_avg", "v": "exp_avg_sq"}, norms=2),
+}
+"""Every optimizer by name."""
+
+ALIASES = {"sgd_momentum": "momentum", "sgdm": "momentum", "momentum_sgd": "momentum", "none": "none"}
+
+
+def find_optimizer(name: str) -> Rule:
+    """The rule of that name; "none" is no update at all."""
+    key = name.casefold().replace("-", "_")
+    key = ALIASES.get(key, key)
+    if key == "none":
+        return Rule((), {})
+    try:
+        return OPTIMIZERS[key]
+    except KeyError:
+        raise UnknownName("optimizer", name, [*OPTIMIZERS, "none"]) from None
+
+
+def update(parameters: Iterable[Parameter], optimizer: str, style: str = "foreach") -> tuple[Op, ...]:
+    """The ops that update every trainable parameter once."""
+    rule = find_optimizer(optimizer)
+    trained = tuple(p.tensor for p in parameters if p.trainable)
+    if not trained or not rule.passes:
+        return ()
+    if style == "fused":
+        return (_fused(optimizer, rule, trained),)
+    ops = []
+    for index, sweep in enumerate(rule.passes):
+        kind = OptimizerUpdate(optimizer, sweep.step, style, sweep.flops)
+        reads = tuple(_operand(letter, t, rule) for letter in dict.fromkeys(sweep.reads) for t in trained)
+        writes = tuple(_operand(letter, t, rule) for letter in sweep.writes for t in trained)
+        ops.append(Op(f"{optimizer}.{index}.{sweep.step}", kind, reads, writes, (), Phase.UPDATE, "optimizer"))
+    for index in range(rule.norms):
+        norms = tuple(Tensor((1,), t.dtype, f"norm{index}:{t.name}") for t in trained)
+        ops.insert(-1, Op(f"{optimizer}.norm{index}", Reduce("norm"), trained, norms, (), Phase.UPDATE, "optimizer"))
+    return tuple(ops)
+
+
+def _fused(optimizer: str, rule: Rule, trained: tuple[Tensor, ...]) -> Op:
+    state = tuple(_operand(letter, t, rule) for letter in rule.state for t in trained)
+    flops = sum(sweep.flops for sweep in rule.passes)
+    # flops are counted per element written, and the fused kernel writes the parameter and each state tensor
+    kind = OptimizerUpdate(optimizer, "fused", "fused", max(1, round(flops / (1 + rule.state_tensors))))
+    inputs = (*trained, *(grad(t) for t in trained), *state)
+    return Op(f"{optimizer}.fused", kind, inputs, (*trained, *state), (), Phase.UPDATE, "optimizer")
+
+
+def _operand(letter: str, parameter: Tensor, rule: Rule) -> Tensor:
+    match letter:
+        case "p":
+            return parameter
+        case "g":
+            return grad(parameter)
+        case _:
+            return replace(parameter, name=f"{rule.state.get(letter, f'temporary_{letter}')}:{parameter.name}")

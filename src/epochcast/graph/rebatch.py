@@ -1,0 +1,112 @@
+"""Any batch size from two: which dimensions grow with the batch, learnt by comparing the same ops at two sizes.
+
+Every dimension of a training step is affine in the batch, d(n) = a + b·n (positions and channels have b = 0). Flops, bytes and
+matrix shapes are products of two such dimensions at most, so each is a quadratic in n, fixed by three points.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.errors import BadInput
+from epochcast.graph.op import Op
+from epochcast.graph.tensor import Tensor
+from epochcast.graph.work import Work, work
+
+Growth = tuple[tuple[int, int], ...] | None
+"""(a, b) per dimension of a tensor, or None where nothing grows."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """The ops of a step as a function of the batch size."""
+
+    base: tuple[Op, ...]
+    growths: tuple[tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]] | None, ...]
+
+    @classmethod
+    def fixed(cls, ops: Sequence[Op]) -> "Template":
+        """A template that does not grow."""
+        return cls(tuple(ops), (None,) * len(ops))
+
+    @classmethod
+    def learn(cls, small: Sequence[Op], small_batch: int, large: Sequence[Op], large_batch: int) -> "Template":
+        """Compare the ops at two batch sizes; they must be the same ops with the same attributes."""
+        if len(small) != len(large):
+            raise BadInput(
+                f"the model runs {len(small)} ops at batch {small_batch} and {len(large)} at batch {large_batch}: "
+                "its control flow depends on the batch"
+            )
+        growths = []
+        for one, other in zip(small, large, strict=True):
+            if one.kind != other.kind:
+                raise BadInput(
+                    f"op {one.name!r} changes with the batch: {one.kind} at {small_batch}, {other.kind} at {large_batch}"
+                )
+            sides = tuple(
+                tuple(
+                    _growth(a, small_batch, b, large_batch) for a, b in zip(getattr(one, s), getattr(other, s), strict=True)
+                )
+                for s in ("inputs", "outputs", "weights")
+            )
+            growths.append((sides[0], sides[1], sides[2]) if any(g for side in sides for g in side) else None)
+        return cls(tuple(small), tuple(growths))
+
+    def ops(self, batch: int) -> tuple[Op, ...]:
+        """The ops at a batch size."""
+        return tuple(
+            op
+            if growth is None
+            else Op(
+                op.name,
+                op.kind,
+                _resized(op.inputs, growth[0], batch),
+                _resized(op.outputs, growth[1], batch),
+                _resized(op.weights, growth[2], batch),
+                op.phase,
+                op.layer,
+                op.gradient,
+                op.tf32,
+            )
+            for op, growth in zip(self.base, self.growths, strict=True)
+        )
+
+    @cached_property
+    def _quadratics(self) -> NDArray[np.float64]:
+        """Coefficients (3, ops, quantities) of n⁰, n¹, n² through the work at n = 1, 2, 3."""
+        one, two, three = (np.array([work(op) for op in self.ops(n)], dtype=np.float64) for n in (1, 2, 3))
+        second = (three - 2 * two + one) / 2
+        first = two - one - 3 * second
+        return np.stack([one - first - second, first, second])
+
+    def work(self, batch: int) -> NDArray[np.float64]:
+        """The `Work` of every op at a batch size, one row per op, in the order of its fields."""
+        constant, first, second = self._quadratics
+        return constant + batch * (first + batch * second)
+
+
+WORK_COLUMNS = Work._fields
+
+
+def _growth(small: Tensor, small_batch: int, large: Tensor, large_batch: int) -> Growth:
+    if small.shape == large.shape:
+        return None
+    if len(small.shape) != len(large.shape):
+        raise BadInput(f"tensor {small.name!r} changes its rank with the batch: {small.shape} and {large.shape}")
+    pairs = []
+    for one, other in zip(small.shape, large.shape, strict=True):
+        slope, rest = divmod(other - one, large_batch - small_batch)
+        if rest:
+            raise BadInput(f"tensor {small.name!r} does not grow evenly with the batch: {small.shape} and {large.shape}")
+        pairs.append((one - slope * small_batch, slope))
+    return tuple(pairs)
+
+
+def _resized(tensors: tuple[Tensor, ...], growths: tuple[Growth, ...], batch: int) -> tuple[Tensor, ...]:
+    return tuple(
+        tensor if growth is None else Tensor(tuple([a + b * batch for a, b in growth]), tensor.dtype, tensor.name)
+        for tensor, growth in zip(tensors, growths, strict=True)
+    )

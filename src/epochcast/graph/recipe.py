@@ -1,0 +1,50 @@
+"""How a model is trained, as far as one step of it depends on that."""
+
+from dataclasses import dataclass, replace
+
+from epochcast.errors import BadInput, UnknownName
+from epochcast.graph.optimizer import find_optimizer
+from epochcast.graph.precision import find_precision
+
+MODES = ("training", "forward", "forward_backward")
+STYLES = ("foreach", "fused", "loop")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One step: how many samples, what is updated how, in which precision.
+
+    `mode` training is forward, loss, backward and update; forward_backward leaves the update out; forward runs the
+    network alone. `freeze` are glob patterns of parameters that are not trained. `attention` flash keeps the fused
+    kernel, eager writes the scores to memory. `accumulate` steps of forward and backward share one update.
+    """
+
+    batch: int
+    optimizer: str = "sgd"
+    precision: str = "fp32"
+    mode: str = "training"
+    freeze: tuple[str, ...] = ()
+    attention: str = "flash"
+    update_style: str = "foreach"
+    channels_last: bool = False
+    accumulate: int = 1
+    with_loss: bool = True
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise BadInput(f"batch must be at least 1, got {self.batch}")
+        if self.accumulate < 1:
+            raise BadInput(f"gradient accumulation must be at least 1, got {self.accumulate}")
+        find_optimizer(self.optimizer)
+        object.__setattr__(self, "precision", find_precision(self.precision))
+        for what, value, known in (
+            ("mode", self.mode, MODES),
+            ("attention", self.attention, ("flash", "eager")),
+            ("update style", self.update_style, STYLES),
+        ):
+            if value not in known:
+                raise UnknownName(what, value, known)
+
+    def at(self, batch: int) -> "Recipe":
+        """The same recipe at another batch size."""
+        return replace(self, batch=batch)

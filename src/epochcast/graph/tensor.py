@@ -1,0 +1,90 @@
+"""Tensors as a forecaster sees them: a shape, a dtype and the name of the storage behind them. No values."""
+
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+
+
+class DType(Enum):
+    """How an element is stored. The value is the name every framework understands."""
+
+    FLOAT64 = "float64"
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FLOAT8 = "float8"
+    COMPLEX64 = "complex64"
+    INT64 = "int64"
+    INT32 = "int32"
+    INT16 = "int16"
+    INT8 = "int8"
+    UINT8 = "uint8"
+    BOOL = "bool"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element."""
+        return _BYTES[self]
+
+    @property
+    def is_float(self) -> bool:
+        """Whether gradients and autocast apply to it."""
+        return self in _MATH
+
+    @property
+    def is_half(self) -> bool:
+        """Sixteen-bit floating point of either kind."""
+        return self in (DType.FLOAT16, DType.BFLOAT16)
+
+    @property
+    def math(self) -> str:
+        """The name under which a device lists its peak for arithmetic on this dtype; integers run at the fp32 rate."""
+        return _MATH.get(self, "fp32")
+
+
+_BYTES = {
+    DType.FLOAT64: 8,
+    DType.FLOAT32: 4,
+    DType.FLOAT16: 2,
+    DType.BFLOAT16: 2,
+    DType.FLOAT8: 1,
+    DType.COMPLEX64: 8,
+    DType.INT64: 8,
+    DType.INT32: 4,
+    DType.INT16: 2,
+    DType.INT8: 1,
+    DType.UINT8: 1,
+    DType.BOOL: 1,
+}
+_MATH = {
+    DType.FLOAT64: "fp64",
+    DType.FLOAT32: "fp32",
+    DType.FLOAT16: "fp16",
+    DType.BFLOAT16: "bf16",
+    DType.FLOAT8: "fp8",
+    DType.COMPLEX64: "fp32",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A view of a storage: two tensors with one name share memory."""
+
+    shape: tuple[int, ...]
+    dtype: DType = DType.FLOAT32
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for size in self.shape:
+            if size < 0:
+                raise ValueError(f"tensor {self.name!r} has a negative dimension: {self.shape}")
+
+    @property
+    def elements(self) -> int:
+        """Product of the dimensions; 1 for a scalar."""
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Elements times bytes per element."""
+        return prod(self.shape) * _BYTES[self.dtype]

@@ -1,0 +1,172 @@
+"""What one training step executes, at a batch size that can be changed at once.
+
+A Trace keeps its ops as a template (affine in the batch) and its numbers as columns, so that a sweep over batch sizes
+never builds the ops again. `ops` are the typed values for whoever wants to read them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.graph.kinds import Conv, Recurrent
+from epochcast.graph.op import Graph, Op, Parameter, Phase, opaque_names
+from epochcast.graph.rebatch import Template
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.tensor import Tensor
+from epochcast.graph.training import step_ops
+from epochcast.graph.work import OpClass, conv_shape, op_class
+
+CLASSES = tuple(OpClass)
+PHASES = tuple(Phase)
+MATHS = ("fp32", "tf32", "fp16", "bf16", "fp64", "fp8")
+
+# Two sizes at which a model is looked at: neither 1 (frameworks squeeze it away) nor one a multiple of the other.
+SMALL_BATCH, LARGE_BATCH = 4, 6
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The numbers of a trace, one entry per op that runs a kernel. Classes, phases and maths index the tables above."""
+
+    flops: NDArray[np.float64]
+    read_bytes: NDArray[np.float64]
+    written_bytes: NDArray[np.float64]
+    m: NDArray[np.float64]
+    n: NDArray[np.float64]
+    k: NDArray[np.float64]
+    count: NDArray[np.float64]
+    launches: NDArray[np.float64]
+    op_class: NDArray[np.int64]
+    phase: NDArray[np.int64]
+    math: NDArray[np.int64]
+    gradient: NDArray[np.int64]
+    element_bytes: NDArray[np.float64]
+    kernel: NDArray[np.float64]
+    stride: NDArray[np.float64]
+    groups: NDArray[np.float64]
+    channels_in: NDArray[np.float64]
+    channels_out: NDArray[np.float64]
+    is_matrix: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.flops)
+
+    @property
+    def bytes(self) -> NDArray[np.float64]:
+        """Read and written together."""
+        return self.read_bytes + self.written_bytes
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One step of a model by a recipe; `inputs` are what it is fed, for one sample."""
+
+    name: str
+    recipe: Recipe
+    template: Template
+    parameters: tuple[Parameter, ...]
+    inputs: tuple[Tensor, ...]
+    unit: str = "samples"
+    units_per_sample: int = 1
+    notes: tuple[str, ...] = ()
+
+    @property
+    def batch(self) -> int:
+        """Samples in the step."""
+        return self.recipe.batch
+
+    @cached_property
+    def ops(self) -> tuple[Op, ...]:
+        """The ops at this batch, views included."""
+        return self.template.ops(self.batch)
+
+    def rebatch(self, batch: int) -> "Trace":
+        """The same step at another batch size, without building anything."""
+        return replace(self, recipe=self.recipe.at(batch))
+
+    @cached_property
+    def layers(self) -> tuple[str, ...]:
+        """The layer of every entry of the columns."""
+        return tuple(self.template.base[i].layer for i in self._places)
+
+    @cached_property
+    def opaque(self) -> tuple[str, ...]:
+        """Ops we could not name."""
+        return opaque_names(self.template.base)
+
+    @cached_property
+    def _places(self) -> NDArray[np.int64]:
+        return _static(self.template)[0]
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The numbers of all ops that run a kernel."""
+        places, static = _static(self.template)
+        grown = self.template.work(self.batch)[places]
+        return Columns(*grown.T, *static)
+
+    @cached_property
+    def flops(self) -> dict[str, float]:
+        """Matrix flops and element flops of the step, and matrix flops by phase."""
+        c = self.columns
+        totals = {phase.value: float(c.flops[c.is_matrix & (c.phase == i)].sum()) for i, phase in enumerate(PHASES)}
+        return {**totals, "matrix": sum(totals.values()), "elementwise": float(c.flops[~c.is_matrix].sum())}
+
+
+def _static(template: Template) -> tuple[NDArray[np.int64], tuple[NDArray[np.float64], ...]]:
+    """What does not grow: which ops run kernels, and their classes, dtypes and window sizes; kept on the template."""
+    kept = template.__dict__.get("_static_columns")
+    if kept is None:
+        places = np.array([i for i, op in enumerate(template.base) if op_class(op.kind, op) is not OpClass.VIEW], dtype=np.int64)
+        rows = [_row(template.base[i]) for i in places]
+        arrays = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 11
+        for i in (0, 1, 2, 3):
+            arrays[i] = arrays[i].astype(np.int64)
+        arrays[10] = arrays[10].astype(np.bool_)
+        kept = (places, tuple(arrays))
+        template.__dict__["_static_columns"] = kept
+    return kept  # type: ignore[no-any-return]
+
+
+_CLASS_INDEX = {c: i for i, c in enumerate(CLASSES)}
+_PHASE_INDEX = {p: i for i, p in enumerate(PHASES)}
+_GRADIENTS = {"none": 0, "data": 1, "weights": 2, "both": 3}
+
+
+def _row(op: Op) -> tuple[float, ...]:
+    kind_class = op_class(op.kind, op)
+    window, stride, groups, into, out = 1, 1, 1, 0, 0
+    if isinstance(op.kind, Conv):
+        shape = conv_shape(op)
+        window, stride = prod(shape.kernel), prod(op.kind.stride)
+        groups, into, out = op.kind.groups, shape.channels_in, shape.channels_out
+    elif isinstance(op.kind, Recurrent):
+        into, out = op.kind.hidden, op.kind.gates * op.kind.hidden
+    return (
+        _CLASS_INDEX[kind_class],
+        _PHASE_INDEX[op.phase],
+        MATHS.index(op.math) if op.math in MATHS else 0,
+        _GRADIENTS[op.gradient.value],
+        op.dtype.bytes,
+        window,
+        stride,
+        groups,
+        into,
+        out,
+        kind_class.is_matrix,
+    )
+
+
+def trace_from(build: Callable[[int], Graph], recipe: Recipe) -> Trace:
+    """The step of a model that is built by rule at any batch size, looked at twice."""
+    small, large = build(SMALL_BATCH), build(LARGE_BATCH)
+    template = Template.learn(
+        step_ops(small, recipe.at(SMALL_BATCH)), SMALL_BATCH, step_ops(large, recipe.at(LARGE_BATCH)), LARGE_BATCH
+    )
+    parameters = small.frozen(recipe.freeze).parameters if recipe.freeze else small.parameters
+    sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
+    return Trace(small.name, recipe, template, parameters, sample, small.unit, small.units_per_sample, small.notes)

@@ -1,0 +1,66 @@
+"""From a forward graph to what one step executes: loss, backward, update, in the wanted precision."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from epochcast.errors import UnknownName
+from epochcast.graph.backward import backward
+from epochcast.graph.kinds import Loss, Softmax
+from epochcast.graph.lower import eager_attention
+from epochcast.graph.op import Graph, Op
+from epochcast.graph.optimizer import update
+from epochcast.graph.precision import with_precision
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.tensor import DType, Tensor
+
+LOSSES = ("cross_entropy", "mse", "bce", "none")
+
+
+def step_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
+    """Every op of one step of a graph at the recipe's batch, in executable order."""
+    if graph.batch != recipe.batch:
+        raise ValueError(f"the graph is at batch {graph.batch}, the recipe at {recipe.batch}")
+    if recipe.freeze:
+        graph = graph.frozen(recipe.freeze)
+    if recipe.attention == "eager":
+        graph = replace(graph, ops=eager_attention(graph.ops))
+    if recipe.mode == "forward":
+        return with_precision(graph.ops, graph.parameters, recipe.precision)
+    if recipe.with_loss:
+        graph = with_loss(graph)
+    ops = (*graph.ops, *backward(graph))
+    if recipe.mode == "training":
+        ops = (*ops, *update(graph.parameters, recipe.optimizer, recipe.update_style))
+    return with_precision(ops, graph.parameters, recipe.precision)
+
+
+def with_loss(graph: Graph) -> Graph:
+    """The graph with its loss behind every output; the new outputs are the losses."""
+    if graph.loss == "none":
+        return graph
+    ops, results = list(graph.ops), []
+    for output in graph.outputs:
+        made = tuple(_loss(output, graph.loss))
+        ops.extend(made)
+        results.append(made[-1].output)
+    inputs = (*graph.inputs, *(t for op in ops[len(graph.ops) :] for t in op.inputs if t.name.startswith("target:")))
+    return replace(graph, inputs=inputs, ops=tuple(ops), outputs=tuple(results))
+
+
+def _loss(output: Tensor, loss: str) -> Iterator[Op]:
+    """Cross entropy is a log-softmax over classes and the negative log-likelihood of the target; classes come last, or
+    second where positions follow them (segmentation).
+    """
+    value = Tensor((1,), DType.FLOAT32, f"loss:{output.name}")
+    match loss:
+        case "cross_entropy":
+            positions = (output.shape[0], *output.shape[2:]) if len(output.shape) > 3 else output.shape[:-1]  # noqa: PLR2004
+            log = replace(output, name=f"log_softmax:{output.name}")
+            target = Tensor(positions, DType.INT64, f"target:{output.name}")
+            yield Op(f"{output.name}.log_softmax", Softmax(log=True), (output,), (log,), layer="loss")
+            yield Op(f"{output.name}.nll", Loss("nll"), (log, target), (value,), layer="loss")
+        case "mse" | "bce":
+            target = replace(output, name=f"target:{output.name}")
+            yield Op(f"{output.name}.{loss}", Loss(loss), (output, target), (value,), layer="loss")
+        case _:
+            raise UnknownName("loss", loss, LOSSES)

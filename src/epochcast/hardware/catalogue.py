@@ -1,0 +1,302 @@
+"""What we know by name: devices, links, data sets and instances, read from the `.toml` files beside this module.
+
+Files are read on first use, checked row by row and kept. Names are compared by `names.plain`.
+
+A device name is resolved in this order:
+
+1. `cpu`, `host`, `local`: this machine;
+2. `[alias_by_source]`: what a name means in one body of measurements ("TITAN X" in one is Pascal, in another Maxwell);
+3. a device's own name or alias;
+4. `[family]`: a bare family name ("A100") means its first variant, or, when a memory size is given, the variant
+   nearest in memory;
+5. `[ambiguous]`: refused with the candidates; `[refused]`: refused with the reason; anything else: unknown.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import log
+from typing import Protocol, TypeVar
+
+from epochcast.errors import AmbiguousName, BadInput, UnknownName
+from epochcast.hardware import rows
+from epochcast.hardware.dataset import Dataset
+from epochcast.hardware.device import Device
+from epochcast.hardware.host import HOST_NAMES, detect_host
+from epochcast.hardware.instance import Instance
+from epochcast.hardware.link import Link
+from epochcast.hardware.names import plain
+
+DEVICES_FILE, LINKS_FILE, DATASETS_FILE, INSTANCES_FILE = (
+    "devices.toml",
+    "links.toml",
+    "datasets.toml",
+    "instances.toml",
+)
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def aliases(self) -> tuple[str, ...]: ...
+
+
+N = TypeVar("N", bound=_Named)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTable:
+    """devices.toml: the rows, and what its names mean. Keys of the mappings are plain names."""
+
+    devices: tuple[Device, ...]
+    by_name: Mapping[str, Device]
+    families: Mapping[str, tuple[Device, ...]]
+    ambiguous: Mapping[str, tuple[str, ...]]
+    refused: Mapping[str, str]
+    by_source: Mapping[str, Mapping[str, Device]]
+    spoken: tuple[str, ...]
+    """Names worth offering to someone who mistyped one."""
+
+    def find(self, name: str, memory_bytes: float | None = None, source: str | None = None) -> Device:
+        """The device called `name`; see the module for the order of meanings."""
+        key = plain(name)
+        if source is not None and key in self.by_source.get(source, {}):
+            return self.by_source[source][key]
+        if key in self.by_name:
+            return self.by_name[key]
+        if key in self.families:
+            return _nearest(self.families[key], memory_bytes)
+        if key in self.ambiguous:
+            raise AmbiguousName("device", name, self.ambiguous[key])
+        if key in self.refused:
+            raise BadInput(f"device {name!r} is not in the catalogue: {self.refused[key]}")
+        raise UnknownName("device", name, self.spoken)
+
+
+def find_device(name: str, memory_bytes: float | None = None, source: str | None = None) -> Device:
+    """The device called `name`.
+
+    `memory_bytes` chooses between the variants of a bare family name; `source` is the body of measurements the name
+    comes from, where that decides its meaning.
+    """
+    if plain(name) in HOST_NAMES:
+        return detect_host()
+    return _device_table().find(name, memory_bytes, source)
+
+
+def find_link(name: str) -> Link:
+    """The link called `name`."""
+    return _find("link", name, _links())
+
+
+def find_dataset(name: str) -> Dataset:
+    """The data set called `name`."""
+    return _find("dataset", name, _datasets())
+
+
+def find_instance(name: str) -> Instance:
+    """The instance called `name`."""
+    return _find("instance", name, _instances())
+
+
+def devices() -> tuple[Device, ...]:
+    """Every device of the catalogue, in the order of the file (this machine is not among them)."""
+    return _device_table().devices
+
+
+def links() -> tuple[Link, ...]:
+    """Every link of the catalogue."""
+    return tuple(dict.fromkeys(_links().values()))
+
+
+def datasets() -> tuple[Dataset, ...]:
+    """Every data set of the catalogue."""
+    return tuple(dict.fromkeys(_datasets().values()))
+
+
+def instances() -> tuple[Instance, ...]:
+    """Every instance of the catalogue."""
+    return tuple(dict.fromkeys(_instances().values()))
+
+
+def family(name: str) -> tuple[Device, ...]:
+    """The variants behind a bare family name, the default first; empty when `name` is not one."""
+    return _device_table().families.get(plain(name), ())
+
+
+def load_devices(text: str, file: str = DEVICES_FILE) -> DeviceTable:
+    """The device table in a TOML text, checked."""
+    document = rows.parse(text, file)
+    every = tuple(rows.read(document, "device", file, _device))
+    by_name = _index(every, file)
+
+    def named(device: str, where: str) -> Device:
+        if plain(device) not in by_name:
+            raise BadInput(f"{file}, {where}: no device called {device!r}")
+        return by_name[plain(device)]
+
+    families = {
+        plain(name): tuple(named(variant, f"[family] {name}") for variant in _names(variants, f"{file}, [family] {name}"))
+        for name, variants in _section(document, "family", file).items()
+    }
+    ambiguous = {
+        plain(name): tuple(named(one, f"[ambiguous] {name}").name for one in _names(many, f"{file}, [ambiguous] {name}"))
+        for name, many in _section(document, "ambiguous", file).items()
+    }
+    refused = {plain(name): str(reason) for name, reason in _section(document, "refused", file).items()}
+    by_source = {
+        source: {
+            plain(name): named(str(device), f"[alias_by_source.{source}]")
+            for name, device in _section(_section(document, "alias_by_source", file), source, file).items()
+        }
+        for source in _section(document, "alias_by_source", file)
+    }
+    for key in [*families, *ambiguous, *refused]:
+        if key in by_name:
+            raise BadInput(f"{file}: {key!r} is both a family, ambiguous or refused name and that of {by_name[key].name!r}")
+    spoken = tuple(device.name for device in every) + tuple(_section(document, "family", file))
+    return DeviceTable(every, by_name, families, ambiguous, refused, by_source, spoken)
+
+
+def load_links(text: str, file: str = LINKS_FILE) -> Mapping[str, Link]:
+    """The links in a TOML text by plain name."""
+    return _index(rows.read(rows.parse(text, file), "link", file, _link), file)
+
+
+def load_datasets(text: str, file: str = DATASETS_FILE) -> Mapping[str, Dataset]:
+    """The data sets in a TOML text by plain name."""
+    return _index(rows.read(rows.parse(text, file), "dataset", file, _dataset), file)
+
+
+def load_instances(text: str, file: str = INSTANCES_FILE) -> Mapping[str, Instance]:
+    """The instances in a TOML text by plain name."""
+    return _index(rows.read(rows.parse(text, file), "instance", file, _instance), file)
+
+
+@cache
+def _device_table() -> DeviceTable:
+    return load_devices(rows.shipped(DEVICES_FILE))
+
+
+@cache
+def _links() -> Mapping[str, Link]:
+    return load_links(rows.shipped(LINKS_FILE))
+
+
+@cache
+def _datasets() -> Mapping[str, Dataset]:
+    return load_datasets(rows.shipped(DATASETS_FILE))
+
+
+@cache
+def _instances() -> Mapping[str, Instance]:
+    return load_instances(rows.shipped(INSTANCES_FILE))
+
+
+def _device(row: rows.Row) -> Device:
+    return Device(
+        name=row.text("name"),
+        vendor=row.text("vendor"),
+        kind=row.text("kind"),
+        generation=row.text("generation"),
+        year=row.count("year"),
+        compute_units=row.count("compute_units"),
+        clock_hertz=row.number("clock_hertz"),
+        peak_flops_per_second=row.numbers("peak_flops_per_second"),
+        memory_bytes=row.size_bytes("memory"),
+        memory_bytes_per_second=row.rate_bytes_per_second("memory_bandwidth"),
+        l2_bytes=row.size_bytes("l2") if row.has("l2") else None,
+        launch_seconds=row.number("launch_seconds") if row.has("launch_seconds") else None,
+        interconnect=row.text("interconnect"),
+        host_link=row.text("host_link"),
+        tensor_cores=row.flag("tensor_cores"),
+        source=row.text("source"),
+        verified=row.flag("verified"),
+        aliases=row.texts("aliases"),
+        note=row.text("note", ""),
+    )
+
+
+def _link(row: rows.Row) -> Link:
+    return Link(
+        latency_seconds=row.number("latency_seconds"),
+        bandwidth_bytes_per_second=row.rate_bytes_per_second("bandwidth"),
+        name=row.text("name"),
+        source=row.text("source"),
+        verified=row.flag("verified"),
+        aliases=row.texts("aliases"),
+    )
+
+
+def _dataset(row: rows.Row) -> Dataset:
+    return Dataset(
+        name=row.text("name"),
+        task=row.text("task"),
+        unit=row.text("unit"),
+        training_samples=row.count("training_samples"),
+        validation_samples=row.count("validation_samples"),
+        sample_shape=row.counts("sample_shape"),
+        classes=row.count("classes") if row.has("classes") else None,
+        bytes_per_sample=row.number("bytes_per_sample"),
+        source=row.text("source"),
+        verified=row.flag("verified"),
+        aliases=row.texts("aliases"),
+        note=row.text("note", ""),
+    )
+
+
+def _instance(row: rows.Row) -> Instance:
+    return Instance(
+        name=row.text("name"),
+        cloud=row.text("cloud"),
+        device=row.text("device"),
+        gpus=row.count("gpus"),
+        dollars_per_hour=row.number("dollars_per_hour"),
+        cpus=row.count("cpus"),
+        host_memory_bytes=row.size_bytes("host_memory"),
+        inner_link=row.text("inner_link"),
+        outer_link=row.text("outer_link"),
+        source=row.text("source"),
+        priced_on=row.text("priced_on"),
+        verified=row.flag("verified"),
+        aliases=row.texts("aliases"),
+    )
+
+
+def _index(things: Iterable[N], file: str) -> dict[str, N]:
+    """Things by plain name and alias; two things of one name are a mistake in the file."""
+    found: dict[str, N] = {}
+    for thing in things:
+        for name in (thing.name, *thing.aliases):
+            other = found.setdefault(plain(name), thing)
+            if other is not thing:
+                raise BadInput(f"{file}: {name!r} names both {other.name!r} and {thing.name!r}")
+    return found
+
+
+def _find(what: str, name: str, index: Mapping[str, N]) -> N:
+    try:
+        return index[plain(name)]
+    except KeyError:
+        raise UnknownName(what, name, {thing.name for thing in index.values()}) from None
+
+
+def _nearest(variants: tuple[Device, ...], memory_bytes: float | None) -> Device:
+    """The variant whose memory is nearest by ratio (the first of equals); without a size, the first."""
+    if memory_bytes is None or not memory_bytes > 0:
+        return variants[0]
+    return min(variants, key=lambda device: abs(log(device.memory_bytes / memory_bytes)))
+
+
+def _section(document: Mapping[str, object], name: str, file: str) -> Mapping[str, object]:
+    section = document.get(name, {})
+    if not isinstance(section, dict):
+        raise BadInput(f"{file}: [{name}] must be a table")
+    return section
+
+
+def _names(value: object, where: str) -> list[str]:
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        raise BadInput(f"{where}: must be a list of device names, got {value!r}")
+    return value

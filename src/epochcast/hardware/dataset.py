@@ -1,0 +1,43 @@
+"""A data set as a forecaster sees it: how many samples, of what shape, how large on disk."""
+
+from dataclasses import dataclass
+from math import isfinite
+
+from epochcast.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Counts and sizes of a published data set; `bytes_per_sample` is the mean as stored (compressed)."""
+
+    name: str
+    task: str
+    unit: str
+    training_samples: int
+    validation_samples: int
+    sample_shape: tuple[int, ...]
+    classes: int | None
+    bytes_per_sample: float
+    source: str
+    verified: bool
+    aliases: tuple[str, ...] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.source:
+            raise BadInput(f"a dataset needs a name and a source, got {self.name!r} and {self.source!r}")
+        if self.training_samples < 1:
+            raise BadInput(f"training_samples must be at least 1, got {self.training_samples}")
+        if self.validation_samples < 0:
+            raise BadInput(f"validation_samples must be at least 0, got {self.validation_samples}")
+        if any(size < 1 for size in self.sample_shape):
+            raise BadInput(f"sample_shape must be of sizes of at least 1, got {self.sample_shape}")
+        if self.classes is not None and self.classes < 2:
+            raise BadInput(f"classes must be at least 2, got {self.classes}")
+        if not (isfinite(self.bytes_per_sample) and self.bytes_per_sample > 0):
+            raise BadInput(f"bytes_per_sample must be above 0, got {self.bytes_per_sample}")
+
+    @property
+    def training_bytes(self) -> float:
+        """The training part on disk."""
+        return self.training_samples * self.bytes_per_sample

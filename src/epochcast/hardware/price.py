@@ -1,0 +1,32 @@
+"""What an hour of a device costs, from the catalogue's instances.
+
+Boxes are rented whole: g devices on boxes of b cost ⌈g/b⌉ boxes. Prices are on-demand list prices of the day the row
+names; an in-house box costs what its owner reckons. A device nobody offers has no price: None, never zero.
+"""
+
+from math import ceil
+
+from epochcast.errors import BadInput
+from epochcast.hardware.catalogue import family, find_device, instances
+from epochcast.hardware.instance import Instance
+
+
+def price_dollars_per_hour(device_name: str, gpus: int = 1) -> tuple[float, Instance] | None:
+    """The least dollars per hour for `gpus` of this device in whole boxes of one kind, and the box; None if unknown.
+
+    A bare family name is priced as its default variant, and only if nobody offers that one as any of its variants.
+    """
+    if gpus < 1:
+        raise BadInput(f"gpus must be at least 1, got {gpus}")
+    wanted = find_device(device_name).name
+    variants = {variant.name for variant in family(device_name)}
+    return _cheapest({wanted}, gpus) or _cheapest(variants, gpus)
+
+
+def _cheapest(device_names: set[str], gpus: int) -> tuple[float, Instance] | None:
+    offers = [
+        (ceil(gpus / instance.gpus) * instance.dollars_per_hour, instance)
+        for instance in instances()
+        if instance.device in device_names
+    ]
+    return min(offers, key=lambda offer: (offer[0], offer[1].name), default=None)

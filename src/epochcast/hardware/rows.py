@@ -1,0 +1,139 @@
+"""Reading a table of a TOML catalogue row by row, typed, and naming file and row when something is wrong.
+
+Quantities are written with their unit ("16 GiB", "900 GB/s") and become base units here.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from importlib.resources import files
+from typing import TypeVar
+
+from epochcast.errors import BadInput, EpochcastError
+from epochcast.units import parse_bytes, parse_rate
+
+T = TypeVar("T")
+
+
+def shipped(file: str) -> str:
+    """The text of a catalogue file of this package."""
+    return files("epochcast.hardware").joinpath(file).read_text(encoding="utf-8")
+
+
+def parse(text: str, file: str) -> Mapping[str, object]:
+    """The TOML document; a syntax error names the file."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{file}: {error}") from None
+
+
+class Row:
+    """One `[[table]]` entry. Each key is taken once with its type; `finish` refuses keys nobody asked for."""
+
+    def __init__(self, cells: Mapping[str, object], where: str) -> None:
+        self._cells = cells
+        self._where = where
+        self._taken: set[str] = set()
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A string."""
+        return self._take(key, str, "text", default)
+
+    def count(self, key: str) -> int:
+        """A whole number."""
+        return self._take(key, int, "a whole number", None)
+
+    def number(self, key: str) -> float:
+        """A number, whole or not."""
+        return float(self._take(key, (int, float), "a number", None))
+
+    def flag(self, key: str) -> bool:
+        """true or false."""
+        return self._take(key, bool, "true or false", None)
+
+    def size_bytes(self, key: str) -> int:
+        """Bytes of a text such as "16 GiB"."""
+        return self._parsed(key, parse_bytes)
+
+    def rate_bytes_per_second(self, key: str) -> float:
+        """Bytes per second of a text such as "900 GB/s"."""
+        return self._parsed(key, parse_rate)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of strings; absent is empty."""
+        return self._list(key, str, "a list of texts")
+
+    def counts(self, key: str) -> tuple[int, ...]:
+        """A list of whole numbers; absent is empty."""
+        return self._list(key, int, "a list of whole numbers")
+
+    def numbers(self, key: str) -> dict[str, float]:
+        """An inline table of numbers."""
+        table = self._take(key, dict, "a table of numbers", None)
+        for name, value in table.items():
+            if not _is(value, (int, float)):
+                raise self.wrong(f"{key}.{name}", "a number", value)
+        return {name: float(value) for name, value in table.items()}
+
+    def has(self, key: str) -> bool:
+        """Whether the row gives `key`."""
+        return key in self._cells
+
+    def finish(self) -> None:
+        """Refuse a key that no one took: most likely misspelt."""
+        extra = sorted(set(self._cells) - self._taken)
+        if extra:
+            raise BadInput(f"{self._where}: unknown key {extra[0]!r}")
+
+    def wrong(self, key: str, wanted: str, got: object) -> BadInput:
+        """The error for a cell of the wrong type."""
+        return BadInput(f"{self._where}: {key!r} must be {wanted}, got {got!r}")
+
+    def _take(self, key: str, kind: type[T] | tuple[type[T], ...], wanted: str, default: T | None) -> T:
+        self._taken.add(key)
+        if key not in self._cells:
+            if default is not None:
+                return default
+            raise BadInput(f"{self._where}: {key!r} is missing")
+        value = self._cells[key]
+        if not _is(value, kind):
+            raise self.wrong(key, wanted, value)
+        return value  # type: ignore[return-value]  # _is has just checked it
+
+    def _parsed(self, key: str, parse_text: Callable[[str], T]) -> T:
+        text = self.text(key)
+        try:
+            return parse_text(text)
+        except BadInput as error:
+            raise BadInput(f"{self._where}: {key!r}: {error}") from None
+
+    def _list(self, key: str, kind: type[T], wanted: str) -> tuple[T, ...]:
+        items = self._take(key, list, wanted, [])
+        if not all(_is(item, kind) for item in items):
+            raise self.wrong(key, wanted, items)
+        return tuple(items)
+
+
+def read(document: Mapping[str, object], table: str, file: str, build: Callable[[Row], T]) -> Iterator[T]:
+    """What `build` makes of every row of `[[table]]`; its complaints are given the file and the row."""
+    entries = document.get(table, [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise BadInput(f"{file}: {table!r} must be written as [[{table}]] rows")
+    for index, cells in enumerate(entries, start=1):
+        where = f"{file}, [[{table}]] row {index} ({cells.get('name', 'without a name')})"
+        row = Row(cells, where)
+        try:
+            made = build(row)
+        except EpochcastError as error:
+            message = str(error)
+            raise BadInput(message if message.startswith(where) else f"{where}: {message}") from None
+        row.finish()
+        yield made
+
+
+def _is(value: object, kind: type | tuple[type, ...]) -> bool:
+    """isinstance, except that a bool is no number."""
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if isinstance(value, bool):
+        return bool in kinds
+    return isinstance(value, kinds)

@@ -1,0 +1,171 @@
+"""Reading and printing quantities. Inside the program every number is in a base unit; only here is anything scaled.
+
+Decimal prefixes are powers of ten ("1 GB" is 10⁹ bytes), binary ones powers of two ("1 GiB" is 2³⁰ bytes), as in
+IEC 80000-13. Rates may be in bits ("200 Gbit/s") or bytes ("25 GB/s"). A multiply-add is two flops.
+"""
+
+import re
+from math import isfinite
+
+from epochcast.errors import BadInput
+
+_DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
+_BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40, "pi": 2.0**50, "ei": 2.0**60}
+_SECONDS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "μs": 1e-6,  # a Greek mu: casefold() turns the micro sign into it
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "w": 604800.0,
+}
+_NUMBER = r"([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?)"
+
+# From here on a value prints as one of the next larger unit: 999.5 ms would round to "1000 ms".
+_ALMOST_ONE = 0.9995
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of "80 GiB", "512MB", "1.5e9" or a bare number of bytes.
+
+    >>> parse_bytes("80 GiB")
+    85899345920
+    """
+    match = re.fullmatch(rf"\s*{_NUMBER}\s*([kmgtpe]?i?)b?\s*", text.casefold())
+    if not match or (match[2] not in _DECIMAL and match[2] not in _BINARY):
+        raise BadInput(f"{text!r} is not a size in bytes; write it like '80 GiB' or '512 MB'")
+    return round(_finite(float(match[1]) * {**_DECIMAL, **_BINARY}[match[2]], text))
+
+
+def parse_rate(text: str) -> float:
+    """Bytes per second of "25 GB/s" or "200 Gbit/s". A small b ("Gb/s") is refused: read as bytes it errs eightfold.
+
+    >>> parse_rate("200 Gbit/s")
+    25000000000.0
+    """
+    match = re.fullmatch(rf"\s*{_NUMBER}\s*((?i:[kmgtp]?i?))(B|(?i:bit))/(?i:s)\s*", text)
+    prefix = match[2].casefold() if match else ""
+    if not match or (prefix not in _DECIMAL and prefix not in _BINARY):
+        raise BadInput(f"{text!r} is not a rate; write it like '25 GB/s' or '200 Gbit/s'")
+    bits = 1 if match[3] == "B" else 8
+    return _finite(float(match[1]) * {**_DECIMAL, **_BINARY}[prefix] / bits, text)
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds of "6h", "1h30m", "90 min", "250 ms" or a bare number of seconds.
+
+    >>> parse_seconds("1h30m")
+    5400.0
+    """
+    plain = text.strip().casefold()
+    if re.fullmatch(_NUMBER, plain):
+        return _finite(float(plain), text)
+    pieces = re.findall(rf"{_NUMBER}\s*(ns|us|μs|ms|min|[smhdw])\s*", plain)
+    if not pieces or "".join(n + u for n, u in pieces) != plain.replace(" ", ""):
+        raise BadInput(f"{text!r} is not a time; write it like '6h', '1h30m' or '250 ms'")
+    return _finite(sum(float(number) * _SECONDS[unit] for number, unit in pieces), text)
+
+
+def parse_dollars_per_hour(text: str) -> float:
+    """Dollars per hour of "2.50", "$2.50" or "2.50/h"."""
+    match = re.fullmatch(rf"\s*\$?\s*{_NUMBER}\s*(?:\$)?\s*(?:/\s*h(?:our)?)?\s*", text.casefold())
+    if not match:
+        raise BadInput(f"{text!r} is not a price in dollars per hour; write it like 2.50")
+    return _finite(float(match[1]), text)
+
+
+def parse_fraction(text: str) -> float:
+    """A fraction of "5%" or "0.05"."""
+    match = re.fullmatch(rf"\s*{_NUMBER}\s*(%?)\s*", text.casefold())
+    if not match:
+        raise BadInput(f"{text!r} is not a fraction; write it like 5% or 0.05")
+    return _finite(float(match[1]) / (100 if match[2] else 1), text)
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Dimensions of "3x224x224" (also with × or commas), every one at least 1."""
+    pieces = [piece.strip() for piece in re.split(r"[x×,]", text.casefold())]
+    if not all(piece.isdecimal() and int(piece) > 0 for piece in pieces):
+        raise BadInput(f"{text!r} is not a shape; write it like 3x224x224")
+    return tuple(int(piece) for piece in pieces)
+
+
+def show_seconds(seconds: float) -> str:
+    """A time to three digits in the unit a person would use.
+
+    >>> show_seconds(0.00123), show_seconds(5400)
+    ('1.23 ms', '1 h 30 min')
+    """
+    if not isfinite(seconds):
+        return str(seconds)
+    if seconds < 0:
+        return f"-{show_seconds(-seconds)}"
+    if round(seconds / 60) >= 24 * 60:
+        days, rest = divmod(round(seconds / 3600), 24)
+        return f"{days} d {rest} h"
+    if round(seconds) >= 3600:
+        hours, rest = divmod(round(seconds / 60), 60)
+        return f"{hours} h {rest} min"
+    if seconds >= 99.95:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s"
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= scale * _ALMOST_ONE:
+            return f"{_digits(seconds / scale)} {unit}"
+    return f"{_digits(seconds / 1e-9)} ns" if seconds else "0 s"
+
+
+def show_bytes(size_bytes: float) -> str:
+    """A size in binary units, as nvidia-smi counts them.
+
+    >>> show_bytes(85899345920)
+    '80 GiB'
+    """
+    for scale, unit in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if abs(size_bytes) >= scale * _ALMOST_ONE:
+            return f"{_digits(size_bytes / scale)} {unit}"
+    return f"{size_bytes:.0f} B"
+
+
+def show_count(count: float, unit: str = "") -> str:
+    """A large count with a decimal prefix.
+
+    >>> show_count(25557032), show_count(8.2e9, "FLOP")
+    ('25.6 M', '8.2 GFLOP')
+    """
+    for scale, prefix in ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(count) >= scale * _ALMOST_ONE:
+            return f"{_digits(count / scale)} {prefix}{unit}"
+    return f"{_digits(count)} {unit}".rstrip()
+
+
+def show_dollars(dollars: float) -> str:
+    """Dollars, with cents where cents matter.
+
+    >>> show_dollars(12345.6), show_dollars(2.5), show_dollars(-0.0123)
+    ('$12,346', '$2.50', '-$0.012')
+    """
+    if dollars < 0:
+        return f"-{show_dollars(-dollars)}"
+    if dollars >= 1000:
+        return f"${dollars:,.0f}"
+    return f"${dollars:.2f}" if dollars >= 0.1 else f"${dollars:.2g}"
+
+
+def _digits(value: float) -> str:
+    """Three significant digits, no trailing zeros, no exponent."""
+    if not isfinite(value):
+        return str(value)
+    whole = len(str(int(abs(value))))
+    text = f"{value:.{max(0, 3 - whole)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _finite(value: float, text: str) -> float:
+    if not isfinite(value):
+        raise BadInput(f"{text!r} is too large a number")
+    return value

@@ -1,0 +1,75 @@
+import copy
+import pickle
+
+import pytest
+
+from epochcast.errors import AmbiguousName, BadInput, DoesNotFit, EpochcastError, MissingExtra, UnknownName
+
+MANY = [f"device{number}" for number in range(20)] + ["A100-80GB", "H100"]
+
+
+def test_few_known_names_are_all_listed_in_order() -> None:
+    error = UnknownName("all-reduce algorithm", "star", {"tree": 1, "ring": 2})
+    assert str(error) == "no all-reduce algorithm called 'star'; known: ring, tree"
+
+
+def test_among_many_names_the_near_ones_are_offered_in_their_own_spelling() -> None:
+    assert str(UnknownName("device", "a100-80g", MANY)).startswith("no device called 'a100-80g'; near: A100-80GB")
+
+
+def test_among_many_names_none_near_is_said() -> None:
+    assert str(UnknownName("device", "§§§", MANY)) == "no device called '§§§'; nothing near among the 22 known"
+
+
+def test_an_empty_catalogue_is_said_to_be_empty() -> None:
+    assert str(UnknownName("profile", "mine", [])) == "no profile called 'mine'; none are known"
+
+
+def test_names_may_come_from_an_iterator() -> None:
+    assert str(UnknownName("link", "x", iter(["b", "a"]))) == "no link called 'x'; known: a, b"
+
+
+def test_an_ambiguous_name_lists_what_it_could_be() -> None:
+    error = AmbiguousName("device", "A100", ["A100-SXM", "A100-PCIe"])
+    assert str(error) == "device 'A100' could be: A100-PCIe, A100-SXM; name one of them"
+
+
+def test_a_missing_extra_says_what_to_install() -> None:
+    assert str(MissingExtra("torch")) == "this needs torch; install it with: pip install 'epochcast[torch]'"
+    assert str(MissingExtra("fit", "polars")) == "this needs polars; install it with: pip install 'epochcast[fit]'"
+
+
+EVERY_ERROR = [
+    UnknownName("device", "X", ["V100"]),
+    AmbiguousName("device", "A100", ["A100-SXM", "A100-PCIe"]),
+    BadInput("batch must be at least 1, got 0"),
+    MissingExtra("torch"),
+    DoesNotFit("needs 20 GiB, the device has 16 GiB"),
+]
+every_error = pytest.mark.parametrize("error", EVERY_ERROR, ids=lambda error: type(error).__name__)
+
+
+@every_error
+def test_every_error_is_caught_as_ours_and_fits_on_one_line(error: EpochcastError) -> None:
+    assert isinstance(error, EpochcastError)
+    assert "\n" not in str(error)
+
+
+@every_error
+def test_exit_codes_are_the_contract(error: EpochcastError) -> None:
+    assert error.exit_code == (4 if isinstance(error, DoesNotFit) else 2)
+
+
+@every_error
+def test_every_error_comes_back_whole_from_a_worker_process(error: EpochcastError) -> None:
+    sent = copy.copy(error)
+    sent.add_note("while forecasting 'resnet50' on 8xV100")
+    received = pickle.loads(pickle.dumps(sent))
+    assert type(received) is type(error)
+    assert str(received) == str(error)
+    assert received.__notes__ == ["while forecasting 'resnet50' on 8xV100"]
+
+
+def test_bad_input_is_a_value_error_too() -> None:
+    with pytest.raises(ValueError, match="got 0"):
+        raise BadInput("batch must be at least 1, got 0")
