@@ -13,7 +13,8 @@ export PIP_ROOT_USER_ACTION := ignore
 export PIP_NO_WARN_SCRIPT_LOCATION := 1
 # A banner about another product, on every build.
 export NO_MKDOCS_2_WARNING := 1
-PIP_INSTALL := $(BIN)/python -m pip install --quiet
+# Twice quiet: errors are shown, warnings are not.
+PIP_INSTALL := $(BIN)/python -m pip install -qq
 
 # The measurements, where they lie beside the repository and nobody named another place.
 ifeq ($(origin EPOCHCAST_DATA),undefined)
@@ -42,6 +43,7 @@ $(CORE): pyproject.toml $(SOURCES) | $(BIN)/python
 
 # torch goes first, by its exact version, and the constraints keep the rest from replacing it.
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
+	@echo 'installing what the tests need; the first time this takes some minutes'
 	$(PIP_INSTALL) --constraint constraints.txt torch==2.13.0
 	$(PIP_INSTALL) --constraint constraints.txt --editable '.[dev,test-models]'
 	@touch $@

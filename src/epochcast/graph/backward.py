@@ -36,10 +36,13 @@ from epochcast.graph.tensor import Tensor
 
 Wanted = frozenset[str]
 
+GRADIENT = "grad:"
+"""What the name of a gradient begins with; the name of its tensor follows."""
+
 
 def grad(tensor: Tensor) -> Tensor:
     """The gradient of a tensor: same shape and dtype."""
-    return replace(tensor, name=f"grad:{tensor.name}")
+    return replace(tensor, name=GRADIENT + tensor.name)
 
 
 def differentiable(graph: Graph) -> Wanted:
@@ -68,7 +71,7 @@ def _accumulated(op: Op, arrived: set[str]) -> Iterator[Op]:
     """The op itself; where its result meets an earlier gradient of the same tensor, an addition behind it."""
     outputs, additions = [], []
     for tensor in op.outputs:
-        if not tensor.name.startswith("grad:") or tensor.name not in arrived:
+        if not tensor.name.startswith(GRADIENT) or tensor.name not in arrived:
             arrived.add(tensor.name)
             outputs.append(tensor)
             continue
@@ -96,7 +99,7 @@ def _derived(
 
 @singledispatch
 def gradients(kind: Kind, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """By default one op of the same kind: reads the incoming gradient and what was saved, writes one gradient per input."""
+    """By default one op of the same kind: reads the incoming gradient and the inputs, writes one gradient per input."""
     inputs = tuple(t for t in (*op.inputs, *op.weights) if t.name in wanted)
     if inputs:
         yield _derived(op, kind, (grad(op.output), *op.inputs), tuple(grad(t) for t in inputs))
@@ -108,16 +111,7 @@ def _(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
     arriving = grad(op.output)
     first = op.inputs[0]
     if not op.weights:
-        second = op.inputs[1]
-        if first.name in wanted:
-            yield _derived(op, Matmul(transpose_b=not kind.transpose_b), (arriving, second), (grad(first),), suffix="data")
-        if second.name in wanted:
-            # A is used as it was (or transposed back), dC on the other side; shapes decide the product.
-            result = grad(second)
-            if kind.transpose_b:
-                yield _derived(op, Matmul(transpose_a=True), (arriving, first), (result,), suffix="data2")
-            else:
-                yield _derived(op, Matmul(transpose_a=not kind.transpose_a), (first, arriving), (result,), suffix="data2")
+        yield from _computed_products(kind, op, wanted)
         return
     weight = op.weights[0]
     flat_in = _flat(first, first.shape[-1])
@@ -131,6 +125,40 @@ def _(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
             op, Matmul(transpose_a=True), operands, (grad(weight),), gradient=Gradient.WEIGHTS, suffix="weights"
         )
     yield from _bias_gradient(op, wanted)
+
+
+def _computed_products(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
+    """Both operands computed. An operand stored transposed gets its gradient stored so: dAᵀ = B·dCᵀ, dBᵀ = dCᵀ·A."""
+    first, second, arriving = *op.inputs[:2], grad(op.output)
+    if len(second.shape) == 2 and not kind.transpose_a:  # one matrix for all rows: they are flattened
+        arriving = _flat(arriving, arriving.shape[-1])
+        rows = _flat(first, first.shape[-1])
+    else:
+        rows = first
+    if first.name in wanted:
+        if kind.transpose_a:
+            product, operands = Matmul(transpose_a=kind.transpose_b, transpose_b=True), (second, arriving)
+        else:
+            product, operands = Matmul(transpose_b=not kind.transpose_b), (arriving, second)
+        yield from _summed(op, product, operands, first, "data")
+    if second.name in wanted:
+        if kind.transpose_b:
+            product, operands = Matmul(transpose_a=True, transpose_b=kind.transpose_a), (arriving, rows)
+        else:
+            product, operands = Matmul(transpose_a=not kind.transpose_a), (rows, arriving)
+        yield from _summed(op, product, operands, second, "data2")
+
+
+def _summed(op: Op, kind: Matmul, operands: tuple[Tensor, ...], target: Tensor, suffix: str) -> Iterator[Op]:
+    """One product; an operand that was broadcast over leading dimensions gets the sum of its gradient over them."""
+    result = grad(target)
+    lead = op.output.shape[:-2]
+    if len(operands[1].shape) == 2 or prod(target.shape[:-2]) == prod(lead):
+        yield _derived(op, kind, operands, (result,), suffix=suffix)
+        return
+    whole = replace(result, shape=(*lead, *target.shape[-2:]), name=f"{result.name}*{op.name}")
+    yield _derived(op, kind, operands, (whole,), suffix=suffix)
+    yield _derived(op, Reduce("sum"), (whole,), (result,), suffix=f"{suffix}.sum")
 
 
 def _flat(tensor: Tensor, columns: int) -> Tensor:
@@ -152,9 +180,7 @@ def _(kind: Conv, op: Op, wanted: Wanted) -> Iterator[Op]:
     if first.name in wanted:
         yield _derived(op, kind, (arriving,), (grad(first),), weights=(weight,), suffix="data")
     if weight.name in wanted:
-        yield _derived(
-            op, kind, (arriving, first), (grad(weight),), gradient=Gradient.WEIGHTS, suffix="weights"
-        )
+        yield _derived(op, kind, (arriving, first), (grad(weight),), gradient=Gradient.WEIGHTS, suffix="weights")
     yield from _bias_gradient(op, wanted)
 
 
@@ -169,9 +195,10 @@ def _(kind: Attention, op: Op, wanted: Wanted) -> Iterator[Op]:
 
 @gradients.register
 def _(kind: Recurrent, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """Data and weight gradients of the whole sequence together, as cuDNN runs them."""
+    """Data and weight gradients of the whole sequence together, as cuDNN runs them; frozen weights leave the data's."""
     first = op.inputs[0]
     results = tuple(grad(t) for t in (first, *op.weights) if t.name in wanted)
+    trains = any(w.name in wanted for w in op.weights)
     if results:
         yield _derived(
             op,
@@ -179,7 +206,7 @@ def _(kind: Recurrent, op: Op, wanted: Wanted) -> Iterator[Op]:
             (grad(op.output), first, op.output),
             results,
             weights=op.weights,
-            gradient=Gradient.BOTH,
+            gradient=Gradient.BOTH if trains else Gradient.DATA,
         )
 
 
@@ -188,7 +215,9 @@ def _(kind: Norm, op: Op, wanted: Wanted) -> Iterator[Op]:
     """dx, dγ and dβ from dy and the saved input."""
     results = tuple(grad(t) for t in (op.inputs[0], *op.weights) if t.name in wanted)
     if results:
-        yield _derived(op, kind, (grad(op.output), op.inputs[0]), results, weights=op.weights[:1], gradient=Gradient.BOTH)
+        yield _derived(
+            op, kind, (grad(op.output), op.inputs[0]), results, weights=op.weights[:1], gradient=Gradient.BOTH
+        )
 
 
 @gradients.register
@@ -218,11 +247,12 @@ def _(kind: Pool, op: Op, wanted: Wanted) -> Iterator[Op]:
 _FROM_OUTPUT = frozenset({"relu", "sigmoid", "tanh", "exp", "sqrt"})
 _PASS_THROUGH = frozenset({"add", "sub"})
 _CROSSWISE = frozenset({"mul", "div"})
+_BY_A_CONSTANT = frozenset({"scale", "neg", "mask"})
 
 
 @gradients.register
 def _(kind: Elementwise, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """relu′ from its output, gelu′ from its input, a product from the other factor; a sum passes its gradient on as it is.
+    """relu′ from its output, gelu′ from its input, a product from the other factor; a sum passes its gradient on.
 
     An input that was broadcast gets the sum of its gradient over what it was broadcast to.
     """
@@ -234,6 +264,8 @@ def _(kind: Elementwise, op: Op, wanted: Wanted) -> Iterator[Op]:
         if kind.function in _PASS_THROUGH:
             if is_broadcast:
                 yield _derived(op, Reduce("sum"), (arriving,), (grad(target),), suffix="sum")
+            elif kind.function == "sub" and target is not op.inputs[0]:
+                yield _derived(op, Elementwise("neg"), (arriving,), (grad(target),))
             else:
                 yield _derived(op, View("pass"), (arriving,), (grad(target),), suffix="pass")
         elif kind.function in _CROSSWISE:
@@ -243,6 +275,8 @@ def _(kind: Elementwise, op: Op, wanted: Wanted) -> Iterator[Op]:
                 yield _derived(op, Reduce("sum"), (product,), (grad(target),), suffix="sum")
         else:
             saved = (op.output,) if kind.function in _FROM_OUTPUT else op.outputs[1:] or op.inputs
+            if kind.function in _BY_A_CONSTANT:
+                saved = ()
             yield _derived(op, kind, (arriving, *saved), (grad(target),))
 
 
@@ -257,9 +291,7 @@ def _(kind: Reduce, op: Op, wanted: Wanted) -> Iterator[Op]:
 def _(kind: Embedding, op: Op, wanted: Wanted) -> Iterator[Op]:
     """A dense gradient of the whole table, filled with zeros, then added to by row."""
     if op.weights and op.weights[0].name in wanted:
-        yield _derived(
-            op, kind, (grad(op.output), *op.inputs), (grad(op.weights[0]),), gradient=Gradient.WEIGHTS
-        )
+        yield _derived(op, kind, (grad(op.output), *op.inputs), (grad(op.weights[0]),), gradient=Gradient.WEIGHTS)
 
 
 @gradients.register
@@ -270,34 +302,44 @@ def _(kind: Gather, op: Op, wanted: Wanted) -> Iterator[Op]:
 
 @gradients.register
 def _(kind: Scatter, op: Op, wanted: Wanted) -> Iterator[Op]:
-    if op.inputs[0].name in wanted:
-        yield _derived(op, Gather(kind.function), (grad(op.output), *op.inputs[1:]), (grad(op.inputs[0]),))
+    """The rows that were written are gathered; a tensor they were added to gets the gradient as it is."""
+    first, *rest = op.inputs
+    bases = [t for t in rest if t.name in wanted and t.shape == op.output.shape]
+    if first.name in wanted:
+        indices = (t for t in rest if t not in bases)
+        yield _derived(op, Gather(kind.function), (grad(op.output), *indices), (grad(first),))
+    for base in bases:
+        yield _derived(op, View("pass"), (grad(op.output),), (grad(base),), suffix="pass")
 
 
 @gradients.register
 def _(kind: Copy, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """A concatenation hands out slices of its gradient; every other copy is undone by a copy."""
+    """A concatenation hands out slices of its gradient, a repetition adds up; every other copy is undone by a copy."""
     arriving = grad(op.output)
     for target in op.inputs:
         if target.name in wanted:
-            undo: Kind = View("slice") if kind.function in ("concatenate", "pad") else kind
+            undo: Kind = {"concatenate": View("slice"), "repeat": Reduce("sum")}.get(kind.function, kind)
             yield _derived(op, undo, (arriving,), (grad(target),), suffix=f"backward.{target.name}")
 
 
 @gradients.register
 def _(kind: View, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """The gradient of a reshape is a reshape; the pieces of a split are written back into one tensor."""
+    """The gradient of a reshape is a reshape, of an expansion a sum; pieces of a split are written into one tensor."""
     first = op.inputs[0]
     if first.name not in wanted:
         return
     arriving = tuple(grad(t) for t in op.outputs)
-    is_partial = prod(first.shape) > sum(t.elements for t in op.outputs) or len(op.outputs) > 1
-    yield _derived(op, Copy("concatenate") if is_partial else kind, arriving, (grad(first),))
+    undo: Kind = kind
+    if first.elements > op.output.elements:
+        undo = Copy("concatenate")
+    elif first.elements < op.output.elements:
+        undo = Reduce("sum")
+    yield _derived(op, undo, arriving, (grad(first),))
 
 
 @gradients.register
 def _(kind: Loss, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """The gradient of the loss with respect to its input, from the targets (and the input, unless it only picks one entry)."""
+    """The gradient with respect to the loss's input, from the targets (and the input, unless nll, which only picks)."""
     first = op.inputs[0]
     if first.name in wanted:
         saved = op.inputs[1:] if kind.function == "nll" else op.inputs

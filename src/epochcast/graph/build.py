@@ -1,7 +1,7 @@
 """A builder of forward graphs: the layers people name, each as the ops a framework runs for it.
 
-Every front end that knows layers rather than kernels (the zoo, spec files, Keras, ONNX) builds through this, so that one layer
-means the same ops everywhere. A tensor goes in, a tensor comes out; parameters and names are kept on the way.
+Every front end that knows layers rather than kernels (the zoo, spec files, Keras, ONNX) builds through this, so that
+one layer means the same ops everywhere. A tensor goes in, a tensor comes out; parameters and names are kept on the way.
 
 >>> b = Builder("tiny", batch=2)
 >>> x = b.input("image", (3, 32, 32))
@@ -34,6 +34,7 @@ from epochcast.graph.kinds import (
     View,
 )
 from epochcast.graph.op import Graph, Op, Parameter
+from epochcast.graph.shapes import broadcast
 from epochcast.graph.tensor import DType, Tensor
 
 Sizes = int | Sequence[int]
@@ -99,18 +100,19 @@ class Builder:
         name: str | None = None,
     ) -> tuple[Tensor, ...]:
         """Any op: its kind, its operands and the shapes of its results."""
-        layer = self._layer(name or kind.label)
+        layer = self._path(name or kind.label)
         unique = self._unique(layer)
         main = next((t.dtype for t in (*inputs, *weights) if t.dtype.is_float), DType.FLOAT32)
         kinds = dtypes or [main] * len(shapes)
+        for shape in shapes:
+            if any(size < 1 for size in shape):
+                given = " and ".join(_show(t.shape[1:]) for t in inputs)
+                made = _show(shape[1:])
+                raise BadInput(f"{self.name}: {layer} makes {made} of {given}: the input is too small for this network")
         outputs = tuple(
             Tensor(tuple(shape), dtype, unique if i == 0 else f"{unique}:{i}")
             for i, (shape, dtype) in enumerate(zip(shapes, kinds, strict=True))
         )
-        for shape in shapes:
-            if any(size < 1 for size in shape):
-                given = " and ".join(_show(t.shape[1:]) for t in inputs)
-                raise BadInput(f"{self.name}: {layer} makes {_show(shape[1:])} of {given}: the input is too small for this network")
         self.ops.append(Op(unique, kind, tuple(inputs), outputs, tuple(weights), layer=layer))
         return outputs
 
@@ -151,8 +153,11 @@ class Builder:
         into = x.shape[1]
         label = name or "conv"
         if into % groups or channels % groups:
-            raise BadInput(f"{self.name}: {label} has {groups} groups, which do not divide {into} → {channels} channels")
-        spatial = tuple((n + 2 * pi - di * (ki - 1) - 1) // si + 1 for n, ki, si, pi, di in zip(x.shape[2:], k, s, p, d, strict=True))
+            raise BadInput(
+                f"{self.name}: {label} has {groups} groups, which do not divide {into} → {channels} channels"
+            )
+        sizes = zip(x.shape[2:], k, s, p, d, strict=True)
+        spatial = tuple((n + 2 * pi - di * (ki - 1) - 1) // si + 1 for n, ki, si, pi, di in sizes)
         with self.scope(label):
             weights = [self.parameter("weight", (channels, into // groups, *k))]
             if bias:
@@ -175,8 +180,13 @@ class Builder:
         """Transposed ("up-") convolution."""
         dims = len(x.shape) - 2
         k, s, p, o = (_spread(v, dims) for v in (kernel, stride, padding, output_padding))
-        spatial = tuple((n - 1) * si - 2 * pi + ki + oi for n, ki, si, pi, oi in zip(x.shape[2:], k, s, p, o, strict=True))
+        sizes = zip(x.shape[2:], k, s, p, o, strict=True)
+        spatial = tuple((n - 1) * si - 2 * pi + ki + oi for n, ki, si, pi, oi in sizes)
         label = name or "conv_transposed"
+        if x.shape[1] % groups or channels % groups:
+            raise BadInput(
+                f"{self.name}: {label} has {groups} groups, which do not divide {x.shape[1]} → {channels} channels"
+            )
         with self.scope(label):
             weights = [self.parameter("weight", (x.shape[1], channels // groups, *k))]
             if bias:
@@ -208,7 +218,14 @@ class Builder:
         return self.op(Attention(causal), [q, k, v], [(*q.shape[:-1], v.shape[-1])], name=name or "attention")[0]
 
     def recurrent(
-        self, x: Tensor, hidden: int, *, cell: str = "lstm", directions: int = 1, bias: bool = True, name: str | None = None
+        self,
+        x: Tensor,
+        hidden: int,
+        *,
+        cell: str = "lstm",
+        directions: int = 1,
+        bias: bool = True,
+        name: str | None = None,
     ) -> Tensor:
         """One recurrent layer over (N, T, I), in PyTorch's layout: two weights and two biases per direction."""
         label = name or cell
@@ -233,7 +250,9 @@ class Builder:
 
     # ---- normalisation and pooling --------------------------------------------------------------
 
-    def norm(self, x: Tensor, style: str, features: int, *, affine: bool = True, bias: bool = True, name: str | None = None) -> Tensor:
+    def norm(
+        self, x: Tensor, style: str, features: int, *, affine: bool = True, bias: bool = True, name: str | None = None
+    ) -> Tensor:
         """Any normalisation with a scale (and shift) of `features`."""
         label = name or f"{style}_norm"
         weights = []
@@ -282,11 +301,29 @@ class Builder:
         dtypes = [x.dtype, DType.INT64][: len(results)]
         return self.op(Pool(style, k, s, p), [x], results, dtypes=dtypes, name=name or f"{style}_pool")[0]
 
-    def max_pool(self, x: Tensor, window: Sizes, stride: Sizes | None = None, padding: Sizes = 0, *, ceil_mode: bool = False, name: str | None = None) -> Tensor:
+    def max_pool(
+        self,
+        x: Tensor,
+        window: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        *,
+        ceil_mode: bool = False,
+        name: str | None = None,
+    ) -> Tensor:
         """Max pooling."""
         return self.pool(x, "max", window, stride, padding, ceil_mode=ceil_mode, name=name)
 
-    def average_pool(self, x: Tensor, window: Sizes, stride: Sizes | None = None, padding: Sizes = 0, *, ceil_mode: bool = False, name: str | None = None) -> Tensor:
+    def average_pool(
+        self,
+        x: Tensor,
+        window: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        *,
+        ceil_mode: bool = False,
+        name: str | None = None,
+    ) -> Tensor:
         """Average pooling."""
         return self.pool(x, "average", window, stride, padding, ceil_mode=ceil_mode, name=name)
 
@@ -301,7 +338,10 @@ class Builder:
 
     def elementwise(self, function: str, *inputs: Tensor, name: str | None = None) -> Tensor:
         """One output per element; the result has the broadcast shape of the inputs."""
-        shape = max((t.shape for t in inputs), key=lambda s: (prod(s), len(s)))
+        shape = broadcast([t.shape for t in inputs])
+        if shape is None:
+            shown = " and ".join(_show(t.shape[1:]) for t in inputs)
+            raise BadInput(f"{self.name}: {name or function} joins {shown}, which do not fit: use another input size")
         return self.op(Elementwise(function), inputs, [shape], name=name or function)[0]
 
     def relu(self, x: Tensor, *, name: str | None = None) -> Tensor:
@@ -325,7 +365,9 @@ class Builder:
         """Over the last dimension."""
         return self.op(Softmax(log), [x], [x.shape], name=name or "softmax")[0]
 
-    def reduce(self, function: str, x: Tensor, axes: Sequence[int], *, keep: bool = False, name: str | None = None) -> Tensor:
+    def reduce(
+        self, function: str, x: Tensor, axes: Sequence[int], *, keep: bool = False, name: str | None = None
+    ) -> Tensor:
         """Sum, mean, … over some dimensions."""
         gone = {a % len(x.shape) for a in axes}
         shape = tuple(1 if i in gone else n for i, n in enumerate(x.shape) if keep or i not in gone)
@@ -340,7 +382,8 @@ class Builder:
         for other in tensors[1:]:
             if other.shape[:axis] != first.shape[:axis] or other.shape[axis + 1 :] != first.shape[axis + 1 :]:
                 shapes = " and ".join(_show(t.shape[1:]) for t in tensors)
-                raise BadInput(f"{self.name}: {name or 'concatenate'} joins {shapes}, which do not fit: use another input size")
+                what = name or "concatenate"
+                raise BadInput(f"{self.name}: {what} joins {shapes}, which do not fit: use another input size")
         shape = list(first.shape)
         shape[axis] = sum(t.shape[axis] for t in tensors)
         return self.op(Copy("concatenate"), tensors, [shape], name=name or "concatenate")[0]
@@ -349,7 +392,9 @@ class Builder:
         """Bytes moved into another arrangement: contiguous, pad, roll, repeat."""
         return self.op(Copy(function), [x], [shape], name=name or function)[0]
 
-    def gather(self, function: str, x: Tensor, shape: Sequence[int], *indices: Tensor, name: str | None = None) -> Tensor:
+    def gather(
+        self, function: str, x: Tensor, shape: Sequence[int], *indices: Tensor, name: str | None = None
+    ) -> Tensor:
         """Elements by index; interpolation too."""
         return self.op(Gather(function), [x, *indices], [shape], name=name or function)[0]
 
@@ -368,7 +413,9 @@ class Builder:
         shapes = [(*x.shape[:axis], size, *x.shape[axis + 1 :]) for size in sizes]
         return self.op(View("split"), [x], shapes, dtypes=[x.dtype] * len(shapes), name="split")
 
-    def opaque(self, target: str, inputs: Sequence[Tensor], shapes: Sequence[Sequence[int]], *, name: str | None = None) -> tuple[Tensor, ...]:
+    def opaque(
+        self, target: str, inputs: Sequence[Tensor], shapes: Sequence[Sequence[int]], *, name: str | None = None
+    ) -> tuple[Tensor, ...]:
         """An op nobody has a rule for: bytes known, listed in the answer."""
         return self.op(Opaque(target), inputs, shapes, name=name or target)
 
@@ -376,9 +423,6 @@ class Builder:
 
     def _path(self, name: str) -> str:
         return ".".join([*self._scope, name])
-
-    def _layer(self, name: str) -> str:
-        return self._path(name)
 
     def _unique(self, path: str) -> str:
         seen = self._counts.get(path, 0)
@@ -396,5 +440,3 @@ def _spread(value: Sizes, dims: int) -> tuple[int, ...]:
 
 def _show(shape: Sequence[int]) -> str:
     return "×".join(str(n) for n in shape) or "a scalar"
-
-

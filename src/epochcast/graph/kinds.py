@@ -1,4 +1,4 @@
-"""What an operator does, as small typed values. A kind never depends on the batch: sizes live on the tensors of an `Op`.
+"""What an operator does, as small typed values. A kind never depends on the batch: sizes are on the tensors of an `Op`.
 
 Formulas over kinds (`work`, `backward`, `receptive`) dispatch on the class, so a new kind is a class here and its
 formulas there. Conventions: images are channels-first (N, C, …spatial) in shapes, whatever the memory layout;
@@ -35,7 +35,7 @@ class Matmul(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Conv(Kind):
-    """Convolution in one to three dimensions; weight (C_out, C_in/groups, …k), transposed: (C_in, C_out/groups, …k)."""
+    """Convolution in one to three dimensions; weight (C_out, C_in/groups, …k), transposed (C_in, C_out/groups, …k)."""
 
     label: ClassVar[str] = "conv"
     stride: tuple[int, ...] = (1, 1)
@@ -47,7 +47,10 @@ class Conv(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Attention(Kind):
-    """softmax(QKᵀ)V fused, as a flash kernel runs it: q (N, H, L, D), k and v (N, H_kv, S, D); no L x S matrix in memory."""
+    """softmax(QKᵀ)V fused, as a flash kernel runs it: q (N, H, L, D), k and v (N, H_kv, S, D).
+
+    No L x S matrix is in memory.
+    """
 
     label: ClassVar[str] = "attention"
     causal: bool = False
@@ -179,7 +182,6 @@ class Opaque(Kind):
 
     label: ClassVar[str] = "opaque"
     target: str = "unknown"
-
 
 
 KINDS: dict[str, type[Kind]] = {

@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from epochcast.graph.kinds import Attention, Elementwise, Matmul, Softmax
+from epochcast.graph.kinds import Attention, Copy, Elementwise, Matmul, Softmax
 from epochcast.graph.op import Op
 from epochcast.graph.tensor import Tensor
 
 
 def eager_attention(ops: Iterable[Op]) -> tuple[Op, ...]:
-    """Every fused attention as scores = QKᵀ, scale, (mask,) softmax, product with V: the L x S matrix is in memory."""
+    """Every fused attention as scores = QKᵀ, scale, (mask,) softmax, product with V: the L x S matrix is in memory.
+
+    Where several heads share keys and values, those are repeated first.
+    """
     return tuple(piece for op in ops for piece in (_eager(op) if isinstance(op.kind, Attention) else (op,)))
 
 
@@ -17,6 +20,11 @@ def _eager(op: Op) -> Iterator[Op]:
     kind = op.kind
     assert isinstance(kind, Attention)
     q, k, v = op.inputs[:3]
+    if k.shape[-3] != q.shape[-3]:  # grouped queries: every head gets its own copy of the keys and values
+        repeated = [replace(t, shape=(*q.shape[:-2], *t.shape[-2:]), name=f"{op.name}.repeat.{t.name}") for t in (k, v)]
+        for source, copy in zip((k, v), repeated, strict=True):
+            yield replace(op, name=copy.name, kind=Copy("repeat"), inputs=(source,), outputs=(copy,))
+        k, v = repeated
     scores = Tensor((*q.shape[:-1], k.shape[-2]), q.dtype, f"{op.name}.scores")
 
     def named(step: str) -> Tensor:

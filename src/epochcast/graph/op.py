@@ -1,11 +1,13 @@
-"""One operator call, and the two lists of them: a `Graph` (forward) and the parameters it trains."""
+"""One operator call, and a `Graph` of them: the forward pass and the parameters it trains."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from fnmatch import fnmatchcase
 from functools import cached_property
 
-from epochcast.graph.kinds import Kind, Opaque, View
+from epochcast.errors import BadInput
+from epochcast.graph.kinds import Kind, Opaque
 from epochcast.graph.tensor import DType, Tensor
 
 
@@ -18,7 +20,7 @@ class Phase(Enum):
 
 
 class Gradient(Enum):
-    """What a backward op computes: the gradient of its data input, of its weights, both at once, or it is no gradient."""
+    """What a backward op computes: the gradient of its data, of its weights, both at once, or it is no gradient."""
 
     NONE = "none"
     DATA = "data"
@@ -128,10 +130,6 @@ class Graph:
 
     def frozen(self, patterns: Iterable[str]) -> "Graph":
         """The same graph with every parameter whose name or layer matches a glob pattern frozen."""
-        from fnmatch import fnmatchcase
-
-        from epochcast.errors import BadInput
-
         globs = tuple(patterns)
         hits = dict.fromkeys(globs, 0)
 
@@ -147,11 +145,6 @@ class Graph:
                 layers = ", ".join(sorted({p.layer.split(".")[0] for p in self.parameters})[:8])
                 raise BadInput(f"--freeze {glob!r} matches no parameter of {self.name}; layers begin with: {layers}")
         return replace(self, parameters=parameters)
-
-
-def costed(ops: Iterable[Op]) -> Iterator[Op]:
-    """The ops that run a kernel: all but views."""
-    return (op for op in ops if not isinstance(op.kind, View))
 
 
 def opaque_names(ops: Iterable[Op]) -> tuple[str, ...]:

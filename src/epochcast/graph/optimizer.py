@@ -1,9 +1,9 @@
 """The update of the parameters, pass by pass, with the state each rule keeps and the bytes each pass moves.
 
 A rule is a list of passes over all trainable tensors, in the order PyTorch's `foreach` implementations run them
-(torch/optim/*.py, `_multi_tensor_*`): p parameter, g gradient, t a temporary, the rest is state. `foreach` runs each pass as
-multi-tensor kernels; `loop` runs each pass once per tensor; `fused` runs the whole rule in one kernel that reads and
-writes every tensor once.
+(torch/optim/*.py, `_multi_tensor_*`): p is the parameter, g its gradient; of the other letters those a rule lists are
+its state and the rest temporaries. `foreach` runs each pass as multi-tensor kernels; `loop` runs each pass once per
+tensor; `fused` runs the whole rule in one kernel that reads every tensor once and writes back parameters and state.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,11 +28,13 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An optimizer: its passes, and its per-parameter state by letter and name."""
+    """An optimizer: its passes, its per-parameter state by letter and name, and what it takes the norm of before the
+    last pass.
+    """
 
     passes: tuple[Pass, ...]
     state: Mapping[str, str]
-    norms: int = 0  # reductions over each tensor (LAMB's trust ratio)
+    norms: str = ""
 
     @property
     def state_tensors(self) -> int:
@@ -56,9 +58,7 @@ _DECAY = Pass("decay", "p", "p")
 OPTIMIZERS: Mapping[str, Rule] = {
     "sgd": Rule((_SGD,), {}),
     "momentum": Rule((*_MOMENTUM, Pass("add", "pb", "p", 2)), {"b": "momentum_buffer"}),
-    "nesterov": Rule(
-        (*_MOMENTUM, Pass("add", "gb", "g", 2), _SGD), {"b": "momentum_buffer"}
-    ),
+    "nesterov": Rule((*_MOMENTUM, Pass("add", "gb", "g", 2), _SGD), {"b": "momentum_buffer"}),
     "adam": Rule(_ADAM, {"m": "exp_avg", "v": "exp_avg_sq"}),
     "adamw": Rule((_DECAY, *_ADAM), {"m": "exp_avg", "v": "exp_avg_sq"}),
     "rmsprop": Rule(
@@ -98,29 +98,31 @@ OPTIMIZERS: Mapping[str, Rule] = {
         {"v": "square_avg", "a": "acc_delta"},
     ),
     # You et al. 2020: Adam's direction, scaled per tensor by the ratio of two norms.
-    "lamb": Rule((*_ADAM[:-1], Pass("div", "mt", "t", 2), Pass("add", "tp", "t", 2), Pass("add", "pt", "p", 2)),
-                 {"m": "exp_avg", "v": "exp_avg_sq"}, norms=2),
+    "lamb": Rule(
+        (*_ADAM[:-1], Pass("div", "mt", "t"), Pass("add", "tp", "t", 2), Pass("add", "pt", "p", 2)),
+        {"m": "exp_avg", "v": "exp_avg_sq"},
+        norms="pt",
+    ),
+    "none": Rule((), {}),
 }
-"""Every optimizer by name."""
+"""Every optimizer by name; "none" updates nothing."""
 
-ALIASES = {"sgd_momentum": "momentum", "sgdm": "momentum", "momentum_sgd": "momentum", "none": "none"}
+ALIASES = {"sgd_momentum": "momentum", "sgdm": "momentum", "momentum_sgd": "momentum"}
 
 
-def find_optimizer(name: str) -> Rule:
-    """The rule of that name; "none" is no update at all."""
+def find_optimizer(name: str) -> str:
+    """The canonical name of an optimizer."""
     key = name.casefold().replace("-", "_")
     key = ALIASES.get(key, key)
-    if key == "none":
-        return Rule((), {})
-    try:
-        return OPTIMIZERS[key]
-    except KeyError:
-        raise UnknownName("optimizer", name, [*OPTIMIZERS, "none"]) from None
+    if key not in OPTIMIZERS:
+        raise UnknownName("optimizer", name, OPTIMIZERS)
+    return key
 
 
 def update(parameters: Iterable[Parameter], optimizer: str, style: str = "foreach") -> tuple[Op, ...]:
     """The ops that update every trainable parameter once."""
-    rule = find_optimizer(optimizer)
+    optimizer = find_optimizer(optimizer)
+    rule = OPTIMIZERS[optimizer]
     trained = tuple(p.tensor for p in parameters if p.trainable)
     if not trained or not rule.passes:
         return ()
@@ -132,9 +134,10 @@ def update(parameters: Iterable[Parameter], optimizer: str, style: str = "foreac
         reads = tuple(_operand(letter, t, rule) for letter in dict.fromkeys(sweep.reads) for t in trained)
         writes = tuple(_operand(letter, t, rule) for letter in sweep.writes for t in trained)
         ops.append(Op(f"{optimizer}.{index}.{sweep.step}", kind, reads, writes, (), Phase.UPDATE, "optimizer"))
-    for index in range(rule.norms):
-        norms = tuple(Tensor((1,), t.dtype, f"norm{index}:{t.name}") for t in trained)
-        ops.insert(-1, Op(f"{optimizer}.norm{index}", Reduce("norm"), trained, norms, (), Phase.UPDATE, "optimizer"))
+    for letter in rule.norms:
+        measured = tuple(_operand(letter, t, rule) for t in trained)
+        norms = tuple(Tensor((1,), t.dtype, f"norm:{t.name}") for t in measured)
+        ops.insert(-1, Op(f"{optimizer}.norm.{letter}", Reduce("norm"), measured, norms, (), Phase.UPDATE, "optimizer"))
     return tuple(ops)
 
 

@@ -1,17 +1,20 @@
 """Mixed precision as a rewrite of a step: which ops run in half, and the casts that appear between them.
 
-The rules are PyTorch's autocast lists (torch.amp, "CUDA Op-Specific Behavior"): products run in the low precision,
-softmax, layer normalisation, losses and exponentials in float32, everything else in the widest of its inputs. Weights
-are cast once per step and the copy is reused. A parameter's gradient ends in the parameter's own dtype.
+The rules are PyTorch's autocast lists (torch.amp, "CUDA Op-Specific Behavior"; ATen/autocast_mode.h): products run in
+the low precision; softmax, layer normalisation, losses, sums and exponentials in float32; everything else in the widest
+of its inputs. Weights are cast once per step and the copy is reused. A gradient ends in the dtype of its tensor: the
+backward pass undoes every cast by a cast.
 
-Precisions: fp32 · tf32 (float32 stored, products on tensor cores) · amp_fp16, amp_bf16 (autocast) · fp16, bf16 (everything) · fp64.
+Precisions: fp32 · tf32 (float32 stored, products on tensor cores) · amp_fp16, amp_bf16 (autocast) · fp16, bf16
+(everything, the optimizer's state too) · fp64. Loss scaling (amp_fp16) is not charged.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from enum import Enum
 
 from epochcast.errors import UnknownName
-from epochcast.graph.backward import grad
+from epochcast.graph.backward import GRADIENT
 from epochcast.graph.kinds import (
     Attention,
     Conv,
@@ -24,7 +27,6 @@ from epochcast.graph.kinds import (
     Recurrent,
     Reduce,
     Softmax,
-    View,
 )
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.tensor import DType, Tensor
@@ -38,10 +40,39 @@ PRECISIONS: Mapping[str, DType] = {
     "bf16": DType.BFLOAT16,
     "fp64": DType.FLOAT64,
 }
-ALIASES = {"amp": "amp_fp16", "float32": "fp32", "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "mixed": "amp_fp16"}
+ALIASES = {
+    "amp": "amp_fp16",
+    "mixed": "amp_fp16",
+    "float32": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+}
 
 _LOW: tuple[type[Kind], ...] = (Matmul, Conv, Attention, Recurrent)
-_FULL_FUNCTIONS = frozenset({"exp", "log", "pow", "softplus", "cumsum", "norm", "rsqrt"})
+_FULL_NORMS = frozenset({"layer", "rms", "group"})
+_FULL_FUNCTIONS = frozenset(
+    [
+        "acos",
+        "asin",
+        "cosh",
+        "erfinv",
+        "exp",
+        "expm1",
+        "log",
+        "log10",
+        "log2",
+        "log1p",
+        "reciprocal",
+        "rsqrt",
+        "sinh",
+        "tan",
+        "pow",
+        "softplus",
+    ]
+)
+# Kernels with a float32 result of half operands: the cast is inside.
+_WIDENING_REDUCTIONS = frozenset({"sum", "prod", "cumsum", "cumprod", "norm", "linalg_vector_norm"})
 
 
 def find_precision(name: str) -> str:
@@ -74,27 +105,48 @@ def _stored_as(op: Op, dtype: DType) -> Op:
     return replace(op, inputs=change(op.inputs), outputs=change(op.outputs), weights=change(op.weights))
 
 
-def _runs_full(op: Op) -> bool:
-    """Whether autocast forces float32; gradients follow the dtype of what arrives."""
+class _Rule(Enum):
+    """What autocast does to an op: cast its operands down, cast them up, let the kernel widen as it reads, nothing."""
+
+    LOW = "low"
+    FULL = "full"
+    WIDEN = "widen"
+    PROMOTE = "promote"
+
+
+def _rule(op: Op, low: DType) -> _Rule:
+    """Gradients follow the dtype of what arrives, except where the kernel is the forward one's other half."""
+    forward = op.phase is Phase.FORWARD
     match op.kind:
-        case Softmax() | Loss():
-            return True
-        case Norm(style=style):
-            return style != "batch"
-        case Elementwise(function=function) | Reduce(function=function):
-            return op.phase is Phase.FORWARD and function in _FULL_FUNCTIONS
+        case Matmul() | Conv() | Attention() | Recurrent():
+            return _Rule.LOW
+        case Loss():
+            return _Rule.FULL
+        case Softmax():
+            # Softmax has a kernel that reads float16 and writes float32; bfloat16 is cast first.
+            return _Rule.WIDEN if low is DType.FLOAT16 else _Rule.FULL
+        case Norm(style=style) if style in _FULL_NORMS:
+            return _Rule.FULL
+        case Elementwise(function=function) if forward and function in _FULL_FUNCTIONS:
+            return _Rule.FULL
+        case Reduce(function=function) if forward and function in _WIDENING_REDUCTIONS:
+            return _Rule.WIDEN
         case _:
-            return False
+            return _Rule.PROMOTE
 
 
 class _Autocast:
-    """One walk over a step: `stored` is the dtype each tensor has by now, `copies` the casts already made."""
+    """One walk over a step: `stored` is the dtype each tensor has by now, `copies` the casts made of each.
+
+    The cast of a trained weight is kept for the whole step; any other tensor is cast again by every layer that reads
+    it, and the copy is what that layer saves for its backward pass.
+    """
 
     def __init__(self, parameters: Iterable[Parameter], low: DType) -> None:
         self.low = low
-        self.stored: dict[str, DType] = {}
-        self.copies: dict[tuple[str, DType], Tensor] = {}
-        self.gradients = {grad(p.tensor).name: p.tensor.dtype for p in parameters}
+        self.parameters = {p.name: p for p in parameters}
+        self.stored = {p.name: p.tensor.dtype for p in self.parameters.values()}
+        self.copies: dict[str, dict[tuple[DType, str], Tensor]] = {}
         self.made: list[Op] = []
 
     def walk(self, ops: Iterable[Op]) -> tuple[Op, ...]:
@@ -106,24 +158,30 @@ class _Autocast:
         return tuple(self.made)
 
     def _rewrite(self, op: Op) -> None:
-        if isinstance(op.kind, _LOW):
-            target = self.low
-        elif _runs_full(op):
-            target = DType.FLOAT32
-        else:
-            # TensorIterator promotes inside the kernel: operands stay as they are, the result is the widest.
-            operands = [self._current(t).dtype for t in (*op.inputs, *op.weights) if t.dtype.is_float]
-            results = [t.dtype for t in op.outputs if t.dtype.is_float]
-            target = max(operands or results, key=lambda d: d.bytes, default=DType.FLOAT32)
-        casts = isinstance(op.kind, _LOW) or _runs_full(op)
+        rule = _rule(op, self.low)
+        match rule:
+            case _Rule.LOW:
+                target = self.low
+            case _Rule.FULL | _Rule.WIDEN:
+                target = DType.FLOAT32
+            case _Rule.PROMOTE:
+                target = self._widest(op)
+        casts = rule in (_Rule.LOW, _Rule.FULL)
+        keeps = isinstance(op.kind, Norm)  # scale, shift and statistics stay as they are, whatever the data
         inputs = tuple(self._as(t, target, op) if casts else self._current(t) for t in op.inputs)
-        keeps = isinstance(op.kind, Norm)
         weights = tuple(self._as(t, target, op) if casts and not keeps else self._current(t) for t in op.weights)
-        if keeps and op.kind.style == "batch" and inputs:
-            target = inputs[0].dtype  # statistics and scale stay float32, data stays as it came
         place = len(self.made)
-        outputs = tuple(self._result(t, target, op, keeps) for t in op.outputs)
+        # A kernel that widens on the way in narrows on the way back.
+        fused = keeps or rule is _Rule.WIDEN
+        outputs = tuple(self._result(t, target, op, fused) for t in op.outputs)
         self.made.insert(place, replace(op, inputs=inputs, weights=weights, outputs=outputs))
+
+    def _widest(self, op: Op) -> DType:
+        """Operands stay as they are and the kernel promotes; a norm works in the dtype of its data."""
+        operands = op.inputs[:1] if isinstance(op.kind, Norm) else (*op.inputs, *op.weights)
+        dtypes = [self._current(t).dtype for t in operands if t.dtype.is_float]
+        results = [t.dtype for t in op.outputs if t.dtype.is_float]
+        return max(dtypes or results, key=lambda d: d.bytes, default=DType.FLOAT32)
 
     def _current(self, tensor: Tensor) -> Tensor:
         return replace(tensor, dtype=self.stored.get(tensor.name, tensor.dtype))
@@ -133,26 +191,32 @@ class _Autocast:
         now = self._current(tensor)
         if now.dtype is dtype or not now.dtype.is_float:
             return now
-        key = (tensor.name, dtype)
-        if key not in self.copies:
-            copy = replace(tensor, dtype=dtype, name=f"{tensor.name}@{dtype.value}")
+        parameter = self.parameters.get(tensor.name)
+        user = "" if parameter is not None and parameter.trainable else op.layer
+        copies = self.copies.setdefault(tensor.name, {})
+        if (dtype, user) not in copies:
+            name = f"{tensor.name}@{dtype.value}" + (f":{user}" if user else "")
+            copies[dtype, user] = copy = replace(tensor, dtype=dtype, name=name)
             self.made.append(Op(f"{op.name}.cast", Copy("cast"), (now,), (copy,), (), op.phase, op.layer))
-            self.copies[key] = copy
-        return replace(self.copies[key], shape=tensor.shape)
+        return replace(copies[dtype, user], shape=tensor.shape)
 
-    def _result(self, tensor: Tensor, dtype: DType, op: Op, keeps: bool) -> Tensor:
-        """An output in `dtype`; a parameter's gradient is cast back behind the op."""
+    def _result(self, tensor: Tensor, dtype: DType, op: Op, fused: bool) -> Tensor:
+        """An output in `dtype`; a gradient is cast to its tensor's dtype behind the op, or inside it where `fused`."""
         if not tensor.dtype.is_float:
             return tensor
-        own = self.gradients.get(tensor.name)
-        if own is not None and keeps:
-            dtype = own
-        for key in [k for k in ((tensor.name, self.low), (tensor.name, DType.FLOAT32)) if k in self.copies]:
-            del self.copies[key]  # the storage is written anew
-        self.stored[tensor.name] = own or dtype
-        if own is None or own is dtype or isinstance(op.kind, View):
-            return replace(tensor, dtype=own or dtype)
-        low = replace(tensor, dtype=dtype, name=f"{tensor.name}@{dtype.value}")
-        full = replace(tensor, dtype=own)
-        self.made.append(Op(f"{op.name}.uncast", Copy("cast"), (low,), (full,), (), op.phase, op.layer))
-        return low
+        own = self._own(tensor.name) or dtype
+        self.copies.pop(tensor.name, None)  # the storage is written anew
+        self.stored[tensor.name] = own
+        if own is dtype or (fused and op.phase is Phase.BACKWARD):
+            return replace(tensor, dtype=own)
+        made = replace(tensor, dtype=dtype, name=f"{tensor.name}@{dtype.value}")
+        self.made.append(
+            Op(f"{op.name}.uncast", Copy("cast"), (made,), (replace(tensor, dtype=own),), (), op.phase, op.layer)
+        )
+        return made
+
+    def _own(self, name: str) -> DType | None:
+        """The dtype of the tensor that a tensor of this name is the gradient (or a part of it) of."""
+        if not name.startswith(GRADIENT):
+            return None
+        return self.stored.get(name.removeprefix(GRADIENT).partition("+")[0])

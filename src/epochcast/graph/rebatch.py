@@ -1,7 +1,7 @@
 """Any batch size from two: which dimensions grow with the batch, learnt by comparing the same ops at two sizes.
 
-Every dimension of a training step is affine in the batch, d(n) = a + b·n (positions and channels have b = 0). Flops, bytes and
-matrix shapes are products of two such dimensions at most, so each is a quadratic in n, fixed by three points.
+Every dimension of a training step is affine in the batch, d(n) = a + b·n (positions and channels have b = 0). Flops,
+bytes and matrix shapes are products of two such dimensions at most, so each is a quadratic in n, fixed by three points.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,11 @@ from epochcast.errors import BadInput
 from epochcast.graph.op import Op
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.work import Work, work
+
+Numbers = NDArray[np.float64]
+
+# Farther than anybody trains, so that every bend on the way shows.
+FAR_BATCH = 2**14
 
 Growth = tuple[tuple[int, int], ...] | None
 """(a, b) per dimension of a tensor, or None where nothing grows."""
@@ -44,51 +49,69 @@ class Template:
         for one, other in zip(small, large, strict=True):
             if one.kind != other.kind:
                 raise BadInput(
-                    f"op {one.name!r} changes with the batch: {one.kind} at {small_batch}, {other.kind} at {large_batch}"
+                    f"op {one.name!r} changes: {one.kind} at batch {small_batch}, {other.kind} at batch {large_batch}"
                 )
-            sides = tuple(
-                tuple(
-                    _growth(a, small_batch, b, large_batch) for a, b in zip(getattr(one, s), getattr(other, s), strict=True)
-                )
-                for s in ("inputs", "outputs", "weights")
-            )
-            growths.append((sides[0], sides[1], sides[2]) if any(g for side in sides for g in side) else None)
+            sides = []
+            for few, many in ((one.inputs, other.inputs), (one.outputs, other.outputs), (one.weights, other.weights)):
+                if len(few) != len(many):
+                    counts = f"{len(few)} operands at batch {small_batch} and {len(many)} at batch {large_batch}"
+                    raise BadInput(f"op {one.name!r} has {counts}")
+                pairs = zip(few, many, strict=True)
+                sides.append(tuple(_growth(a, small_batch, b, large_batch) for a, b in pairs))
+            growths.append((sides[0], sides[1], sides[2]) if any(any(side) for side in sides) else None)
         return cls(tuple(small), tuple(growths))
 
     def ops(self, batch: int) -> tuple[Op, ...]:
         """The ops at a batch size."""
-        return tuple(
-            op
-            if growth is None
-            else Op(
-                op.name,
-                op.kind,
-                _resized(op.inputs, growth[0], batch),
-                _resized(op.outputs, growth[1], batch),
-                _resized(op.weights, growth[2], batch),
-                op.phase,
-                op.layer,
-                op.gradient,
-                op.tf32,
-            )
-            for op, growth in zip(self.base, self.growths, strict=True)
+        return tuple(self._op(place, batch) for place in range(len(self.base)))
+
+    def _op(self, place: int, batch: int) -> Op:
+        op, growth = self.base[place], self.growths[place]
+        if growth is None:
+            return op
+        return Op(
+            op.name,
+            op.kind,
+            _resized(op.inputs, growth[0], batch),
+            _resized(op.outputs, growth[1], batch),
+            _resized(op.weights, growth[2], batch),
+            op.phase,
+            op.layer,
+            op.gradient,
+            op.tf32,
         )
 
+    def work(self, batch: int) -> Numbers:
+        """The `Work` of every op at a batch size, one row per op, in the order of its fields."""
+        (constant, first, second), bent = self._quadratics
+        numbers: Numbers = constant + batch * (first + batch * second)
+        if len(bent):
+            numbers[bent] = [work(self._op(place, batch)) for place in bent]
+        return numbers
+
     @cached_property
-    def _quadratics(self) -> NDArray[np.float64]:
-        """Coefficients (3, ops, quantities) of n⁰, n¹, n² through the work at n = 1, 2, 3."""
-        one, two, three = (np.array([work(op) for op in self.ops(n)], dtype=np.float64) for n in (1, 2, 3))
+    def _quadratics(self) -> tuple[Numbers, NDArray[np.int64]]:
+        """Coefficients (3, ops, quantities) of n⁰, n¹, n² through the work at n = 1, 2, 3, and the ops they miss.
+
+        A few numbers have a bend: the larger of a table and of what is looked up in it. Such a maximum or minimum of
+        two straight lines lies off the curve at a batch far away.
+        """
+        coefficients = np.zeros((3, len(self.base), len(Work._fields)))
+        growing = np.array([place for place, growth in enumerate(self.growths) if growth is not None], dtype=np.int64)
+        for place, growth in enumerate(self.growths):
+            if growth is None:
+                coefficients[0, place] = work(self.base[place])
+        if not len(growing):
+            return coefficients, growing
+        one, two, three, far = (
+            np.array([work(self._op(place, n)) for place in growing], dtype=np.float64) for n in (1, 2, 3, FAR_BATCH)
+        )
         second = (three - 2 * two + one) / 2
         first = two - one - 3 * second
-        return np.stack([one - first - second, first, second])
-
-    def work(self, batch: int) -> NDArray[np.float64]:
-        """The `Work` of every op at a batch size, one row per op, in the order of its fields."""
-        constant, first, second = self._quadratics
-        return constant + batch * (first + batch * second)
-
-
-WORK_COLUMNS = Work._fields
+        constant = one - first - second
+        coefficients[:, growing] = constant, first, second
+        fits = np.isclose(constant + FAR_BATCH * (first + FAR_BATCH * second), far, rtol=1e-9, atol=0)
+        return coefficients, growing[~fits.all(axis=1)]
 
 
 def _growth(small: Tensor, small_batch: int, large: Tensor, large_batch: int) -> Growth:
@@ -100,7 +123,9 @@ def _growth(small: Tensor, small_batch: int, large: Tensor, large_batch: int) ->
     for one, other in zip(small.shape, large.shape, strict=True):
         slope, rest = divmod(other - one, large_batch - small_batch)
         if rest:
-            raise BadInput(f"tensor {small.name!r} does not grow evenly with the batch: {small.shape} and {large.shape}")
+            raise BadInput(
+                f"tensor {small.name!r} does not grow evenly with the batch: {small.shape} and {large.shape}"
+            )
         pairs.append((one - slope * small_batch, slope))
     return tuple(pairs)
 

@@ -35,7 +35,7 @@ class Recipe:
             raise BadInput(f"batch must be at least 1, got {self.batch}")
         if self.accumulate < 1:
             raise BadInput(f"gradient accumulation must be at least 1, got {self.accumulate}")
-        find_optimizer(self.optimizer)
+        object.__setattr__(self, "optimizer", find_optimizer(self.optimizer))
         object.__setattr__(self, "precision", find_precision(self.precision))
         for what, value, known in (
             ("mode", self.mode, MODES),

@@ -8,17 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.graph.kinds import Conv, Recurrent
-from epochcast.graph.op import Graph, Op, Parameter, Phase, opaque_names
+from epochcast.graph.kinds import Conv, Pool, Recurrent, View
+from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase, opaque_names
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
+from epochcast.graph.shapes import conv_shape
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.training import step_ops
-from epochcast.graph.work import OpClass, conv_shape, op_class
+from epochcast.graph.work import OpClass, op_class
 
 CLASSES = tuple(OpClass)
 PHASES = tuple(Phase)
@@ -63,7 +65,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Trace:
-    """One step of a model by a recipe; `inputs` are what it is fed, for one sample."""
+    """One step of a model by a recipe; `inputs` are what it is fed for one sample, constants (masks) as they are."""
 
     name: str
     recipe: Recipe
@@ -91,7 +93,7 @@ class Trace:
     @cached_property
     def layers(self) -> tuple[str, ...]:
         """The layer of every entry of the columns."""
-        return tuple(self.template.base[i].layer for i in self._places)
+        return tuple(self.template.base[i].layer for i in self.places)
 
     @cached_property
     def opaque(self) -> tuple[str, ...]:
@@ -99,7 +101,8 @@ class Trace:
         return opaque_names(self.template.base)
 
     @cached_property
-    def _places(self) -> NDArray[np.int64]:
+    def places(self) -> NDArray[np.int64]:
+        """Where in the ops each entry of the columns stands."""
         return _static(self.template)[0]
 
     @cached_property
@@ -117,24 +120,29 @@ class Trace:
         return {**totals, "matrix": sum(totals.values()), "elementwise": float(c.flops[~c.is_matrix].sum())}
 
 
-def _static(template: Template) -> tuple[NDArray[np.int64], tuple[NDArray[np.float64], ...]]:
+Static = tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]
+
+
+def _static(template: Template) -> Static:
     """What does not grow: which ops run kernels, and their classes, dtypes and window sizes; kept on the template."""
-    kept = template.__dict__.get("_static_columns")
+    kept: Static | None = template.__dict__.get("_static_columns")
     if kept is None:
-        places = np.array([i for i, op in enumerate(template.base) if op_class(op.kind, op) is not OpClass.VIEW], dtype=np.int64)
+        places = [i for i, op in enumerate(template.base) if not isinstance(op.kind, View)]
         rows = [_row(template.base[i]) for i in places]
-        arrays = [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.zeros(0)] * 11
-        for i in (0, 1, 2, 3):
-            arrays[i] = arrays[i].astype(np.int64)
-        arrays[10] = arrays[10].astype(np.bool_)
-        kept = (places, tuple(arrays))
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(_STATIC_TYPES)
+        arrays: tuple[NDArray[Any], ...] = tuple(
+            np.array(c, dtype=t) for c, t in zip(columns, _STATIC_TYPES, strict=True)
+        )
+        kept = (np.array(places, dtype=np.int64), arrays)
         template.__dict__["_static_columns"] = kept
-    return kept  # type: ignore[no-any-return]
+    return kept
 
 
 _CLASS_INDEX = {c: i for i, c in enumerate(CLASSES)}
 _PHASE_INDEX = {p: i for i, p in enumerate(PHASES)}
-_GRADIENTS = {"none": 0, "data": 1, "weights": 2, "both": 3}
+_GRADIENT_INDEX = {g: i for i, g in enumerate(Gradient)}
+# Four indices, six sizes, one truth: the order of `_row`.
+_STATIC_TYPES: tuple[type, ...] = (*[np.int64] * 4, *[np.float64] * 6, np.bool_)
 
 
 def _row(op: Op) -> tuple[float, ...]:
@@ -144,13 +152,15 @@ def _row(op: Op) -> tuple[float, ...]:
         shape = conv_shape(op)
         window, stride = prod(shape.kernel), prod(op.kind.stride)
         groups, into, out = op.kind.groups, shape.channels_in, shape.channels_out
+    elif isinstance(op.kind, Pool) and all(op.kind.window):
+        window, stride = prod(op.kind.window), prod(op.kind.stride)
     elif isinstance(op.kind, Recurrent):
         into, out = op.kind.hidden, op.kind.gates * op.kind.hidden
     return (
         _CLASS_INDEX[kind_class],
         _PHASE_INDEX[op.phase],
         MATHS.index(op.math) if op.math in MATHS else 0,
-        _GRADIENTS[op.gradient.value],
+        _GRADIENT_INDEX[op.gradient],
         op.dtype.bytes,
         window,
         stride,
@@ -168,5 +178,8 @@ def trace_from(build: Callable[[int], Graph], recipe: Recipe) -> Trace:
         step_ops(small, recipe.at(SMALL_BATCH)), SMALL_BATCH, step_ops(large, recipe.at(LARGE_BATCH)), LARGE_BATCH
     )
     parameters = small.frozen(recipe.freeze).parameters if recipe.freeze else small.parameters
-    sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
+    sample = tuple(
+        few if few.shape == many.shape else replace(few, shape=(1, *few.shape[1:]))
+        for few, many in zip(small.inputs, large.inputs, strict=True)
+    )
     return Trace(small.name, recipe, template, parameters, sample, small.unit, small.units_per_sample, small.notes)

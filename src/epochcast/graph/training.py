@@ -13,7 +13,7 @@ from epochcast.graph.precision import with_precision
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.tensor import DType, Tensor
 
-LOSSES = ("cross_entropy", "mse", "bce", "none")
+LOSSES = ("cross_entropy", "mse", "bce", "ctc", "none")
 
 
 def step_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
@@ -38,13 +38,13 @@ def with_loss(graph: Graph) -> Graph:
     """The graph with its loss behind every output; the new outputs are the losses."""
     if graph.loss == "none":
         return graph
-    ops, results = list(graph.ops), []
+    ops, targets, results = list(graph.ops), [], []
     for output in graph.outputs:
         made = tuple(_loss(output, graph.loss))
         ops.extend(made)
+        targets.append(made[-1].inputs[1])
         results.append(made[-1].output)
-    inputs = (*graph.inputs, *(t for op in ops[len(graph.ops) :] for t in op.inputs if t.name.startswith("target:")))
-    return replace(graph, inputs=inputs, ops=tuple(ops), outputs=tuple(results))
+    return replace(graph, inputs=(*graph.inputs, *targets), ops=tuple(ops), outputs=tuple(results))
 
 
 def _loss(output: Tensor, loss: str) -> Iterator[Op]:
@@ -54,11 +54,16 @@ def _loss(output: Tensor, loss: str) -> Iterator[Op]:
     value = Tensor((1,), DType.FLOAT32, f"loss:{output.name}")
     match loss:
         case "cross_entropy":
-            positions = (output.shape[0], *output.shape[2:]) if len(output.shape) > 3 else output.shape[:-1]  # noqa: PLR2004
+            positions = (output.shape[0], *output.shape[2:]) if len(output.shape) > 3 else output.shape[:-1]
             log = replace(output, name=f"log_softmax:{output.name}")
             target = Tensor(positions, DType.INT64, f"target:{output.name}")
             yield Op(f"{output.name}.log_softmax", Softmax(log=True), (output,), (log,), layer="loss")
             yield Op(f"{output.name}.nll", Loss("nll"), (log, target), (value,), layer="loss")
+        case "ctc":  # Graves et al. 2006: at most one label per frame; the recursion over them is one op
+            log = replace(output, name=f"log_softmax:{output.name}")
+            target = Tensor(output.shape[:-1], DType.INT64, f"target:{output.name}")
+            yield Op(f"{output.name}.log_softmax", Softmax(log=True), (output,), (log,), layer="loss")
+            yield Op(f"{output.name}.ctc", Loss("ctc"), (log, target), (value,), layer="loss")
         case "mse" | "bce":
             target = replace(output, name=f"target:{output.name}")
             yield Op(f"{output.name}.{loss}", Loss(loss), (output, target), (value,), layer="loss")

@@ -1,11 +1,10 @@
 """What an op costs before any device is named: flops, bytes, its shape as a matrix product, its class, its kernels.
 
-A multiply-add is two flops. `matrix_flops` are those of convolution, matmul, attention and recurrent cells, which is
+A multiply-add is two flops. Matrix flops are those of convolution, matmul, attention and recurrent cells, which is
 what publications count; everything else is arithmetic on elements and counted apart. Bytes are what an ideal kernel
 moves: each operand read once, each result written once.
 
-The matrix shape follows the implicit-GEMM view of cuDNN (Chetlur et al. 2014): a forward convolution is
-M = N·H'·W', N = C_out/groups, K = (C_in/groups)·k_h·k_w, repeated `groups` times.
+The shape of an op as a matrix product is in `shapes`.
 """
 
 from enum import Enum
@@ -34,7 +33,7 @@ from epochcast.graph.kinds import (
     View,
 )
 from epochcast.graph.op import Gradient, Op, Phase
-from epochcast.graph.tensor import Tensor
+from epochcast.graph.shapes import attention_operands, conv_shape, is_batched, matrix, sequence
 
 
 class OpClass(Enum):
@@ -86,15 +85,6 @@ MATRIX_CLASSES = frozenset(
 )
 
 
-class Matrix(NamedTuple):
-    """An op as `count` products of (m, k) by (k, n). For row-wise ops: m rows of n elements; else m elements."""
-
-    m: int
-    n: int
-    k: int
-    count: int
-
-
 class Work(NamedTuple):
     """The numbers of one op that grow with the batch."""
 
@@ -104,7 +94,7 @@ class Work(NamedTuple):
     m: int
     n: int
     k: int
-    count: int
+    repeats: int
     launches: int
 
 
@@ -125,7 +115,7 @@ def op_class(kind: Kind, op: Op) -> OpClass:
 
 @op_class.register
 def _(kind: Matmul, op: Op) -> OpClass:
-    return OpClass.BATCHED_MATMUL if matrix(kind, op).count > 1 else OpClass.LINEAR
+    return OpClass.BATCHED_MATMUL if is_batched(op) else OpClass.LINEAR
 
 
 @op_class.register
@@ -167,116 +157,29 @@ _CLASSES: dict[type[Kind], OpClass] = {
 }
 
 
-# ---- shapes -------------------------------------------------------------------------------------
-
-
-class ConvShape(NamedTuple):
-    """The geometry of a convolution, read off whichever tensors its direction has."""
-
-    batch: int
-    channels_in: int
-    channels_out: int
-    spatial_in: tuple[int, ...]
-    spatial_out: tuple[int, ...]
-    kernel: tuple[int, ...]
-
-
-def conv_shape(op: Op) -> ConvShape:
-    """Forward reads (x; w) → y; the data gradient (dy; w) → dx; the weight gradient (dy, x) → dw."""
-    kind = op.kind
-    assert isinstance(kind, Conv)
-    match op.gradient:
-        case Gradient.DATA:
-            large, small, weight = op.outputs[0].shape, op.inputs[0].shape, op.weights[0].shape
-        case Gradient.WEIGHTS:
-            small, large, weight = op.inputs[0].shape, op.inputs[1].shape, op.outputs[0].shape
-        case _:
-            large, small, weight = op.inputs[0].shape, op.outputs[0].shape, op.weights[0].shape
-    return ConvShape(large[0], large[1], small[1], large[2:], small[2:], weight[2:])
-
-
-def attention_operands(op: Op) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k, v: the first inputs forward; behind the incoming gradient backward."""
-    q, k, v = op.inputs[:3] if op.phase is Phase.FORWARD else op.inputs[1:4]
-    return q, k, v
-
-
-@singledispatch
-def matrix(kind: Kind, op: Op) -> Matrix:
-    """By default m elements of one column: the size of the larger side."""
-    return Matrix(max([t.elements for t in (*op.outputs, *op.inputs)], default=0), 1, 1, 1)
-
-
-@matrix.register
-def _(kind: Matmul, op: Op) -> Matrix:
-    first = op.inputs[0].shape
-    second = op.weights[0].shape if op.weights else op.inputs[1].shape
-    depth = first[-2] if kind.transpose_a and len(first) > 1 else first[-1]
-    columns = second[-2] if kind.transpose_b and len(second) > 1 else second[-1]
-    total = op.output.elements
-    if len(second) <= 2:
-        return Matrix(total // max(1, columns), columns, depth, 1)
-    rows = op.output.shape[-2]
-    return Matrix(rows, columns, depth, total // max(1, rows * columns))
-
-
-@matrix.register
-def _(kind: Conv, op: Op) -> Matrix:
-    shape = conv_shape(op)
-    groups, taps = kind.groups, prod(shape.kernel)
-    into, out = shape.channels_in // groups, shape.channels_out // groups
-    inside, outside = shape.batch * prod(shape.spatial_in), shape.batch * prod(shape.spatial_out)
-    match op.gradient:
-        case Gradient.WEIGHTS:
-            return Matrix(into, out * taps, inside, groups) if kind.transposed else Matrix(out, into * taps, outside, groups)
-        case Gradient.DATA:
-            return Matrix(inside, into, out * taps, groups)
-        case _:
-            return Matrix(inside, out * taps, into, groups) if kind.transposed else Matrix(outside, out, into * taps, groups)
-
-
-@matrix.register
-def _(kind: Attention, op: Op) -> Matrix:
-    q, k, _ = attention_operands(op)
-    return Matrix(q.shape[-2], k.shape[-2], q.shape[-1], prod(q.shape[:-2]))
-
-
-@matrix.register
-def _(kind: Recurrent, op: Op) -> Matrix:
-    batch, steps, width = _sequence(op).shape
-    return Matrix(batch, kind.gates * kind.hidden, width + kind.hidden, steps * kind.directions)
-
-
-@matrix.register(Softmax)
-@matrix.register(Norm)
-def _(kind: Kind, op: Op) -> Matrix:
-    """Rows that are normalised together; batch norm's rows are its channels."""
-    tensor = op.inputs[0]
-    if not tensor.shape:
-        return Matrix(1, 1, 1, 1)
-    across_batch = isinstance(kind, Norm) and kind.style in ("batch", "instance", "group", "local_response")
-    rows = tensor.shape[1] if across_batch and len(tensor.shape) > 1 else tensor.elements // max(1, tensor.shape[-1])
-    return Matrix(rows, tensor.elements // max(1, rows), 1, 1)
-
-
-@matrix.register
-def _(kind: Reduce, op: Op) -> Matrix:
-    rows = max(1, op.output.elements) if op.outputs else 1
-    total = op.inputs[0].elements if op.inputs else rows
-    return Matrix(rows, max(1, total // rows), 1, 1)
-
-
-def _sequence(op: Op) -> Tensor:
-    """The (N, T, I) input of a recurrent op: behind the incoming gradient backward."""
-    return op.inputs[0] if op.phase is Phase.FORWARD else op.inputs[1]
-
-
 # ---- flops --------------------------------------------------------------------------------------
 
 # Arithmetic per element; transcendental functions as the handful of instructions a GPU spends on them.
-_ELEMENTWISE_FLOPS = {"copy": 0, "gelu": 10, "silu": 6, "sigmoid": 5, "tanh": 6, "exp": 4, "log": 4, "sqrt": 2}
-_ELEMENTWISE_FLOPS |= {"hardswish": 4, "hardsigmoid": 3, "softplus": 8, "mish": 14, "elu": 5, "erf": 8, "pow": 8, "div": 2}
-# Forward: mean, centre, square, sum, scale, shift (two each for statistics and application); backward: two sums and the update.
+_ELEMENTWISE_FLOPS = {
+    "copy": 0,
+    "gelu": 10,
+    "silu": 6,
+    "sigmoid": 5,
+    "tanh": 6,
+    "exp": 4,
+    "log": 4,
+    "sqrt": 2,
+    "hardswish": 4,
+    "hardsigmoid": 3,
+    "softplus": 8,
+    "mish": 14,
+    "elu": 5,
+    "erf": 8,
+    "pow": 8,
+    "div": 2,
+}
+# Forward: add up, centre, square, add up, scale by the deviation, by γ, shift by β. Backward: x̂ again (2), the two sums
+# (1 + 2), and dx = γ/σ · (dy − mean − x̂·mean) with its scale and casts (6).
 _NORM_FLOPS = {Phase.FORWARD: 7, Phase.BACKWARD: 11}
 # max, subtract, exponent (counted once), sum, divide; backward y·(g − Σ g·y).
 _SOFTMAX_FLOPS = {Phase.FORWARD: 5, Phase.BACKWARD: 4}
@@ -290,9 +193,9 @@ def flops(kind: Kind, op: Op) -> int:
 
 @flops.register
 def _(kind: Matmul, op: Op) -> int:
-    """2·M·N·K per product, and the bias added once per output."""
-    m, n, k, count = matrix(kind, op)
-    return 2 * m * n * k * count
+    """2·M·N·K per product. A bias is added in the epilogue and not counted: publications do not."""
+    m, n, k, repeats = matrix(kind, op)
+    return 2 * m * n * k * repeats
 
 
 @flops.register
@@ -318,10 +221,12 @@ def _(kind: Attention, op: Op) -> int:
 
 @flops.register
 def _(kind: Recurrent, op: Op) -> int:
-    """2·N·T per weight: input and hidden products of every gate; backward twice that (data and weights at once)."""
-    batch, steps, _ = _sequence(op).shape
-    forward = 2 * batch * steps * sum(w.elements for w in op.weights if len(w.shape) == 2)
-    return forward if op.phase is Phase.FORWARD else 2 * forward
+    """2·N·T per weight: input and hidden products of every gate. Backward as much for the data, whoever wants it (the
+    gradient travels through all steps), and as much again for the weights, unless they are frozen.
+    """
+    batch, steps, _ = sequence(op).shape
+    once = 2 * batch * steps * sum(w.elements for w in op.weights if len(w.shape) == 2)
+    return once if op.phase is Phase.FORWARD or op.gradient is Gradient.DATA else 2 * once
 
 
 @flops.register
@@ -349,7 +254,7 @@ def _(kind: Elementwise, op: Op) -> int:
 
 @flops.register
 def _(kind: Reduce, op: Op) -> int:
-    return op.inputs[0].elements if op.inputs else 0
+    return sum(t.elements for t in op.inputs)
 
 
 @flops.register
@@ -410,10 +315,11 @@ def _(kind: Embedding, op: Op) -> int:
 
 # ---- kernels ------------------------------------------------------------------------------------
 
-# PyTorch's multi-tensor apply: tensors per launch by how many lists a pass touches, elements per block, blocks per launch
-# (aten/src/ATen/native/cuda/ForeachFunctors and MultiTensorApply.cuh: depth_to_max_tensors, kChunkSize, depth_to_max_blocks).
-_FOREACH_TENSORS = (110, 64, 48, 36, 30)
-_FOREACH_ELEMENTS = 65536 * 320
+# PyTorch's multi-tensor apply (aten/src/ATen/native/cuda/MultiTensorApply.cuh): tensors per launch by how many lists of
+# them a pass touches (depth_to_max_tensors), blocks per launch (depth_to_max_blocks), elements per block (kChunkSize).
+_LAUNCH_TENSORS = (110, 64, 48, 36, 30)
+_LAUNCH_BLOCKS = 320
+_BLOCK_ELEMENTS = 65536
 
 
 @singledispatch
@@ -429,8 +335,8 @@ def _(kind: View, op: Op) -> int:
 
 @launches.register
 def _(kind: Recurrent, op: Op) -> int:
-    """One product per step and direction, and one over all inputs before them."""
-    _, steps, _ = _sequence(op).shape
+    """One product per step and direction, and one over all inputs before them; backward twice that."""
+    _, steps, _ = sequence(op).shape
     return (steps * kind.directions + 1) * (1 if op.phase is Phase.FORWARD else 2)
 
 
@@ -442,9 +348,23 @@ def _(kind: Attention, op: Op) -> int:
 
 @launches.register
 def _(kind: OptimizerUpdate, op: Op) -> int:
-    tensors = max(1, len(op.outputs))
-    if kind.style == "loop":
-        return tensors
-    lists = max(1, round((len(op.inputs) + len(op.weights)) / tensors))
-    elements = sum(t.elements for t in op.outputs)
-    return max(ceil(tensors / _FOREACH_TENSORS[min(lists, 5) - 1]), ceil(elements / _FOREACH_ELEMENTS))
+    """A loop starts one kernel per tensor; a multi-tensor kernel starts when it is full of tensors or of blocks.
+
+    A list that a pass reads twice (g·g) is counted once.
+    """
+    # A fused kernel writes the parameters and their state; what it only reads is the gradients, one per parameter.
+    tensors = op.outputs[: len(op.inputs) - len(op.outputs)] if kind.style == "fused" else op.outputs
+    if kind.style == "loop" or not tensors:
+        return max(1, len(tensors))
+    lists = len({t.name for t in (*op.inputs, *op.outputs)}) // len(tensors)
+    room = _LAUNCH_TENSORS[min(max(lists, 1), len(_LAUNCH_TENSORS)) - 1]
+    started, held, blocks = 0, 0, 0
+    for tensor in tensors:
+        held += 1
+        left = ceil(tensor.elements / _BLOCK_ELEMENTS)
+        while left:
+            taken = min(left, _LAUNCH_BLOCKS - blocks)
+            blocks, left = blocks + taken, left - taken
+            if blocks == _LAUNCH_BLOCKS or (held == room and not left):
+                started, held, blocks = started + 1, int(left > 0), 0
+    return max(1, started + (blocks > 0))

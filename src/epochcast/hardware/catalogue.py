@@ -137,11 +137,15 @@ def load_devices(text: str, file: str = DEVICES_FILE) -> DeviceTable:
         return by_name[plain(device)]
 
     families = {
-        plain(name): tuple(named(variant, f"[family] {name}") for variant in _names(variants, f"{file}, [family] {name}"))
+        plain(name): tuple(
+            named(variant, f"[family] {name}") for variant in _names(variants, f"{file}, [family] {name}")
+        )
         for name, variants in _section(document, "family", file).items()
     }
     ambiguous = {
-        plain(name): tuple(named(one, f"[ambiguous] {name}").name for one in _names(many, f"{file}, [ambiguous] {name}"))
+        plain(name): tuple(
+            named(one, f"[ambiguous] {name}").name for one in _names(many, f"{file}, [ambiguous] {name}")
+        )
         for name, many in _section(document, "ambiguous", file).items()
     }
     refused = {plain(name): str(reason) for name, reason in _section(document, "refused", file).items()}
@@ -154,7 +158,9 @@ def load_devices(text: str, file: str = DEVICES_FILE) -> DeviceTable:
     }
     for key in [*families, *ambiguous, *refused]:
         if key in by_name:
-            raise BadInput(f"{file}: {key!r} is both a family, ambiguous or refused name and that of {by_name[key].name!r}")
+            raise BadInput(
+                f"{file}: {key!r} is both a family, ambiguous or refused name and that of {by_name[key].name!r}"
+            )
     spoken = tuple(device.name for device in every) + tuple(_section(document, "family", file))
     return DeviceTable(every, by_name, families, ambiguous, refused, by_source, spoken)
 

@@ -25,7 +25,7 @@ FMA_UNITS = 2
 BANDWIDTH_PER_CORE_BYTES_PER_SECOND = 10e9
 LEAST_BANDWIDTH_BYTES_PER_SECOND = 20e9
 MOST_BANDWIDTH_BYTES_PER_SECOND = 200e9
-# Apple's chips and most ARM Linux systems do not tell their clock; their performance cores run at 3.2 GHz or a little above.
+# Apple's chips and most ARM Linux systems do not tell their clock; their fast cores run at 3.2 GHz or a little above.
 UNTOLD_CLOCK_HERTZ = 3.2e9
 
 # fp32 lanes of the widest unit a flag promises, widest first (x86 flags, then ARM features).
@@ -46,7 +46,9 @@ def detect_host() -> Device:
         case "Darwin":
             return from_sysctl(_sysctl())
         case other:
-            raise BadInput(f"cannot describe this machine's CPU on {other or 'an unknown system'}; name a device instead")
+            raise BadInput(
+                f"cannot describe this machine's CPU on {other or 'an unknown system'}; name a device instead"
+            )
 
 
 def from_linux(cpuinfo: str, meminfo: str, usable_cpus: int, clock_hertz: float | None = None) -> Device:

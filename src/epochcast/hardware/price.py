@@ -29,4 +29,5 @@ def _cheapest(device_names: set[str], gpus: int) -> tuple[float, Instance] | Non
         for instance in instances()
         if instance.device in device_names
     ]
-    return min(offers, key=lambda offer: (offer[0], offer[1].name), default=None)
+    # To the cent: equal prices go to the larger box, where the devices sit closer together.
+    return min(offers, key=lambda offer: (round(offer[0], 2), -offer[1].gpus, offer[1].name), default=None)

@@ -1,7 +1,8 @@
-"""Residual networks: He et al. 2016 ("Deep Residual Learning"), Xie et al. 2017 (ResNeXt), Zagoruyko & Komodakis 2016 (wide).
+"""Residual networks: He et al. 2016 ("Deep Residual Learning"), and what came of them.
 
-The ImageNet networks are torchvision's (the stride of a bottleneck sits on its 3x3 convolution, "v1.5"). The CIFAR networks are
-the paper's section 4.2: 6n+2 layers, three stages of 16, 32, 64 channels, identity shortcuts padded with zeros.
+ResNeXt is Xie et al. 2017, wide networks Zagoruyko & Komodakis 2016. The ImageNet networks are torchvision's (the
+stride of a bottleneck sits on its 3x3 convolution, "v1.5"). The CIFAR networks are the paper's section 4.2: 6n+2
+layers, three stages of 16, 32, 64 channels, identity shortcuts padded with zeros.
 """
 
 from epochcast.graph.build import Builder

@@ -1,0 +1,214 @@
+"""Hugging Face models from a configuration alone: `hf:config.json`, or `hf:BertConfig(num_hidden_layers=4)`.
+
+The text in brackets is parsed as literals, never evaluated; the network is built on `meta` without weights, for the task its configuration
+names (or the one it is pretrained for), and computes its own loss from labels. LoRA (Hu et al. 2021) freezes the network
+and adds W + (α/r)·BA beside the chosen linear layers.
+"""
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epochcast.errors import BadInput, MissingExtra, UnknownName
+
+if TYPE_CHECKING:
+    from epochcast.capture.torch.model import TorchModel
+
+LONGEST_GUESS = 512
+"""A model that takes longer texts is looked at with this many tokens unless told otherwise."""
+
+# What a family is pretrained for, where its configuration does not name an architecture.
+_TASKS: Mapping[str, str] = {
+    **dict.fromkeys(("bert", "roberta", "distilbert", "albert", "electra", "deberta", "deberta-v2", "xlm-roberta"), "MaskedLM"),
+    **dict.fromkeys(("camembert", "modernbert", "mpnet", "longformer", "big_bird", "nomic_bert"), "MaskedLM"),
+    **dict.fromkeys(("t5", "mt5", "bart", "mbart", "pegasus", "marian", "longt5", "blenderbot", "led"), "Seq2SeqLM"),
+    **dict.fromkeys(("vit", "deit", "beit", "swin", "swinv2", "convnext", "convnextv2", "resnet", "dinov2"), "ImageClassification"),
+    **dict.fromkeys(("mobilenet_v2", "segformer", "regnet", "levit", "pvt", "cvt", "poolformer"), "ImageClassification"),
+    "whisper": "SpeechSeq2Seq",
+    "speech_to_text": "SpeechSeq2Seq",
+}  # fmt: skip
+_CLASSES = {
+    "MaskedLM": "AutoModelForMaskedLM",
+    "CausalLM": "AutoModelForCausalLM",
+    "Seq2SeqLM": "AutoModelForSeq2SeqLM",
+    "ImageClassification": "AutoModelForImageClassification",
+    "SpeechSeq2Seq": "AutoModelForSpeechSeq2Seq",
+    "SequenceClassification": "AutoModelForSequenceClassification",
+    "TokenClassification": "AutoModelForTokenClassification",
+}
+_SUFFIXES = {
+    "ForMaskedLM": "MaskedLM",
+    "ForCausalLM": "CausalLM",
+    "LMHeadModel": "CausalLM",
+    "ForConditionalGeneration": "Seq2SeqLM",
+    "ForImageClassification": "ImageClassification",
+    "ForSequenceClassification": "SequenceClassification",
+    "ForTokenClassification": "TokenClassification",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What stands behind `hf:`: a file, or a configuration class with overrides."""
+
+    path: str = ""
+    config: str = ""
+    overrides: tuple[tuple[str, Any], ...] = ()
+
+
+def parse_reference(text: str) -> Reference:
+    """`hf:config.json` or `hf:Name(key=literal, …)`."""
+    body = text.removeprefix("hf:").strip()
+    if body.endswith(".json") or Path(body).is_dir():
+        return Reference(path=body)
+    try:
+        tree = ast.parse(body, mode="eval").body
+    except SyntaxError:
+        raise BadInput(
+            f"{text!r} is neither a config.json nor a configuration like BertConfig(num_hidden_layers=4)"
+        ) from None
+    if isinstance(tree, ast.Name):
+        return Reference(config=tree.id)
+    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name) or tree.args:
+        raise BadInput(f"{text!r} is not a configuration; write it like hf:BertConfig(num_hidden_layers=4)")
+    overrides = []
+    for keyword in tree.keywords:
+        try:
+            if keyword.arg is None:
+                raise ValueError
+            overrides.append((keyword.arg, ast.literal_eval(keyword.value)))
+        except ValueError:
+            raise BadInput(
+                f"{ast.unparse(keyword)} in {text!r} is not a plain value: numbers, texts, lists only"
+            ) from None
+    return Reference(config=tree.func.id, overrides=tuple(overrides))
+
+
+def hf_model(
+    reference: str,
+    input_shape: tuple[int, ...] | None = None,
+    *,
+    lora_rank: int | None = None,
+    lora_targets: Sequence[str] = (),
+    attention: str = "sdpa",
+    **options: Any,
+) -> "TorchModel":
+    """The model of a configuration; `input_shape` is (tokens,) or (channels, height, width)."""
+    transformers = _transformers()
+    from epochcast.capture.torch.construct import constructed, on_meta
+    from epochcast.capture.torch.model import TorchModel
+
+    config = _configuration(transformers, parse_reference(reference), reference)
+    task = _task(config)
+    auto = getattr(transformers, _CLASSES[task])
+    config.use_cache = False
+    module = on_meta(constructed(lambda: auto.from_config(config, attn_implementation=attention), reference))
+    if lora_rank is not None:
+        from epochcast.capture.torch.lora import with_lora
+
+        with_lora(module, lora_rank, lora_targets)
+    example, length, notes = _example(config, task, input_shape)
+    return TorchModel(reference, module, example, units_per_sample=length, notes=notes, **options)
+
+
+def _transformers() -> Any:
+    try:
+        import torch  # noqa: F401
+        import transformers
+    except ModuleNotFoundError as absent:
+        raise MissingExtra("hf", absent.name) from None
+    from epochcast.capture.torch.shim import import_torchvision
+
+    try:
+        import_torchvision()  # image models import it; without the shim that fails
+    except MissingExtra:
+        pass
+    return transformers
+
+
+def _configuration(transformers: Any, reference: Reference, text: str) -> Any:
+    if reference.path:
+        return _from_file(transformers, Path(reference.path))
+    found = getattr(transformers, reference.config, None)
+    if found is None or not isinstance(found, type) or not issubclass(found, transformers.PretrainedConfig):
+        known = [type_.__name__ for type_ in _config_classes(transformers)]
+        raise UnknownName("Hugging Face configuration", reference.config, known)
+    try:
+        return found(**dict(reference.overrides))
+    except Exception as problem:
+        raise BadInput(f"{text} is refused: {problem}") from problem
+
+
+def _config_classes(transformers: Any) -> list[type]:
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    found = (getattr(transformers, name, None) for name in sorted(set(CONFIG_MAPPING_NAMES.values())))
+    return [c for c in found if isinstance(c, type)]
+
+
+def _from_file(transformers: Any, path: Path) -> Any:
+    file = path / "config.json" if path.is_dir() else path
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except OSError:
+        raise BadInput(f"there is no file {str(file)!r}") from None
+    except ValueError as problem:
+        raise BadInput(f"{file} is not JSON: {problem}") from None
+    kind = values.pop("model_type", None) if isinstance(values, dict) else None
+    if kind is None:
+        raise BadInput(f"{file} has no model_type, so it is no Hugging Face configuration")
+    try:
+        return transformers.AutoConfig.for_model(kind, **values)
+    except Exception as problem:
+        raise BadInput(f"{file} is refused: {str(problem).splitlines()[0]}") from problem
+
+
+def _task(config: Any) -> str:
+    """By the architecture the configuration names, else by its family; decoders are causal language models."""
+    if config.model_type in ("whisper", "speech_to_text"):
+        return "SpeechSeq2Seq"
+    for architecture in getattr(config, "architectures", None) or ():
+        for suffix, task in _SUFFIXES.items():
+            if architecture.endswith(suffix):
+                return task
+    if getattr(config, "is_encoder_decoder", False):
+        return "Seq2SeqLM"
+    return _TASKS.get(config.model_type, "CausalLM")
+
+
+def _example(config: Any, task: str, shape: tuple[int, ...] | None) -> tuple[Any, int, tuple[str, ...]]:
+    """Inputs and labels for a task, how many units a sample has, and what was assumed."""
+    import torch
+
+    from epochcast.capture.torch.example import Example
+
+    def of(*sizes: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
+        return torch.empty((2, *sizes), dtype=dtype, device="meta")
+
+    if task == "ImageClassification":
+        size = getattr(config, "image_size", 224) or 224
+        height, width = (size, size) if isinstance(size, int) else tuple(size)
+        pixels = shape or (getattr(config, "num_channels", 3), height, width)
+        return Example((), {"pixel_values": of(*pixels, dtype=torch.float32), "labels": of()}), 1, ()
+    if task == "SpeechSeq2Seq":
+        frames = 2 * config.max_source_positions
+        length = shape[0] if shape else min(config.max_target_positions, LONGEST_GUESS)
+        features = of(config.num_mel_bins, frames, dtype=torch.float32)
+        return Example((), {"input_features": features, "labels": of(length)}), length, ()
+    if shape is not None and len(shape) != 1:
+        raise BadInput(f"a text model takes a number of tokens, like --input 128, not {'x'.join(map(str, shape))}")
+    longest = next(
+        (n for n in (getattr(config, k, None) for k in _LENGTHS) if isinstance(n, int) and n > 0), LONGEST_GUESS
+    )
+    if shape is not None and shape[0] > longest and hasattr(config, "max_position_embeddings"):
+        raise BadInput(f"{config.model_type} takes at most {longest} tokens, got {shape[0]}")
+    length = shape[0] if shape else min(longest, LONGEST_GUESS)
+    notes = () if shape else (f"{length} tokens per sample are assumed; choose with --input",)
+    labels = of() if task == "SequenceClassification" else of(length)
+    return Example((), {"input_ids": of(length), "labels": labels}), length, notes
+
+
+_LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")

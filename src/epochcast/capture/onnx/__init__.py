@@ -1,0 +1,51 @@
+"""ONNX files as forward graphs at any batch size. Nothing is run, no weights are loaded; backward is derived."""
+
+from functools import partial
+from pathlib import Path
+
+from epochcast.capture.model import BuiltModel
+from epochcast.capture.onnx.binding import Binding, bind
+from epochcast.capture.onnx.file import File, read_file
+from epochcast.capture.onnx.rules import RULES
+from epochcast.capture.onnx.walk import Value, Walk
+from epochcast.errors import BadInput
+from epochcast.graph.kinds import Conv, Norm
+from epochcast.graph.op import Graph
+
+__all__ = ["load_onnx"]
+
+
+def load_onnx(path: str | Path, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
+    """The model of an `.onnx` file. `input_shape` is one sample of the first input, where the file leaves it open."""
+    file = read_file(Path(path))
+    binding = bind(file, input_shape)
+    reference = None
+    if binding.exported_batch is not None:
+        walk = Walk(file, binding, binding.exported_batch, None)
+        walk.run(RULES)
+        reference = walk.values
+    build = partial(_build, file, binding, reference)
+    build(3)  # what is wrong with the file is said now
+    return BuiltModel(file.name, build)
+
+
+def _build(file: File, binding: Binding, reference: dict[str, Value] | None, batch: int) -> Graph:
+    walk = Walk(file, binding, batch, reference)
+    walk.run(RULES)
+    made = [walk.values[name] for name in file.outputs if name in walk.values]
+    outputs = [value.tensor for value in made if value.tensor is not None and value.dtype.is_float and value.shape]
+    if not outputs:
+        raise BadInput(f"{file.label} computes no floating-point output, so there is nothing to train")
+    return walk.b.finish(outputs, notes=(*walk.notes, *_folded_note(walk)))
+
+
+def _folded_note(walk: Walk) -> tuple[str, ...]:
+    """Exporters for inference fold batch normalisation into convolutions; training it is then missing from the file."""
+    kinds = {type(op.kind) for op in walk.b.ops}
+    biased = sum(isinstance(op.kind, Conv) and len(op.weights) > 1 for op in walk.b.ops)
+    if Conv in kinds and Norm not in kinds and biased > 3:
+        return (
+            "the file has no normalisation; if it was exported for inference, batch norms are folded into the "
+            "convolutions and their training is not counted: export in training mode",
+        )
+    return ()

@@ -1,0 +1,104 @@
+"""From what a user writes after the command to a model.
+
+    resnet50                       the zoo
+    timm:NAME, torchvision:NAME    built there without weights
+    hf:CONFIG.json, hf:BertConfig(num_hidden_layers=4)
+    pkg.module:factory, file.py:factory    the user's own code (only the command line and Python take these)
+    file.onnx, file.keras, Keras file.json (it has `class_name`), our spec file.toml or .json
+
+Each front end is imported only when it is named.
+"""
+
+import json
+from pathlib import Path
+
+from epochcast.capture.model import Model
+from epochcast.errors import BadInput, UnknownName
+
+FILE_ENDINGS = (".onnx", ".keras", ".toml", ".json", ".h5", ".pt", ".pth", ".pkl")
+FRAMEWORK_PREFIXES = ("timm", "torchvision", "hf")
+
+
+def find_model(
+    reference: object, input_shape: tuple[int, ...] | None = None, *, aux: bool = True, allow_code: bool = True
+) -> Model:
+    """The model behind a reference or a live object; `allow_code` false refuses what would run the user's Python."""
+    if not isinstance(reference, str | Path):
+        return _from_object(reference, input_shape)
+    text = str(reference)
+    prefix, colon, rest = text.partition(":")
+    if colon and prefix == "hf":
+        from epochcast.capture.hf import load_hf
+
+        return load_hf(rest, input_shape)
+    if colon and prefix in FRAMEWORK_PREFIXES:
+        from epochcast.capture.torch import load_torch
+
+        return load_torch(text, input_shape)
+    if text.lower().endswith(FILE_ENDINGS):
+        return _from_file(Path(text), input_shape)
+    if colon:
+        if not allow_code:
+            raise BadInput(f"{text!r} would run Python code, which is not allowed here; use a zoo name or a model file")
+        from epochcast.capture.torch import load_torch
+
+        return load_torch(text, input_shape)
+    from epochcast.capture.zoo import ZOO, zoo_model
+
+    if text not in ZOO and Path(text).exists():
+        raise BadInput(
+            f"{text!r} is no model file we read; known endings: .onnx, .keras, .json, .toml, file.py:factory"
+        )
+    if text not in ZOO:
+        raise UnknownName("model", text, ZOO)
+    return zoo_model(text, input_shape, aux=aux)
+
+
+def _from_file(path: Path, input_shape: tuple[int, ...] | None) -> Model:
+    if not path.is_file():
+        raise BadInput(f"no file {str(path)!r}")
+    match path.suffix.lower():
+        case ".onnx":
+            from epochcast.capture.onnx import load_onnx
+
+            return load_onnx(path, input_shape)
+        case ".keras":
+            from epochcast.capture.keras import load_keras
+
+            return load_keras(path, input_shape)
+        case ".json" if _is_keras(path):
+            from epochcast.capture.keras import load_keras
+
+            return load_keras(path, input_shape)
+        case ".json" | ".toml":
+            from epochcast.capture.spec import load_spec
+
+            return load_spec(path, input_shape)
+        case _:
+            raise BadInput(
+                f"{path.name} may hold pickled code, which is never loaded; "
+                "give the code that makes the model instead: file.py:factory"
+            )
+
+
+def _is_keras(path: Path) -> bool:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        return False  # the spec reader says what is wrong with it
+    return isinstance(document, dict) and "class_name" in document
+
+
+def _from_object(thing: object, input_shape: tuple[int, ...] | None) -> Model:
+    if callable(getattr(thing, "trace", None)) and callable(getattr(thing, "graph", None)):
+        return thing  # type: ignore[return-value]
+    packages = {cls.__module__.partition(".")[0] for cls in type(thing).__mro__}
+    if packages & {"keras", "tensorflow", "tf_keras"}:
+        from epochcast.capture.keras import from_keras
+
+        return from_keras(thing)
+    if "torch" in packages:
+        from epochcast.capture.torch import TorchModel
+
+        return TorchModel.from_module(thing, input_shape)
+    raise BadInput(f"a {type(thing).__name__} is no model: give a name, a file, an nn.Module or a Keras model")

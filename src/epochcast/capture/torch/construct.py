@@ -1,0 +1,74 @@
+"""A module on `meta` from whatever makes one, without ever filling its weights.
+
+First the factory runs with `meta` as the default device. Some constructors look at values (`[x.item() for x in linspace(…)]`); for them it
+runs again on the host, where large tensors are allocated but never written, so that the operating system gives no memory.
+"""
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from epochcast.capture.torch.notes import first_line, with_traceback
+from epochcast.errors import BadInput, EpochcastError
+
+# Constructors look at small tables (drop-path schedules, relative positions); weights are larger.
+_LARGE_ELEMENTS = 4096
+
+
+class _Unwritten(TorchDispatchMode):
+    """In-place writes to large tensors do nothing: no weight is ever initialised."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        first = args[0] if args else None
+        if isinstance(first, torch.Tensor) and first.numel() > _LARGE_ELEMENTS and func._schema.name.endswith("_"):
+            return first
+        return func(*args, **(kwargs or {}))
+
+
+def constructed(make: Callable[[], Any], name: str) -> Any:
+    """What `make` returns, its module(s) built on `meta` or, failing that, hollow on the host."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # initialisers warn about what they cannot do on meta
+        try:
+            with torch.device("meta"):
+                return make()
+        except EpochcastError:
+            raise
+        except Exception:  # noqa: BLE001 (tried again below, where it is reported)
+            pass
+        try:
+            with _Unwritten():
+                return make()
+        except EpochcastError:
+            raise
+        except Exception as problem:
+            raise with_traceback(BadInput(f"{name} cannot be built: {first_line(problem)}"), problem) from problem
+
+
+def on_meta(module: torch.nn.Module) -> torch.nn.Module:
+    """The module with every parameter and buffer on `meta`, changed in place; shared parameters stay shared."""
+    moved: dict[int, torch.Tensor] = {}
+    for part in module.modules():
+        for table in (part._parameters, part._buffers):
+            for name, tensor in table.items():
+                if tensor is not None and tensor.device.type != "meta":
+                    table[name] = moved.setdefault(id(tensor), _hollow(tensor))  # type: ignore[assignment]
+    return module
+
+
+def copied_to_meta(module: torch.nn.Module) -> torch.nn.Module:
+    """A copy on `meta`; the original keeps its weights, and they are not read."""
+    module = getattr(module, "_orig_mod", module)  # torch.compile wraps
+    memo: dict[int, Any] = {id(t): _hollow(t) for t in (*module.parameters(), *module.buffers())}
+    return on_meta(copy.deepcopy(module, memo))
+
+
+def _hollow(tensor: torch.Tensor) -> torch.Tensor:
+    empty = torch.empty_like(tensor, device="meta", requires_grad=False)
+    return torch.nn.Parameter(empty, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else empty

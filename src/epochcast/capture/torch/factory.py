@@ -1,0 +1,74 @@
+"""`pkg.module:factory` and `file.py:factory`: find what the user points at. Runs the user's code, so only a person may ask for it.
+
+This module needs no framework, so whoever resolves a reference can look at the object before choosing a front end.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from epochcast.capture.torch.notes import first_line, with_traceback
+from epochcast.errors import BadInput, UnknownName
+
+
+def is_file_reference(reference: str) -> bool:
+    """Whether it names a Python file rather than a module."""
+    return reference.rpartition(":")[0].endswith(".py")
+
+
+def named_object(reference: str) -> object:
+    """The object a reference names, not yet called."""
+    place, _, path = reference.rpartition(":")
+    if not place or not path:
+        raise BadInput(f"{reference!r} is not a factory; write it like file.py:make_model or package.module:make_model")
+    with _beside(Path(place).parent if is_file_reference(reference) else Path.cwd()):
+        found: object = _module(place, reference)
+    for name in path.split("."):
+        if not hasattr(found, name):
+            known = [n for n, value in vars(found).items() if callable(value) and not n.startswith("_")]
+            raise UnknownName(f"factory in {place}", path, known)
+        found = getattr(found, name)
+    return found
+
+
+def _module(place: str, reference: str) -> ModuleType:
+    try:
+        if not is_file_reference(reference):
+            return import_module(place)
+        path = Path(place)
+        if not path.is_file():
+            raise BadInput(f"there is no file {place!r}")
+        spec = spec_from_file_location(f"epochcast_user_{path.stem}", path)
+        if spec is None or spec.loader is None:
+            raise BadInput(f"{place!r} cannot be loaded as Python")
+        module = module_from_spec(spec)
+        sys.modules[spec.name] = module  # dataclasses and pickling inside look themselves up
+        spec.loader.exec_module(module)
+        return module
+    except BadInput:
+        raise
+    except ModuleNotFoundError as absent:
+        if absent.name and (place == absent.name or place.startswith(f"{absent.name}.")):
+            raise BadInput(f"there is no module {absent.name!r}, which {reference!r} asks for") from None
+        raise with_traceback(BadInput(f"{place} cannot be imported: {absent}"), absent) from absent
+    except Exception as problem:  # the user's code may raise anything
+        raise with_traceback(BadInput(f"{place} cannot be imported: {first_line(problem)}"), problem) from problem
+
+
+@contextmanager
+def _beside(folder: Path) -> Iterator[None]:
+    """With the folder first on the import path, as `python file.py` has it."""
+    sys.path.insert(0, str(folder.resolve()))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder.resolve()))
+
+
+def _line(problem: BaseException) -> str:
+    text = str(problem).strip().splitlines()
+    return f"{type(problem).__name__}: {text[0]}" if text else type(problem).__name__

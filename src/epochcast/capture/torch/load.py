@@ -1,0 +1,180 @@
+"""From what a user writes to a model: `timm:NAME`, `torchvision:NAME`, `file.py:factory`, `package.module:factory`.
+
+Nothing is downloaded: every network is built without weights. A factory returns a module, or (module, example inputs);
+a module may also carry `example_inputs` (or Lightning's `example_input_array`).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from epochcast.capture.torch.construct import constructed, on_meta
+from epochcast.capture.torch.example import Example, as_example, image, mapped, tensors_in
+from epochcast.capture.torch.factory import named_object
+from epochcast.capture.torch.model import TorchModel
+from epochcast.capture.torch.shim import import_timm, import_torchvision
+from epochcast.capture.torch.trouble import wants_integers
+from epochcast.errors import BadInput, UnknownName
+
+Shape = tuple[int, ...]
+
+
+def load_torch(reference: str, input_shape: Shape | None = None, **options: Any) -> TorchModel:
+    """The model a reference names; `input_shape` is one sample's, without the batch. Options go to `TorchModel`."""
+    family, _, name = reference.partition(":")
+    loader = LOADERS.get(family)
+    if loader is not None:
+        return loader(name, input_shape, options)
+    return _from_factory(reference, input_shape, options)
+
+
+# ---- timm ---------------------------------------------------------------------------------------
+
+
+def _timm(name: str, input_shape: Shape | None, options: Mapping[str, Any]) -> TorchModel:
+    timm = import_timm()
+    if name.partition(".")[0] not in timm.list_models():
+        raise UnknownName("timm model", name, timm.list_models())
+    sized = {} if input_shape is None else _timm_size(timm, name, input_shape)
+    module = on_meta(constructed(lambda: timm.create_model(name, pretrained=False, **sized), f"timm:{name}"))
+    config: Mapping[str, Any] = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", {})
+    shape = input_shape or tuple(config.get("input_size", ())) or None
+    if shape is None:
+        raise _unknown_size(f"timm:{name}")
+    return TorchModel(f"timm:{name}", module, image(shape), **options)
+
+
+def _timm_size(timm: Any, name: str, shape: Shape) -> dict[str, Any]:
+    """A network made for one size is told another with img_size; those that take any size do not know the word."""
+    from inspect import signature
+
+    parameters = signature(timm.models.model_entrypoint(name.partition(".")[0])).parameters
+    config = timm.models.get_pretrained_cfg(name)
+    is_fixed = config is not None and getattr(config, "fixed_input_size", False)
+    if len(shape) == 3 and (is_fixed or "img_size" in parameters):
+        return {"img_size": shape[1:], **({"in_chans": shape[0]} if shape[0] != 3 else {})}
+    return {"in_chans": shape[0]} if len(shape) == 3 and shape[0] != 3 else {}
+
+
+# ---- torchvision --------------------------------------------------------------------------------
+
+
+def _torchvision(name: str, input_shape: Shape | None, options: Mapping[str, Any]) -> TorchModel:
+    """Detection networks choose boxes by value, so only their backbone is captured, and the answer says so."""
+    models = import_torchvision().models
+    if name not in models.list_models():
+        raise UnknownName("torchvision model", name, models.list_models())
+    label = f"torchvision:{name}"
+    is_detector = name in models.list_models(module=models.detection)
+    given: dict[str, Any] = {"weights": None}
+    if is_detector or name in models.list_models(module=models.segmentation):
+        given["weights_backbone"] = None
+    if name in ("googlenet", "inception_v3"):
+        given["init_weights"] = False
+    module = constructed(lambda: models.get_model(name, **given), label)
+    shape = input_shape or _torchvision_shape(models, name, module)
+    notes: tuple[str, ...] = ()
+    if is_detector:
+        module, notes = module.backbone, ("only the backbone: proposals, boxes and their losses depend on the data",)
+        options = {"loss": _means, **options}
+    example = image(shape)
+    if name in models.list_models(module=models.optical_flow):
+        example = Example((example.args[0], example.args[0].clone()))
+        options = {"loss": _means, **options}
+    return TorchModel(label, on_meta(module), example, notes=notes, **options)
+
+
+def _means(result: Any) -> torch.Tensor:
+    parts = [t.mean() for _, t in tensors_in(result) if t.requires_grad]
+    return torch.stack(parts).sum()
+
+
+def _torchvision_shape(models: Any, name: str, module: torch.nn.Module) -> Shape:
+    """The size the published weights were made for; the constructor's own where it says one."""
+    if name in models.list_models(module=models.optical_flow):
+        return (3, 360, 480)
+    own = getattr(module, "image_size", None)
+    if isinstance(own, int):
+        return (3, own, own)
+    known = list(models.get_model_weights(name))
+    transform = known[0].transforms if known else None
+    words: Mapping[str, Any] = getattr(transform, "keywords", None) or {}
+    size = words.get("crop_size", words.get("resize_size", 800))
+    height, width = (size, size) if isinstance(size, int) else (size[0], size[-1])
+    frames = (16,) if name in models.list_models(module=models.video) else ()
+    return (3, *frames, height, width)
+
+
+# ---- the user's own -----------------------------------------------------------------------------
+
+
+def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[str, Any]) -> TorchModel:
+    found = named_object(reference)
+
+    def make() -> Any:
+        return found() if callable(found) and not isinstance(found, torch.nn.Module) else found
+
+    made = constructed(make, reference)
+    module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    if not isinstance(module, torch.nn.Module):
+        raise BadInput(f"{reference} gives a {type(module).__name__}, not a torch.nn.Module")
+    return model_of(module, reference, inputs, input_shape, **options)
+
+
+def model_of(
+    module: torch.nn.Module, name: str, inputs: Any = None, input_shape: Shape | None = None, **options: Any
+) -> TorchModel:
+    """A module that may be changed in place, with its inputs from wherever they can be known."""
+    for attribute in ("example_inputs", "example_input_array"):
+        if inputs is None and input_shape is None:
+            inputs = getattr(module, attribute, None)
+    if callable(inputs):
+        inputs = inputs()
+    module = on_meta(getattr(module, "_orig_mod", module))
+    if inputs is not None and input_shape is None:
+        example = as_example(inputs)
+        example = Example(mapped(example.args, _empty), mapped(dict(example.kwargs), _empty))
+        return TorchModel(name, module, example, **options)
+    shape = input_shape or _guessed_shape(module)
+    if shape is None:
+        raise _unknown_size(name)
+    return TorchModel(name, module, _typed(module, shape), **options)
+
+
+def _empty(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="meta")
+
+
+def _guessed_shape(module: torch.nn.Module) -> Shape | None:
+    """A network that begins with a linear layer takes its width; other sizes cannot be read off the parameters."""
+    first = next((m for m in module.modules() if next(m.parameters(recurse=False), None) is not None), None)
+    return (first.in_features,) if isinstance(first, torch.nn.Linear) else None
+
+
+def _typed(module: torch.nn.Module, shape: Shape) -> Example:
+    """Floats, or token ids where an embedding asks for them."""
+    example = image(shape)
+    if not any(isinstance(m, torch.nn.Embedding | torch.nn.EmbeddingBag) for m in module.modules()):
+        return example
+    first = next((m for m in module.modules() if next(m.parameters(recurse=False), None) is not None), None)
+    tokens = image(shape, torch.int64)
+    if isinstance(first, torch.nn.Embedding | torch.nn.EmbeddingBag):
+        return tokens
+    try:
+        with torch.device("meta"), torch.no_grad():
+            module(*example.args)
+    except Exception as problem:  # noqa: BLE001 (reported when the model is captured)
+        return tokens if wants_integers(problem) else example
+    return example
+
+
+def _unknown_size(name: str) -> BadInput:
+    return BadInput(f"the input size of {name} is not known; give it with --input, for example --input 3x224x224")
+
+
+LOADERS: Mapping[str, Callable[[str, Shape | None, Mapping[str, Any]], TorchModel]] = {
+    "timm": _timm,
+    "torchvision": _torchvision,
+}
+"""Families of networks by the word in front of the colon."""

@@ -1,0 +1,59 @@
+"""LoRA: a frozen network with trained low-rank updates beside chosen linear layers (Hu et al. 2021).
+
+y = W x + (α/r) · B A x, A (r, in), B (out, r). Only A and B are trained.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from epochcast.errors import BadInput
+
+DEFAULT_TARGETS = ("q_proj", "v_proj", "query", "value", "q", "v", "c_attn", "query_key_value")
+"""The attention projections of the usual families, which is where the paper puts the updates."""
+
+
+class LoraLinear(nn.Module):
+    """A linear layer that is kept as it is, and its update of rank `rank`."""
+
+    def __init__(self, base: nn.Module, into: int, out: int, rank: int, alpha: float) -> None:
+        super().__init__()
+        self.base = base
+        self.lora_a = nn.Linear(into, rank, bias=False, device="meta")
+        self.lora_b = nn.Linear(rank, out, bias=False, device="meta")
+        self.scale = alpha / rank
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """W x + (α/r) · B A x."""
+        kept: torch.Tensor = self.base(x)
+        return kept + self.lora_b(self.lora_a(x)) * self.scale
+
+
+def with_lora(module: nn.Module, rank: int, targets: Sequence[str] = (), alpha: float | None = None) -> nn.Module:
+    """The module, frozen, with an update beside every linear layer whose last name is in `targets`; changed in place."""
+    if rank < 1:
+        raise BadInput(f"the rank of LoRA must be at least 1, got {rank}")
+    wanted = set(targets or DEFAULT_TARGETS)
+    module.requires_grad_(False)
+    found = [
+        (path, layer) for path, layer in module.named_modules() if path.rpartition(".")[2] in wanted and _sizes(layer)
+    ]
+    if not found:
+        linear = sorted({p.rpartition(".")[2] for p, m in module.named_modules() if p and _sizes(m)})
+        raise BadInput(f"no linear layer is called {', '.join(sorted(wanted))}; the model has: {', '.join(linear)}")
+    for path, layer in found:
+        parent, _, name = path.rpartition(".")
+        into, out = _sizes(layer) or (0, 0)
+        setattr(module.get_submodule(parent), name, LoraLinear(layer, into, out, rank, alpha or 2.0 * rank))
+    return module
+
+
+def _sizes(layer: Any) -> tuple[int, int] | None:
+    """(in, out) of a linear layer; Hugging Face's Conv1D is one with its weight the other way round."""
+    if isinstance(layer, nn.Linear):
+        return layer.in_features, layer.out_features
+    if type(layer).__name__ == "Conv1D" and hasattr(layer, "nf"):
+        return int(layer.weight.shape[0]), int(layer.weight.shape[1])
+    return None

@@ -1,0 +1,126 @@
+"""A PyTorch module as a `Model`: captured at two batch sizes in float32, then resized and rewritten without running again."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from epochcast.capture.torch.construct import copied_to_meta
+from epochcast.capture.torch.example import Example, as_example, mapped
+from epochcast.capture.torch.steps import Captured, Loss, derived_update, parameters_of, run
+from epochcast.graph.backward import grad
+from epochcast.graph.kinds import OptimizerUpdate, View
+from epochcast.graph.op import Graph, Op, Parameter, Phase
+from epochcast.graph.precision import with_precision
+from epochcast.graph.rebatch import Template
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
+
+_FORWARD = Recipe(1, mode="forward")
+
+
+@dataclass
+class TorchModel:
+    """A module on `meta` and what it is fed. Captures are kept, so that only a new recipe runs the module.
+
+    `loss` takes the module's result and gives the number to differentiate (chosen by shape where there is none).
+    `grad_scaler` adds the pass that unscales gradients and looks for infinities, for amp_fp16.
+    """
+
+    name: str
+    module: torch.nn.Module
+    example: Example
+    loss: Loss | None = None
+    grad_scaler: bool = False
+    unit: str = "samples"
+    units_per_sample: int = 1
+    notes: tuple[str, ...] = ()
+    _pairs: dict[Recipe, tuple[Captured, Captured]] = field(default_factory=dict, repr=False)
+    _traces: dict[Recipe, Trace] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_module(
+        cls, module: torch.nn.Module, inputs: Any, *, name: str | None = None, **options: Any
+    ) -> "TorchModel":
+        """A module that exists already, on whatever device; it is copied to `meta`, its weights are not touched."""
+        example = as_example(inputs)
+        example = Example(mapped(example.args, _to_meta), mapped(dict(example.kwargs), _to_meta))
+        return cls(name or type(module).__name__, copied_to_meta(module), example, **options)
+
+    def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
+        """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""
+        found = parameters_of(self.module)
+        return Graph(self.name, 1, (), (), found, ()).frozen(freeze).parameters if freeze else found
+
+    def graph(self, batch: int) -> Graph:
+        """The forward pass at a batch size."""
+        small, large = self._captured(_FORWARD)
+        template = Template.learn(_with_ends(small), SMALL_BATCH, _with_ends(large), LARGE_BATCH)
+        *ops, ends = template.ops(batch)
+        return Graph(
+            self.name, batch, ends.inputs, tuple(ops), self.parameters(), ends.outputs,
+            unit=self.unit, units_per_sample=self.units_per_sample, notes=self.notes,
+        )  # fmt: skip
+
+    def trace(self, recipe: Recipe) -> Trace:
+        """The captured step; asking again at another batch size or in another precision runs nothing."""
+        key = recipe.at(1)
+        if key not in self._traces:
+            self._traces[key] = self._trace(key)
+        return self._traces[key].rebatch(recipe.batch)
+
+    def _trace(self, recipe: Recipe) -> Trace:
+        parameters = self.parameters(recipe.freeze)
+        small, large = self._captured(recipe)
+        tail = (*self._unscaled(recipe, parameters), *derived_update(parameters, recipe))
+        steps = [with_precision(_joined(c.ops, tail), parameters, recipe.precision) for c in (small, large)]
+        template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
+        sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
+        return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, self.notes)
+
+    def _captured(self, recipe: Recipe) -> tuple[Captured, Captured]:
+        """The step in float32 at the two sizes; the update does not grow and is recorded once."""
+        key = replace(recipe, batch=1, precision="fp32", accumulate=1)
+        if key not in self._pairs:
+            with self._frozen(recipe.freeze):
+                small = run(self.module, self.example, key.at(SMALL_BATCH), loss=self.loss)
+                large = run(self.module, self.example, key.at(LARGE_BATCH), loss=self.loss, with_update=False)
+            updates = tuple(op for op in small.ops if op.phase is Phase.UPDATE)
+            self._pairs[key] = (small, replace(large, ops=(*large.ops, *updates)))
+        return self._pairs[key]
+
+    def _unscaled(self, recipe: Recipe, parameters: tuple[Parameter, ...]) -> Iterator[Op]:
+        gradients = tuple(grad(p.tensor) for p in parameters if p.trainable)
+        if self.grad_scaler and recipe.precision == "amp_fp16" and recipe.mode == "training" and gradients:
+            kind = OptimizerUpdate("grad_scaler", "unscale", "foreach", 2)
+            yield Op("grad_scaler.unscale", kind, gradients, gradients, (), Phase.UPDATE, "optimizer")
+
+    @contextmanager
+    def _frozen(self, patterns: Sequence[str]) -> Iterator[None]:
+        """The module with the matching parameters frozen, for as long as it lasts."""
+        trainable = {p.name: p.trainable for p in self.parameters(patterns)}
+        before = {name: p.requires_grad for name, p in self.module.named_parameters()}
+        try:
+            for name, parameter in self.module.named_parameters():
+                parameter.requires_grad_(trainable[name])
+            yield
+        finally:
+            for name, parameter in self.module.named_parameters():
+                parameter.requires_grad_(before[name])
+
+
+def _joined(ops: tuple[Op, ...], tail: tuple[Op, ...]) -> tuple[Op, ...]:
+    """The derived ops in front of the recorded update: gradients are unscaled before they are used."""
+    first = next((i for i, op in enumerate(ops) if op.phase is Phase.UPDATE), len(ops))
+    return (*ops[:first], *tail, *ops[first:])
+
+
+def _with_ends(captured: Captured) -> tuple[Op, ...]:
+    """The ops and one more that only carries the graph's inputs and outputs, so that they are resized with the rest."""
+    return (*captured.ops, Op("ends", View(), (*captured.inputs, *captured.constants), captured.outputs))
+
+
+def _to_meta(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="meta")

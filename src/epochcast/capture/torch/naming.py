@@ -1,0 +1,98 @@
+"""From drafts to ops: names for storages, and the two things only the whole step can tell.
+
+A parameter's gradient is `grad:<parameter>`; a product that writes one is a weight gradient. And where autograd sums two gradients
+of one tensor, the sum is made in place if the first is not read again, as the engine does on a device.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from epochcast.capture.torch.call import View
+from epochcast.capture.torch.dispatch import Draft
+from epochcast.graph.kinds import Elementwise, Matmul, Reduce
+from epochcast.graph.op import Gradient, Op, Phase
+from epochcast.graph.tensor import Tensor
+
+
+def named_ops(drafts: Sequence[Draft], known: Mapping[int, str]) -> tuple[tuple[Op, ...], dict[int, str]]:
+    """The ops, and the name of every storage; `known` are the storages with names of their own (parameters, inputs, gradients)."""
+    aliases = _summed_in_place(drafts, known)
+    names = {**known, **_partial_gradients(drafts, known)}
+    counts: dict[str, int] = {}
+    ops = []
+
+    def tensors(views: Iterable[View]) -> tuple[Tensor, ...]:
+        return tuple(Tensor(v.shape, v.dtype, names[aliases.get(v.storage, v.storage)]) for v in views)
+
+    for draft in drafts:
+        piece = draft.piece
+        path = f"{draft.layer}/{draft.target}" + (f".{piece.step}" if piece.step else "")
+        seen = counts[path] = counts.get(path, 0) + 1
+        name = path if seen == 1 else f"{path}.{seen}"
+        for view in (*piece.inputs, *piece.weights):
+            names.setdefault(aliases.get(view.storage, view.storage), f"constant:{name}:{view.storage}")
+        for place, view in enumerate(piece.outputs):
+            names.setdefault(aliases.get(view.storage, view.storage), name if place == 0 else f"{name}:{place}")
+        outputs = tensors(piece.outputs)
+        gradient = piece.gradient
+        if gradient is Gradient.DATA and isinstance(piece.kind, Matmul | Reduce) and not piece.weights:
+            gradient = Gradient.WEIGHTS if outputs[0].name.startswith("grad:") else gradient
+        ops.append(
+            Op(
+                name,
+                piece.kind,
+                tensors(piece.inputs),
+                outputs,
+                tensors(piece.weights),
+                draft.phase,
+                draft.layer,
+                gradient,
+            )
+        )
+    return tuple(ops), {s: names[aliases.get(s, s)] for s in (*names, *aliases)}
+
+
+def _is_sum(draft: Draft) -> bool:
+    piece = draft.piece
+    return (
+        draft.phase is Phase.BACKWARD
+        and piece.gradient is Gradient.DATA
+        and piece.kind == Elementwise("add")
+        and len(piece.inputs) == 2
+        and piece.inputs[0].shape == piece.inputs[1].shape == piece.outputs[0].shape
+        and piece.outputs[0].storage not in (piece.inputs[0].storage, piece.inputs[1].storage)
+    )
+
+
+def _summed_in_place(drafts: Sequence[Draft], known: Mapping[int, str]) -> dict[int, int]:
+    """The result of each sum of gradients → the operand it is written into, where that operand dies there."""
+    last_read: dict[int, int] = {}
+    for place, draft in enumerate(drafts):
+        for view in (*draft.piece.inputs, *draft.piece.weights):
+            last_read[view.storage] = place
+    aliases: dict[int, int] = {}
+    for place, draft in enumerate(drafts):
+        if not _is_sum(draft):
+            continue
+        result = draft.piece.outputs[0].storage
+        if result in known:
+            continue
+        for operand in draft.piece.inputs:
+            root = aliases.get(operand.storage, operand.storage)
+            if operand.storage not in known and root not in known and last_read[operand.storage] == place:
+                aliases[result] = root
+                break
+    return aliases
+
+
+def _partial_gradients(drafts: Sequence[Draft], known: Mapping[int, str]) -> dict[int, str]:
+    """A parameter used twice has two gradients that are summed: `grad:w+1`, `grad:w+2`."""
+    partial: dict[int, str] = {}
+    for draft in reversed(drafts):
+        if _is_sum(draft):
+            result = draft.piece.outputs[0].storage
+            whole = known.get(result) or partial.get(result, "")
+            if whole.startswith("grad:"):
+                for number, operand in enumerate(draft.piece.inputs, 1):
+                    if operand.storage not in known:
+                        partial.setdefault(operand.storage, f"{whole}+{number}")
+    return partial

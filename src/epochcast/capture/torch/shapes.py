@@ -1,0 +1,78 @@
+"""Result shapes of the operators that fill a training step, without PyTorch's own `meta` kernels.
+
+Those are written as Python decompositions and take milliseconds for one batch normalisation. These know only that the result is shaped
+like the input; a call that does not fit their pattern is left to PyTorch.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Quick = Callable[..., Any]
+
+
+def _like(x: Tensor, *rest: Any, **options: Any) -> Any:
+    """One result shaped as the first operand, where the others are no larger than it in any dimension."""
+    for other in rest:
+        if isinstance(other, Tensor) and (other.shape != x.shape or other.dtype is not x.dtype):
+            return NotImplemented
+    return torch.empty_like(x) if x.is_floating_point() else NotImplemented
+
+
+def _in_place(x: Tensor, *rest: Any, **options: Any) -> Any:
+    return x if _like(x, *rest) is not NotImplemented else NotImplemented
+
+
+def _batch_norm(x: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *rest: Any) -> Any:
+    if not training:
+        return NotImplemented
+    channels = x.shape[1]
+    return torch.empty_like(x), x.new_empty(channels), x.new_empty(channels)
+
+
+def _batch_norm_backward(grad: Tensor, x: Tensor, *rest: Any) -> Any:
+    data, scale, shift = rest[-1]
+    channels = x.shape[1]
+    return (
+        torch.empty_like(x) if data else None,
+        x.new_empty(channels) if scale else None,
+        x.new_empty(channels) if shift else None,
+    )
+
+
+def _layer_norm(x: Tensor, normalized: list[int], *rest: Any) -> Any:
+    lead = (*x.shape[: x.dim() - len(normalized)], *([1] * len(normalized)))
+    if tuple(x.shape[-len(normalized) :]) != tuple(normalized):
+        return NotImplemented
+    return torch.empty_like(x, memory_format=torch.contiguous_format), x.new_empty(lead), x.new_empty(lead)
+
+
+def _layer_norm_backward(
+    grad: Tensor, x: Tensor, normalized: list[int], mean: Any, rstd: Any, weight: Any, bias: Any, mask: list[bool]
+) -> Any:
+    return (
+        torch.empty_like(x, memory_format=torch.contiguous_format) if mask[0] else None,
+        torch.empty_like(weight) if mask[1] and weight is not None else None,
+        torch.empty_like(bias) if mask[2] and bias is not None else None,
+    )
+
+
+_SHAPELESS = (
+    "relu gelu silu hardswish hardsigmoid sigmoid tanh add mul sub div exp sqrt leaky_relu elu hardtanh".split()
+)
+
+QUICK: Mapping[str, Quick] = {
+    "native_batch_norm": _batch_norm,
+    "native_batch_norm_backward": _batch_norm_backward,
+    "native_layer_norm": _layer_norm,
+    "native_layer_norm_backward": _layer_norm_backward,
+    **dict.fromkeys(_SHAPELESS, _like),
+    **{f"{name}_": _in_place for name in _SHAPELESS},
+    **{
+        f"{name}_backward": _like
+        for name in ("threshold", "gelu", "silu", "hardswish", "hardsigmoid", "hardtanh", "sigmoid")
+    },
+}
+"""By full name, the in-place underscore included. Out-variants never come here: capture meets functional and in-place calls."""

@@ -1,0 +1,175 @@
+"""One step of a module on `meta`: forward, loss, backward, optimizer, each as the framework really runs it.
+
+The update is run twice and recorded once: the first step makes the optimizer's state, the second is what every later step looks
+like. LAMB (torch has none) and the update styles `fused` and `loop` are derived by rule (graph/optimizer.py).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from epochcast.capture.torch.call import dtype_of
+from epochcast.capture.torch.dispatch import Recorder
+from epochcast.capture.torch.example import Example, mapped
+from epochcast.capture.torch.fused import cuda_choices
+from epochcast.capture.torch.loss import loss_of, outputs_of
+from epochcast.capture.torch.naming import named_ops
+from epochcast.capture.torch.trouble import refused
+from epochcast.errors import EpochcastError
+from epochcast.graph.op import Op, Parameter, Phase
+from epochcast.graph.optimizer import ALIASES, update
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.tensor import Tensor
+
+Loss = Callable[[Any], torch.Tensor]
+
+OPTIMIZERS: Mapping[str, Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]] = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1, foreach=True),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, foreach=True),
+    "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, foreach=True),
+    "adam": lambda p: torch.optim.Adam(p, foreach=True),
+    "adamw": lambda p: torch.optim.AdamW(p, foreach=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, foreach=True),
+    "adagrad": lambda p: torch.optim.Adagrad(p, foreach=True),
+    "adadelta": lambda p: torch.optim.Adadelta(p, foreach=True),
+}
+"""The optimizers torch has, as the recipe names them."""
+
+
+@dataclass(frozen=True)
+class Captured:
+    """The ops of a step and the tensors they start from and end in."""
+
+    ops: tuple[Op, ...]
+    inputs: tuple[Tensor, ...]
+    constants: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def parameters_of(module: torch.nn.Module) -> tuple[Parameter, ...]:
+    """The parameters by their state-dict names, a shared one once."""
+    return tuple(
+        Parameter(Tensor(tuple(p.shape), dtype_of(p), name), p.requires_grad, name.rpartition(".")[0])
+        for name, p in module.named_parameters()
+    )
+
+
+def run(
+    module: torch.nn.Module, example: Example, recipe: Recipe, *, loss: Loss | None = None, with_update: bool = True
+) -> Captured:
+    """One step at the recipe's batch, in float32."""
+    module.train()
+    for parameter in module.parameters():
+        parameter.grad = None
+    fed = example.at(recipe.batch)
+    if recipe.channels_last:
+        fed = _channels_last(module, fed)
+    recorder = Recorder(module)
+    names = {recorder.storage(p): name for name, p in module.named_parameters()}
+    names |= {recorder.storage(b): name for name, b in module.named_buffers() if b.device.type == "meta"}
+    inputs = {name: tensor for name, tensor in fed.named(module)}
+    names |= {recorder.storage(t): name for name, t in inputs.items()}
+    with cuda_choices(recipe.attention), recorder, _explained(recorder, fed):
+        with torch.device("meta"):
+            result = module(*fed.args, **fed.kwargs)
+            finals = outputs_of(result)
+            target = None
+            if recipe.mode != "forward" and recipe.with_loss:
+                target = loss(result) if loss is not None else loss_of(result)
+        if recipe.mode != "forward":
+            _backward(recorder, finals, target)
+            names |= {
+                recorder.storage(p.grad): f"grad:{name}" for name, p in module.named_parameters() if p.grad is not None
+            }
+        if recipe.mode == "training" and with_update:
+            names |= _update(recorder, module, recipe)
+    ops, known = named_ops(recorder.drafts, names)
+
+    def tensor(t: torch.Tensor) -> Tensor:
+        view = recorder.see(t)
+        return Tensor(view.shape, view.dtype, known.get(view.storage, f"constant:{view.storage}"))
+
+    return Captured(
+        ops,
+        tuple(replace(tensor(t), name=name) for name, t in inputs.items()),
+        _constants(ops, {*inputs, *(n for n, _ in module.named_parameters())}),
+        tuple(tensor(t) for t in finals),
+    )
+
+
+def _constants(ops: tuple[Op, ...], known: set[str]) -> tuple[Tensor, ...]:
+    """What is read but neither made, fed nor a parameter: buffers and tables."""
+    made = set(known)
+    found: dict[str, Tensor] = {}
+    for op in ops:
+        for tensor in (*op.inputs, *op.weights):
+            if tensor.name not in made:
+                found.setdefault(tensor.name, tensor)
+        made.update(t.name for t in op.outputs)
+    return tuple(found.values())
+
+
+def _channels_last(module: torch.nn.Module, fed: Example) -> Example:
+    def changed(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
+
+    module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return Example(mapped(fed.args, changed), mapped(dict(fed.kwargs), changed))
+
+
+def _backward(recorder: Recorder, finals: tuple[torch.Tensor, ...], target: torch.Tensor | None) -> None:
+    """From the loss, or from every output where there is none. Nothing where nothing is trained."""
+    recorder.phase = Phase.BACKWARD
+    roots = [target] if target is not None else list(finals)
+    roots = [t for t in roots if t.requires_grad]
+    if not roots:
+        return
+    recorder.is_recording = target is not None  # the incoming gradient of a bare output is given, not computed
+    seeds = [torch.ones_like(t) for t in roots]
+    recorder.is_recording = True
+    torch.autograd.backward(roots, seeds)
+
+
+def _update(recorder: Recorder, module: torch.nn.Module, recipe: Recipe) -> dict[int, str]:
+    """Records the optimizer; gives the names of its state."""
+    named = [(name, p) for name, p in module.named_parameters() if p.requires_grad and p.grad is not None]
+    key = recipe.optimizer.casefold().replace("-", "_")
+    build = OPTIMIZERS.get(ALIASES.get(key, key))
+    if build is None or recipe.update_style != "foreach" or not named:
+        return {}
+    recorder.phase, recorder.algorithm = Phase.UPDATE, recipe.optimizer
+    optimizer = build([p for _, p in named])
+    recorder.is_recording = False
+    optimizer.step()
+    recorder.is_recording = True
+    names = {
+        recorder.storage(value): f"{key}:{name}"
+        for name, p in named
+        for key, value in optimizer.state[p].items()
+        if isinstance(value, torch.Tensor) and value.device.type == "meta"
+    }
+    optimizer.step()
+    return names
+
+
+def derived_update(parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[Op, ...]:
+    """The update where torch's own was not recorded: by rule."""
+    key = recipe.optimizer.casefold().replace("-", "_")
+    if recipe.mode != "training" or (ALIASES.get(key, key) in OPTIMIZERS and recipe.update_style == "foreach"):
+        return ()
+    return update(parameters, recipe.optimizer, recipe.update_style)
+
+
+@contextmanager
+def _explained(recorder: Recorder, fed: Example) -> Iterator[None]:
+    """Turns what the user's code or `meta` raises into one clear line."""
+    try:
+        yield
+    except EpochcastError:
+        raise
+    except Exception as problem:  # the user's code may raise anything
+        layer = recorder.modules[-1] if recorder.modules else ""
+        raise refused(problem, layer, recorder.phase, fed) from problem

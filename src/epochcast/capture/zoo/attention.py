@@ -1,0 +1,130 @@
+"""What transformers share: token inputs, heads, attention, normalisation by root mean square, stochastic depth.
+
+Symbols: N samples, T tokens, H heads, D width of a head. Tensors are (N, T, H·D) outside attention and (N, H, T, D)
+inside. Fused kernels read heads through strides and write their result token by token, so splitting and joining heads
+are views.
+"""
+
+from collections.abc import Sequence
+
+from epochcast.errors import BadInput
+from epochcast.graph.build import Builder
+from epochcast.graph.kinds import Elementwise, Matmul, View
+from epochcast.graph.tensor import DType, Tensor
+
+
+def sequence_length(name: str, input_shape: tuple[int, ...] | None, default: int, longest: int | None = None) -> int:
+    """The number of tokens asked for: one number, no longer than the table of positions."""
+    shape = (default,) if input_shape is None else input_shape
+    if len(shape) != 1 or shape[0] < 1:
+        raise BadInput(f"{name} takes one number of tokens as its input, got {'x'.join(map(str, shape)) or 'nothing'}")
+    if longest is not None and shape[0] > longest:
+        raise BadInput(f"{name} knows {longest} positions, got {shape[0]} tokens")
+    return shape[0]
+
+
+def token_ids(b: Builder, length: int, name: str = "input_ids") -> Tensor:
+    """(N, T) integers."""
+    return b.input(name, (length,), DType.INT64)
+
+
+def split_heads(b: Builder, x: Tensor, heads: int) -> Tensor:
+    """(N, T, H·D) → (N, H, T, D), in place."""
+    batch, length, width = x.shape
+    if width % heads:
+        raise BadInput(f"{b.name}: {heads} heads do not divide a width of {width}")
+    return b.view(x, (batch, heads, length, width // heads), "split_heads")
+
+
+def join_heads(b: Builder, x: Tensor) -> Tensor:
+    """(N, H, T, D) → (N, T, H·D), in place."""
+    batch, heads, length, width = x.shape
+    return b.view(x, (batch, length, heads * width), "join_heads")
+
+
+def unfused_attention(b: Builder, q: Tensor, k: Tensor, v: Tensor, *biases: Tensor, dropout: bool = False) -> Tensor:
+    """softmax(QKᵀ + biases)V with every step in memory, and the result copied into token order.
+
+    For attention whose learned bias needs a gradient, which fused kernels did not offer when these networks were timed.
+    Batched products want each head in one piece, so each operand is copied first.
+    """
+    q, k, v = (b.copy("contiguous", t, t.shape) for t in (q, k, v))
+    scores = b.matmul(q, k, transpose_b=True, name="scores")
+    for bias in biases:
+        scores = b.add(scores, bias, name="bias")
+    weights = b.softmax(scores)
+    if dropout:
+        weights = b.dropout(weights)
+    mixed = b.matmul(weights, v, name="mix")
+    batch, heads, length, width = mixed.shape
+    return b.copy("contiguous", mixed, (batch, length, heads * width))
+
+
+def multihead_attention(
+    b: Builder,
+    x: Tensor,
+    memory: Tensor | None,
+    heads: int,
+    *,
+    name: str,
+    causal: bool = False,
+    batch_first: bool = False,
+) -> Tensor:
+    """`torch.nn.MultiheadAttention` as it runs: one packed projection (two with a `memory`), repacked by a copy.
+
+    It works on (T, N, …), so with `batch_first` the tokens are copied over first and the bias of the projection is a
+    kernel of its own.
+    """
+    batch, length, width = x.shape
+    with b.scope(name):
+        weight = b.parameter("in_proj_weight", (3 * width, width))
+        bias = b.parameter("in_proj_bias", (3 * width,))
+        if memory is None:
+            source = b.copy("contiguous", x, x.shape) if batch_first else x
+            q, k, v = _packed(b, source, weight, bias, 3, fused_bias=not batch_first)
+        else:
+            w_q, w_kv = b.op(View("split"), [weight], [(width, width), (2 * width, width)], name="in_proj")
+            b_q, b_kv = b.op(View("split"), [bias], [(width,), (2 * width,)], name="in_proj")
+            (q,) = _packed(b, x, w_q, b_q, 1)
+            k, v = _packed(b, memory, w_kv, b_kv, 2)
+        y = b.attention(*(split_heads(b, t, heads) for t in (q, k, v)), causal=causal)
+        y = b.copy("contiguous", y, (batch, length, width))
+        return b.linear(y, width, name="out_proj")
+
+
+def _packed(
+    b: Builder, x: Tensor, weight: Tensor, bias: Tensor, parts: int, *, fused_bias: bool = True
+) -> tuple[Tensor, ...]:
+    """`parts` projections of x in one product; more than one are copied apart."""
+    shape = (*x.shape[:-1], weight.shape[0])
+    weights = [weight, bias] if fused_bias else [weight]
+    y = b.op(Matmul(transpose_b=True), [x], [shape], weights=weights, name="in_proj")[0]
+    if not fused_bias:
+        y = b.op(Elementwise("add"), [y], [shape], weights=[bias], name="in_proj")[0]
+    if parts == 1:
+        return (y,)
+    return b.split(b.copy("contiguous", y, y.shape), parts)
+
+
+def rms_norm(b: Builder, x: Tensor, *, name: str) -> Tensor:
+    """x · (mean(x²) + ε)^-½ · γ (Zhang & Sennrich 2019) as the six kernels Hugging Face's models run."""
+    with b.scope(name):
+        weight = b.parameter("weight", (x.shape[-1],))
+        mean = b.reduce("mean", b.elementwise("pow", x), [-1], keep=True)
+        scale = b.elementwise("rsqrt", b.elementwise("add", mean))
+        y = b.mul(x, scale)
+        return b.op(Elementwise("mul"), [y], [y.shape], weights=[weight], name="weight")[0]
+
+
+def stochastic_depth(b: Builder, x: Tensor) -> Tensor:
+    """Drops the branch of whole samples (Huang et al. 2016): a random bit per sample, scaled, times x."""
+    shape = (x.shape[0], *(1,) * (len(x.shape) - 1))
+    keep = b.op(Elementwise("bernoulli"), [], [shape], name="stochastic_depth")[0]
+    return b.mul(x, b.elementwise("scale", keep, name="stochastic_depth"), name="stochastic_depth")
+
+
+def chain(b: Builder, x: Tensor, steps: Sequence[tuple[str, DType]]) -> Tensor:
+    """Elementwise functions one after another, each with the dtype it makes."""
+    for function, dtype in steps:
+        x = b.op(Elementwise(function), [x], [x.shape], dtypes=[dtype], name=function)[0]
+    return x

@@ -1,0 +1,69 @@
+"""What every cost model promises, as a check anyone can run on their own.
+
+`check_op_cost` costs a trace twice and at twice the batch and looks: nothing of the trace was changed; both answers are
+alike; every answer is finite, ordered and, where the op has work, positive; a model that claims to be monotone does not
+get cheaper when every op has more to do.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from epochcast.cost.model import CostModel, Costs, _describe
+from epochcast.graph.trace import Trace
+from epochcast.hardware.device import Device
+
+
+class BrokenContract(AssertionError):
+    """A cost model that does not keep its promise; the message says which one, where."""
+
+
+def check_op_cost(model: CostModel, trace: Trace, device: Device) -> None:
+    """Raise `BrokenContract` unless the model keeps the contract on this trace and device."""
+    before = [array.copy() for array in _arrays(trace)]
+    first, second = model.costs(trace, device), model.costs(trace, device)
+    for old, new in zip(before, _arrays(trace), strict=True):
+        if not np.array_equal(old, new):
+            raise BrokenContract(f"{model.name} changes the trace it is asked about")
+    if len(first) != len(trace.columns):
+        raise BrokenContract(f"{model.name} answers for {len(first)} ops of {len(trace.columns)}")
+    for end in ("low", "mid", "high"):
+        if not np.array_equal(getattr(first, end), getattr(second, end), equal_nan=True):
+            raise BrokenContract(f"{model.name} answers differently when asked again")
+    _check_values(model, first, trace)
+    if model.is_monotone:
+        _check_monotone(model, first, trace, device)
+
+
+def _check_values(model: CostModel, costs: Costs, trace: Trace) -> None:
+    """Finite, not below zero, above zero where there is work, ordered, where there is an answer at all."""
+    columns = trace.columns
+    answered = costs.answered >= 0
+    has_work = (columns.flops > 0) | (columns.bytes > 0)
+    with np.errstate(invalid="ignore"):
+        checks = {
+            "finite": np.isfinite(costs.low) & np.isfinite(costs.mid) & np.isfinite(costs.high),
+            "positive": np.where(has_work, costs.low > 0, costs.low >= 0),
+            "ordered": (costs.low <= costs.mid) & (costs.mid <= costs.high),
+        }
+    for word, holds in checks.items():
+        wrong = np.flatnonzero(answered & ~holds)
+        if len(wrong):
+            i = int(wrong[0])
+            ends = f"{costs.low[i]:.3g}, {costs.mid[i]:.3g}, {costs.high[i]:.3g}"
+            raise BrokenContract(f"{model.name} is not {word} for {_describe(trace, i)}: {ends}")
+
+
+def _check_monotone(model: CostModel, costs: Costs, trace: Trace, device: Device) -> None:
+    more = trace.rebatch(2 * trace.batch)
+    larger = model.costs(more, device)
+    for end in ("low", "mid", "high"):
+        with np.errstate(invalid="ignore"):
+            cheaper = getattr(larger, end) < getattr(costs, end) * (1 - 1e-9)
+        wrong = np.flatnonzero(cheaper & (more.columns.flops >= trace.columns.flops))
+        if len(wrong):
+            raise BrokenContract(f"{model.name} gets cheaper with more work for {_describe(trace, int(wrong[0]))}")
+
+
+def _arrays(trace: Trace) -> list[np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
+    return [getattr(trace.columns, field.name) for field in dataclasses.fields(trace.columns)]

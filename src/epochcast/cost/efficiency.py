@@ -1,0 +1,141 @@
+"""Priors: which part of its data sheet a device sustains, by op class and generation, before anything is measured.
+
+    compute efficiency = class.compute · generation.fp32 (.fp64; .tensor where the math is tf32, fp16, bf16 or fp8)
+    memory efficiency  = class.memory  · generation.memory
+
+Rows of `efficiency.toml` say where they come from. `factor` is the ratio by which nine of ten ops of a class lie around
+it. A generation that is not listed uses the row "other"; its ops get `unknown_factor` on top.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from epochcast.errors import BadInput, UnknownName
+from epochcast.graph.work import OpClass
+from epochcast.hardware import rows
+
+FILE = "efficiency.toml"
+OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassEfficiency:
+    """An op class relative to a large matrix product (compute) and to a large elementwise op (memory)."""
+
+    op_class: OpClass
+    compute: float
+    memory: float
+    factor: float
+    source: str
+
+    def __post_init__(self) -> None:
+        _check_fraction("compute", self.compute, 2.0)
+        _check_fraction("memory", self.memory, 2.0)
+        if not self.factor >= 1:
+            raise BadInput(f"factor must be at least 1, got {self.factor}")
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationEfficiency:
+    """What a large matrix product sustains of the peak, and a large elementwise op of the memory bandwidth."""
+
+    name: str
+    fp32: float
+    tensor: float
+    fp64: float
+    memory: float
+    source: str
+
+    def __post_init__(self) -> None:
+        for what in ("fp32", "tensor", "fp64", "memory"):
+            _check_fraction(what, getattr(self, what), 1.0)
+
+    def compute(self, math: str) -> float:
+        """The fraction of the peak in `math`."""
+        match math:
+            case "tf32" | "fp16" | "bf16" | "fp8":
+                return self.tensor
+            case "fp64":
+                return self.fp64
+            case _:
+                return self.fp32
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """The whole table. `kernel_seconds` is the least a kernel lasts, by kind of device."""
+
+    classes: Mapping[OpClass, ClassEfficiency]
+    generations: Mapping[str, GenerationEfficiency]
+    kernel_seconds: Mapping[str, float]
+    unknown_factor: float
+
+    def generation(self, name: str) -> GenerationEfficiency:
+        """The row of a generation, or "other"."""
+        return self.generations.get(name, self.generations[OTHER])
+
+    def knows(self, generation: str) -> bool:
+        """Whether the generation has a row of its own."""
+        return generation in self.generations
+
+
+@cache
+def priors() -> Priors:
+    """The shipped table."""
+    return load(files("epochcast.cost").joinpath(FILE).read_text(encoding="utf-8"))
+
+
+def load(text: str, file: str = FILE) -> Priors:
+    """A table of priors in a TOML text, checked."""
+    document = rows.parse(text, file)
+    classes = {row.op_class: row for row in rows.read(document, "class", file, _class)}
+    generations = {row.name: row for row in rows.read(document, "generation", file, _generation)}
+    missing = [op_class.value for op_class in OpClass if op_class not in classes and op_class is not OpClass.VIEW]
+    if missing:
+        raise BadInput(f"{file}: no [[class]] row for {', '.join(missing)}")
+    if OTHER not in generations:
+        raise BadInput(f"{file}: no [[generation]] row called {OTHER!r}")
+    kernels = dict(rows.read(document, "kernel", file, _kernel))
+    unknown = tuple(rows.read(document, "unknown", file, _unknown))
+    if len(unknown) != 1:
+        raise BadInput(f"{file}: needs one [[unknown]] row, has {len(unknown)}")
+    return Priors(classes, generations, kernels, unknown[0])
+
+
+def _class(row: rows.Row) -> ClassEfficiency:
+    name = row.text("name")
+    known = {op_class.value: op_class for op_class in OpClass}
+    if name not in known:
+        raise UnknownName("op class", name, known)
+    return ClassEfficiency(
+        known[name], row.number("compute"), row.number("memory"), row.number("factor"), row.text("source")
+    )
+
+
+def _generation(row: rows.Row) -> GenerationEfficiency:
+    return GenerationEfficiency(
+        row.text("name"),
+        row.number("fp32"),
+        row.number("tensor"),
+        row.number("fp64"),
+        row.number("memory"),
+        row.text("source"),
+    )
+
+
+def _kernel(row: rows.Row) -> tuple[str, float]:
+    row.text("source")
+    return row.text("name"), row.number("seconds")
+
+
+def _unknown(row: rows.Row) -> float:
+    row.text("name")
+    row.text("source")
+    return row.number("factor")
+
+
+def _check_fraction(what: str, value: float, most: float) -> None:
+    if not 0 < value <= most:
+        raise BadInput(f"{what} must be above 0 and at most {most:g}, got {value}")

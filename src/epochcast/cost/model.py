@@ -1,0 +1,143 @@
+"""What a cost model is: from the columns of a trace and a device to low ≤ mid ≤ high seconds per op.
+
+Contract (`contract.check_op_cost` runs it): pure and deterministic; finite and positive wherever an op has work;
+ordered. A model may answer NaN, meaning "not mine"; a `Chain` then asks the next. Nothing is ever costed at zero
+because nobody knew it: a chain whose last model still has no answer raises and names the op.
+
+low … high is meant to hold the truth in `interval.COVERAGE` of ops. How errors of ops combine is for whoever adds them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.errors import EpochcastError
+from epochcast.graph.trace import CLASSES, PHASES, Trace
+from epochcast.hardware.device import Device
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds per entry of `trace.columns`; NaN in all three where the model has no answer.
+
+    `answered` indexes `models`, the names of those who answered; it is -1 where nobody did.
+    """
+
+    low: Array
+    mid: Array
+    high: Array
+    models: tuple[str, ...]
+    answered: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for array in (self.low, self.high, self.answered):
+            if array.shape != self.mid.shape or array.ndim != 1:
+                raise ValueError(f"costs need arrays of one length, got {array.shape} beside {self.mid.shape}")
+        known = ~np.isnan(self.mid)
+        if not (np.array_equal(known, ~np.isnan(self.low)) and np.array_equal(known, ~np.isnan(self.high))):
+            raise ValueError("costs need all three of low, mid and high, or none, for an op")
+        if not np.all((self.low <= self.mid) & (self.mid <= self.high) | ~known):
+            raise ValueError("costs need low <= mid <= high for every op")
+        if not np.array_equal(known, self.answered >= 0):
+            raise ValueError("costs need a model's name exactly where there is an answer")
+
+    @classmethod
+    def by(cls, name: str, low: Array, mid: Array, high: Array) -> "Costs":
+        """All answers of one model; NaN where it has none."""
+        return cls(low, mid, high, (name,), np.where(np.isnan(mid), -1, 0).astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.mid)
+
+    @property
+    def answered_by(self) -> tuple[str, ...]:
+        """The name of who answered, op by op; empty where nobody did."""
+        names = (*self.models, "")
+        return tuple(names[i] for i in self.answered)
+
+    def time_fractions(self) -> Mapping[str, float]:
+        """Which part of the middle seconds each model answered for; models without a part are left out."""
+        total = float(np.nansum(self.mid))
+        sums = {name: float(self.mid[self.answered == i].sum()) for i, name in enumerate(self.models)}
+        return {name: seconds / total for name, seconds in sums.items() if seconds > 0}
+
+
+class CostModel(Protocol):
+    """Anything that costs ops. `is_monotone` claims that more work on the same device is never cheaper."""
+
+    @property
+    def name(self) -> str:
+        """What `answered_by` says."""
+        ...
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether an op with more flops and bytes never costs less."""
+        ...
+
+    def costs(self, trace: Trace, device: Device) -> Costs:
+        """Seconds of every entry of `trace.columns` on `device`."""
+        ...
+
+
+class Unanswered(EpochcastError):
+    """No model of a chain has an answer for an op."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The first model that answers an op counts: a measurement before a learned model before a formula."""
+
+    models: tuple[CostModel, ...]
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise ValueError("a chain needs at least one model")
+
+    @property
+    def name(self) -> str:
+        """The members in the order they are asked."""
+        return "+".join(model.name for model in self.models)
+
+    @property
+    def is_monotone(self) -> bool:
+        """Models need not agree where one hands over to the next, so only a chain of one can promise it."""
+        return len(self.models) == 1 and self.models[0].is_monotone
+
+    def costs(self, trace: Trace, device: Device) -> Costs:
+        """Every op by the first who knows it."""
+        filled = self.models[0].costs(trace, device)
+        for model in self.models[1:]:
+            if np.all(filled.answered >= 0):
+                return filled
+            filled = _filled(filled, model.costs(trace, device))
+        missing = np.flatnonzero(filled.answered < 0)
+        if len(missing):
+            raise Unanswered(
+                f"{self.name} cannot cost {_describe(trace, int(missing[0]))} on {device.name}; {len(missing)} such ops"
+            )
+        return filled
+
+
+def _filled(first: Costs, second: Costs) -> Costs:
+    """`first`, with its gaps taken from `second`."""
+    names = (*first.models, *(name for name in second.models if name not in first.models))
+    places = np.array([*(names.index(name) for name in second.models), -1], dtype=np.int64)
+    gaps = first.answered < 0
+    return Costs(
+        np.where(gaps, second.low, first.low),
+        np.where(gaps, second.mid, first.mid),
+        np.where(gaps, second.high, first.high),
+        names,
+        np.where(gaps, places[second.answered], first.answered),
+    )
+
+
+def _describe(trace: Trace, index: int) -> str:
+    c = trace.columns
+    return f"the {PHASES[c.phase[index]].value} {CLASSES[c.op_class[index]].value} op of layer {trace.layers[index]!r}"

@@ -1,0 +1,110 @@
+"""The roofline (Williams, Waterman & Patterson 2009), bare and divided by what devices are known to sustain.
+
+    c = flops / peak(math)          m = bytes / bandwidth
+    roofline:  max(c, m)                                       no kernel is faster, but for what stays in cache
+    analytic:  max(c/e_c, m/e_m) + launches · kernel_seconds   e_c, e_m from `efficiency.toml`
+
+Matrix ops run at the peak of their math (tensor cores where the device has them), everything else on the vector units.
+Tiles, waves and the choice of algorithm are not modelled: a convolution by Winograd or FFT can beat its own count of
+flops, and a small op does not fill the device. The width of an interval is its class's factor.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.cost.efficiency import Priors, priors
+from epochcast.cost.model import Array, Costs
+from epochcast.graph.trace import CLASSES, MATHS, Columns, Trace
+from epochcast.graph.work import OpClass
+from epochcast.hardware.device import Device
+
+# Which units run element-by-element arithmetic in each math; bf16 and fp8 are widened.
+VECTOR_MATHS = {
+    "fp32": "fp32_vector",
+    "tf32": "fp32_vector",
+    "fp16": "fp16_vector",
+    "bf16": "fp32_vector",
+    "fp64": "fp64",
+    "fp8": "fp32_vector",
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The two limbs of the roofline: seconds if only arithmetic, or only memory, took time."""
+
+    compute: Array
+    memory: Array
+
+
+def limits(columns: Columns, device: Device) -> Limits:
+    """flops / peak(math) and bytes / bandwidth of every op."""
+    return Limits(columns.flops / peaks(columns, device), columns.bytes / device.memory_bytes_per_second)
+
+
+def peaks(columns: Columns, device: Device) -> Array:
+    """The peak that bounds each op. Only maths that occur are asked for, so a device may lack the others."""
+    matrix, vector = np.ones(len(MATHS)), np.ones(len(MATHS))
+    for index in np.unique(columns.math[columns.is_matrix]):
+        matrix[index] = device.peak(MATHS[index])
+    for index in np.unique(columns.math[~columns.is_matrix]):
+        vector[index] = device.peak(VECTOR_MATHS[MATHS[index]])
+    return np.where(columns.is_matrix, matrix[columns.math], vector[columns.math])
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """max(flops/peak, bytes/bandwidth): the bound itself. `high` is what the class's least efficient ops need."""
+
+    name: str = "roofline"
+    is_monotone: bool = True
+
+    def costs(self, trace: Trace, device: Device) -> Costs:
+        """The bound as low and mid."""
+        columns = trace.columns
+        table, limit = priors(), limits(columns, device)
+        bound = np.maximum(limit.compute, limit.memory)
+        return Costs.by(
+            self.name, bound, bound, _sustained(columns, device, table, limit) * _factors(columns, device, table)
+        )
+
+
+@dataclass(frozen=True)
+class Analytic:
+    """The roofline divided by prior efficiencies, plus the least a kernel lasts: the answer before any measurement."""
+
+    name: str = "analytic"
+    is_monotone: bool = True
+
+    def costs(self, trace: Trace, device: Device) -> Costs:
+        """mid/factor, mid, mid·factor."""
+        columns = trace.columns
+        table = priors()
+        mid = _sustained(columns, device, table, limits(columns, device))
+        factor = _factors(columns, device, table)
+        return Costs.by(self.name, mid / factor, mid, mid * factor)
+
+
+def _sustained(columns: Columns, device: Device, table: Priors, limit: Limits) -> Array:
+    """max(c/e_c, m/e_m) + launches · kernel_seconds"""
+    generation = table.generation(device.generation)
+    matrix = np.array([generation.compute(math) for math in MATHS])
+    vector = np.array([generation.compute("fp64" if math == "fp64" else "fp32") for math in MATHS])
+    base = np.where(columns.is_matrix, matrix[columns.math], vector[columns.math])
+    compute = limit.compute / (_per_class(columns, table, "compute") * base)
+    memory = limit.memory / (_per_class(columns, table, "memory") * generation.memory)
+    return np.maximum(compute, memory) + columns.launches * table.kernel_seconds[device.kind]
+
+
+def _factors(columns: Columns, device: Device, table: Priors) -> Array:
+    factor = _per_class(columns, table, "factor")
+    return factor if table.knows(device.generation) else factor * table.unknown_factor
+
+
+def _per_class(columns: Columns, table: Priors, what: str) -> Array:
+    values: NDArray[np.float64] = np.array(
+        [getattr(table.classes[c], what) if c is not OpClass.VIEW else 1.0 for c in CLASSES], dtype=np.float64
+    )
+    return values[columns.op_class]

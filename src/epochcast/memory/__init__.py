@@ -1,0 +1,1 @@
+"""Bytes a training step needs."""
