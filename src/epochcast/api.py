@@ -43,16 +43,16 @@ def forecast(
     freeze: Sequence[str] = (),
     attention: str = "flash",
     channels_last: bool = False,
-    price: float | None = None,
+    dollars_per_gpu_hour: float | None = None,
     input_shape: tuple[int, ...] | None = None,
     aux: bool = True,
     cost_model: CostModel | None = None,
 ) -> Forecast:
-    """How long a job takes, what it needs and what it costs. `batch` is per GPU, `price` dollars per GPU-hour."""
+    """How long a job takes, what it needs and what it costs. `batch` is per GPU, prices are dollars per GPU-hour."""
     if batch < 1:
         raise BadInput(f"batch must be at least 1, got {batch}")
     schedule = _schedule(dataset, samples, epochs, augment)
-    placement = place(device, gpus=gpus, nodes=nodes, strategy=strategy, link=link, dollars_per_gpu_hour=price)
+    placement = place(device, gpus=gpus, nodes=nodes, strategy=strategy, link=link, dollars_per_gpu_hour=dollars_per_gpu_hour)
     recipe = Recipe(
         batch * augment,
         optimizer=optimizer,

@@ -7,7 +7,8 @@ and adds W + (α/r)·BA beside the chosen linear layers.
 
 import ast
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +94,6 @@ def hf_model(
     *,
     lora_rank: int | None = None,
     lora_targets: Sequence[str] = (),
-    attention: str = "sdpa",
     **options: Any,
 ) -> "TorchModel":
     """The model of a configuration; `input_shape` is (tokens,) or (channels, height, width)."""
@@ -105,13 +105,40 @@ def hf_model(
     task = _task(config)
     auto = getattr(transformers, _CLASSES[task])
     config.use_cache = False
-    module = on_meta(constructed(lambda: auto.from_config(config, attn_implementation=attention), reference))
+    if task == "Seq2SeqLM" and getattr(config, "decoder_start_token_id", None) is None:
+        config.decoder_start_token_id = getattr(config, "pad_token_id", None) or 0
+    module = on_meta(constructed(lambda: auto.from_config(config), reference))
     if lora_rank is not None:
         from epochcast.capture.torch.lora import with_lora
 
         with_lora(module, lora_rank, lora_targets)
     example, length, notes = _example(config, task, input_shape)
-    return TorchModel(reference, module, example, units_per_sample=length, notes=notes, **options)
+    return TorchModel(reference, module, example, units_per_sample=length, notes=notes, around=_unpadded, **options)
+
+
+@contextmanager
+def _unpadded() -> Iterator[None]:
+    """Without the looks at values whether a mask hides anything: our examples hold one text per row and no padding.
+
+    Each function of transformers' masking_utils that looks is answered as it would be for such rows.
+    """
+    from transformers import masking_utils
+
+    def without_padding(original: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda padding_mask, *rest, **words: original(None, *rest, **words)
+
+    replacements: dict[str, Callable[..., Any]] = {"find_packed_sequence_indices": lambda position_ids: None}
+    for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
+        if hasattr(masking_utils, name):
+            replacements[name] = without_padding(getattr(masking_utils, name))
+    originals = {name: getattr(masking_utils, name) for name in replacements if hasattr(masking_utils, name)}
+    try:
+        for name in originals:
+            setattr(masking_utils, name, replacements[name])
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(masking_utils, name, original)
 
 
 def _transformers() -> Any:

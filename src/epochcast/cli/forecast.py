@@ -67,7 +67,7 @@ def forecast(
         augment=augment,
         accumulate=accumulate,
         freeze=freeze or (),
-        price=None if price is None else parse_dollars_per_hour(price),
+        dollars_per_gpu_hour=None if price is None else parse_dollars_per_hour(price),
         input_shape=None if input_shape is None else parse_shape(input_shape),
         aux=not no_aux,
         channels_last=channels_last,

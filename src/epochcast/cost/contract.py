@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from epochcast.cost.model import CostModel, Costs, _describe
+from epochcast.cost.model import CostModel, Costs, describe_op
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
 
@@ -51,7 +51,7 @@ def _check_values(model: CostModel, costs: Costs, trace: Trace) -> None:
         if len(wrong):
             i = int(wrong[0])
             ends = f"{costs.low[i]:.3g}, {costs.mid[i]:.3g}, {costs.high[i]:.3g}"
-            raise BrokenContract(f"{model.name} is not {word} for {_describe(trace, i)}: {ends}")
+            raise BrokenContract(f"{model.name} is not {word} for {describe_op(trace, i)}: {ends}")
 
 
 def _check_monotone(model: CostModel, costs: Costs, trace: Trace, device: Device) -> None:
@@ -62,7 +62,7 @@ def _check_monotone(model: CostModel, costs: Costs, trace: Trace, device: Device
             cheaper = getattr(larger, end) < getattr(costs, end) * (1 - 1e-9)
         wrong = np.flatnonzero(cheaper & (more.columns.flops >= trace.columns.flops))
         if len(wrong):
-            raise BrokenContract(f"{model.name} gets cheaper with more work for {_describe(trace, int(wrong[0]))}")
+            raise BrokenContract(f"{model.name} gets cheaper with more work for {describe_op(trace, int(wrong[0]))}")
 
 
 def _arrays(trace: Trace) -> list[np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:

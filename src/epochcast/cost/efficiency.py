@@ -1,7 +1,7 @@
 """Priors: which part of its data sheet a device sustains, by op class and generation, before anything is measured.
 
-    compute efficiency = class.compute · generation.fp32 (.fp64; .tensor where the math is tf32, fp16, bf16 or fp8)
-    memory efficiency  = class.memory  · generation.memory
+    compute efficiency = class compute ratio · generation fp32 (fp64; tensor where the math is tf32, fp16, bf16, fp8)
+    memory efficiency  = class memory ratio  · generation memory
 
 Rows of `efficiency.toml` say where they come from. `factor` is the ratio by which nine of ten ops of a class lie around
 it. A generation that is not listed uses the row "other"; its ops get `unknown_factor` on top.
@@ -25,14 +25,14 @@ class ClassEfficiency:
     """An op class relative to a large matrix product (compute) and to a large elementwise op (memory)."""
 
     op_class: OpClass
-    compute: float
-    memory: float
+    compute_ratio: float
+    memory_ratio: float
     factor: float
     source: str
 
     def __post_init__(self) -> None:
-        _check_fraction("compute", self.compute, 2.0)
-        _check_fraction("memory", self.memory, 2.0)
+        _check_fraction("compute", self.compute_ratio, 2.0)
+        _check_fraction("memory", self.memory_ratio, 2.0)
         if not self.factor >= 1:
             raise BadInput(f"factor must be at least 1, got {self.factor}")
 
@@ -42,25 +42,25 @@ class GenerationEfficiency:
     """What a large matrix product sustains of the peak, and a large elementwise op of the memory bandwidth."""
 
     name: str
-    fp32: float
-    tensor: float
-    fp64: float
-    memory: float
+    fp32_fraction: float
+    tensor_fraction: float
+    fp64_fraction: float
+    memory_fraction: float
     source: str
 
     def __post_init__(self) -> None:
         for what in ("fp32", "tensor", "fp64", "memory"):
-            _check_fraction(what, getattr(self, what), 1.0)
+            _check_fraction(what, getattr(self, f"{what}_fraction"), 1.0)
 
-    def compute(self, math: str) -> float:
+    def compute_fraction(self, math: str) -> float:
         """The fraction of the peak in `math`."""
         match math:
             case "tf32" | "fp16" | "bf16" | "fp8":
-                return self.tensor
+                return self.tensor_fraction
             case "fp64":
-                return self.fp64
+                return self.fp64_fraction
             case _:
-                return self.fp32
+                return self.fp32_fraction
 
 
 @dataclass(frozen=True, slots=True)

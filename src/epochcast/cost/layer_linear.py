@@ -103,7 +103,7 @@ class LayerLinear:
         for index, label in enumerate(_LABELS):
             mine = group == index
             if np.count_nonzero(mine) >= 2:
-                lines[label] = _line(complexity[mine], measured[mine])
+                lines[label] = fit_line(complexity[mine], measured[mine])
         if not lines:
             raise BadInput(f"nothing to fit: no two ops of one kind among {', '.join(KINDS)}")
         return cls(device.name, lines)
@@ -193,7 +193,7 @@ def _columns(ops: Sequence[Op]) -> Columns:
     return Trace("measured ops", Recipe(1), Template.fixed(ops), (), ()).columns
 
 
-def _line(complexity: Array, seconds: Array) -> Line:
+def fit_line(complexity: Array, seconds: Array) -> Line:
     """argmin Σ(t - β0 - β1·c)² under β0, β1 ≥ 0: the free optimum, or the better of the two edges."""
     design = np.stack([np.ones_like(complexity), complexity], axis=1)
     scale = max(float(complexity.max()), 1.0)

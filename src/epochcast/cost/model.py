@@ -118,9 +118,8 @@ class Chain:
             filled = _filled(filled, model.costs(trace, device))
         missing = np.flatnonzero(filled.answered < 0)
         if len(missing):
-            raise Unanswered(
-                f"{self.name} cannot cost {_describe(trace, int(missing[0]))} on {device.name}; {len(missing)} such ops"
-            )
+            first = describe_op(trace, int(missing[0]))
+            raise Unanswered(f"{self.name} cannot cost {first} on {device.name}; {len(missing)} such ops")
         return filled
 
 
@@ -138,6 +137,7 @@ def _filled(first: Costs, second: Costs) -> Costs:
     )
 
 
-def _describe(trace: Trace, index: int) -> str:
+def describe_op(trace: Trace, index: int) -> str:
+    """An entry of the columns in words, for messages."""
     c = trace.columns
     return f"the {PHASES[c.phase[index]].value} {CLASSES[c.op_class[index]].value} op of layer {trace.layers[index]!r}"

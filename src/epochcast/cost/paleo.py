@@ -60,7 +60,9 @@ PLATFORMS: Mapping[str, Platform] = {
 ALGORITHMS = ("gemm", "fft", "best")
 FFT_EDGE = 32  # cuDNN's tiled transform
 
-_CONVS = [CLASSES.index(c) for c in CLASSES if c.value.startswith("conv") and c is not OpClass.CONV_TRANSPOSED]
+_CONVS = [
+    CLASSES.index(c) for c in (OpClass.CONV, OpClass.CONV_POINTWISE, OpClass.CONV_GROUPED, OpClass.CONV_DEPTHWISE)
+]
 _PLAIN_CONV = CLASSES.index(OpClass.CONV)
 _UPDATE = PHASES.index(Phase.UPDATE)
 _DATA, _WEIGHTS = 1, 2  # entries of Columns.gradient

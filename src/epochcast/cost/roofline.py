@@ -90,11 +90,11 @@ class Analytic:
 def _sustained(columns: Columns, device: Device, table: Priors, limit: Limits) -> Array:
     """max(c/e_c, m/e_m) + launches · kernel_seconds"""
     generation = table.generation(device.generation)
-    matrix = np.array([generation.compute(math) for math in MATHS])
-    vector = np.array([generation.compute("fp64" if math == "fp64" else "fp32") for math in MATHS])
+    matrix = np.array([generation.compute_fraction(math) for math in MATHS])
+    vector = np.array([generation.compute_fraction("fp64" if math == "fp64" else "fp32") for math in MATHS])
     base = np.where(columns.is_matrix, matrix[columns.math], vector[columns.math])
-    compute = limit.compute / (_per_class(columns, table, "compute") * base)
-    memory = limit.memory / (_per_class(columns, table, "memory") * generation.memory)
+    compute = limit.compute / (_per_class(columns, table, "compute_ratio") * base)
+    memory = limit.memory / (_per_class(columns, table, "memory_ratio") * generation.memory_fraction)
     return np.maximum(compute, memory) + columns.launches * table.kernel_seconds[device.kind]
 
 

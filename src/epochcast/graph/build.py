@@ -13,6 +13,7 @@ True
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from math import prod
 
 from epochcast.errors import BadInput
@@ -151,7 +152,7 @@ class Builder:
         dims = len(x.shape) - 2
         k, s, p, d = (_spread(v, dims) for v in (kernel, stride, padding, dilation))
         into = x.shape[1]
-        label = name or "conv"
+        label = name or self._fresh("conv")
         if into % groups or channels % groups:
             raise BadInput(
                 f"{self.name}: {label} has {groups} groups, which do not divide {into} → {channels} channels"
@@ -182,7 +183,7 @@ class Builder:
         k, s, p, o = (_spread(v, dims) for v in (kernel, stride, padding, output_padding))
         sizes = zip(x.shape[2:], k, s, p, o, strict=True)
         spatial = tuple((n - 1) * si - 2 * pi + ki + oi for n, ki, si, pi, oi in sizes)
-        label = name or "conv_transposed"
+        label = name or self._fresh("conv_transposed")
         if x.shape[1] % groups or channels % groups:
             raise BadInput(
                 f"{self.name}: {label} has {groups} groups, which do not divide {x.shape[1]} → {channels} channels"
@@ -198,7 +199,7 @@ class Builder:
         self, x: Tensor, features: int, *, bias: bool = True, weight: Tensor | None = None, name: str | None = None
     ) -> Tensor:
         """A product with a (features, width) weight over the last dimension; `weight` ties it to one that exists."""
-        label = name or "linear"
+        label = name or self._fresh("linear")
         with self.scope(label):
             table = weight if weight is not None else self.parameter("weight", (features, x.shape[-1]))
             weights = [table, self.parameter("bias", (features,))] if bias else [table]
@@ -228,7 +229,7 @@ class Builder:
         name: str | None = None,
     ) -> Tensor:
         """One recurrent layer over (N, T, I), in PyTorch's layout: two weights and two biases per direction."""
-        label = name or cell
+        label = name or self._fresh(cell)
         kind = Recurrent(cell, hidden, directions)
         rows = kind.gates * hidden
         weights = []
@@ -243,7 +244,7 @@ class Builder:
 
     def embedding(self, ids: Tensor, rows: int, width: int, *, name: str | None = None) -> Tensor:
         """Rows of a learned table."""
-        label = name or "embedding"
+        label = name or self._fresh("embedding")
         with self.scope(label):
             table = self.parameter("weight", (rows, width))
         return self.op(Embedding(), [ids], [(*ids.shape, width)], weights=[table], name=label)[0]
@@ -254,7 +255,7 @@ class Builder:
         self, x: Tensor, style: str, features: int, *, affine: bool = True, bias: bool = True, name: str | None = None
     ) -> Tensor:
         """Any normalisation with a scale (and shift) of `features`."""
-        label = name or f"{style}_norm"
+        label = name or self._fresh(f"{style}_norm")
         weights = []
         with self.scope(label):
             if affine:
@@ -423,6 +424,12 @@ class Builder:
 
     def _path(self, name: str) -> str:
         return ".".join([*self._scope, name])
+
+    def _fresh(self, label: str) -> str:
+        """The label, numbered where a layer of this scope has it: unnamed layers do not share their weights."""
+        taken = {op.layer for op in self.ops}
+        number = next(n for n in count() if self._path(f"{label}{n or ''}") not in taken)
+        return f"{label}{number or ''}"
 
     def _unique(self, path: str) -> str:
         seen = self._counts.get(path, 0)

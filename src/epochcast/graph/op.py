@@ -47,6 +47,11 @@ class Op:
     tf32: bool = False
 
     @property
+    def is_gradient(self) -> bool:
+        """Whether it computes a gradient. A forward op that checkpointing runs again inside backward does not."""
+        return self.gradient is not Gradient.NONE
+
+    @property
     def output(self) -> Tensor:
         """The first output."""
         return self.outputs[0]

@@ -116,7 +116,7 @@ class _Rule(Enum):
 
 def _rule(op: Op, low: DType) -> _Rule:
     """Gradients follow the dtype of what arrives, except where the kernel is the forward one's other half."""
-    forward = op.phase is Phase.FORWARD
+    forward = not op.is_gradient
     match op.kind:
         case Matmul() | Conv() | Attention() | Recurrent():
             return _Rule.LOW
@@ -207,7 +207,7 @@ class _Autocast:
         own = self._own(tensor.name) or dtype
         self.copies.pop(tensor.name, None)  # the storage is written anew
         self.stored[tensor.name] = own
-        if own is dtype or (fused and op.phase is Phase.BACKWARD):
+        if own is dtype or (fused and op.is_gradient):
             return replace(tensor, dtype=own)
         made = replace(tensor, dtype=dtype, name=f"{tensor.name}@{dtype.value}")
         self.made.append(

@@ -2,6 +2,7 @@
 
 Every dimension of a training step is affine in the batch, d(n) = a + b·n (positions and channels have b = 0). Flops,
 bytes and matrix shapes are products of two such dimensions at most, so each is a quadratic in n, fixed by three points.
+A template is exact from batch 2 on; at 1 it keeps the sums over samples that broadcasting over a single one spares.
 """
 
 from collections.abc import Sequence

@@ -53,7 +53,7 @@ def conv_shape(op: Op) -> ConvShape:
 
 def attention_operands(op: Op) -> tuple[Tensor, Tensor, Tensor]:
     """q, k, v: the first inputs forward; behind the incoming gradient backward."""
-    q, k, v = op.inputs[:3] if op.phase is Phase.FORWARD else op.inputs[1:4]
+    q, k, v = op.inputs[1:4] if op.is_gradient else op.inputs[:3]
     return q, k, v
 
 
@@ -142,4 +142,4 @@ def _(kind: Reduce, op: Op) -> Matrix:
 
 def sequence(op: Op) -> Tensor:
     """The (N, T, I) input of a recurrent op: behind the incoming gradient backward."""
-    return op.inputs[0] if op.phase is Phase.FORWARD else op.inputs[1]
+    return op.inputs[1] if op.is_gradient else op.inputs[0]

@@ -180,9 +180,9 @@ _ELEMENTWISE_FLOPS = {
 }
 # Forward: add up, centre, square, add up, scale by the deviation, by γ, shift by β. Backward: x̂ again (2), the two sums
 # (1 + 2), and dx = γ/σ · (dy − mean − x̂·mean) with its scale and casts (6).
-_NORM_FLOPS = {Phase.FORWARD: 7, Phase.BACKWARD: 11}
+_NORM_FLOPS = {False: 7, True: 11}
 # max, subtract, exponent (counted once), sum, divide; backward y·(g − Σ g·y).
-_SOFTMAX_FLOPS = {Phase.FORWARD: 5, Phase.BACKWARD: 4}
+_SOFTMAX_FLOPS = {False: 5, True: 4}
 
 
 @singledispatch
@@ -214,7 +214,7 @@ def _(kind: Attention, op: Op) -> int:
     """
     q, k, v = attention_operands(op)
     rows = prod(q.shape[:-1]) * k.shape[-2]
-    if op.phase is Phase.FORWARD:
+    if not op.is_gradient:
         return 2 * rows * (q.shape[-1] + v.shape[-1])
     return 2 * rows * (3 * q.shape[-1] + 2 * v.shape[-1])
 
@@ -226,23 +226,23 @@ def _(kind: Recurrent, op: Op) -> int:
     """
     batch, steps, _ = sequence(op).shape
     once = 2 * batch * steps * sum(w.elements for w in op.weights if len(w.shape) == 2)
-    return once if op.phase is Phase.FORWARD or op.gradient is Gradient.DATA else 2 * once
+    return once if op.gradient in (Gradient.NONE, Gradient.DATA) else 2 * once
 
 
 @flops.register
 def _(kind: Norm, op: Op) -> int:
-    return _NORM_FLOPS[op.phase] * op.inputs[0].elements
+    return _NORM_FLOPS[op.is_gradient] * op.inputs[0].elements
 
 
 @flops.register
 def _(kind: Softmax, op: Op) -> int:
-    return _SOFTMAX_FLOPS[op.phase] * op.inputs[0].elements
+    return _SOFTMAX_FLOPS[op.is_gradient] * op.inputs[0].elements
 
 
 @flops.register
 def _(kind: Pool, op: Op) -> int:
     """One operation per element of every window; a global pool sees each input once."""
-    if op.phase is Phase.FORWARD and all(kind.window):
+    if not op.is_gradient and all(kind.window):
         return prod(kind.window) * op.output.elements
     return max(op.inputs[0].elements, op.output.elements)
 
@@ -284,7 +284,7 @@ def _(kind: View, op: Op) -> int:
 @read_bytes.register
 def _(kind: Embedding, op: Op) -> int:
     """The indices and one row per index; the gradient reads its rows twice, to add to what is there."""
-    if op.phase is Phase.FORWARD:
+    if not op.is_gradient:
         return sum(t.bytes for t in op.inputs) + op.output.bytes
     return sum(t.bytes for t in op.inputs) + op.inputs[0].bytes
 
@@ -310,7 +310,7 @@ def _(kind: View, op: Op) -> int:
 @written_bytes.register
 def _(kind: Embedding, op: Op) -> int:
     """The gradient of a table is filled with zeros, then the rows are added."""
-    return op.output.bytes + (op.inputs[0].bytes if op.phase is Phase.BACKWARD else 0)
+    return op.output.bytes + (op.inputs[0].bytes if op.is_gradient else 0)
 
 
 # ---- kernels ------------------------------------------------------------------------------------
@@ -337,13 +337,13 @@ def _(kind: View, op: Op) -> int:
 def _(kind: Recurrent, op: Op) -> int:
     """One product per step and direction, and one over all inputs before them; backward twice that."""
     _, steps, _ = sequence(op).shape
-    return (steps * kind.directions + 1) * (1 if op.phase is Phase.FORWARD else 2)
+    return (steps * kind.directions + 1) * (2 if op.is_gradient else 1)
 
 
 @launches.register
 def _(kind: Attention, op: Op) -> int:
     """Forward is one kernel; backward prepares row sums, runs, and converts dQ."""
-    return 1 if op.phase is Phase.FORWARD else 3
+    return 3 if op.is_gradient else 1
 
 
 @launches.register

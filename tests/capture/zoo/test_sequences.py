@@ -243,7 +243,7 @@ def test_lstm_language_model_by_hand() -> None:
 
 
 def test_gnmt_by_hand() -> None:
-    """One shared table of 32,320; a bidirectional and seven other LSTMs on 1,024 or 2,048 inputs; additive attention."""
+    """One shared table of 32,320; one bidirectional and seven other LSTMs of 1,024 or 2,048 inputs; the attention."""
 
     def lstm(width: int) -> int:
         return 4 * 1024 * (width + 1024) + 2 * 4 * 1024

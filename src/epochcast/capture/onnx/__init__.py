@@ -42,8 +42,8 @@ def _build(file: File, binding: Binding, reference: dict[str, Value] | None, bat
 def _folded_note(walk: Walk) -> tuple[str, ...]:
     """Exporters for inference fold batch normalisation into convolutions; training it is then missing from the file."""
     kinds = {type(op.kind) for op in walk.b.ops}
-    biased = sum(isinstance(op.kind, Conv) and len(op.weights) > 1 for op in walk.b.ops)
-    if Conv in kinds and Norm not in kinds and biased > 3:
+    convolutions = sum(isinstance(op.kind, Conv) for op in walk.b.ops)
+    if convolutions > 8 and Norm not in kinds:
         return (
             "the file has no normalisation; if it was exported for inference, batch norms are folded into the "
             "convolutions and their training is not counted: export in training mode",

@@ -1,6 +1,7 @@
 """ONNX operators on elements: activations, arithmetic, normalisation, pooling, softmax and reductions."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from numpy import broadcast_shapes
 
@@ -37,7 +38,7 @@ def nary(function: str) -> Rule:
     """Broadcast arithmetic, pair by pair. A scalar is part of the kernel; a larger initialiser is learnt."""
 
     def rule(call: Call) -> Sequence[Tensor]:
-        values = [call.value(i) for i in range(len(call.node.inputs)) if call.has(i)]
+        values = _unbaked(call, [call.value(i) for i in range(len(call.node.inputs)) if call.has(i)])
         shape = _joined(call, values)
         inputs = [call.walk.tensor(v) for v in values if not _is_scalar(v)]
         if len(inputs) < 2:
@@ -55,7 +56,7 @@ def nary(function: str) -> Rule:
 
 def where(call: Call) -> Sequence[Tensor]:
     """A choice between two by a third."""
-    values = [call.value(i) for i in range(3)]
+    values = _unbaked(call, [call.value(i) for i in range(3)])
     shape = _joined(call, values)
     inputs = [call.walk.tensor(v) for v in values if not _is_scalar(v)]
     return [_op(call, "where", inputs, shape)]
@@ -63,6 +64,19 @@ def where(call: Call) -> Sequence[Tensor]:
 
 def _is_scalar(value: Value) -> bool:
     return value.origin == "constant" and value.array is not None and value.array.size == 1
+
+
+def _unbaked(call: Call, values: list[Value]) -> list[Value]:
+    """A constant that the export repeated for each sample (a mask) is the same for all: it is broadcast, not learnt."""
+    fixed, rank = call.walk.exported_batch, max(len(v.shape) for v in values)
+    if not call.walk.is_rebound or fixed == 1 or all(v.origin != "data" for v in values):
+        return values
+    return [
+        replace(v, shape=(1, *v.shape[1:]), origin="constant", array=None)
+        if v.origin != "data" and len(v.shape) == rank and v.shape[0] == fixed
+        else v
+        for v in values
+    ]
 
 
 def _joined(call: Call, values: Sequence[Value]) -> tuple[int, ...]:

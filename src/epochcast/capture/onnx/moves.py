@@ -92,7 +92,7 @@ def _target(call: Call, value: Value) -> Sizes:
 
 
 def _rescaled(call: Call, now: Sizes, was: Sizes, seen: Sizes) -> Sizes:
-    """The shape a constant target stood for when the file was exported, with the batch's growth put where it belongs."""
+    """The shape a constant target stood for when the file was exported, grown where the batch belongs."""
     if prod(now) == prod(seen):
         return seen
     grown = next((i for i, (n, m) in enumerate(zip(now, was, strict=True)) if n != m), 0)
@@ -107,7 +107,7 @@ def _rescaled(call: Call, now: Sizes, was: Sizes, seen: Sizes) -> Sizes:
 def _landing(low: int, high: int, seen: Sizes, exported: int) -> int:
     """Where a grown dimension lands that spans elements `low` to `high` of the input's order.
 
-    A dimension of exactly the exported batch within that span comes first, then one that swallows the span, then one that
+    A dimension of exactly the exported batch within that span comes first, then one that swallows the span, then one
     begins at it (heads) unless it is the last (features), then the one that ends at it.
     """
     starts = [prod(seen[:j]) for j in range(len(seen))]

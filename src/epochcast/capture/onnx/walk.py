@@ -94,6 +94,8 @@ class Walk:
         known = [call.value(i) for i in range(len(node.inputs)) if node.inputs[i]]
         if not known or any(v.origin != "constant" for v in known):
             return None
+        if node.op in _SIZED and self.is_rebound and self.exported_batch != 1:
+            known[-1] = self._grown(known[-1])
         if all(v.array is not None for v in known):
             options = dict(node.attributes)
             if node.op == "Split" and "split" not in options and len(known) == 1:
@@ -105,6 +107,12 @@ class Walk:
         if node.op in _FILLS:
             return [Value("", shape, dtype, "constant") for shape, dtype in self.inferred(call)]
         return None
+
+    def _grown(self, shape: Value) -> Value:
+        """A shape that begins with the batch of the export begins with this one."""
+        if shape.array is None or not shape.array.size or shape.array[0] != self.exported_batch:
+            return shape
+        return replace(shape, array=_known((self.batch, *shape.array[1:].tolist())).array)
 
     def _apply(self, call: "Call", rules: Mapping[str, Rule]) -> Sequence[Tensor | Value]:
         rule = rules.get(call.node.op)
@@ -258,6 +266,7 @@ class Call:
         return (name for name in self.node.outputs if name and self.walk.uses[name])
 
 
+_SIZED = frozenset({"Expand", "ConstantOfShape"})
 _FILLS = frozenset(
     {"ConstantOfShape", "Range", "Expand", "Tile", "EyeLike", "Trilu", "Where", "Cast", "Less", "Equal", "Reshape"}
 )

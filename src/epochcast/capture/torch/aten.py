@@ -71,7 +71,7 @@ def _conv_kind(call: Call) -> Conv:
 
 
 def _convolution(call: Call) -> Iterable[Piece]:
-    yield Piece(_conv_kind(call), call.views("input"), call.results, call.views("weight", "bias"))
+    yield _unfolded(call, Piece(_conv_kind(call), call.views("input"), call.results, call.views("weight", "bias")))
 
 
 def _convolution_backward(call: Call) -> Iterable[Piece]:
@@ -81,11 +81,39 @@ def _convolution_backward(call: Call) -> Iterable[Piece]:
     wants_data, wants_weight, wants_bias = call["output_mask"]
     kind = _conv_kind(call)
     if wants_data:
-        yield Piece(kind, (arriving,), (next(results),), (weight,), Gradient.DATA, "data")
+        yield _unfolded(call, Piece(kind, (arriving,), (next(results),), (weight,), Gradient.DATA, "data"))
     if wants_weight:
-        yield Piece(kind, (arriving, given), (next(results),), (), Gradient.WEIGHTS, "weights")
+        yield _unfolded(call, Piece(kind, (arriving, given), (next(results),), (), Gradient.WEIGHTS, "weights"))
     if wants_bias:
         yield Piece(Reduce("sum"), (arriving,), (next(results),), (), Gradient.WEIGHTS, "bias")
+
+
+def _unfolded(call: Call, piece: Piece) -> Piece:
+    """A kernel of its own for every sample (conditional convolution, Yang et al. 2019) is run as one sample with batch·groups
+    groups; here it is `batch` samples of `groups` groups again, and all the kernels are read or written beside the first.
+    """
+    kind, batch = piece.kind, call.batch
+    assert isinstance(kind, Conv)
+    if batch == 1 or kind.groups % batch or call["input"].shape[0] != 1:
+        return piece
+
+    def sample(view: View) -> View:
+        return view._replace(shape=(batch, view.shape[1] // batch, *view.shape[2:]))
+
+    def kernel(view: View) -> View:
+        return view._replace(shape=(view.shape[0] // batch, *view.shape[1:]))
+
+    kind = Conv(kind.stride, kind.padding, kind.dilation, kind.groups // batch, kind.transposed)
+    data = tuple(sample(view) for view in piece.inputs)
+    if piece.gradient is Gradient.WEIGHTS:
+        return piece._replace(kind=kind, inputs=data, outputs=(kernel(piece.outputs[0]), piece.outputs[0]))
+    first, *rest = piece.weights
+    return piece._replace(
+        kind=kind,
+        inputs=(*data, first),
+        outputs=tuple(sample(view) for view in piece.outputs),
+        weights=(kernel(first), *rest),
+    )
 
 
 def _attention(call: Call) -> Iterable[Piece]:

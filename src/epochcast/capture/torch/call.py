@@ -50,9 +50,12 @@ See = Callable[[torch.Tensor], View]
 
 
 class Call:
-    """A finished call. `tensors` are its operands on the device, `results` what it wrote (in place or anew)."""
+    """A finished call. `tensors` are its operands on the device, `results` what it wrote (in place or anew).
 
-    __slots__ = ("_arguments", "args", "func", "is_parameter", "kwargs", "name", "results", "see", "tensors")
+    `batch` is the number of samples in the step.
+    """
+
+    __slots__ = ("_arguments", "args", "batch", "func", "is_parameter", "kwargs", "name", "results", "see", "tensors")
 
     def __init__(
         self,
@@ -64,9 +67,11 @@ class Call:
         results: tuple[View, ...],
         see: See,
         is_parameter: Callable[[View], bool],
+        batch: int = 1,
     ) -> None:
         self.func, self.name, self.args, self.kwargs = func, name, args, kwargs
         self.tensors, self.results, self.see, self.is_parameter = tensors, results, see, is_parameter
+        self.batch = batch
         self._arguments: dict[str, Any] | None = None
 
     def __getitem__(self, name: str) -> Any:

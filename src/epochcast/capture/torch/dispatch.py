@@ -68,8 +68,9 @@ def _plan(func: Any) -> _Plan:
 class Recorder(TorchDispatchMode):
     """Collects drafts while it is active. `phase` and `algorithm` are set by whoever runs the step."""
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    def __init__(self, module: torch.nn.Module, batch: int = 1) -> None:
         super().__init__()
+        self.batch = batch
         self.phase = Phase.FORWARD
         self.algorithm = "none"
         self.style = "foreach"
@@ -194,7 +195,7 @@ class Recorder(TorchDispatchMode):
             pieces: Iterable[Piece] = (self._pass(func, plan, tensors, tuple(results)),)
         else:
             assert plan.rule is not None
-            call = Call(func, plan.name, args, kwargs, tensors, tuple(results), self.see, self._is_parameter)
+            call = Call(func, plan.name, args, kwargs, tensors, tuple(results), self.see, self._is_parameter, self.batch)
             pieces = plan.rule(call)
         is_gradient = self.phase is Phase.BACKWARD and not torch.is_grad_enabled()
         for piece in pieces:

@@ -34,6 +34,8 @@ def load_torch(reference: str, input_shape: Shape | None = None, **options: Any)
 
 def _timm(name: str, input_shape: Shape | None, options: Mapping[str, Any]) -> TorchModel:
     timm = import_timm()
+    # A name that was given up for another still means that other.
+    name = timm.models.get_deprecated_models().get(name) or name
     if name.partition(".")[0] not in timm.list_models():
         raise UnknownName("timm model", name, timm.list_models())
     sized = {} if input_shape is None else _timm_size(timm, name, input_shape)

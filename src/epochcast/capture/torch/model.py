@@ -1,7 +1,7 @@
 """A PyTorch module as a `Model`: captured at two batch sizes in float32, then resized and rewritten without running again."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,7 +26,8 @@ class TorchModel:
     """A module on `meta` and what it is fed. Captures are kept, so that only a new recipe runs the module.
 
     `loss` takes the module's result and gives the number to differentiate (chosen by shape where there is none).
-    `grad_scaler` adds the pass that unscales gradients and looks for infinities, for amp_fp16.
+    `grad_scaler` adds the pass that unscales gradients and looks for infinities, for amp_fp16. `around` is entered while the
+    module runs.
     """
 
     name: str
@@ -37,6 +38,7 @@ class TorchModel:
     unit: str = "samples"
     units_per_sample: int = 1
     notes: tuple[str, ...] = ()
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
     _pairs: dict[Recipe, tuple[Captured, Captured]] = field(default_factory=dict, repr=False)
     _traces: dict[Recipe, Trace] = field(default_factory=dict, repr=False)
 
@@ -84,7 +86,7 @@ class TorchModel:
         """The step in float32 at the two sizes; the update does not grow and is recorded once."""
         key = replace(recipe, batch=1, precision="fp32", accumulate=1)
         if key not in self._pairs:
-            with self._frozen(recipe.freeze):
+            with self.around(), self._frozen(recipe.freeze):
                 small = run(self.module, self.example, key.at(SMALL_BATCH), loss=self.loss)
                 large = run(self.module, self.example, key.at(LARGE_BATCH), loss=self.loss, with_update=False)
             updates = tuple(op for op in small.ops if op.phase is Phase.UPDATE)

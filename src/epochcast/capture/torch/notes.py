@@ -1,6 +1,7 @@
 """The tail of a user's traceback on an error, where the command line prints it below the one clear line."""
 
 import traceback
+from textwrap import shorten
 from typing import TypeVar
 
 from epochcast.errors import EpochcastError
@@ -18,4 +19,5 @@ def with_traceback(error: Error, problem: BaseException, frames: int = 4) -> Err
 def first_line(problem: BaseException) -> str:
     """The class of an exception and the first line of what it says."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    return f"{type(problem).__name__}: {lines[0]}" if lines else type(problem).__name__
+    name = type(problem).__name__
+    return shorten(f"{name}: {lines[0]}", 200, placeholder=" …") if lines else name

@@ -59,6 +59,16 @@ def _layer_norm_backward(
     )
 
 
+def _resized(x: Tensor, output_size: list[int], *rest: Any) -> Any:
+    channels_last = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    return torch.empty((*x.shape[:2], *output_size), dtype=x.dtype, device=x.device, memory_format=layout)
+
+
+def _addmm(bias: Tensor, a: Tensor, b: Tensor, **options: Any) -> Any:
+    return a.new_empty((a.shape[0], b.shape[1])) if a.shape[1] == b.shape[0] else NotImplemented
+
+
 _SHAPELESS = (
     "relu gelu silu hardswish hardsigmoid sigmoid tanh add mul sub div exp sqrt leaky_relu elu hardtanh".split()
 )
@@ -68,6 +78,9 @@ QUICK: Mapping[str, Quick] = {
     "native_batch_norm_backward": _batch_norm_backward,
     "native_layer_norm": _layer_norm,
     "native_layer_norm_backward": _layer_norm_backward,
+    "upsample_bilinear2d": _resized,
+    "upsample_bicubic2d": _resized,
+    "addmm": _addmm,
     **dict.fromkeys(_SHAPELESS, _like),
     **{f"{name}_": _in_place for name in _SHAPELESS},
     **{

@@ -4,6 +4,7 @@ The update is run twice and recorded once: the first step makes the optimizer's 
 like. LAMB (torch has none) and the update styles `fused` and `loop` are derived by rule (graph/optimizer.py).
 """
 
+import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -67,19 +68,16 @@ def run(
     fed = example.at(recipe.batch)
     if recipe.channels_last:
         fed = _channels_last(module, fed)
-    recorder = Recorder(module)
+    recorder = Recorder(module, recipe.batch)
     names = {recorder.storage(p): name for name, p in module.named_parameters()}
     names |= {recorder.storage(b): name for name, b in module.named_buffers() if b.device.type == "meta"}
     inputs = {name: tensor for name, tensor in fed.named(module)}
     names |= {recorder.storage(t): name for name, t in inputs.items()}
-    with cuda_choices(recipe.attention), recorder, _explained(recorder, fed):
-        with torch.device("meta"):
-            result = module(*fed.args, **fed.kwargs)
-            finals = outputs_of(result)
-            target = None
-            if recipe.mode != "forward" and recipe.with_loss:
-                target = loss(result) if loss is not None else loss_of(result)
+    with cuda_choices(recipe.attention), _same_chance(), recorder, _explained(recorder, fed):
+        result = module(*fed.args, **fed.kwargs)
+        finals = outputs_of(result)
         if recipe.mode != "forward":
+            target = (loss or loss_of)(result) if recipe.with_loss else None
             _backward(recorder, finals, target)
             names |= {
                 recorder.storage(p.grad): f"grad:{name}" for name, p in module.named_parameters() if p.grad is not None
@@ -161,6 +159,19 @@ def derived_update(parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[O
     if recipe.mode != "training" or (ALIASES.get(key, key) in OPTIMIZERS and recipe.update_style == "foreach"):
         return ()
     return update(parameters, recipe.optimizer, recipe.update_style)
+
+
+@contextmanager
+def _same_chance() -> Iterator[None]:
+    """Layers that are dropped by chance are the same ones in every capture; the caller's generators are left as they were."""
+    state = random.getstate()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            random.seed(0)
+            yield
+    finally:
+        random.setstate(state)
 
 
 @contextmanager

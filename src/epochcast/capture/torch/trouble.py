@@ -14,19 +14,7 @@ _VALUE_WORDS = (
     "Cannot copy out of meta tensor",
     "aten::_local_scalar_dense",
 )
-_SHAPE_WORDS = (
-    "shapes cannot be multiplied",
-    "to have",
-    "must match",
-    "size of tensor",
-    "Sizes of tensors",
-    "Expected",
-    "expected",
-    "is invalid for input of size",
-    "doesn't match",
-    "incompatible",
-    "dimension",
-)
+_SHAPE_WORDS = ("shape", "size", "channels", "dimension", "dims", "Input height", "Input image")
 
 
 def refused(problem: BaseException, layer: str, phase: Phase, fed: Example) -> BadInput:

@@ -13,7 +13,7 @@ from epochcast.graph.tensor import DType, Tensor
 
 
 def switch_layer(b: Builder, x: Tensor, experts: int, ffn: int, capacity: int) -> Tensor:
-    """p(e|token) · expertₑ(token) for the one expert e chosen: a router, then gather, two products, scatter for each."""
+    """p(e|token) · expertₑ(token) for the one expert e chosen: a router, then gather, two products, scatter each."""
     batch, length, width = x.shape
     chosen, probability = _routed(b, x, experts)
     rows = batch * min(capacity, ceil(length / experts))

@@ -1,18 +1,23 @@
 """Small traces and a device with round numbers, for hand-worked costs."""
 
+from collections.abc import Callable
+
+import pytest
+
 from epochcast.graph.build import Builder
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace, trace_from
 from epochcast.hardware.device import Device
 
+Step = Callable[..., Trace]
 
-def device(
-    name: str = "round", generation: str = "volta", *, flops_per_second: float = 1e12, bytes_per_second: float = 1e11
+
+def round_device(
+    generation: str = "volta", *, flops_per_second: float = 1e12, bytes_per_second: float = 1e11
 ) -> Device:
-    """1 Tflop/s in fp32 and 4 on its tensor cores, 100 GB/s."""
     return Device(
-        name=name,
+        name="round",
         vendor="NVIDIA",
         kind="gpu",
         generation=generation,
@@ -58,7 +63,26 @@ def conv_net(batch: int) -> Graph:
     return b.finish(b.linear(x, 10, bias=False, name="fc"))
 
 
-def trace_of(build: object = every_class, batch: int = 4, **recipe: str) -> Trace:
-    """One training step of a network."""
-    assert callable(build)
-    return trace_from(build, Recipe(batch, **recipe)).rebatch(batch)  # type: ignore[arg-type]
+NETWORKS = {"every_class": every_class, "conv_net": conv_net}
+
+
+@pytest.fixture(scope="session")
+def device() -> Device:
+    """1 Tflop/s in fp32, 4 on its tensor cores, 100 GB/s."""
+    return round_device()
+
+
+@pytest.fixture(scope="session")
+def make_device() -> Callable[..., Device]:
+    """The same with another generation, `flops_per_second` or `bytes_per_second`."""
+    return round_device
+
+
+@pytest.fixture(scope="session")
+def step() -> Step:
+    """`step(network, batch, **recipe)`: one training step of "every_class" or "conv_net"."""
+
+    def make(network: str = "every_class", batch: int = 4, **recipe: str) -> Trace:
+        return trace_from(NETWORKS[network], Recipe(batch, **recipe)).rebatch(batch)  # type: ignore[arg-type]
+
+    return make

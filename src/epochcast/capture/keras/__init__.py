@@ -1,0 +1,58 @@
+"""Keras models as forward graphs, from their configs alone: `.keras` archives, JSON of Keras 2 and 3, live models.
+
+Keras and TensorFlow are not imported and nothing of the file is run. Shapes are turned from channels-last to our
+channels-first. A parameter is what Keras calls a trainable weight or a frozen one; the moving mean and variance of batch
+normalisation, which `count_params` includes, are not parameters here.
+"""
+
+from functools import partial
+from pathlib import Path
+
+from epochcast.capture.keras.archive import Config, live_config, read_config
+from epochcast.capture.keras.call import Layer, Value
+from epochcast.capture.keras.inputs import Entry, entries, tensors
+from epochcast.capture.keras.network import Network
+from epochcast.capture.model import BuiltModel
+from epochcast.errors import BadInput
+from epochcast.graph.build import Builder
+from epochcast.graph.op import Graph
+
+__all__ = ["from_config", "from_keras", "load_keras"]
+
+
+def load_keras(path: str | Path, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
+    """The model of a `.keras` archive or a Keras JSON. `input_shape` fills (or replaces) one sample of the first input."""
+    file = Path(path)
+    return from_config(read_config(file), file.name, input_shape)
+
+
+def from_keras(model: object, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
+    """The model of a live keras.Model on any backend."""
+    config = live_config(model)
+    return from_config(config, f"Keras model {getattr(model, 'name', type(model).__name__)}", input_shape)
+
+
+def from_config(config: Config, label: str, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
+    """The model of a config; it is built once, so that what is wrong is said now."""
+    inner = config.get("config")
+    if not isinstance(inner, dict) or not isinstance(inner.get("layers"), list) or not inner["layers"]:
+        raise BadInput(f"{label} has no layers in its config: a subclassed model has no graph; build it functionally")
+    name = str(inner.get("name") or "keras")
+    layer = Layer(config["class_name"], name, inner, bool(inner.get("trainable", True)))
+    starts = entries(inner, label, input_shape)
+    build = partial(_build, layer, starts, label)
+    build(2)
+    return BuiltModel(name, build)
+
+
+def _build(layer: Layer, starts: tuple[Entry, ...], label: str, batch: int) -> Graph:
+    network, values = _network(layer, starts, label, batch)
+    outputs = [value.tensor for value in values if value.tensor.dtype.is_float]
+    if not outputs:
+        raise BadInput(f"{label} has no floating-point output, so there is nothing to train")
+    return network.b.finish(outputs, notes=tuple(network.notes))
+
+
+def _network(layer: Layer, starts: tuple[Entry, ...], label: str, batch: int) -> tuple[Network, list[Value]]:
+    network = Network(Builder(layer.name, batch), label)
+    return network, network.run(layer, tensors(network.b, starts))

@@ -1,0 +1,67 @@
+from epochcast.graph.build import Builder
+from epochcast.graph.kinds import Attention, Copy, Elementwise, Kind, Matmul, Reduce, Softmax
+from epochcast.graph.lower import eager_attention
+from epochcast.graph.op import Graph, Op
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.training import step_ops
+from epochcast.graph.work import op_class, work
+
+
+def attention(*, causal: bool = False, kv_heads: int = 3) -> Graph:
+    """2 samples, 3 heads, 5 tokens of width 7."""
+    b = Builder("attention", 2)
+    x = b.input("x", (5, 7))
+    q = b.view(b.linear(x, 21, name="q"), (2, 3, 5, 7))
+    k, v = (b.view(b.linear(x, 7 * kv_heads, name=name), (2, kv_heads, 5, 7)) for name in "kv")
+    return b.finish(b.attention(q, k, v, causal=causal, name="attention"), loss="none")
+
+
+def pieces(graph: Graph) -> list[Op]:
+    return [op for op in eager_attention(graph.ops) if op.layer == "attention"]
+
+
+def matrix_flops(ops: list[Op]) -> int:
+    return sum(work(op).flops for op in ops if op_class(op.kind, op).is_matrix)
+
+
+def test_eager_attention_is_two_products_with_a_softmax_between() -> None:
+    kinds: list[Kind] = [Matmul(transpose_b=True), Elementwise("scale"), Softmax(), Matmul()]
+    assert [op.kind for op in pieces(attention())] == kinds
+    assert [op.kind for op in pieces(attention(causal=True))] == [*kinds[:2], Elementwise("mask"), *kinds[2:]]
+
+
+def test_eager_and_fused_attention_have_the_same_forward_flops() -> None:
+    fused = attention().ops[-1]
+    assert isinstance(fused.kind, Attention)
+    assert matrix_flops(pieces(attention())) == work(fused).flops == 2 * 2 * (2 * 3 * 5 * 5 * 7)
+
+
+def test_the_scores_are_in_memory() -> None:
+    assert {op.output.shape for op in pieces(attention())[:-1]} == {(2, 3, 5, 5)}
+    assert pieces(attention())[-1].output == attention().ops[-1].output
+
+
+def test_grouped_queries_repeat_their_keys_and_values() -> None:
+    ops = pieces(attention(kv_heads=1))
+    assert [op.kind for op in ops[:2]] == [Copy("repeat"), Copy("repeat")]
+    assert {op.output.shape for op in ops[:2]} == {(2, 3, 5, 7)}
+    assert matrix_flops(ops) == matrix_flops(pieces(attention()))
+
+
+def test_the_gradient_of_a_repetition_is_a_sum() -> None:
+    step = step_ops(attention(kv_heads=1), Recipe(2, attention="eager", mode="forward_backward"))
+    sums = [op for op in step if op.kind == Reduce("sum") and op.layer == "attention"]
+    assert [op.output.shape for op in sums] == [(2, 1, 5, 7)] * 2
+
+
+def test_eager_backward_is_four_products_and_scaling_reads_only_its_gradient() -> None:
+    step = step_ops(attention(), Recipe(2, attention="eager", mode="forward_backward"))
+    backward = [op for op in step if op.layer == "attention" and op.name not in {p.name for p in pieces(attention())}]
+    assert matrix_flops(backward) == 4 * 2 * (2 * 3 * 5 * 5 * 7)
+    (scale,) = [op for op in backward if op.kind == Elementwise("scale")]
+    assert work(scale).read_bytes == work(scale).written_bytes == 4 * 2 * 3 * 25
+
+
+def test_other_ops_are_left_alone() -> None:
+    graph = attention()
+    assert eager_attention(graph.ops[:-1]) == graph.ops[:-1]
