@@ -1,5 +1,8 @@
 """The verbs of the library, as the command line and notebooks call them.
 
+An answer draws itself: `rich.print(answer)` and a notebook show the tables of the command line, `as_dict()` is the
+object that `--json` prints.
+
 >>> import epochcast as ec
 >>> answer = ec.forecast("resnet50", device="V100", batch=64, dataset="imagenet-1k", epochs=90)
 >>> answer.global_batch, answer.trace.recipe.precision
@@ -7,7 +10,9 @@
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from epochcast.capture.inspection import Inspection, inspect_graph
 from epochcast.capture.model import Model
 from epochcast.capture.resolve import find_model
 from epochcast.cost.model import CostModel
@@ -19,8 +24,12 @@ from epochcast.forecast.step import step_forecast
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_dataset
 from epochcast.hardware.device import Device
-from epochcast.capture.inspection import Inspection, inspect_graph
 from epochcast.memory.floor import memory_floor
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["Forecast", "Inspection", "find_model", "forecast", "inspect"]
 
 
 def forecast(
@@ -52,7 +61,9 @@ def forecast(
     if batch < 1:
         raise BadInput(f"batch must be at least 1, got {batch}")
     schedule = _schedule(dataset, samples, epochs, augment)
-    placement = place(device, gpus=gpus, nodes=nodes, strategy=strategy, link=link, dollars_per_gpu_hour=dollars_per_gpu_hour)
+    placement = place(
+        device, gpus=gpus, nodes=nodes, strategy=strategy, link=link, dollars_per_gpu_hour=dollars_per_gpu_hour
+    )
     recipe = Recipe(
         batch * augment,
         optimizer=optimizer,
@@ -95,3 +106,27 @@ def _schedule(dataset: str | None, samples: int | None, epochs: int, augment: in
         augment=augment,
         dataset=known.name,
     )
+
+
+def _rich(answer: Forecast | Inspection) -> "RenderableType":
+    """How rich prints an answer."""
+    from epochcast import render
+
+    return render.forecast(answer) if isinstance(answer, Forecast) else render.inspection(answer)
+
+
+def _html(answer: Forecast | Inspection) -> str:
+    """How a notebook shows an answer."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    console = Console(width=120, record=True, file=StringIO(), highlight=False)
+    console.print(_rich(answer))
+    return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+
+# Answers are made far left of where they are drawn and know nothing of it; whoever has the verbs has the pictures.
+for _kind in (Forecast, Inspection):
+    setattr(_kind, "__rich__", _rich)  # noqa: B010  (a plain assignment would not pass the type check)
+    setattr(_kind, "_repr_html_", _html)  # noqa: B010

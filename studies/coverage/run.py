@@ -1,9 +1,11 @@
-"""Which published networks the PyTorch front end captures: every timm name and every torchvision name, at its own input size.
+"""Which published networks the PyTorch front end captures: every timm name and every torchvision name, at its own
+input size.
 
     python -m studies.coverage.run [--results FILE] [--families timm,torchvision] [--limit N]
 
-Each network is built without weights and captured on `meta` at two batch sizes, forward, loss and backward. Results are appended
-to FILE (one JSON object a line), so a broken run goes on where it stopped; docs/coverage.md is written from it.
+Each network is built without weights and captured on `meta` at two batch sizes, forward, loss and backward. Results
+are appended to FILE (one JSON object a line), so a broken run goes on where it stopped; docs/coverage.md is written
+from it.
 """
 
 import argparse
@@ -57,7 +59,7 @@ def sweep(wanted: Sequence[str], results: Path) -> None:
     while left := [name for name in wanted if name not in {row["model"] for row in read(results)}]:
         chunk = left[:CHUNK]
         command = [sys.executable, "-m", "studies.coverage.run", "--results", str(results), "--worker", *chunk]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "EPOCHCAST_CACHE": "off"}
         finished = subprocess.run(command, cwd=ROOT, env=environment, check=False, stdout=subprocess.DEVNULL)
         if finished.returncode:
             done = {row["model"] for row in read(results)}
@@ -116,9 +118,9 @@ def page(rows: Sequence[dict[str, Any]], families: Sequence[str]) -> str:
 def _page(rows: Sequence[dict[str, Any]], families: Sequence[str]) -> Iterator[str]:
     yield "# Coverage of the PyTorch front end"
     yield ""
-    yield "Written by `python -m studies.coverage.run`. Every network is built without weights at its own input size and captured on"
-    yield "`meta` at two batch sizes: forward, loss and real backward. An *opaque* operator has known bytes and unknown flops; a forecast"
-    yield "lists it. Detection networks count by their backbone."
+    yield "Written by `python -m studies.coverage.run`. Every network is built without weights at its own input size"
+    yield "and captured on `meta` at two batch sizes: forward, loss and real backward. An *opaque* operator has known"
+    yield "bytes and unknown flops; a forecast lists it. Detection networks count by their backbone."
     yield ""
     yield "| family | networks | captured | share | without opaque operators | median seconds |"
     yield "|---|---|---|---|---|---|"

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def builder() -> Builder:
         ({"stride": (2, 1), "padding": (0, 1)}, (2, 8, 15, 32)),
     ],
 )
-def test_a_convolution_of_32_pixels_by_hand(options: dict[str, int], shape: tuple[int, ...]) -> None:
+def test_a_convolution_of_32_pixels_by_hand(options: dict[str, Any], shape: tuple[int, ...]) -> None:
     b = builder()
     assert b.conv(b.input("x", (3, 32, 32)), 8, 3, **options).shape == shape
 
@@ -138,7 +140,7 @@ def test_dropout_writes_a_mask() -> None:
 
 
 def test_an_input_that_is_too_small_is_told_so() -> None:
-    with pytest.raises(BadInput, match="vgg16: .* of 512×1×1: the input is too small for this network"):
+    with pytest.raises(BadInput, match=r"vgg16: .* of 512×1×1: the input is too small for this network"):
         zoo_model("vgg16", (3, 16, 16)).graph(1)
 
 

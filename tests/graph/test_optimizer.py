@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from epochcast.errors import UnknownName
-from epochcast.graph.optimizer import OPTIMIZERS, find_optimizer, update
 from epochcast.graph.op import Op, Parameter, Phase
+from epochcast.graph.optimizer import OPTIMIZERS, find_optimizer, update
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.work import work
 
@@ -128,7 +128,7 @@ def torch_passes(name: str, options: dict[str, Any]) -> list[tuple[str, int]]:
 
     seen: list[tuple[str, int]] = []
 
-    class Watch(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
+    class Watch(TorchDispatchMode):  # type: ignore[misc, no-untyped-call, unused-ignore]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             lists = [a for a in args if isinstance(a, list | tuple) and isinstance(a[0], torch.Tensor)]
             sizes = [len(tensors) for tensors in lists if tensors[0].numel() > 1]  # step counters have one element
@@ -141,6 +141,6 @@ def torch_passes(name: str, options: dict[str, Any]) -> list[tuple[str, int]]:
     for parameter in parameters:
         parameter.grad = torch.empty_like(parameter)
     optimizer.step()
-    with Watch():
+    with Watch():  # type: ignore[no-untyped-call, unused-ignore]
         optimizer.step()
     return seen

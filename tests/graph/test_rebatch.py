@@ -84,7 +84,7 @@ def test_another_number_of_ops_is_refused() -> None:
 
 def test_another_kind_is_refused() -> None:
     other = [replace(op, kind=Elementwise("tanh")) for op in pair((6,))]
-    with pytest.raises(BadInput, match="op 'op' changes: .*relu.* at batch 4, .*tanh.* at batch 6"):
+    with pytest.raises(BadInput, match=r"op 'op' changes: .*relu.* at batch 4, .*tanh.* at batch 6"):
         Template.learn(pair((4,)), 4, other, 6)
 
 

@@ -47,8 +47,8 @@ def test_vgg16_sees_212_pixels_at_its_last_pool() -> None:
 
 
 # By hand: conv1 7; pool 7 + 2·2; three 3x3 at jump 4: 11 + 3·8; then each stage's first 3x3 still at the old jump (its
-# stride sits there), the others at the new: 35 + 8 + 3·16, 91 + 16 + 5·32, 267 + 32 + 2·64. With the stride on the 1x1 in
-# front, as first published, the last would be 35 + 4·16 + 6·32 + 3·64 = 483 (Araujo et al. 2019).
+# stride sits there), the others at the new: 35 + 8 + 3·16, 91 + 16 + 5·32, 267 + 32 + 2·64. With the stride on the 1x1
+# in front, as first published, the last would be 35 + 4·16 + 6·32 + 3·64 = 483 (Araujo et al. 2019).
 def test_resnet50_sees_427_pixels_at_its_last_stage() -> None:
     fields = last_of_layer("resnet50")
     layers = ("conv1", "maxpool", "layer1.2.add", "layer2.3.add", "layer3.5.add", "layer4.2.add")

@@ -1,18 +1,20 @@
 """Hugging Face models from a configuration alone: `hf:config.json`, or `hf:BertConfig(num_hidden_layers=4)`.
 
-The text in brackets is parsed as literals, never evaluated; the network is built on `meta` without weights, for the task its configuration
-names (or the one it is pretrained for), and computes its own loss from labels. LoRA (Hu et al. 2021) freezes the network
-and adds W + (α/r)·BA beside the chosen linear layers.
+The text in brackets is parsed as literals, never evaluated; the network is built on `meta` without weights, for the
+task its configuration names (or the one it is pretrained for), and computes its own loss from labels. LoRA (Hu et al.
+2021) freezes the network and adds W + (α/r)·BA beside the chosen linear layers.
 """
 
 import ast
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epochcast.capture.cache import CachedModel, about
+from epochcast.capture.model import Model
 from epochcast.errors import BadInput, MissingExtra, UnknownName
 
 if TYPE_CHECKING:
@@ -22,15 +24,13 @@ LONGEST_GUESS = 512
 """A model that takes longer texts is looked at with this many tokens unless told otherwise."""
 
 # What a family is pretrained for, where its configuration does not name an architecture.
-_TASKS: Mapping[str, str] = {
-    **dict.fromkeys(("bert", "roberta", "distilbert", "albert", "electra", "deberta", "deberta-v2", "xlm-roberta"), "MaskedLM"),
-    **dict.fromkeys(("camembert", "modernbert", "mpnet", "longformer", "big_bird", "nomic_bert"), "MaskedLM"),
-    **dict.fromkeys(("t5", "mt5", "bart", "mbart", "pegasus", "marian", "longt5", "blenderbot", "led"), "Seq2SeqLM"),
-    **dict.fromkeys(("vit", "deit", "beit", "swin", "swinv2", "convnext", "convnextv2", "resnet", "dinov2"), "ImageClassification"),
-    **dict.fromkeys(("mobilenet_v2", "segformer", "regnet", "levit", "pvt", "cvt", "poolformer"), "ImageClassification"),
-    "whisper": "SpeechSeq2Seq",
-    "speech_to_text": "SpeechSeq2Seq",
-}  # fmt: skip
+_FAMILIES: Mapping[str, str] = {
+    "MaskedLM": "bert roberta distilbert albert electra deberta deberta-v2 xlm-roberta camembert modernbert mpnet",
+    "Seq2SeqLM": "t5 mt5 bart mbart pegasus marian longt5 blenderbot led",
+    "ImageClassification": "vit deit beit swin swinv2 convnext convnextv2 resnet dinov2 mobilenet_v2 segformer regnet",
+    "SpeechSeq2Seq": "whisper speech_to_text",
+}
+_TASKS = {family: task for task, families in _FAMILIES.items() for family in families.split()}
 _CLASSES = {
     "MaskedLM": "AutoModelForMaskedLM",
     "CausalLM": "AutoModelForCausalLM",
@@ -86,6 +86,13 @@ def parse_reference(text: str) -> Reference:
                 f"{ast.unparse(keyword)} in {text!r} is not a plain value: numbers, texts, lists only"
             ) from None
     return Reference(config=tree.func.id, overrides=tuple(overrides))
+
+
+def load_hf(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> Model:
+    """The same, kept on disk once it is captured."""
+    text = f"hf:{reference.removeprefix('hf:')}"
+    parse_reference(text)
+    return CachedModel(text, about(text, input_shape, options), lambda: hf_model(text, input_shape, **options))
 
 
 def hf_model(
@@ -149,10 +156,8 @@ def _transformers() -> Any:
         raise MissingExtra("hf", absent.name) from None
     from epochcast.capture.torch.shim import import_torchvision
 
-    try:
+    with suppress(MissingExtra):
         import_torchvision()  # image models import it; without the shim that fails
-    except MissingExtra:
-        pass
     return transformers
 
 
@@ -170,9 +175,10 @@ def _configuration(transformers: Any, reference: Reference, text: str) -> Any:
 
 
 def _config_classes(transformers: Any) -> list[type]:
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+    from transformers.models.auto import configuration_auto
 
-    found = (getattr(transformers, name, None) for name in sorted(set(CONFIG_MAPPING_NAMES.values())))
+    names: Any = configuration_auto
+    found = (getattr(transformers, name, None) for name in sorted(set(names.CONFIG_MAPPING_NAMES.values())))
     return [c for c in found if isinstance(c, type)]
 
 

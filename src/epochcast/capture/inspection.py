@@ -1,6 +1,6 @@
 """The table of a model's layers: shapes, parameters, activations, flops, receptive field."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from epochcast.capture.model import Model
@@ -9,6 +9,7 @@ from epochcast.graph.op import Op, opaque_names
 from epochcast.graph.receptive import receptive_fields
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.work import op_class, work
+from epochcast.units import show_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Layer:
         return {name: list(v) if isinstance(v := getattr(self, name), tuple) else v for name in self.__slots__}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Inspection:
     """All rows and the totals, per sample."""
 
@@ -45,6 +46,28 @@ class Inspection:
     activations_per_sample: int
     opaque_ops: tuple[str, ...]
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        work = show_count(self.forward_flops_per_sample, "FLOP")
+        return f"Inspection({self.model}: {len(self.layers)} layers, {self.parameters:,} parameters, {work} forward)"
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """What the last layer makes."""
+        return self.layers[-1].output_shape if self.layers else self.input_shape
+
+    def brief(self) -> "Inspection":
+        """Without layers that have neither weights nor matrix work and leave the size as it was: relu, dropout, add.
+
+        Activations are then those of the layers that remain, as if the others worked in place.
+        """
+        sizes = [0, *(layer.activations for layer in self.layers)]
+        kept = tuple(
+            layer
+            for layer, before in zip(self.layers, sizes, strict=False)
+            if layer.parameters or layer.forward_flops or layer.activations != before
+        )
+        return replace(self, layers=kept, activations_per_sample=sum(layer.activations for layer in kept))
 
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast inspect`."""

@@ -11,6 +11,7 @@ Each front end is imported only when it is named.
 
 import json
 from pathlib import Path
+from typing import Any
 
 from epochcast.capture.model import Model
 from epochcast.errors import BadInput, UnknownName
@@ -89,9 +90,11 @@ def _is_keras(path: Path) -> bool:
     return isinstance(document, dict) and "class_name" in document
 
 
-def _from_object(thing: object, input_shape: tuple[int, ...] | None) -> Model:
+def _from_object(thing: Any, input_shape: tuple[int, ...] | None) -> Model:
+    """By what it is made of; a Keras model on torch is a torch module too, and read as Keras."""
     if callable(getattr(thing, "trace", None)) and callable(getattr(thing, "graph", None)):
-        return thing  # type: ignore[return-value]
+        model: Model = thing
+        return model
     packages = {cls.__module__.partition(".")[0] for cls in type(thing).__mro__}
     if packages & {"keras", "tensorflow", "tf_keras"}:
         from epochcast.capture.keras import from_keras

@@ -1,12 +1,16 @@
 """The command line. Commands import what they need when they run, so that `--help` is quick."""
 
 import sys
-
-from epochcast.cli.app import run
+from io import TextIOWrapper
 
 __all__ = ["main"]
 
 
 def main() -> None:
     """Entry point of the `epochcast` command."""
+    from epochcast.cli.app import run
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks "×" shows "?", it does not end the program
     sys.exit(run(sys.argv[1:]))

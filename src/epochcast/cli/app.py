@@ -1,63 +1,123 @@
 """The application, and how errors become one line and an exit code.
 
 Exit codes: 0 fine · 2 bad input · 3 over a given limit · 4 does not fit in memory · 5 no confident answer.
+
+A command registers itself when its module is imported; `COMMANDS` says which modules those are. Each imports what it
+needs when it runs, so that `--help` loads neither numpy nor rich.
 """
 
-import json
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 
 from epochcast.errors import EpochcastError
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
 app = typer.Typer(
     name="epochcast",
     help="How long a training job takes, what memory it needs and what it costs, before it runs.",
-    no_args_is_help=True,
+    epilog="Example: epochcast forecast resnet50 --device V100 --batch 64",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+# In the order of the help text.
+COMMANDS = ("demo", "forecast", "inspect", "catalogues")
+
+# Tables in files and pipes are as wide as this where COLUMNS does not say otherwise.
+FILE_COLUMNS = 120
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+# Every usage error is one of these. Newer versions of typer bring their own copy of click, so typer is asked for it.
+_USAGE_ERROR = typer.BadParameter.__mro__[1]
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and give its exit code."""
-    from epochcast.cli import catalogues, demo, forecast, inspect  # noqa: F401  (they register themselves)
-
+    for module in COMMANDS:
+        import_module(f"epochcast.cli.{module}")
     try:
-        code = app(args=list(arguments), standalone_mode=False)
+        code = app(args=list(arguments) or ["--help"], standalone_mode=False)
+        sys.stdout.flush()
     except EpochcastError as error:
-        return _complain(error, error.exit_code)
-    except click.UsageError as error:
-        return _complain(error.format_message().replace("\n", " "), 2)
-    except (click.Abort, KeyboardInterrupt):
+        return _complain(error, error.exit_code, notes="--verbose" in arguments)
+    except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
     except BrokenPipeError:
+        # The reader has seen enough (`| head`). Python would complain once more when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        return _complain(f"{error.strerror or error}: {error.filename!r}" if error.filename else error, 2)
+    except Exception as error:
+        if isinstance(error, _USAGE_ERROR):
+            return _complain(_usage(error), 2)
+        raise
     return code if isinstance(code, int) else 0
 
 
-def _complain(message: object, code: int) -> int:
-    sys.stderr.write(f"epochcast: {message}\n")
-    for note in getattr(message, "__notes__", ()):
-        sys.stderr.write(f"{note}\n")
+def _version(wanted: bool) -> None:
+    if wanted:
+        from epochcast import __version__
+
+        sys.stdout.write(f"epochcast {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show where in your model's code an error came from.")
+    ] = False,
+) -> None:
+    """How long a training job takes, what memory it needs and what it costs, before it runs."""
+
+
+def _usage(error: Exception) -> str:
+    """What is wrong with the command line, and where its options are explained."""
+    told: Callable[[], str] = getattr(error, "format_message", error.__str__)
+    context = getattr(error, "ctx", None)
+    command = getattr(context, "command_path", None) or "epochcast"
+    return f"{told().rstrip('.')}; see: {command} --help"
+
+
+def _complain(message: object, code: int, *, notes: bool = False) -> int:
+    """One line, whatever was in the message; notes, such as the tail of the user's own traceback, only when asked."""
+    line = " ".join(str(message).split())
+    more = [str(note) for note in getattr(message, "__notes__", ())]
+    if more and not notes:
+        line += " (epochcast --verbose … shows where)"
+    sys.stderr.write("\n".join([f"epochcast: {line}", *(more if notes else [])]) + "\n")
     return code
 
 
-def show(answer: dict[str, Any], as_json: bool, renderable: Any = None) -> None:
-    """One JSON object, or the table."""
+def show(answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableType"]) -> None:
+    """One JSON object, or what `view` draws."""
     if as_json:
-        sys.stdout.write(json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n")
+        import json
+
+        sys.stdout.write(json.dumps(answer, allow_nan=False) + "\n")
         return
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
-    console.print(renderable)
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else FILE_COLUMNS
+    console = Console(width=width, highlight=False, emoji=False, markup=False)
+    if console.is_terminal:
+        console.print(view())
+        return
+    with console.capture() as captured:
+        console.print(view())
+    # A table pads every line to its width; a file has no use for that.
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))

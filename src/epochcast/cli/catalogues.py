@@ -1,4 +1,4 @@
-"""`epochcast models`, `devices`, `instances`, `datasets`: what is known by name."""
+"""`epochcast models`, `devices`, `instances`, `datasets`, `links`: what is known by name."""
 
 from typing import Annotated, Any
 
@@ -16,27 +16,23 @@ def models(
 ) -> int:
     """The built-in zoo."""
     from epochcast.capture.zoo import ZOO
-    from epochcast.render import table
-    from epochcast.units import show_count
 
-    rows: list[dict[str, Any]] = []
-    for name in sorted(ZOO):
-        row: dict[str, Any] = {"name": name, "title": ZOO[name].title}
-        if counts:
-            from epochcast.api import inspect
-
-            seen = inspect(name)
-            row |= {"parameters": seen.parameters, "forward_flops_per_sample": seen.forward_flops_per_sample}
-            row |= {"input_shape": list(seen.input_shape)}
-        rows.append(row)
-    columns = [("model", "left"), ("what it is", "left")]
-    cells = [[r["name"], r["title"]] for r in rows]
+    rows: list[dict[str, Any]] = [{"name": name, "title": ZOO[name].title} for name in sorted(ZOO)]
     if counts:
-        columns += [("input", "left"), ("parameters", "right"), ("forward", "right")]
-        for cell, row in zip(cells, rows, strict=True):
-            shape = "×".join(map(str, row["input_shape"]))
-            cell += [shape, f"{row['parameters']:,}", show_count(row["forward_flops_per_sample"], "FLOP")]
-    show({"models": rows}, as_json, table("models", columns, cells))
+        from epochcast.api import inspect
+
+        for row in _progress(rows, "counting"):
+            seen = inspect(row["name"])
+            row["input_shape"] = list(seen.input_shape)
+            row["parameters"] = seen.parameters
+            row["forward_flops_per_sample"] = seen.forward_flops_per_sample
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.models(rows)
+
+    show({"models": rows}, as_json, view)
     return 0
 
 
@@ -45,11 +41,16 @@ def devices(as_json: Json = False) -> int:
     """Devices with their data sheets."""
     from dataclasses import asdict
 
-    from epochcast import render
     from epochcast.hardware.catalogue import devices as all_devices
 
     rows = all_devices()
-    show({"devices": [asdict(d) for d in rows]}, as_json, render.devices(rows))
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.devices(rows)
+
+    show({"devices": [asdict(row) for row in rows]}, as_json, view)
     return 0
 
 
@@ -59,23 +60,15 @@ def instances(as_json: Json = False) -> int:
     from dataclasses import asdict
 
     from epochcast.hardware.catalogue import instances as all_instances
-    from epochcast.render import table
-    from epochcast.units import show_bytes, show_dollars
 
     rows = all_instances()
-    columns = [("instance", "left"), ("cloud", "left"), ("device", "left"), ("GPUs", "right"), ("per hour", "right")]
-    columns += [("CPUs", "right"), ("memory", "right"), ("priced on", "left")]
-    cells = [
-        [i.name, i.cloud, i.device, str(i.gpus), show_dollars(i.dollars_per_hour), str(i.cpus or "?")]
-        + [show_bytes(i.host_memory_bytes) if i.host_memory_bytes else "?", str(i.priced_on)]
-        for i in rows
-    ]
-    body = [{**asdict(i), "priced_on": str(i.priced_on)} for i in rows]
-    show(
-        {"instances": body},
-        as_json,
-        table("instances", columns, cells, caption="on-demand list prices of the day named"),
-    )
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.instances(rows)
+
+    show({"instances": [asdict(row) for row in rows]}, as_json, view)
     return 0
 
 
@@ -85,22 +78,40 @@ def datasets(as_json: Json = False) -> int:
     from dataclasses import asdict
 
     from epochcast.hardware.catalogue import datasets as all_datasets
-    from epochcast.render import table
-    from epochcast.units import show_bytes
 
     rows = all_datasets()
-    columns = [
-        ("data set", "left"),
-        ("task", "left"),
-        ("training", "right"),
-        ("validation", "right"),
-        ("sample", "left"),
-        ("each", "right"),
-    ]
-    cells = [
-        [d.name, d.task, f"{d.training_samples:,}", f"{d.validation_samples:,}"]
-        + ["×".join(map(str, d.sample_shape)), show_bytes(d.bytes_per_sample)]
-        for d in rows
-    ]
-    show({"datasets": [asdict(d) for d in rows]}, as_json, table("data sets", columns, cells))
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.datasets(rows)
+
+    show({"datasets": [asdict(row) for row in rows]}, as_json, view)
     return 0
+
+
+@app.command(epilog="Example: epochcast links")
+def links(as_json: Json = False) -> int:
+    """Wires between GPUs and between boxes."""
+    from dataclasses import asdict
+
+    from epochcast.hardware.catalogue import links as all_links
+
+    rows = all_links()
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.links(rows)
+
+    show({"links": [asdict(row) for row in rows]}, as_json, view)
+    return 0
+
+
+def _progress(rows: list[dict[str, Any]], doing: str) -> Any:
+    """The rows, with a bar on stderr while they are worked on, where somebody is watching."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(rows, doing, console=console, transient=True, disable=not console.is_terminal)

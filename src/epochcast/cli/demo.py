@@ -1,67 +1,53 @@
 """`epochcast demo`: the tour, offline, in seconds."""
 
-import sys
+from typing import TYPE_CHECKING, Any
 
 from epochcast.cli.app import Json, app, show
+
+if TYPE_CHECKING:
+    from epochcast.api import Forecast
+
+MODEL, DATASET, EPOCHS = "resnet50", "imagenet-1k", 90
+# (device, precision, batch per GPU), the first being the one the tour begins with.
+CHOICES = (("V100", "amp", 64), ("V100", "fp32", 64), ("T4", "amp", 64), ("A100", "amp", 128), ("H100", "amp", 128))
+
+NEXT = f"""\
+next:
+  epochcast forecast {MODEL} --device A100 --batch 128 --precision amp --dataset {DATASET} --epochs {EPOCHS} --explain
+  epochcast inspect vgg19 --no-bias --brief                     what a model is made of
+  epochcast inspect inception_naive --versus inception_reduced  what a change of the model buys
+  epochcast models | devices | instances | datasets | links     what is known by name
+  epochcast forecast --help                                     every option
+"""
 
 
 @app.command(epilog="Example: epochcast demo")
 def demo(as_json: Json = False) -> int:
-    """A tour: what a job takes, on what, and what a second choice would change."""
-    from epochcast import api, render
-    from epochcast.units import show_bytes, show_dollars, show_seconds
+    """A tour: what one job takes, and what other hardware would change."""
+    from epochcast import api
 
-    job = {"dataset": "imagenet-1k", "epochs": 90}
-    first = api.forecast("resnet50", device="V100", batch=64, precision="amp", optimizer="momentum", **job)  # type: ignore[arg-type]
-    choices = [
-        ("T4", "amp", 64),
-        ("V100", "fp32", 64),
-        ("V100", "amp", 64),
-        ("A100", "amp", 128),
-        ("H100", "amp", 128),
-    ]
-    rows = []
-    for device, precision, batch in choices:
-        answer = api.forecast(
-            "resnet50",
+    def ask(device: str, precision: str, batch: int) -> "Forecast":
+        return api.forecast(
+            MODEL,
             device=device,
             batch=batch,
             precision=precision,
             optimizer="momentum",
-            dataset="imagenet-1k",
-            epochs=90,
+            dataset=DATASET,
+            epochs=EPOCHS,
         )
-        assert answer.total_seconds is not None
-        cost = show_dollars(answer.dollars.mid) if answer.dollars else "?"
-        rows.append(
-            [
-                answer.placement.device.name,
-                precision,
-                str(batch),
-                f"{answer.samples_per_second:,.0f}",
-                f"{show_seconds(answer.total_seconds.low)} … {show_seconds(answer.total_seconds.high)}",
-                show_bytes(answer.memory.peak_bytes),
-                cost,
-            ]
+
+    first, *others = (ask(*choice) for choice in CHOICES)
+    body = {"forecast": first.as_dict(), "elsewhere": [answer.as_dict() for answer in others]}
+
+    def view() -> Any:
+        from rich.console import Group
+
+        from epochcast import render
+
+        return Group(
+            render.forecast(first), "", render.choices("the same job elsewhere", [first, *others]), NEXT.rstrip()
         )
-    columns = [
-        ("device", "left"),
-        ("precision", "left"),
-        ("batch", "right"),
-        ("samples/s", "right"),
-        ("job, 90 % interval", "left"),
-    ]
-    columns += [("memory ≥", "right"), ("dollars", "right")]
-    if as_json:
-        show({"forecast": first.as_dict()}, as_json)
-        return 0
-    show({}, False, render.forecast(first, explain=False))
-    show({}, False, render.table("the same job elsewhere", columns, rows))
-    sys.stdout.write(
-        "next:\n"
-        "  epochcast forecast resnet50 --device A100 --batch 128 --precision amp --dataset imagenet-1k --epochs 90 --explain\n"
-        "  epochcast inspect vgg19 --no-bias        what a model is made of\n"
-        "  epochcast models | devices | instances   what is known by name\n"
-        "  epochcast forecast --help                every option\n"
-    )
+
+    show(body, as_json, view)
     return 0

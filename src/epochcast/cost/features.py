@@ -1,8 +1,8 @@
 """What a learned cost model is told about an op on a device: numbers that say how well the op can use it, not how long it takes.
 
 Sizes enter as logarithms, against the device where that makes sense: how many waves of tiles the op fills, how its operands compare with
-the L2 cache, whether its arithmetic or its traffic binds. Two devices of one generation then look alike except through those ratios, which is
-what lets a model trained on one answer for another.
+the L2 cache, whether its arithmetic or its traffic binds. The device itself is not named: what it sustains is a number of its own
+(`learned.Sustained`), and trees or nets that were told data sheets did not extrapolate to new ones.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,6 @@ from epochcast.graph.trace import CLASSES, MATHS, Columns
 from epochcast.hardware.device import Device
 
 Array = NDArray[np.float64]
-
-GENERATIONS = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
-"""NVIDIA's, in order; every other device is marked as none of them."""
 
 # The output tile of the GEMM kernels cuBLAS and cuDNN choose for large products (CUTLASS' default threadblock).
 TILE = 128
@@ -79,12 +76,6 @@ def features(columns: Columns, device: Device, setting: Setting) -> Array:
         float(setting.channels_last),
         setting.framework_age,
         float(setting.framework == "tensorflow"),
-        np.log(device.peak("fp32") / device.memory_bytes_per_second / 20),
-        np.log(device.compute_units / 60),
-        np.log(l2_bytes / 2**22) / 2,
-        float(device.tensor_cores),
-        _age(device),
-        float(device.generation not in GENERATIONS),
     ]
     both = float(setting.channels_last) * np.stack(
         [(columns.kernel > 1).astype(float), (columns.groups > 1).astype(float)]
@@ -97,10 +88,3 @@ def features(columns: Columns, device: Device, setting: Setting) -> Array:
         [np.stack(numbers, axis=1), np.tile(constants, (size, 1)), both.T, hot_class, hot_math, hot_pass, hot_phase],
         axis=1,
     )
-
-
-def _age(device: Device) -> float:
-    """0 for Kepler … 1 for Blackwell; other makers by year."""
-    if device.generation in GENERATIONS:
-        return GENERATIONS.index(device.generation) / (len(GENERATIONS) - 1)
-    return min(1.0, max(0.0, (device.year - 2012) / 12))

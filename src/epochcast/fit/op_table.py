@@ -9,7 +9,7 @@ from epochcast.graph.op import Phase
 from epochcast.graph.trace import CLASSES, MATHS, PHASES, Columns
 from epochcast.graph.work import MATRIX_CLASSES, OpClass
 
-_FAMILIES = {
+FAMILIES = {
     "matmul": OpClass.LINEAR,
     "conv": OpClass.CONV,
     "elementwise": OpClass.ELEMENTWISE,
@@ -22,9 +22,9 @@ _GATES = {"lstm": 4, "gru": 3}
 
 def op_columns(table: pl.DataFrame) -> Columns:
     """Every row as one op. Flops and bytes are worked out from the shapes, whatever the table says of them."""
-    unknown = set(table["family"].unique()) - set(_FAMILIES)
+    unknown = set(table["family"].unique()) - set(FAMILIES)
     if unknown:
-        raise BadInput(f"no rule for op families {sorted(unknown)}; known: {', '.join(_FAMILIES)}")
+        raise BadInput(f"no rule for op families {sorted(unknown)}; known: {', '.join(FAMILIES)}")
 
     def column(name: str, default: float = 0.0) -> NDArray[np.float64]:
         if name not in table.columns:
@@ -95,7 +95,7 @@ def op_columns(table: pl.DataFrame) -> Columns:
     m, n = np.where(is_rnn, batch, m), np.where(is_rnn, gates * hidden, n)
     k, count = np.where(is_rnn, 2 * hidden, k), np.where(is_rnn, steps, count)
 
-    kinds = np.array([_FAMILIES[f] for f in family], dtype=object)
+    kinds = np.array([FAMILIES[f] for f in family], dtype=object)
     kinds[(family == "matmul") & (count > 1)] = OpClass.BATCHED_MATMUL
     kinds[is_conv & (kernel == 1)] = OpClass.CONV_POINTWISE
     gradient = np.select([to_data, to_weights, phase == "backward_both"], [1, 2, 3], 0)

@@ -51,20 +51,20 @@ def exposed_seconds(trace: Trace, ends: Seconds, backward_end_seconds: float, pl
     if strategy.bucket_bytes is None:
         return all_reduce_seconds(made.total_bytes, group, strategy.algorithm)
     wire_free_seconds = 0.0
-    for size_bytes, place in _buckets(made, strategy):
+    for size_bytes, place in buckets(made, strategy):
         start = max(wire_free_seconds, float(ends[place]))
         wire_free_seconds = start + all_reduce_seconds(size_bytes, group, strategy.algorithm)
     return max(0.0, wire_free_seconds - backward_end_seconds)
 
 
-def _buckets(made: Gradients, strategy: Strategy) -> list[tuple[int, int]]:
+def buckets(made: Gradients, strategy: Strategy) -> list[tuple[int, int]]:
     """(bytes, place of the last gradient) of each bucket; a bucket closes when it has reached its size."""
     assert strategy.bucket_bytes is not None
-    buckets: list[tuple[int, int]] = []
+    closed: list[tuple[int, int]] = []
     filled, limit = 0, strategy.first_bucket_bytes or strategy.bucket_bytes
     for index, (size_bytes, place) in enumerate(zip(made.sizes_bytes, made.places, strict=True)):
         filled += size_bytes
         if filled >= limit or index == len(made.sizes_bytes) - 1:
-            buckets.append((filled, place))
+            closed.append((filled, place))
             filled, limit = 0, strategy.bucket_bytes
-    return buckets
+    return closed

@@ -16,6 +16,7 @@ from epochcast.forecast.step import StepForecast
 from epochcast.graph.trace import Trace
 from epochcast.interval import Interval
 from epochcast.memory.floor import MemoryFloor
+from epochcast.units import show_seconds
 
 # First epoch minus the later ones, median over the source report's CIFAR-10 runs on a P100 (report_runs: 11 batch
 # sizes, 1.8–2.2 s): loading libraries, building the graph, choosing algorithms.
@@ -48,7 +49,7 @@ class Schedule:
                 raise BadInput(f"{name} must be at least {least}, got {value}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Forecast:
     """The answer: what one step, one epoch and the job take, need and cost, and how sure that is."""
 
@@ -58,6 +59,12 @@ class Forecast:
     step: StepForecast
     memory: MemoryFloor
     warnings: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        place, step = self.placement, self.step.seconds
+        took = f"{show_seconds(step.mid)} ({show_seconds(step.low)} … {show_seconds(step.high)})"
+        where = f"{place.gpus} × {place.device.name}"
+        return f"Forecast({self.trace.name} on {where}, batch {self.batch_per_gpu}: step {took})"
 
     @property
     def batch_per_gpu(self) -> int:

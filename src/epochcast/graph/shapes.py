@@ -13,7 +13,7 @@ from math import prod
 from typing import NamedTuple
 
 from epochcast.graph.kinds import Attention, Conv, Kind, Matmul, Norm, Recurrent, Reduce, Softmax
-from epochcast.graph.op import Gradient, Op, Phase
+from epochcast.graph.op import Gradient, Op
 from epochcast.graph.tensor import Tensor
 
 

@@ -32,7 +32,7 @@ from epochcast.graph.kinds import (
     Softmax,
     View,
 )
-from epochcast.graph.op import Gradient, Op, Phase
+from epochcast.graph.op import Gradient, Op
 from epochcast.graph.shapes import attention_operands, conv_shape, is_batched, matrix, sequence
 
 

@@ -1,8 +1,8 @@
 """Keras models as forward graphs, from their configs alone: `.keras` archives, JSON of Keras 2 and 3, live models.
 
 Keras and TensorFlow are not imported and nothing of the file is run. Shapes are turned from channels-last to our
-channels-first. A parameter is what Keras calls a trainable weight or a frozen one; the moving mean and variance of batch
-normalisation, which `count_params` includes, are not parameters here.
+channels-first. A parameter is what Keras calls a trainable weight or a frozen one; the moving mean and variance of
+batch normalisation, which `count_params` includes, are not parameters here.
 """
 
 from functools import partial
@@ -17,11 +17,11 @@ from epochcast.errors import BadInput
 from epochcast.graph.build import Builder
 from epochcast.graph.op import Graph
 
-__all__ = ["from_config", "from_keras", "load_keras"]
+__all__ = ["from_config", "from_keras", "layer_shapes", "load_keras"]
 
 
 def load_keras(path: str | Path, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
-    """The model of a `.keras` archive or a Keras JSON. `input_shape` fills (or replaces) one sample of the first input."""
+    """The model of a `.keras` archive or a Keras JSON. `input_shape` is one sample of the first input."""
     file = Path(path)
     return from_config(read_config(file), file.name, input_shape)
 
@@ -43,6 +43,15 @@ def from_config(config: Config, label: str, input_shape: tuple[int, ...] | None 
     build = partial(_build, layer, starts, label)
     build(2)
     return BuiltModel(name, build)
+
+
+def layer_shapes(model: object, batch: int = 2) -> dict[str, list[tuple[int, ...]]]:
+    """The output shapes of every layer by its path, in Keras' own order: what a summary of the model would show."""
+    config = live_config(model)
+    label = type(model).__name__
+    layer = Layer(config["class_name"], str(config["config"].get("name")), config["config"])
+    network, _ = _network(layer, entries(config["config"], label, None), label, batch)
+    return network.shapes
 
 
 def _build(layer: Layer, starts: tuple[Entry, ...], label: str, batch: int) -> Graph:

@@ -1,4 +1,4 @@
-"""The config of a Keras model out of a `.keras` archive, a JSON file or a live object. Keras is not imported, weights are not read.
+"""The config of a Keras model out of a `.keras` archive, a JSON file or a live object; weights are not read.
 
 A config is {"class_name": …, "config": …}. From Keras we take only class names, numbers and names; nothing is called.
 """
@@ -47,7 +47,9 @@ def live_config(model: object) -> Config:
     try:
         text = to_json()
     except (NotImplementedError, TypeError, ValueError, AttributeError) as error:
-        raise BadInput(f"Keras model {name} has no config ({str(error).splitlines()[0][:120]}); build it functionally") from None
+        raise BadInput(
+            f"Keras model {name} has no config ({str(error).splitlines()[0][:120]}); build it functionally"
+        ) from None
     return parsed(text.encode(), name)
 
 

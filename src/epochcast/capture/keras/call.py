@@ -1,8 +1,8 @@
 """What a rule of a Keras layer works with: the tensors that come in, the layer's config, and where to put the result.
 
-Keras shapes are usually channels-last; ours are channels-first. A `Value` keeps both: `shape` in Keras' order, and a tensor
-whose shape is either that or, for images, with the channels moved to the front. Both are views of one storage, so going
-from one to the other is no work.
+Keras shapes are usually channels-last; ours are channels-first. A `Value` keeps both: `shape` in Keras' order, and a
+tensor whose shape is either that or, for images, with the channels moved to the front. Both are views of one storage,
+so going from one to the other is no work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -101,7 +101,7 @@ class Call:
     @property
     def channels_first(self) -> bool:
         """Keras' data_format; without one it is channels-last."""
-        return self.option("data_format", "channels_last") == "channels_first"
+        return bool(self.option("data_format", "channels_last") == "channels_first")
 
     # ---- tensors --------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ _FUNCTIONS = {
 
 
 def activation_name(given: object) -> str:
-    """"relu", {"class_name": "ReLU"} and {"class_name": "function", "config": "relu"} are all relu; None is nothing."""
+    """The name in "relu", {"class_name": "ReLU"} or {"class_name": "function", "config": "relu"}; None is nothing."""
     if given is None:
         return ""
     if isinstance(given, Mapping):

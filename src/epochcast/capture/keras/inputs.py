@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epochcast.capture.keras.call import Value, moved
+from epochcast.capture.keras.nodes import input_names
 from epochcast.errors import BadInput
 from epochcast.graph.build import Builder
 from epochcast.graph.tensor import DType
@@ -46,10 +47,12 @@ def tensors(b: Builder, starts: tuple[Entry, ...]) -> list[Value]:
 def _open_inputs(
     config: Mapping[str, Any], label: str, input_shape: tuple[int, ...] | None
 ) -> list[tuple[str, Open, DType]]:
-    rows = {str(row.get("name") or row.get("config", {}).get("name")): row for row in config["layers"] if isinstance(row, Mapping)}
+    rows = {
+        str(row.get("name") or row.get("config", {}).get("name")): row
+        for row in config["layers"]
+        if isinstance(row, Mapping)
+    }
     if "input_layers" in config:
-        from epochcast.capture.keras.network import input_names
-
         names = input_names(config)
         if not names or any(name not in rows for name in names):
             raise BadInput(f"{label}: its input layers are not among its layers")
@@ -92,9 +95,7 @@ def _dtype(config: Mapping[str, Any]) -> DType:
     return {"string": DType.INT64, "bool": DType.BOOL}.get(name, DType.FLOAT32)
 
 
-def _closed(
-    shape: Open, given: tuple[int, ...] | None, name: str, label: str, channels_first: bool
-) -> tuple[int, ...]:
+def _closed(shape: Open, given: tuple[int, ...] | None, name: str, label: str, channels_first: bool) -> tuple[int, ...]:
     """The shape with its open sizes filled; an image may be given as 3x224x224 or 224x224x3."""
     if given is not None:
         if len(given) != len(shape):

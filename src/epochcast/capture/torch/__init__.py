@@ -1,34 +1,51 @@
 """PyTorch models, captured on `meta`: nothing downloaded, nothing run on data.
 
-torch is imported when a model is asked for, not when this package is.
+torch is imported when a model is captured, not when this package is: what was captured before comes from disk.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from epochcast.capture.cache import CachedModel, about
+from epochcast.capture.model import Model
 from epochcast.errors import MissingExtra
 
 if TYPE_CHECKING:
     from epochcast.capture.torch.model import TorchModel
 
-
-def load_torch(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> "TorchModel":
-    """The model of `timm:NAME`, `torchvision:NAME`, `file.py:factory` or `package.module:factory`."""
-    _need_torch()
-    from epochcast.capture.torch.load import load_torch as load
-
-    return load(reference, input_shape, **options)
+__all__ = ["TorchModel", "load_torch"]
 
 
-def torch_model(module: Any, inputs: Any = None, *, name: str | None = None, **options: Any) -> "TorchModel":
-    """The model of an `nn.Module` that exists already; `inputs` are example inputs (a tensor, a tuple or a mapping)."""
-    _need_torch()
-    from epochcast.capture.torch.model import TorchModel as Model
+def load_torch(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> Model:
+    """The model of `timm:NAME`, `torchvision:NAME`, `file.py:factory` or `package.module:factory`.
 
-    return Model.from_module(module, inputs, name=name, **options)
+    `input_shape` is one sample's, without the batch. Options are those of `TorchModel`.
+    """
+    return CachedModel(reference, about(reference, input_shape, options), _loader(reference, input_shape, options))
 
 
-def _need_torch() -> None:
+def _loader(reference: str, input_shape: tuple[int, ...] | None, options: dict[str, Any]) -> Callable[[], Model]:
+    def load() -> Model:
+        need_torch()
+        from epochcast.capture.torch.load import load_torch as capture
+
+        return capture(reference, input_shape, **options)
+
+    return load
+
+
+def need_torch() -> None:
+    """Raises `MissingExtra` where torch is not installed."""
     try:
         import torch  # noqa: F401
     except ModuleNotFoundError:
         raise MissingExtra("torch") from None
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TorchModel":
+        need_torch()
+        from epochcast.capture.torch.model import TorchModel as Found
+
+        return Found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

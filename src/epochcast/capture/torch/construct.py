@@ -1,7 +1,8 @@
 """A module on `meta` from whatever makes one, without ever filling its weights.
 
-First the factory runs with `meta` as the default device. Some constructors look at values (`[x.item() for x in linspace(…)]`); for them it
-runs again on the host, where large tensors are allocated but never written, so that the operating system gives no memory.
+First the factory runs with `meta` as the default device. Some constructors look at values (`[x.item() for x in
+linspace(…)]`); for them it runs again on the host, where large tensors are allocated but never written, so that the
+operating system gives no memory.
 """
 
 import copy
@@ -19,7 +20,7 @@ from epochcast.errors import BadInput, EpochcastError
 _LARGE_ELEMENTS = 4096
 
 
-class _Unwritten(TorchDispatchMode):
+class _Unwritten(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """In-place writes to large tensors do nothing: no weight is ever initialised."""
 
     def __torch_dispatch__(
@@ -40,10 +41,10 @@ def constructed(make: Callable[[], Any], name: str) -> Any:
                 return make()
         except EpochcastError:
             raise
-        except Exception:  # noqa: BLE001 (tried again below, where it is reported)
+        except Exception:
             pass
         try:
-            with _Unwritten():
+            with _Unwritten():  # type: ignore[no-untyped-call]
                 return make()
         except EpochcastError:
             raise

@@ -1,10 +1,11 @@
 """The recorder: every ATen call of a step on `meta`, with its storages, its phase and the module it came from.
 
-A `TorchDispatchMode` sits below autograd, so it sees the real forward, backward and optimizer calls. Storages are numbered in the
-order they appear, which makes two captures of the same program comparable. Views record nothing: they share a storage.
+A `TorchDispatchMode` sits below autograd, so it sees the real forward, backward and optimizer calls. Storages are
+numbered in the order they appear, which makes two captures of the same program comparable. Views record nothing: they
+share a storage.
 
-*Whose backward is it?* Autograd numbers its nodes in the order of the forward calls that made them. The module that was
-running when a number was given out is the layer of the backward calls that node makes later.
+*Whose backward is it?* Autograd numbers its nodes in the order of the forward calls that made them. The module that
+was running when a number was given out is the layer of the backward calls that node makes later.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,8 +15,9 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from epochcast.capture.torch.aten import ASKS_VALUES, FREE, Rule, rule_for
+from epochcast.capture.torch.aten import ASKS_VALUES, FREE, rule_for
 from epochcast.capture.torch.call import Call, Piece, View, dtype_of
+from epochcast.capture.torch.rules import Rule
 from epochcast.capture.torch.shapes import QUICK, Quick
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import Copy, Elementwise, Gather, Matmul, OptimizerUpdate, Reduce, Scatter
@@ -26,6 +28,9 @@ _UNDIRECTED = (Elementwise, Copy, Reduce, Gather, Scatter, Matmul)
 
 # Arithmetic per element of a pass over lists of tensors, as graph/optimizer.py counts it.
 _FOREACH_FLOPS = {"lerp": 3, "addcmul": 3, "addcdiv": 3, "sqrt": 2, "norm": 2}
+
+
+_sequence: Any = torch._C._autograd._get_sequence_nr
 
 
 class Draft(NamedTuple):
@@ -65,11 +70,11 @@ def _plan(func: Any) -> _Plan:
     return _Plan(name, rule, writes, bool(getattr(func, "is_view", False)), is_foreach, name in ASKS_VALUES, quick)
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Collects drafts while it is active. `phase` and `algorithm` are set by whoever runs the step."""
 
     def __init__(self, module: torch.nn.Module, batch: int = 1) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.batch = batch
         self.phase = Phase.FORWARD
         self.algorithm = "none"
@@ -93,11 +98,11 @@ class Recorder(TorchDispatchMode):
             register.register_module_forward_pre_hook(self._entered),
             register.register_module_forward_hook(self._left),
         ]
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *problem: Any) -> None:
-        super().__exit__(*problem)
+        super().__exit__(*problem)  # type: ignore[no-untyped-call]
         for hook in self._hooks:
             hook.remove()
 
@@ -131,7 +136,7 @@ class Recorder(TorchDispatchMode):
         number = self._storages.get(address)
         if number is None:
             number = self._storages[address] = len(self._storages)
-            self._held.append(StorageWeakRef(storage))
+            self._held.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
         return number
 
     def see(self, tensor: torch.Tensor) -> View:
@@ -139,7 +144,9 @@ class Recorder(TorchDispatchMode):
         return View(self.storage(tensor), tuple(tensor.shape), dtype_of(tensor))
 
     def _see_read(self, tensor: torch.Tensor) -> View:
-        """The same for an operand of which each element is read once: a dimension that is only repeated counts as one."""
+        """The same for an operand of which each element is read once: a dimension that is only repeated counts as
+        one.
+        """
         shape = tuple(1 if step == 0 else n for n, step in zip(tensor.shape, tensor.stride(), strict=True))
         return View(self.storage(tensor), shape, dtype_of(tensor))
 
@@ -165,7 +172,7 @@ class Recorder(TorchDispatchMode):
             result = None if skips else func(*args, **kwargs)
         layer = self._layer()
         if self.phase is not Phase.UPDATE and torch.is_grad_enabled():
-            self._layers.setdefault(torch.autograd._get_sequence_nr() - 1, layer)
+            self._layers.setdefault(_sequence() - 1, layer)
         if self.is_recording and plan.rule is not None and not plan.is_view:
             self._record(func, plan, args, kwargs, on_device, result, layer)
         return result
@@ -195,7 +202,9 @@ class Recorder(TorchDispatchMode):
             pieces: Iterable[Piece] = (self._pass(func, plan, tensors, tuple(results)),)
         else:
             assert plan.rule is not None
-            call = Call(func, plan.name, args, kwargs, tensors, tuple(results), self.see, self._is_parameter, self.batch)
+            call = Call(
+                func, plan.name, args, kwargs, tensors, tuple(results), self.see, self._is_parameter, self.batch
+            )
             pieces = plan.rule(call)
         is_gradient = self.phase is Phase.BACKWARD and not torch.is_grad_enabled()
         for piece in pieces:
@@ -222,9 +231,7 @@ class AsksForValues(BadInput):
         super().__init__(
             f"{where} asks for the values of a tensor ({what}), and a forecast has none: its work depends on the data"
         )
-        self.add_note(
-            "hint: replace .item(), bool(tensor), nonzero and masks used as indices by shapes, torch.where or arithmetic"
-        )
+        self.add_note("hint: .item(), bool(tensor), nonzero and masks used as indices ask; torch.where does not")
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:

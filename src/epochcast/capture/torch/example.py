@@ -12,7 +12,9 @@ from epochcast.errors import BadInput
 
 @dataclass(frozen=True)
 class Example:
-    """Inputs of one call. The batch is the first dimension of the first tensor; every tensor that shares it grows with it."""
+    """Inputs of one call. The batch is the first dimension of the first tensor; every tensor that shares it grows
+    with it.
+    """
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
@@ -86,7 +88,9 @@ def mapped(value: Any, change: Any) -> Any:
 
 
 def as_example(inputs: Any) -> Example:
-    """Whatever a user gave as example inputs: a tensor, a tuple of arguments, a mapping of keyword arguments, or an Example."""
+    """Whatever a user gave as example inputs: a tensor, a tuple of arguments, a mapping of keyword arguments, or an
+    Example.
+    """
     if isinstance(inputs, Example):
         return inputs
     if isinstance(inputs, torch.Tensor):

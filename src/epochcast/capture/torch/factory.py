@@ -1,4 +1,5 @@
-"""`pkg.module:factory` and `file.py:factory`: find what the user points at. Runs the user's code, so only a person may ask for it.
+"""`pkg.module:factory` and `file.py:factory`: find what the user points at. Runs the user's code, so only a person
+may ask for it.
 
 This module needs no framework, so whoever resolves a reference can look at the object before choosing a front end.
 """

@@ -1,8 +1,8 @@
 """The fused kernels CUDA would choose, on `meta`, where PyTorch would take an operator apart instead.
 
-`meta` has no kernels, so attention becomes five small ops, dropout three, a recurrent layer a dozen per time step. While
-`cuda_choices` is in force these composite operators are redirected (at the dispatcher's AutogradMeta key, so that every caller is
-reached) to one operator forward and one backward:
+`meta` has no kernels, so attention becomes five small ops, dropout three, a recurrent layer a dozen per time step.
+While `cuda_choices` is in force these composite operators are redirected (at the dispatcher's AutogradMeta key, so
+that every caller is reached) to one operator forward and one backward:
 
     epochcast::attention    softmax(QKᵀ + mask)V, results laid out in memory as their operands are (Dao et al. 2022)
     epochcast::recurrent    one layer of an LSTM, GRU or RNN over the whole sequence, as cuDNN runs it
@@ -21,18 +21,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_OWN = torch.library.Library("epochcast", "FRAGMENT")
+# torch's own annotations do not reach here.
+_library: Any = torch.library
+
+_OWN = _library.Library("epochcast", "FRAGMENT")
 _OWN.define("attention(Tensor q, Tensor k, Tensor v, Tensor? mask, bool causal) -> Tensor")
 _OWN.define(
-    "attention_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor? mask, bool causal, bool mask_grad)"
+    "attention_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor? mask, bool causal,"
+    " bool mask_grad) -> Tensor[]"
+)
+_OWN.define(
+    "recurrent(Tensor x, Tensor[] states, Tensor[] weights, str cell, int hidden, int directions, int width)"
     " -> Tensor[]"
 )
 _OWN.define(
-    "recurrent(Tensor x, Tensor[] states, Tensor[] weights, str cell, int hidden, int directions, int width) -> Tensor[]"
-)
-_OWN.define(
     "recurrent_backward(Tensor grad, Tensor x, Tensor out, Tensor[] states, Tensor[] weights, str cell, int hidden,"
-    " int directions) -> Tensor[]"
+    " int directions, bool[] wanted) -> Tensor[]"
 )
 
 CAPTURING = RLock()
@@ -88,7 +92,7 @@ def _flash(
     if query.dim() < 3:
         query, key, value = (t.unsqueeze(0) for t in (query, key, value))
         return _flash(query, key, value, attn_mask, dropout_p, is_causal).squeeze(0)
-    result: Tensor = _Attention.apply(query, key, value, attn_mask, is_causal)
+    result: Tensor = _Attention.apply(query, key, value, attn_mask, is_causal)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -140,8 +144,10 @@ def _recurrent_backward_meta(
     cell: str,
     hidden: int,
     directions: int,
+    wanted: list[bool],
 ) -> list[Tensor]:
-    return [torch.empty_like(t) for t in (x, *states, *weights)]
+    """Gradients of x, the states and the weights, of those that are wanted."""
+    return [torch.empty_like(t) for t, wants in zip((x, *states, *weights), wanted, strict=True) if wants]
 
 
 class _Recurrent(torch.autograd.Function):
@@ -159,10 +165,13 @@ class _Recurrent(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         x, out, *rest = ctx.saved_tensors
         cell, hidden, directions, count = ctx.shape
-        results = torch.ops.epochcast.recurrent_backward(
-            grads[0], x, out, rest[:count], rest[count:], cell, hidden, directions
+        wanted = list(ctx.needs_input_grad[5:])
+        results = iter(
+            torch.ops.epochcast.recurrent_backward(
+                grads[0], x, out, rest[:count], rest[count:], cell, hidden, directions, wanted
+            )
         )
-        return (*[None] * 5, *results)
+        return (*[None] * 5, *(next(results) if wants else None for wants in wanted))
 
 
 def _layers(
@@ -188,7 +197,8 @@ def _layers(
         at = slice(layer * directions, (layer + 1) * directions)
         hidden = weights[1].shape[0] // {"lstm": 4, "gru": 3}.get(cell, 1)
         starts = [s[at] for s in states] if num_layers > 1 else list(states)
-        x, *ends = _Recurrent.apply(cell, hidden, directions, width, len(states), x, *starts, *weights)
+        sizes = (cell, hidden, directions, width, len(states))
+        x, *ends = _Recurrent.apply(*sizes, x, *starts, *weights)  # type: ignore[no-untyped-call]
         last.append(ends)
         if layer < num_layers - 1:
             x = torch.dropout(x, dropout, train)
@@ -232,7 +242,9 @@ _OWN.impl("recurrent_backward", _recurrent_backward_meta, "Meta")
 
 @contextmanager
 def cuda_choices(attention: str = "flash") -> Iterator[None]:
-    """While inside, `meta` tensors take the kernels a CUDA device would; `attention` eager keeps the scores in memory."""
+    """While inside, `meta` tensors take the kernels a CUDA device would; `attention` eager keeps the scores in
+    memory.
+    """
     chosen: dict[str, Callable[..., Any]] = {
         "scaled_dot_product_attention": _flash if attention == "flash" else _eager,
         "dropout": _dropout,
@@ -244,7 +256,7 @@ def cuda_choices(attention: str = "flash") -> Iterator[None]:
     if hasattr(torch.ops.aten, "_fused_rms_norm"):
         chosen["rms_norm"] = _rms_norm
     with CAPTURING:
-        library = torch.library.Library("aten", "IMPL")
+        library = _library.Library("aten", "IMPL")
         try:
             for name, kernel in chosen.items():
                 library.impl(name, kernel, "AutogradMeta")

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from epochcast.capture.torch.construct import constructed, on_meta
-from epochcast.capture.torch.example import Example, as_example, image, mapped, tensors_in
+from epochcast.capture.torch.example import Example, image, tensors_in
 from epochcast.capture.torch.factory import named_object
+from epochcast.capture.torch.feeding import example_for, unknown_size
 from epochcast.capture.torch.model import TorchModel
 from epochcast.capture.torch.shim import import_timm, import_torchvision
-from epochcast.capture.torch.trouble import wants_integers
 from epochcast.errors import BadInput, UnknownName
 
 Shape = tuple[int, ...]
@@ -43,7 +43,7 @@ def _timm(name: str, input_shape: Shape | None, options: Mapping[str, Any]) -> T
     config: Mapping[str, Any] = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", {})
     shape = input_shape or tuple(config.get("input_size", ())) or None
     if shape is None:
-        raise _unknown_size(f"timm:{name}")
+        raise unknown_size(f"timm:{name}")
     return TorchModel(f"timm:{name}", module, image(shape), **options)
 
 
@@ -121,58 +121,9 @@ def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[st
     module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, torch.nn.Module):
         raise BadInput(f"{reference} gives a {type(module).__name__}, not a torch.nn.Module")
-    return model_of(module, reference, inputs, input_shape, **options)
-
-
-def model_of(
-    module: torch.nn.Module, name: str, inputs: Any = None, input_shape: Shape | None = None, **options: Any
-) -> TorchModel:
-    """A module that may be changed in place, with its inputs from wherever they can be known."""
-    for attribute in ("example_inputs", "example_input_array"):
-        if inputs is None and input_shape is None:
-            inputs = getattr(module, attribute, None)
-    if callable(inputs):
-        inputs = inputs()
     module = on_meta(getattr(module, "_orig_mod", module))
-    if inputs is not None and input_shape is None:
-        example = as_example(inputs)
-        example = Example(mapped(example.args, _empty), mapped(dict(example.kwargs), _empty))
-        return TorchModel(name, module, example, **options)
-    shape = input_shape or _guessed_shape(module)
-    if shape is None:
-        raise _unknown_size(name)
-    return TorchModel(name, module, _typed(module, shape), **options)
-
-
-def _empty(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="meta")
-
-
-def _guessed_shape(module: torch.nn.Module) -> Shape | None:
-    """A network that begins with a linear layer takes its width; other sizes cannot be read off the parameters."""
-    first = next((m for m in module.modules() if next(m.parameters(recurse=False), None) is not None), None)
-    return (first.in_features,) if isinstance(first, torch.nn.Linear) else None
-
-
-def _typed(module: torch.nn.Module, shape: Shape) -> Example:
-    """Floats, or token ids where an embedding asks for them."""
-    example = image(shape)
-    if not any(isinstance(m, torch.nn.Embedding | torch.nn.EmbeddingBag) for m in module.modules()):
-        return example
-    first = next((m for m in module.modules() if next(m.parameters(recurse=False), None) is not None), None)
-    tokens = image(shape, torch.int64)
-    if isinstance(first, torch.nn.Embedding | torch.nn.EmbeddingBag):
-        return tokens
-    try:
-        with torch.device("meta"), torch.no_grad():
-            module(*example.args)
-    except Exception as problem:  # noqa: BLE001 (reported when the model is captured)
-        return tokens if wants_integers(problem) else example
-    return example
-
-
-def _unknown_size(name: str) -> BadInput:
-    return BadInput(f"the input size of {name} is not known; give it with --input, for example --input 3x224x224")
+    example = example_for(module, input_shape if input_shape is not None else inputs, reference)
+    return TorchModel(reference, module, example, **options)
 
 
 LOADERS: Mapping[str, Callable[[str, Shape | None, Mapping[str, Any]], TorchModel]] = {

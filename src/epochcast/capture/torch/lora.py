@@ -27,12 +27,13 @@ class LoraLinear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """W x + (α/r) · B A x."""
-        kept: torch.Tensor = self.base(x)
-        return kept + self.lora_b(self.lora_a(x)) * self.scale
+        kept, update = self.base(x), self.lora_b(self.lora_a(x))
+        result: torch.Tensor = kept + update * self.scale
+        return result
 
 
 def with_lora(module: nn.Module, rank: int, targets: Sequence[str] = (), alpha: float | None = None) -> nn.Module:
-    """The module, frozen, with an update beside every linear layer whose last name is in `targets`; changed in place."""
+    """The module, frozen and changed in place: an update beside every linear layer whose last name is in `targets`."""
     if rank < 1:
         raise BadInput(f"the rank of LoRA must be at least 1, got {rank}")
     wanted = set(targets or DEFAULT_TARGETS)

@@ -1,7 +1,8 @@
 """The loss of a model nobody gave a loss for, chosen by the shape of what comes out.
 
-(N, C), (N, T, V) and (N, C, H, W) are class scores: cross entropy against integer targets. A mapping or object with `loss` has
-one already. One score per sample is a regression (mean squared error). Anything else: the sum of the means.
+(N, C), (N, T, V) and (N, C, H, W) are class scores: cross entropy against integer targets. A mapping or object with
+`loss` has one already. One score per sample is a regression (mean squared error). Anything else: the sum of the
+means.
 """
 
 from collections.abc import Mapping
@@ -30,7 +31,9 @@ def loss_of(result: Any) -> torch.Tensor | None:
 
 
 def _scores(result: Any) -> tuple[torch.Tensor, ...]:
-    """What the loss sees: logits where they are named, every output of the first one's rank otherwise (auxiliary heads)."""
+    """What the loss sees: logits where they are named, every output of the first one's rank otherwise (auxiliary
+    heads).
+    """
     logits = result.get("logits") if isinstance(result, Mapping) else getattr(result, "logits", None)
     if isinstance(logits, torch.Tensor) and not isinstance(result, tuple):
         return (logits,)

@@ -1,4 +1,6 @@
-"""A PyTorch module as a `Model`: captured at two batch sizes in float32, then resized and rewritten without running again."""
+"""A PyTorch module as a `Model`: captured at two batch sizes in float32, then resized and rewritten without running
+again.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -8,7 +10,8 @@ from typing import Any
 import torch
 
 from epochcast.capture.torch.construct import copied_to_meta
-from epochcast.capture.torch.example import Example, as_example, mapped
+from epochcast.capture.torch.example import Example
+from epochcast.capture.torch.feeding import example_for
 from epochcast.capture.torch.steps import Captured, Loss, derived_update, parameters_of, run
 from epochcast.graph.backward import grad
 from epochcast.graph.kinds import OptimizerUpdate, View
@@ -26,8 +29,8 @@ class TorchModel:
     """A module on `meta` and what it is fed. Captures are kept, so that only a new recipe runs the module.
 
     `loss` takes the module's result and gives the number to differentiate (chosen by shape where there is none).
-    `grad_scaler` adds the pass that unscales gradients and looks for infinities, for amp_fp16. `around` is entered while the
-    module runs.
+    `grad_scaler` adds the pass that unscales gradients and looks for infinities, for amp_fp16. `around` is entered
+    while the module runs.
     """
 
     name: str
@@ -44,12 +47,16 @@ class TorchModel:
 
     @classmethod
     def from_module(
-        cls, module: torch.nn.Module, inputs: Any, *, name: str | None = None, **options: Any
+        cls, module: torch.nn.Module, inputs: Any = None, *, name: str | None = None, **options: Any
     ) -> "TorchModel":
-        """A module that exists already, on whatever device; it is copied to `meta`, its weights are not touched."""
-        example = as_example(inputs)
-        example = Example(mapped(example.args, _to_meta), mapped(dict(example.kwargs), _to_meta))
-        return cls(name or type(module).__name__, copied_to_meta(module), example, **options)
+        """A module that exists already, on whatever device; it is copied to `meta`, its weights are neither read nor
+        changed.
+
+        `inputs` are example inputs (a tensor, a tuple of arguments, a mapping of keyword arguments), or the shape of
+        one sample; None where the module carries them.
+        """
+        copied = copied_to_meta(module)
+        return cls(name or type(module).__name__, copied, example_for(copied, inputs, type(module).__name__), **options)
 
     def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
         """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""
@@ -122,7 +129,3 @@ def _joined(ops: tuple[Op, ...], tail: tuple[Op, ...]) -> tuple[Op, ...]:
 def _with_ends(captured: Captured) -> tuple[Op, ...]:
     """The ops and one more that only carries the graph's inputs and outputs, so that they are resized with the rest."""
     return (*captured.ops, Op("ends", View(), (*captured.inputs, *captured.constants), captured.outputs))
-
-
-def _to_meta(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="meta")

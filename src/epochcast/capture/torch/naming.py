@@ -1,7 +1,7 @@
 """From drafts to ops: names for storages, and the two things only the whole step can tell.
 
-A parameter's gradient is `grad:<parameter>`; a product that writes one is a weight gradient. And where autograd sums two gradients
-of one tensor, the sum is made in place if the first is not read again, as the engine does on a device.
+A parameter's gradient is `grad:<parameter>`; a product that writes one is a weight gradient. And where autograd sums
+two gradients of one tensor, the sum is made in place if the first is not read again, as the engine does on a device.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,9 @@ from epochcast.graph.tensor import Tensor
 
 
 def named_ops(drafts: Sequence[Draft], known: Mapping[int, str]) -> tuple[tuple[Op, ...], dict[int, str]]:
-    """The ops, and the name of every storage; `known` are the storages with names of their own (parameters, inputs, gradients)."""
+    """The ops, and the name of every storage; `known` are the storages with names of their own (parameters, inputs,
+    gradients).
+    """
     aliases = _summed_in_place(drafts, known)
     names = {**known, **_partial_gradients(drafts, known)}
     counts: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Result shapes of the operators that fill a training step, without PyTorch's own `meta` kernels.
 
-Those are written as Python decompositions and take milliseconds for one batch normalisation. These know only that the result is shaped
-like the input; a call that does not fit their pattern is left to PyTorch.
+Those are written as Python decompositions and take milliseconds for one batch normalisation. These know only that the
+result is shaped like the input; a call that does not fit their pattern is left to PyTorch.
 """
 
 from collections.abc import Callable, Mapping
@@ -70,8 +70,10 @@ def _addmm(bias: Tensor, a: Tensor, b: Tensor, **options: Any) -> Any:
 
 
 _SHAPELESS = (
-    "relu gelu silu hardswish hardsigmoid sigmoid tanh add mul sub div exp sqrt leaky_relu elu hardtanh".split()
+    *("relu", "gelu", "silu", "hardswish", "hardsigmoid", "sigmoid", "tanh", "leaky_relu", "elu", "hardtanh"),
+    *("add", "mul", "sub", "div", "exp", "sqrt"),
 )
+_SHAPELESS_BACKWARD = ("threshold", "gelu", "silu", "hardswish", "hardsigmoid", "hardtanh", "sigmoid")
 
 QUICK: Mapping[str, Quick] = {
     "native_batch_norm": _batch_norm,
@@ -83,9 +85,8 @@ QUICK: Mapping[str, Quick] = {
     "addmm": _addmm,
     **dict.fromkeys(_SHAPELESS, _like),
     **{f"{name}_": _in_place for name in _SHAPELESS},
-    **{
-        f"{name}_backward": _like
-        for name in ("threshold", "gelu", "silu", "hardswish", "hardsigmoid", "hardtanh", "sigmoid")
-    },
+    **{f"{name}_backward": _like for name in _SHAPELESS_BACKWARD},
 }
-"""By full name, the in-place underscore included. Out-variants never come here: capture meets functional and in-place calls."""
+"""By full name, the in-place underscore included. Out-variants never come here: capture meets functional and in-place
+calls.
+"""

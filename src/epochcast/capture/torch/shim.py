@@ -6,12 +6,13 @@ torchvision registers shape functions for `nms` and `qnms` on import and fails w
 
 import warnings
 from types import ModuleType
+from typing import Any
 
 import torch
 
 from epochcast.errors import MissingExtra
 
-_declared: list[torch.library.Library] = []
+_declared: list[Any] = []
 
 
 def import_torchvision() -> ModuleType:
@@ -43,7 +44,8 @@ def _imported(package: str) -> ModuleType:
 
 def _declare() -> None:
     if not _declared:
-        library = torch.library.Library("torchvision", "DEF")
+        package: Any = torch.library
+        library = package.Library("torchvision", "DEF")
         library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         _declared.append(library)

@@ -1,7 +1,8 @@
 """One step of a module on `meta`: forward, loss, backward, optimizer, each as the framework really runs it.
 
-The update is run twice and recorded once: the first step makes the optimizer's state, the second is what every later step looks
-like. LAMB (torch has none) and the update styles `fused` and `loop` are derived by rule (graph/optimizer.py).
+The update is run twice and recorded once: the first step makes the optimizer's state, the second is what every later
+step looks like. LAMB (torch has none) and the update styles `fused` and `loop` are derived by rule
+(graph/optimizer.py).
 """
 
 import random
@@ -163,7 +164,9 @@ def derived_update(parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[O
 
 @contextmanager
 def _same_chance() -> Iterator[None]:
-    """Layers that are dropped by chance are the same ones in every capture; the caller's generators are left as they were."""
+    """Layers that are dropped by chance are the same ones in every capture; the caller's generators are left as they
+    were.
+    """
     state = random.getstate()
     try:
         with torch.random.fork_rng(devices=[]):

@@ -1,0 +1,191 @@
+"""Captured steps kept on disk, so that a model is run on `meta` once and read in milliseconds afterwards.
+
+A file is named by the SHA-256 of everything the step depends on: the reference, the input size, the recipe without
+its batch, the files the reference points at (and the sources beside them), the versions of the packages that build
+and run the model, and our own sources. It holds gzipped JSON, is written beside its place and moved there, and is
+ignored, with a warning, where it cannot be read. EPOCHCAST_CACHE names the folder; `off` turns it off.
+"""
+
+import gzip
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from epochcast.capture.model import Model
+from epochcast.errors import BadInput
+from epochcast.graph.op import Graph
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.serial import graph_from_json, graph_to_json, trace_from_json, trace_to_json
+from epochcast.graph.trace import Trace
+
+FORMAT = 1
+PACKAGES = ("torch", "timm", "torchvision", "transformers", "epochcast")
+SOURCE_ENDINGS = (".py", ".json", ".yaml", ".yml", ".toml")
+MOST_SOURCES = 400
+"""A folder with more sources than this is not looked through, and what comes from it is not kept."""
+
+
+class CacheWarning(UserWarning):
+    """A file of the cache could not be read or written; the answer does not depend on it."""
+
+
+def folder() -> Path | None:
+    """Where captures are kept; None where the cache is off."""
+    named = os.environ.get("EPOCHCAST_CACHE")
+    if named is not None:
+        return None if named.strip().casefold() in ("", "off", "0", "none") else Path(named)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("epochcast") / "captures"
+
+
+@dataclass
+class CachedModel:
+    """A model that is only loaded when its step is not on disk yet. `about` is what the step depends on besides the
+    recipe.
+    """
+
+    name: str
+    about: Mapping[str, Any]
+    load: Callable[[], Model]
+    _traces: dict[Recipe, Trace] = field(default_factory=dict, repr=False)
+    _loaded: list[Model] = field(default_factory=list, repr=False)
+
+    @property
+    def model(self) -> Model:
+        """The model itself, loaded on first use."""
+        if not self._loaded:
+            self._loaded.append(self.load())
+        return self._loaded[0]
+
+    def graph(self, batch: int) -> Graph:
+        """The forward pass at a batch size."""
+        key = {**self.about, "graph": batch}
+        graph: Graph = _kept(key, graph_from_json, graph_to_json, lambda: self.model.graph(batch))
+        return graph
+
+    def trace(self, recipe: Recipe) -> Trace:
+        """One step by a recipe, from disk where it is there."""
+        alone = recipe.at(1)
+        if alone not in self._traces:
+            key = {**self.about, "recipe": asdict(alone)}
+            self._traces[alone] = _kept(key, trace_from_json, trace_to_json, lambda: self.model.trace(alone))
+        return self._traces[alone].rebatch(recipe.batch)
+
+
+def _kept(
+    key: Mapping[str, Any], decode: Callable[..., Any], encode: Callable[[Any], Any], make: Callable[[], Any]
+) -> Any:
+    """What is on disk under a key, or what `make` gives, which is put there."""
+    where = folder()
+    if where is None or key.get("sources") == "many":
+        return make()
+    text = json.dumps({"format": FORMAT, **key}, sort_keys=True, default=str)
+    path = where / f"{sha256(text.encode()).hexdigest()}.json.gz"
+    found = _read(path, decode)
+    if found is None:
+        found = make()
+        _write(path, encode(found))
+    return found
+
+
+def _read(path: Path, decode: Callable[..., Any]) -> Any:
+    if not path.exists():
+        return None
+    try:
+        return decode(json.loads(gzip.decompress(path.read_bytes())))
+    except (OSError, EOFError, ValueError, BadInput) as problem:  # BadInput: JSON, but not a step
+        warnings.warn(f"the cached capture {path.name} is ignored: {problem}", CacheWarning, stacklevel=4)
+        return None
+
+
+def _write(path: Path, document: Any) -> None:
+    """Whole or not at all: another process may read or write the same file."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(
+                    gzip.compress(json.dumps(document, separators=(",", ":")).encode(), compresslevel=5, mtime=0)
+                )
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as problem:
+        warnings.warn(f"the capture is not kept: {problem}", CacheWarning, stacklevel=4)
+
+
+# ---- what a step depends on ---------------------------------------------------------------------
+
+
+def about(reference: str, input_shape: tuple[int, ...] | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything but the recipe that decides what is captured."""
+    return {
+        "reference": reference,
+        "input": input_shape,
+        "options": {name: repr(value) for name, value in sorted(options.items())},
+        "versions": {package: _version(package) for package in PACKAGES},
+        "ours": _own_sources(),
+        "sources": _sources_behind(reference),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+@cache
+def _own_sources() -> str:
+    """Our own code decides what is captured too, between two versions."""
+    root = Path(__file__).parents[1]
+    return _digest(
+        [*(root / "graph").glob("*.py"), *(root / "capture").glob("*.py"), *(root / "capture/torch").glob("*.py")]
+    )
+
+
+def _sources_behind(reference: str) -> str:
+    """A digest of the files a reference runs or reads; "many" where they cannot all be looked at."""
+    place, _, _ = reference.rpartition(":")
+    family, _, rest = reference.partition(":")
+    if family in ("timm", "torchvision"):
+        return ""
+    if family == "hf":
+        path = Path(rest)
+        return _digest([path]) if path.suffix == ".json" and path.is_file() else ""
+    if place.endswith(".py"):
+        return _tree(Path(place).resolve().parent)
+    spec = find_spec(place.partition(".")[0])
+    if spec is None or spec.origin is None:
+        return ""
+    return _tree(Path(spec.origin).parent) if spec.submodule_search_locations else _digest([Path(spec.origin)])
+
+
+def _tree(root: Path) -> str:
+    found = []
+    for path in root.rglob("*"):
+        if path.suffix in SOURCE_ENDINGS and path.is_file():
+            found.append(path)
+        if len(found) > MOST_SOURCES:
+            return "many"
+    return _digest(found)
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    total = sha256()
+    for path in sorted(paths):
+        total.update(path.name.encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()

@@ -1,0 +1,85 @@
+"""The inbound nodes of a functional Keras model, in both dialects.
+
+Keras 3 writes a node as {"args": …, "kwargs": …} with tensors as {"class_name": "__keras_tensor__", "config":
+{"keras_history": [layer, node, output]}}; Keras 2 writes a list of [layer, node, output, kwargs].
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from epochcast.capture.keras.call import Shape
+
+
+@dataclass(frozen=True)
+class Ref:
+    """Output `index` of the `node`-th use of a layer."""
+
+    layer: str
+    node: int
+    index: int
+
+
+def references(structure: object) -> Iterator[Ref]:
+    """Every [layer, node, output] of a nested structure, in order."""
+    match structure:
+        case [str(name), int(node), int(index), *_]:
+            yield Ref(name, node, index)
+        case list() | tuple():
+            for item in structure:
+                yield from references(item)
+        case Mapping():
+            for item in structure.values():
+                yield from references(item)
+
+
+def tensors_of(node: object) -> list[Ref]:
+    """The tensors a node reads, positional ones first."""
+    if isinstance(node, Mapping):  # Keras 3
+        return [ref for ref, _ in keras_tensors([node.get("args"), node.get("kwargs")])]
+    return list(references(node))
+
+
+def keras_tensors(structure: object) -> Iterator[tuple[Ref, Any]]:
+    """Every tensor of a nested structure of Keras 3, with the shape it was recorded at."""
+    if isinstance(structure, Mapping):
+        config = structure.get("config")
+        if structure.get("class_name") == "__keras_tensor__" and isinstance(config, Mapping):
+            for ref in references(config.get("keras_history")):
+                yield ref, config.get("shape")
+            return
+        for item in structure.values():
+            yield from keras_tensors(item)
+    elif isinstance(structure, list | tuple):
+        for item in structure:
+            yield from keras_tensors(item)
+
+
+def arguments_of(node: object) -> dict[str, Any]:
+    """What is not a tensor: keyword arguments by name, positional ones by their place ("0", "1")."""
+    if isinstance(node, Mapping):
+        named = {k: v for k, v in (node.get("kwargs") or {}).items() if not list(keras_tensors([v]))}
+        placed = {str(i): v for i, v in enumerate(node.get("args") or []) if not list(keras_tensors([v]))}
+        return {**placed, **named}
+    found: dict[str, Any] = {}
+    for item in node if isinstance(node, list) else []:
+        if isinstance(item, list) and len(item) > 3 and isinstance(item[3], Mapping):
+            found |= {k: v for k, v in item[3].items() if not list(references([v]))}
+    return found
+
+
+def declared_shapes(rows: list[Mapping[str, Any]]) -> dict[str, tuple[Shape, ...]]:
+    """The shapes of each layer's outputs as their consumers recorded them (Keras 3 only); open sizes are 0."""
+    found: dict[str, dict[int, Shape]] = {}
+    for row in rows:
+        for node in row.get("inbound_nodes") or []:
+            if isinstance(node, Mapping):
+                for ref, shape in keras_tensors([node.get("args"), node.get("kwargs")]):
+                    if isinstance(shape, list):
+                        found.setdefault(ref.layer, {})[ref.index] = tuple(n or 0 for n in shape)
+    return {name: tuple(shapes.get(i, ()) for i in range(max(shapes) + 1)) for name, shapes in found.items()}
+
+
+def input_names(config: Mapping[str, Any]) -> list[str]:
+    """The layers a functional model's inputs come from."""
+    return [ref.layer for ref in references(config.get("input_layers", []))]

@@ -1,0 +1,59 @@
+"""What to feed a module: the user's example, a shape, or what the module itself tells."""
+
+from typing import Any
+
+import torch
+
+from epochcast.capture.torch.example import Example, as_example, image, mapped
+from epochcast.capture.torch.trouble import wants_integers
+from epochcast.errors import BadInput
+
+Shape = tuple[int, ...]
+
+_LOOKUPS = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+
+
+def example_for(module: torch.nn.Module, inputs: Any, name: str) -> Example:
+    """`inputs` may be example inputs, the shape of one sample, or None: then the module must tell."""
+    for attribute in ("example_inputs", "example_input_array"):  # the second is Lightning's
+        if inputs is None:
+            inputs = getattr(module, attribute, None)
+    if callable(inputs):
+        inputs = inputs()
+    if isinstance(inputs, tuple | torch.Size) and inputs and all(isinstance(n, int) for n in inputs):
+        return _typed(module, tuple(inputs))
+    if inputs is not None:
+        example = as_example(inputs)
+        return Example(mapped(example.args, _hollow), mapped(dict(example.kwargs), _hollow))
+    first = _first_layer(module)
+    if not isinstance(first, torch.nn.Linear):  # only a linear layer says all about its input
+        raise unknown_size(name)
+    return image((first.in_features,))
+
+
+def unknown_size(name: str) -> BadInput:
+    """Asks for --input."""
+    return BadInput(f"the input size of {name} is not known; give it with --input, for example --input 3x224x224")
+
+
+def _first_layer(module: torch.nn.Module) -> torch.nn.Module | None:
+    return next((m for m in module.modules() if next(m.parameters(recurse=False), None) is not None), None)
+
+
+def _typed(module: torch.nn.Module, shape: Shape) -> Example:
+    """Floats, or token ids where an embedding asks for them."""
+    floats, tokens = image(shape), image(shape, torch.int64)
+    if not any(isinstance(m, _LOOKUPS) for m in module.modules()):
+        return floats
+    if isinstance(_first_layer(module), _LOOKUPS):
+        return tokens
+    try:
+        with torch.device("meta"), torch.no_grad():
+            module(*floats.args)
+    except Exception as problem:  # what else is wrong is said when the model is captured
+        return tokens if wants_integers(problem) else floats
+    return floats
+
+
+def _hollow(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="meta")

@@ -1,0 +1,106 @@
+"""Forecasts of single operators (the columns of `ops`), device by device.
+
+A benchmark of one op runs it again and again. The host starts one while the device runs the one before, so what is timed is
+whichever is slower:
+
+    seconds = max(kernel, launch)
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from epochcast.cost.columns import column_costs
+from epochcast.cost.features import Setting
+from epochcast.cost.launch import PRIOR_LAUNCH_SECONDS
+from epochcast.cost.model import CostModel
+from epochcast.errors import EpochcastError
+from epochcast.fit.op_table import FAMILIES, op_columns
+from epochcast.fit.predicted import Predicted, Progress
+from epochcast.fit.run_table import Failure
+from epochcast.fit.scores import Array
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.device import Device
+
+# Rows costed at once: features of so many ops fit in memory beside a network's.
+CHUNK = 20_000
+
+
+def launch_floor_seconds(device: Device) -> float:
+    """The least a repeated op can take on this device: one launch by the host."""
+    return PRIOR_LAUNCH_SECONDS if device.launch_seconds is None else device.launch_seconds
+
+
+def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress | None = None) -> Predicted:
+    """Seconds of every row; rows of unknown devices and families fail with the reason."""
+    report = progress or (lambda done, total: None)
+    low, mid, high = (np.full(len(frame), np.nan) for _ in range(3))
+    failures: list[Failure] = []
+    devices: dict[int, str] = {}
+    numbered = frame.with_row_index("_place")
+    sources = "source" if "source" in frame.columns else pl.lit(None, pl.String).alias("source")
+    groups = numbered.with_columns(sources).partition_by("device", "source", as_dict=True)
+    done = 0
+    for (name, source), rows in groups.items():
+        try:
+            device = find_device(str(name), None, None if source is None else str(source))
+            for rows_now in rows.iter_slices(CHUNK):
+                places = rows_now["_place"].to_numpy()
+                devices.update(dict.fromkeys(places.tolist(), device.name))
+                _fill(rows_now, places, device, cost_model, (low, mid, high), failures.append)
+                done += len(rows_now)
+                report(done, len(frame))
+        except EpochcastError as error:
+            failures += [Failure(int(p), f"op on {name}", str(error)) for p in rows["_place"]]
+    failed = {failure.place for failure in failures}
+    low[list(failed)] = mid[list(failed)] = high[list(failed)] = np.nan
+    labels = {
+        "device": [devices.get(i, str(name)) for i, name in enumerate(frame["device"])],
+        "family": [str(family) for family in frame["family"]],
+    }
+    return Predicted(
+        frame["seconds"].cast(pl.Float64).to_numpy(), low, mid, high, tuple(failures), labels, ~np.isnan(mid)
+    )
+
+
+def _fill(
+    rows: pl.DataFrame,
+    places: np.ndarray[tuple[int], np.dtype[np.uint32]],
+    device: Device,
+    cost_model: CostModel,
+    ends: tuple[Array, Array, Array],
+    fail: Callable[[Failure], None],
+) -> None:
+    """Cost the rows that can be asked; name the others."""
+    reasons = [_reason(row) for row in rows.select("family", "phase", "dtype", "seconds").iter_rows()]
+    for place, family, reason in zip(places, rows["family"], reasons, strict=True):
+        if reason is not None:
+            fail(Failure(int(place), str(family), reason))
+    good = np.array([reason is None for reason in reasons])
+    if not good.any():
+        return
+    costs = column_costs(cost_model, op_columns(rows.filter(pl.Series(good))), device, Setting())
+    floor = launch_floor_seconds(device)
+    for end, values in zip(ends, (costs.low, costs.mid, costs.high), strict=True):
+        end[places[good]] = np.maximum(values, floor)
+    for place in places[good][np.isnan(costs.mid)]:
+        fail(Failure(int(place), "op", f"{cost_model.name} has no answer for it"))
+
+
+def _reason(row: tuple[object, ...]) -> str | None:
+    """Why a row cannot be asked, None where it can."""
+    family, phase, dtype, seconds = row
+    if family not in FAMILIES:
+        return f"no rule for op family {family!r}; known: {', '.join(FAMILIES)}"
+    if phase not in PHASES:
+        return f"no rule for phase {phase!r}; known: {', '.join(PHASES)}"
+    if dtype not in DTYPES:
+        return f"no rule for dtype {dtype!r}; known: {', '.join(DTYPES)}"
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        return f"seconds must be above 0, got {seconds}"
+    return None
+
+
+PHASES = ("forward", "backward_data", "backward_weights", "backward_both")
+DTYPES = ("float32", "float16")

@@ -1,0 +1,214 @@
+"""Forecasts of measured runs. Every network is captured once and resized for each of its rows.
+
+`given_single` asks what several GPUs change, not how fast one is. The single-GPU step of the same system, model, batch per GPU and
+precision is taken as measured, and only the difference is forecast:
+
+    step(N GPUs) = measured step(1 GPU) + forecast step(N GPUs) − forecast step(1 GPU)
+
+which is the measured step plus the exposed part of the gradient exchange. Its interval: the exchange may be half or twice what is thought
+(bandwidths are nominal), and steps repeat to 3 %.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from epochcast.capture.resolve import find_model
+from epochcast.cost.columns import AtSetting
+from epochcast.cost.model import CostModel, Costs
+from epochcast.errors import BadInput, EpochcastError
+from epochcast.fit.predicted import Predicted, Progress
+from epochcast.fit.run_placement import run_placement
+from epochcast.fit.run_table import Failure, Run, family_of, read_runs
+from epochcast.forecast.step import step_forecast
+from epochcast.graph.trace import Trace
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.device import Device
+
+EXCHANGE_FACTOR = 2.0
+REPEAT_FRACTION = 0.03
+"""FINDINGS of the shipped tables: 0.1–2.3 % over a fleet of one GPU type, 4 % over seeds."""
+
+# Below this many networks a second process costs more to start than it saves.
+WORTH_A_PROCESS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The forecast of one run, and, of a run on several GPUs, what the others add to one."""
+
+    place: int
+    low_seconds: float
+    mid_seconds: float
+    high_seconds: float
+    added_seconds: float
+
+
+@dataclass
+class _Remembered:
+    """A model that is asked once per batch, device and setting: rows of one network differ mostly in their GPUs."""
+
+    base: CostModel
+    kept: dict[tuple[Any, ...], Costs]
+
+    @property
+    def name(self) -> str:
+        return self.base.name
+
+    @property
+    def is_monotone(self) -> bool:
+        return self.base.is_monotone
+
+    def costs(self, trace: Trace, device: Device) -> Costs:
+        key = (trace.recipe, device.name, device.launch_seconds, getattr(self.base, "setting", None))
+        if key not in self.kept:
+            self.kept[key] = self.base.costs(trace, device)
+        return self.kept[key]
+
+
+def forecast_runs(
+    rows: list[dict[str, Any]],
+    cost_model: CostModel,
+    *,
+    given_single: bool = False,
+    allow_code: bool = False,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Predicted:
+    """The step of every row, or the reason why there is none."""
+    runs, unread = read_runs(rows)
+    failures = list(unread)
+    known = _single_steps(runs) if given_single else {}
+    asked = [run for run in runs if run.gpus > 1] if given_single else runs
+    if given_single:
+        without = [run for run in asked if _single_key(run) not in known]
+        reason = "no single-GPU row of the same system, model, batch per GPU and precision"
+        failures += [Failure(run.place, run.model, reason) for run in without]
+        asked = [run for run in asked if _single_key(run) in known]
+        failures = [f for f in failures if int(rows[f.place].get("gpus") or 1) > 1]
+    answers, more = _answers(asked, cost_model, allow_code, workers, progress)
+    failures += more
+    low, mid, high = (np.full(len(rows), np.nan) for _ in range(3))
+    by_place = {run.place: run for run in runs}
+    for answer in answers:
+        place = answer.place
+        low[place], mid[place], high[place] = answer.low_seconds, answer.mid_seconds, answer.high_seconds
+        if given_single:
+            single = known[_single_key(by_place[place])]
+            low[place], mid[place], high[place] = _given(single, answer.added_seconds)
+    measured = np.array([by_place[i].step_seconds if i in by_place else np.nan for i in range(len(rows))])
+    labels = {
+        "device": [by_place[i].device.name if i in by_place else _device(row) for i, row in enumerate(rows)],
+        "family": [family_of(str(row.get("model"))) for row in rows],
+    }
+    return Predicted(measured, low, mid, high, tuple(sorted(failures, key=_place)), labels, ~np.isnan(mid))
+
+
+def _given(single_seconds: float, added_seconds: float) -> tuple[float, float, float]:
+    """Low, mid and high of measured + added; never less than nothing."""
+    mid = max(single_seconds + added_seconds, 0.1 * single_seconds)
+    least, most = sorted((added_seconds / EXCHANGE_FACTOR, added_seconds * EXCHANGE_FACTOR))
+    noise = REPEAT_FRACTION * single_seconds
+    return min(mid, max(single_seconds + least - noise, 0.0)), mid, max(mid, single_seconds + most + noise)
+
+
+def _place(failure: Failure) -> int:
+    return failure.place
+
+
+def _device(row: dict[str, Any]) -> str:
+    """The catalogue's name of a row's device where it has one."""
+    name = row.get("device")
+    try:
+        return find_device(str(name), row.get("device_memory_bytes"), row.get("source")).name
+    except EpochcastError:
+        return str(name)
+
+
+def _single_key(run: Run) -> tuple[Any, ...]:
+    """What a run shares with its single-GPU row; gavel's systems name the scale, so their first word counts."""
+    recipe = run.recipe
+    return (run.source, run.system.partition(":")[0], run.model, run.device.name, recipe, run.setting)
+
+
+def _single_steps(runs: Iterable[Run]) -> dict[tuple[Any, ...], float]:
+    """The measured single-GPU step of every question; the median where it was measured more than once."""
+    found: dict[tuple[Any, ...], list[float]] = {}
+    for run in runs:
+        if run.gpus == 1:
+            found.setdefault(_single_key(run), []).append(run.step_seconds)
+    return {key: median(steps) for key, steps in found.items()}
+
+
+def _answers(
+    runs: list[Run], cost_model: CostModel, allow_code: bool, workers: int, progress: Progress | None
+) -> tuple[list[Answer], list[Failure]]:
+    """Runs grouped by network and forecast, in this process or in several."""
+    groups: dict[tuple[Any, ...], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.reference, run.input_shape), []).append(run)
+    answers: list[Answer] = []
+    failures: list[Failure] = []
+    report = progress or (lambda done, total: None)
+
+    def take(result: tuple[list[Answer], list[Failure]]) -> None:
+        answers.extend(result[0])
+        failures.extend(result[1])
+        report(len(answers) + len(failures), len(runs))
+
+    report(0, len(runs))
+    if workers <= 1 or len(groups) < WORTH_A_PROCESS:
+        for group in groups.values():
+            take(forecast_group(group, cost_model, allow_code))
+        return answers, failures
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(forecast_group, group, cost_model, allow_code) for group in groups.values()]
+        for future in as_completed(waiting):
+            take(future.result())
+    return answers, failures
+
+
+def forecast_group(
+    runs: list[Run], cost_model: CostModel, allow_code: bool = False
+) -> tuple[list[Answer], list[Failure]]:
+    """Forecasts of runs of one network at one input size."""
+    answers, failures = [], []
+    try:
+        model = find_model(runs[0].reference, runs[0].input_shape, allow_code=allow_code)
+    except EpochcastError as error:
+        return [], [Failure(run.place, run.model, str(error)) for run in runs]
+    kept: dict[tuple[Any, ...], Costs] = {}
+    traces: dict[Any, Trace | EpochcastError] = {}
+    for run in runs:
+        try:
+            if run.recipe not in traces:
+                traces[run.recipe] = _trace(model, run)
+            trace = traces[run.recipe]
+            if isinstance(trace, EpochcastError):
+                raise trace
+            answers.append(_answer(run, trace, _Remembered(AtSetting(cost_model, run.setting), kept)))
+        except EpochcastError as error:
+            failures.append(Failure(run.place, run.model, str(error)))
+    return answers, failures
+
+
+def _trace(model: Any, run: Run) -> Trace | EpochcastError:
+    """The step, or why there is none. Front ends run foreign code, so whatever they raise is a reason, not an end."""
+    try:
+        trace: Trace = model.trace(run.recipe)
+        return trace
+    except EpochcastError as error:
+        return error
+    except Exception as error:
+        return BadInput(f"capturing {run.reference} ended in {type(error).__name__}: {str(error)[:200]}")
+
+
+def _answer(run: Run, trace: Trace, model: CostModel) -> Answer:
+    step = step_forecast(trace, run_placement(run), model).seconds
+    alone = step if run.gpus == 1 else step_forecast(trace, run_placement(run, gpus=1), model).seconds
+    return Answer(run.place, step.low, step.mid, step.high, step.mid - alone.mid)

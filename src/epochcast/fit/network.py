@@ -1,0 +1,201 @@
+"""Training the efficiency net: op rows one by one, whole networks through the sum of their ops.
+
+    log t(op) = log bound(op) - cap + softplus(net(features)),      bound = max(flops/(g·peak), bytes/(b·bandwidth))
+    step      = the larger of Σ t and Σ launches, smoothed: what the two streams of `forecast.streams` come to
+
+g and b are what a device sustains, one number per device and math, learnt with a pull toward the prior. Efficiency is bounded by the
+cap (Winograd convolutions need up to 2.25 times fewer multiplications than they are counted with) and never explodes outside the
+training range, as nets on raw times do. Losses are on log seconds.
+
+torch trains it; `cost.learned` evaluates the exported text with numpy.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from epochcast.cost.features import Setting, features
+from epochcast.cost.learned import caps
+from epochcast.cost.roofline import limits
+from epochcast.fit.examples import Example, select
+from epochcast.graph.trace import MATHS, Columns
+from epochcast.hardware.device import Device
+
+# A row timed alone is timed with its launch: it is never shorter than the launch, and near it neither counts alone.
+FLOOR_POWER = 3.0
+# How sharply a step changes from launch-bound to kernel-bound.
+STEP_POWER = 8.0
+
+
+@dataclass
+class OpRows:
+    """Single-op measurements, ready for the net."""
+
+    inputs: torch.Tensor
+    log_compute: torch.Tensor
+    log_memory: torch.Tensor
+    cap: torch.Tensor
+    device: torch.Tensor
+    math: torch.Tensor
+    group: torch.Tensor
+    log_seconds: torch.Tensor
+    weight: NDArray[np.float64]
+
+
+@dataclass
+class NetRow:
+    """One whole step, ready for the net: each distinct op once, with how many `times` it runs."""
+
+    inputs: torch.Tensor
+    log_compute: torch.Tensor
+    log_memory: torch.Tensor
+    cap: torch.Tensor
+    math: torch.Tensor
+    times: torch.Tensor
+    launches: float
+    device: int
+    stack: int
+    log_seconds: float
+    weight: float = 1.0
+
+
+@dataclass
+class Vocabulary:
+    """Numbers for names."""
+
+    names: dict[str, int] = field(default_factory=dict)
+
+    def index(self, name: str) -> int:
+        return self.names.setdefault(name, len(self.names))
+
+
+def prepared(columns: Columns, device: Device, setting: Setting) -> tuple[torch.Tensor, ...]:
+    """Features, the logarithms of both limits, the cap and the math of every op."""
+    limit = limits(columns, device)
+    return (
+        torch.tensor(features(columns, device, setting), dtype=torch.float32),
+        torch.tensor(np.log(np.maximum(limit.compute, 1e-12)), dtype=torch.float32),
+        torch.tensor(np.log(np.maximum(limit.memory, 1e-12)), dtype=torch.float32),
+        torch.tensor(caps(columns), dtype=torch.float32),
+        torch.tensor(np.where(columns.is_matrix, columns.math, len(MATHS)), dtype=torch.int64),
+    )
+
+
+def net_row(example: Example, devices: Vocabulary, stacks: Vocabulary, weight: float = 1.0) -> NetRow:
+    """An example as tensors. Vector arithmetic has a column of its own beside the maths."""
+    columns = example.columns
+    work = np.stack([columns.flops, columns.read_bytes, columns.written_bytes, columns.m, columns.n, columns.k], axis=1)
+    kinds = np.stack([columns.op_class, columns.phase, columns.gradient, columns.kernel, columns.groups], axis=1)
+    _, first, times = np.unique(np.concatenate([work, kinds], axis=1), axis=0, return_index=True, return_counts=True)
+    inputs, compute, memory, cap, math = prepared(select(columns, first), example.device, example.setting)
+    return NetRow(
+        inputs,
+        compute,
+        memory,
+        cap,
+        math,
+        torch.tensor(times, dtype=torch.float32),
+        float(columns.launches.sum()),
+        devices.index(example.device.name),
+        stacks.index(example.source),
+        float(np.log(example.seconds)),
+        weight,
+    )
+
+
+class EfficiencyNet(torch.nn.Module):
+    """The net, the sustained fractions of every device, the launch seconds of every stack, the floor of every op group."""
+
+    def __init__(self, inputs: int, hidden: int, devices: int, stacks: int, floors: NDArray[np.float64], seed: int) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.body = torch.nn.Sequential(
+            torch.nn.Linear(inputs, hidden),
+            torch.nn.SiLU(),
+            torch.nn.Linear(hidden, hidden),
+            torch.nn.SiLU(),
+            torch.nn.Linear(hidden, 1),
+        )
+        self.sustained = torch.nn.Parameter(torch.zeros(devices, len(MATHS) + 2))  # maths, vector arithmetic, bandwidth
+        self.launch = torch.nn.Parameter(torch.full((stacks,), np.log(8e-6)))
+        self.floor = torch.nn.Parameter(torch.tensor(np.log(floors), dtype=torch.float32))
+
+    def log_kernel(
+        self, inputs: torch.Tensor, compute: torch.Tensor, memory: torch.Tensor, cap: torch.Tensor, device: torch.Tensor, math: torch.Tensor
+    ) -> torch.Tensor:
+        """Log seconds of each kernel."""
+        fractions = self.sustained[device]
+        arithmetic = compute - fractions.gather(-1, math.unsqueeze(-1)).squeeze(-1)
+        bound = torch.maximum(arithmetic, memory - fractions[..., -1])
+        return bound - cap + torch.nn.functional.softplus(self.body(inputs).squeeze(-1))
+
+    def log_row(self, rows: OpRows, pick: torch.Tensor) -> torch.Tensor:
+        """Log seconds of op rows as they were timed: with a floor."""
+        kernel = self.log_kernel(
+            rows.inputs[pick], rows.log_compute[pick], rows.log_memory[pick], rows.cap[pick], rows.device[pick], rows.math[pick]
+        )
+        floor = self.floor[rows.group[pick]]
+        return torch.logaddexp(FLOOR_POWER * kernel, FLOOR_POWER * floor) / FLOOR_POWER
+
+    def log_steps(self, rows: list[NetRow]) -> torch.Tensor:
+        """Log seconds of whole steps."""
+        sizes = [len(r.cap) for r in rows]
+        device = torch.cat([torch.full((n,), r.device) for r, n in zip(rows, sizes, strict=True)])
+        kernel = torch.exp(
+            self.log_kernel(
+                torch.cat([r.inputs for r in rows]),
+                torch.cat([r.log_compute for r in rows]),
+                torch.cat([r.log_memory for r in rows]),
+                torch.cat([r.cap for r in rows]),
+                device,
+                torch.cat([r.math for r in rows]),
+            )
+        )
+        owner = torch.repeat_interleave(torch.arange(len(rows)), torch.tensor(sizes))
+        busy = torch.zeros(len(rows)).index_add(0, owner, kernel * torch.cat([r.times for r in rows]))
+        launches = torch.tensor([r.launches for r in rows])
+        host = launches * torch.exp(self.launch[torch.tensor([r.stack for r in rows])])
+        return torch.logaddexp(STEP_POWER * torch.log(busy), STEP_POWER * torch.log(host)) / STEP_POWER
+
+
+def train(
+    model: EfficiencyNet,
+    ops: OpRows | None,
+    nets: list[NetRow],
+    *,
+    steps: int,
+    seed: int,
+    op_batch: int = 768,
+    net_batch: int = 12,
+    pull: float = 0.05,
+    decay: float = 3e-3,
+    rate: float = 3e-3,
+) -> None:
+    """Mixed batches of op rows and whole steps. `pull` holds sustained fractions near the prior."""
+    generator = np.random.default_rng(seed)
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": model.body.parameters(), "weight_decay": decay},
+            {"params": [model.sustained, model.launch, model.floor], "weight_decay": 0.0},
+        ],
+        lr=rate,
+    )
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
+    chances = np.array([n.weight for n in nets])
+    chances = chances / chances.sum() if len(nets) else chances
+    targets = torch.tensor([n.log_seconds for n in nets], dtype=torch.float32)
+    for _ in range(steps):
+        loss = pull * (model.sustained**2).sum(dim=1).mean()
+        if ops is not None:
+            pick = torch.tensor(generator.choice(len(ops.weight), op_batch, p=ops.weight))
+            loss = loss + torch.nn.functional.smooth_l1_loss(model.log_row(ops, pick), ops.log_seconds[pick], beta=0.1)
+        if nets:
+            chosen = generator.choice(len(nets), net_batch, p=chances)
+            guess = model.log_steps([nets[i] for i in chosen])
+            loss = loss + 2 * torch.nn.functional.smooth_l1_loss(guess, targets[torch.tensor(chosen)], beta=0.1)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()

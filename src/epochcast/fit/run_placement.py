@@ -1,0 +1,110 @@
+"""Where a measured run ran: its strategy and wires, read from what the table says of framework and interconnect.
+
+The text of `interconnect` is free: "NVLink (DGX-1)", "AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "PCIe 4.0 | net:
+2x ConnectX-6 IB HDR 200Gb/Sec". In front of "net:" or "intra" stands what joins the GPUs of a box, behind it what joins the boxes. What
+cannot be read is None: then the device's own link, or the forecaster's default between boxes, stands in.
+"""
+
+import re
+from math import log
+
+from epochcast.fit.run_table import Run
+from epochcast.forecast.placement import STRATEGIES, Placement
+from epochcast.hardware.catalogue import find_link, links
+from epochcast.hardware.device import Device
+
+# Inside a box. The first that is found counts; None means: as the device's data sheet says.
+_INNER: tuple[tuple[str, str | None], ...] = (
+    (r"nvlink bridge", "NVLink bridge"),
+    (r"nvlink|nvswitch", None),
+    (r"pcie,? ?(?:gen ?)?5", "pcie5"),
+    (r"pcie,? ?(?:gen ?)?4", "pcie4"),
+    (r"pcie", "pcie3"),
+)
+# Machines that are known by name: what leaves one box. NVIDIA's data sheets of DGX-1 (4 × EDR), DGX-2 (8 × EDR), DGX A100 (8 × HDR);
+# the catalogue's Ethernet links of 400 and 800 Gbit/s stand for the first two.
+_MACHINES: tuple[tuple[str, str], ...] = (
+    (r"dgx a100", "infiniband_hdr_x8"),
+    (r"dgx-2", "ethernet_800g"),
+    (r"dgx-1", "ethernet_400g"),
+    (r"cloud network", "ethernet_10g"),
+)
+# Gbit/s of one port by the name of its standard.
+_PORTS = {"hdr100": 100, "hdr": 200, "edr": 100, "fdr": 56, "ndr": 400}
+_COUNTED = re.compile(r"(?:(\d+) ?x )?[^,+]*?(?:\b(hdr100|hdr|edr|fdr|ndr)\b|(\d+) ?(?:gb/s(?:ec)?|gbps|gbe|gbit/s))")
+_STRATEGIES = {"data_parallel": "data_parallel", "dp": "ddp", "multi_worker": "multi_worker_mirrored"}
+
+
+def run_placement(run: Run, gpus: int | None = None) -> Placement:
+    """The placement of a run, or the same with another number of GPUs in one box."""
+    if gpus == 1 or (gpus is None and run.gpus == 1):
+        return Placement(run.device)
+    nodes = even_nodes(run.gpus, run.nodes)
+    link = outer_link(run.interconnect) if nodes > 1 else inner_link(run.interconnect, run.device)
+    return Placement(run.device, run.gpus, nodes, strategy_of(run), link)
+
+
+def strategy_of(run: Run) -> str:
+    """What the row says, else the habit of its framework."""
+    if run.strategy and run.strategy not in ("single", "none"):
+        plain = re.sub(r"\d+$", "", run.strategy)
+        return _STRATEGIES.get(plain, plain if plain in STRATEGIES else run.strategy)
+    if "parameter server" in (run.interconnect or "").casefold():
+        return "parameter_server"
+    if run.source == "torchvision_gpu_bench":
+        # nn.DataParallel gathers in one GPU and sends from there; one_to_all is the nearest where nothing nearer is known.
+        return "data_parallel" if "data_parallel" in STRATEGIES else "parameter_server"
+    if run.setting.framework == "tensorflow":
+        return "mirrored" if run.nodes == 1 else "horovod"
+    return "ddp"
+
+
+def even_nodes(gpus: int, nodes: int) -> int:
+    """The number of boxes that share `gpus` evenly and is nearest to `nodes`; one box only where there was one.
+
+    Schedulers place jobs unevenly (2 + 2 + 4), which a `Group` does not model.
+    """
+    if nodes <= 1 or gpus <= 1:
+        return 1
+    fitting = [n for n in range(2, gpus + 1) if gpus % n == 0]
+    return min(fitting, key=lambda n: abs(log(n / nodes)))
+
+
+def inner_link(text: str | None, device: Device) -> str | None:
+    """The link between the GPUs of a box; None where the device's own counts."""
+    inside = re.split(r"net:|inter\b|ethernet", (text or "").casefold())[0]
+    for pattern, link in _INNER:
+        if re.search(pattern, inside):
+            if link == "pcie3" and device.interconnect.startswith("pcie"):
+                return None  # a bare "PCIe" says no more than the data sheet
+            return link
+    return None
+
+
+def outer_link(text: str | None) -> str | None:
+    """The link between boxes: a machine known by name, else the fastest ports the text counts."""
+    plain = (text or "").casefold()
+    for pattern, link in _MACHINES:
+        if re.search(pattern, plain):
+            return link
+    network = plain.partition("net:")[2] or plain.partition(" intra,")[2] or plain
+    compute = network.partition("compute:")[2] or network
+    found = [
+        int(count or 1) * (_PORTS[name] if name else int(rate))
+        for count, name, rate in _COUNTED.findall(compute)
+        if not (rate and int(rate) > 1000)
+    ]
+    return None if not found else nearest_link(max(found) * 1e9 / 8)
+
+
+def nearest_link(bytes_per_second: float) -> str:
+    """The Ethernet or InfiniBand link of the catalogue whose rate is nearest by ratio."""
+    networks = [link for link in links() if re.match(r"(ethernet|infiniband)_", link.name)]
+    return min(networks, key=lambda link: abs(log(link.bandwidth_bytes_per_second / bytes_per_second))).name
+
+
+def check_links() -> None:
+    """Every link named here is in the catalogue (a test calls this)."""
+    for _, link in (*_INNER, *_MACHINES):
+        if link is not None:
+            find_link(link)

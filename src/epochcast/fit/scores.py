@@ -1,0 +1,53 @@
+"""How far forecasts are from measurements.
+
+    APE = |predicted − measured| / measured      MAPE its mean, beside it the median and the 90th percentile
+    RMSE = √mean (predicted − measured)²         in seconds, so the long rows decide it
+    coverage = fraction of measured values inside low … high
+
+All are fractions, none is a percentage. Over no rows there are no figures: they are None.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The figures over `n` rows that were forecast; `failed` more could not be."""
+
+    n: int
+    failed: int
+    mape: float | None
+    median_ape: float | None
+    p90_ape: float | None
+    rmse_seconds: float | None
+    coverage: float | None
+
+    def as_dict(self) -> dict[str, float | int | None]:
+        """By the names of the JSON contract."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def absolute_percentage_errors(measured: Array, predicted: Array) -> Array:
+    """|predicted − measured| / measured, as fractions."""
+    return np.abs(predicted - measured) / measured
+
+
+def scores(measured: Array, low: Array, mid: Array, high: Array, failed: int = 0) -> Scores:
+    """The figures of rows that were all forecast."""
+    if not len(measured):
+        return Scores(0, failed, None, None, None, None, None)
+    errors = absolute_percentage_errors(measured, mid)
+    return Scores(
+        len(measured),
+        failed,
+        float(errors.mean()),
+        float(np.median(errors)),
+        float(np.quantile(errors, 0.9)),
+        float(np.sqrt(np.mean((mid - measured) ** 2))),
+        float(np.mean((low <= measured) & (measured <= high))),
+    )

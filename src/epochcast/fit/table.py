@@ -1,0 +1,99 @@
+"""Tables on disk: Parquet, CSV and JSON lines, in and out, by the ending of their name.
+
+A table that is written appears whole or not at all: it is written beside its place and then moved there.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epochcast.errors import BadInput, MissingExtra
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ENDINGS = (".parquet", ".csv", ".jsonl", ".ndjson")
+
+# What makes a table one of measured runs, single ops or single layers. Of the times in the second tuple one is enough.
+KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "runs": (("model", "device", "batch_per_gpu"), ("step_seconds", "samples_per_second")),
+    "ops": (("device", "family", "op", "phase", "dtype"), ("seconds",)),
+    "layers": (("device", "batch_size", "backward_and_update", "optimizer"), ("seconds_median",)),
+}
+
+
+def polars() -> Any:
+    """The package, or what to install."""
+    try:
+        import polars
+    except ModuleNotFoundError:
+        raise MissingExtra("fit", "polars") from None
+    return polars
+
+
+def read_table(path: str | Path) -> "pl.DataFrame":
+    """The table in a file; what is no table is refused with its name."""
+    pl = polars()
+    file = Path(path)
+    if not file.is_file():
+        raise BadInput(f"no file {str(path)!r}")
+    readers: dict[str, Callable[..., pl.DataFrame]] = {
+        ".parquet": pl.read_parquet,
+        ".csv": lambda f: pl.read_csv(f, infer_schema_length=None),
+        ".jsonl": lambda f: pl.read_ndjson(f, infer_schema_length=None),
+        ".ndjson": lambda f: pl.read_ndjson(f, infer_schema_length=None),
+    }
+    read = readers.get(file.suffix.lower())
+    if read is None:
+        raise BadInput(f"{file.name} is no table we read; known endings: {', '.join(ENDINGS)}")
+    try:
+        return read(file)
+    except (pl.exceptions.PolarsError, OSError, ValueError) as problem:
+        reason = (str(problem).strip().splitlines() or ["it is empty"])[0]
+        raise BadInput(f"{file.name} is not a {file.suffix.lstrip('.')} table: {reason}") from None
+
+
+def write_table(frame: "pl.DataFrame", path: str | Path) -> None:
+    """Write a table, whole or not at all."""
+    file = Path(path)
+    writers: dict[str, Callable[[Path], Any]] = {
+        ".parquet": frame.write_parquet,
+        ".csv": frame.write_csv,
+        ".jsonl": frame.write_ndjson,
+        ".ndjson": frame.write_ndjson,
+    }
+    write = writers.get(file.suffix.lower())
+    if write is None:
+        raise BadInput(f"cannot write {file.name}; known endings: {', '.join(ENDINGS)}")
+    check_folder(file)
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=file.suffix)
+    os.close(handle)
+    try:
+        write(Path(name))
+        os.replace(name, file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a place whose folder is not there, before any work is done for it."""
+    if not path.parent.is_dir():
+        raise BadInput(f"no folder {str(path.parent)!r} to write {path.name} to")
+
+
+def kind_of(columns: Iterable[str]) -> str:
+    """`runs`, `ops` or `layers` by the columns; where it is none of them, what the nearest one lacks."""
+    have = set(columns)
+    lacking: dict[str, list[str]] = {}
+    for kind, (needed, times) in KINDS.items():
+        missing = [name for name in needed if name not in have]
+        if not have.intersection(times):
+            missing.append(" or ".join(times))
+        if not missing:
+            return kind
+        lacking[kind] = missing
+    nearest = min(lacking, key=lambda kind: len(lacking[kind]) / (len(KINDS[kind][0]) + 1))
+    raise BadInput(f"a table of {nearest} needs the columns {', '.join(lacking[nearest])}, which are not there")
