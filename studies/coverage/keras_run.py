@@ -92,6 +92,8 @@ def main() -> None:
             "# Coverage: keras.applications", "",
             f"{len(rows) - bad} of {len(rows)} networks agree with Keras in the number of trainable parameters and in",
             "the output shape of every layer, with no layer opaque. Written by `studies/coverage/keras_run.py`.", "",
+            "Keras' `count_params` is larger: it includes the moving mean and variance of batch normalisation, which are",
+            "state and not parameters here. Multiply-adds are those of convolutions and matrix products, one sample.", "",
             "| network | parameters read | trainable in Keras | layers | shapes that differ | forward GMAC | opaque |",
             "|---|---|---|---|---|---|---|",
         ]  # fmt: skip

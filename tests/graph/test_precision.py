@@ -183,3 +183,11 @@ def test_names_are_forgiving() -> None:
 def test_an_unknown_precision_offers_the_near_ones() -> None:
     with pytest.raises(UnknownName, match="no precision called 'fp17'; near: fp16"):
         find_precision("fp17")
+
+
+def test_a_bias_added_by_a_kernel_of_its_own_is_cast_like_the_weight() -> None:
+    b = Builder("biased", 2)
+    y = b.linear(b.input("x", (4,)), 4, bias=False, name="fc")
+    b.add(y, b.parameter("fc.bias", (4,)), name="bias")
+    made = with_precision(b.ops, b.parameters.values(), "amp")
+    assert {t.dtype for t in (*made[-1].inputs, made[-1].output)} == {HALF}

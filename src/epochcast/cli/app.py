@@ -46,7 +46,7 @@ def run(arguments: Sequence[str]) -> int:
     for module in COMMANDS:
         import_module(f"epochcast.cli.{module}")
     try:
-        code = app(args=list(arguments) or ["--help"], standalone_mode=False)
+        code = app(args=list(arguments) or ["--help"], prog_name="epochcast", standalone_mode=False)
         sys.stdout.flush()
     except EpochcastError as error:
         return _complain(error, error.exit_code, notes="--verbose" in arguments)

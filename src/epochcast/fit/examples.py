@@ -51,7 +51,9 @@ def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -
         # Inference is the forward part of the same step: one capture serves both.
         recipe = replace(run.recipe.at(1), channels_last=False, accumulate=1)
         if recipe.mode == "forward":
-            recipe = replace(recipe, mode="training", optimizer="momentum")
+            recipe = replace(recipe, mode="training", optimizer="momentum", update_style="loop")
+            if recipe.attention == "flash" and not _attends(run, recipe):
+                recipe = replace(recipe, attention="eager")
         asked.setdefault((run.reference, run.input_shape, recipe), []).append(run)
     made: list[Example] = []
     failures: dict[str, str] = {}
@@ -73,6 +75,16 @@ def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -
     return made, failures
 
 
+def _attends(run: Run, recipe: Recipe) -> bool:
+    """Whether the network has products of two computed tensors; one without is the same step, fused attention or not."""
+    path = _path(run.reference, run.input_shape, replace(recipe, attention="eager"))
+    if not path.exists():
+        return True
+    with np.load(path, allow_pickle=False) as kept:
+        classes = next(kept[name] for name in kept if name.endswith("/op_class"))
+    return bool(np.any(classes == CLASSES.index(OpClass.BATCHED_MATMUL)))
+
+
 def inference(columns: Columns) -> Columns:
     """The forward part without its loss."""
     loss = CLASSES.index(OpClass.LOSS)
@@ -86,15 +98,14 @@ def select(columns: Columns, keep: np.ndarray) -> Columns:  # type: ignore[type-
 
 def _columns(reference: str, shape: tuple[int, ...] | None, recipe: Recipe, batch: int, batches: set[int]) -> Columns:
     """From the scratch folder, or captured now for all the batches that will be wanted."""
-    parts = [reference.replace(":", "_").replace("/", "_"), "x".join(map(str, shape or ()))]
-    parts += [recipe.precision, recipe.mode, recipe.optimizer, recipe.attention, recipe.update_style]
-    path = scratch() / ("-".join(parts) + ".npz")
+    path = _path(reference, shape, recipe)
+    arrays = {}
     if path.exists():
         with np.load(path, allow_pickle=False) as kept:
             if f"{batch}/flops" in kept:
                 return Columns(*(_restored(kept[f"{batch}/{name}"]) for name in _NAMES))
+            arrays = dict(kept)
     trace = find_model(reference, shape).trace(recipe)
-    arrays = {}
     for size in batches:
         columns = trace.rebatch(size).columns
         arrays |= {f"{size}/{name}": _small(getattr(columns, name)) for name in _NAMES}
@@ -103,6 +114,12 @@ def _columns(reference: str, shape: tuple[int, ...] | None, recipe: Recipe, batc
     np.savez_compressed(temporary, **arrays)
     temporary.replace(path)
     return Columns(*(_restored(arrays[f"{batch}/{name}"]) for name in _NAMES))
+
+
+def _path(reference: str, shape: tuple[int, ...] | None, recipe: Recipe) -> Path:
+    parts = [reference.replace(":", "_").replace("/", "_"), "x".join(map(str, shape or ()))]
+    parts += [recipe.precision, recipe.mode, recipe.optimizer, recipe.attention, recipe.update_style]
+    return scratch() / ("-".join(parts) + ".npz")
 
 
 def _small(values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]

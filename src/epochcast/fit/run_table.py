@@ -19,8 +19,17 @@ from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.units import parse_shape
 
-_PRECISIONS = {"fp16(pure half)": "fp16", "bf16-true": "bf16", "float32": "fp32"}
-_OPTIMIZERS = {"sgd_with_momentum": "momentum", "nag": "nesterov", "LAMB": "lamb", "lars": "momentum"}
+_PRECISIONS = {"fp16(pure half)": "fp16", "bf16-true": "bf16", "bf16-true quant=None": "bf16", "float32": "fp32"}
+_SUBMITTED = "mixed (submission-specific)"
+_OPTIMIZERS = {
+    "sgd_with_momentum": "momentum",
+    "nag": "nesterov",
+    "LAMB": "lamb",
+    "lars": "momentum",
+    "adam (distributed)": "adam",
+}
+# What a throughput counts where it does not count samples.
+_PARTS_OF_SAMPLES = ("tokens", "mel_frames")
 # The last PyTorch that updates one parameter after another unless told otherwise, and that has no fused attention.
 _OLD_TORCH = (2, 0)
 
@@ -74,17 +83,16 @@ def read_runs(rows: list[dict[str, Any]]) -> tuple[list[Run], list[Failure]]:
 def _run(place: int, row: Mapping[str, Any]) -> Run:
     source = str(row.get("source") or "")
     model = str(_needed(row, "model"))
-    batch = round(float(_needed(row, "batch_per_gpu")))
     gpus = int(row.get("gpus") or 1)
-    seconds = row.get("step_seconds")
-    if seconds is None:
-        rate = row.get("samples_per_second")
-        if not rate:
-            raise BadInput("neither step_seconds nor samples_per_second")
-        seconds = float(row.get("global_batch") or batch * gpus) / float(rate)
-    if not float(seconds) > 0:
-        raise BadInput(f"step_seconds must be above 0, got {seconds}")
-    reference, shape = _reference(source, model, row.get("input_shape"))
+    if not (row.get("step_seconds") or row.get("samples_per_second")):
+        raise BadInput("neither step_seconds nor samples_per_second")
+    meant = _meant(source, model, row.get("input_shape"), gpus, str(row.get("note") or ""))
+    reference, shape = meant.reference, meant.input_shape
+    batch = round(float(_needed(row, "batch_per_gpu")) / meant.batch_units)
+    if batch < 1:
+        raise BadInput(f"less than one sample per GPU: batch_per_gpu is {row['batch_per_gpu']}")
+    seconds = _step_seconds(row, batch * gpus, meant)
+    device = find_device(str(_needed(row, "device")), row.get("device_memory_bytes"), source or None)
     mode = str(row.get("mode") or "training")
     optimizer = row.get("optimizer")
     if mode == "training" and optimizer == "none":
@@ -94,7 +102,7 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
     recipe = Recipe(
         batch,
         optimizer=_optimizer(source, optimizer),
-        precision=_precision(str(row.get("precision") or "fp32")),
+        precision=_precision(str(row.get("precision") or "fp32"), device),
         mode=mode,
         attention="eager" if is_old or source == "neusight" else "flash",
         update_style="loop" if is_old else "foreach",
@@ -108,7 +116,7 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
         model,
         reference,
         shape,
-        find_device(str(_needed(row, "device")), row.get("device_memory_bytes"), source or None),
+        device,
         recipe,
         Setting(recipe.channels_last, _framework(row), _age(version)),
         gpus,
@@ -140,28 +148,79 @@ def _needed(row: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def _reference(source: str, model: str, shape: Any) -> tuple[str, tuple[int, ...] | None]:
-    """What `find_model` is asked for, and the input size where the row gives one we can read."""
-    sizes = re.fullmatch(r"\d+(x\d+)*", str(shape)) if shape is not None else None
-    size = parse_shape(str(shape)) if sizes else None
-    if (tokens := re.match(r"seq(\d+)$", str(shape))) is not None:
-        size = (int(tokens[1]),)
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """What a name means here: what `find_model` is asked for and at which input size. A sample counts `tokens` in a throughput of
+    tokens, and `batch_units` in the table's batch (1 unless that counts tokens).
+    """
+
+    reference: str
+    input_shape: tuple[int, ...] | None
+    tokens: float | None = None
+    batch_units: float = 1
+
+
+def _meant(source: str, model: str, shape: Any, gpus: int, note: str) -> _Meant:
+    """By `model_names.toml`; an entry there is a name, or a table with these keys:
+
+    `model`; `input`, and `unshaped`, another model, for rows whose own input we cannot read; `tokens` of a sample, in all;
+    `batch_in_tokens`.
+    """
+    size = _size(shape)
     names = _names()
-    prefix = names["prefix"].get(source)
-    table = {**names["any"], **names.get("source", {}).get(source, {})}
-    if model in table:
-        entry = table[model]
-        if isinstance(entry, dict):
-            return str(entry["model"]), tuple(entry["input"])
-        return str(entry), size
-    if model in names["cannot"]:
-        raise BadInput(f"{model}: {names['cannot'][model]}")
-    if prefix is not None:
-        return f"{prefix}:{model}", size
-    return model, size
+    reasons = {**names["cannot"], **names.get("cannot_source", {}).get(source, {})}
+    if model in reasons or "*" in reasons:
+        raise BadInput(f"{model}: {reasons.get(model) or reasons['*']}")
+    if gpus > 1 and model in names["cannot_parallel"]:
+        raise BadInput(f"{model}: {names['cannot_parallel'][model]}")
+    if size is None and source in names["needs_input"]:
+        raise BadInput(f"{model}: the row does not say how many tokens a sample has")
+    split = [part for part in re.findall(r"\b((?:TP|PP|CP|EP)=(\d+))", note) if int(part[1]) > 1]
+    if split:
+        raise BadInput(f"{model}: split over the GPUs by {', '.join(part[0] for part in split)}; only data parallel rows are asked")
+    entry = {**names["any"], **names.get("source", {}).get(source, {})}.get(model)
+    if entry is None:
+        prefix = names["prefix"].get(source)
+        return _Meant(model if prefix is None else f"{prefix}:{model}", size)
+    if isinstance(entry, str):
+        return _Meant(entry, size)
+    reference = str(entry["model"] if size else entry.get("unshaped", entry["model"]))
+    fallback = tuple(entry["input"]) if "input" in entry else None
+    tokens = entry.get("tokens")
+    return _Meant(reference, size or fallback, tokens, float(tokens) if entry.get("batch_in_tokens") else 1)
 
 
-def _precision(name: str) -> str:
+def _size(shape: Any) -> tuple[int, ...] | None:
+    """3x224x224, seq512 or 512 tokens; None for what is no size, such as 3x(320..608)."""
+    text = str(shape)
+    if re.fullmatch(r"\d+(x\d+)*", text):
+        return parse_shape(text)
+    tokens = re.fullmatch(r"seq(\d+)", text)
+    return (int(tokens[1]),) if tokens else None
+
+
+def _step_seconds(row: Mapping[str, Any], samples: int, meant: _Meant) -> float:
+    """step_seconds, else samples of a step / rate; a rate of tokens needs to know how many a sample has."""
+    seconds = row.get("step_seconds")
+    if seconds is None:
+        counted = float(row.get("global_batch") or samples * meant.batch_units)
+        unit = row.get("unit")
+        if unit in _PARTS_OF_SAMPLES:
+            if meant.tokens is None:
+                raise BadInput(f"the throughput counts {unit} and the row does not say how many a sample has")
+            counted *= meant.tokens / meant.batch_units
+        seconds = counted / float(row["samples_per_second"])
+    if not 0 < float(seconds) < float("inf"):
+        raise BadInput(f"step_seconds must be above 0, got {seconds}")
+    return float(seconds)
+
+
+def _precision(name: str, device: Device) -> str:
+    """The precision under its name here; what a submission to MLPerf calls mixed is what its device does best."""
+    if "quant=bnb" in name:
+        raise BadInput(f"weights in 4 bits are not modelled: {name}")
+    if name == _SUBMITTED:
+        return "amp_fp16" if device.vendor == "NVIDIA" else "amp_bf16"
     return _PRECISIONS.get(name, name)
 
 

@@ -78,8 +78,13 @@ def gather() -> Material:
     ops, floors, op_devices = _op_rows(pl.read_parquet(folder / "ops.parquet"), devices)
     single = pl.col("gpus") == 1
     runs = pl.read_parquet(folder / "runs.parquet").filter(single & pl.col("source").is_in(list(WEIGHTS)))
+    # Inference of the networks that were trained: most of the captures serve both.
     inference = pl.read_parquet(folder / "inference_runs.parquet").filter(
-        single & (pl.col("source").is_in(["timm", "torchvision_gpu_bench"])) & ~pl.col("device").str.contains("CPU")
+        single
+        & pl.col("source").is_in(["timm", "torchvision_gpu_bench"])
+        & ~pl.col("device").str.contains("CPU")
+        & ~pl.col("framework_version").fill_null("").str.contains(r"\?|2\.9|2\.1")
+        & pl.col("model").is_in(runs["model"].unique())
     )
     transformers = pl.read_parquet(folder / "transformer_runs.parquet").filter(single & ~pl.col("compiled"))
     rows = [*runs.to_dicts(), *_thinned(inference).to_dicts(), *transformers.to_dicts()]

@@ -147,6 +147,7 @@ class _Autocast:
         self.parameters = {p.name: p for p in parameters}
         self.stored = {p.name: p.tensor.dtype for p in self.parameters.values()}
         self.copies: dict[str, dict[tuple[DType, str], Tensor]] = {}
+        self.products: set[str] = set()
         self.made: list[Op] = []
 
     def walk(self, ops: Iterable[Op]) -> tuple[Op, ...]:
@@ -158,7 +159,9 @@ class _Autocast:
         return tuple(self.made)
 
     def _rewrite(self, op: Op) -> None:
-        rule = _rule(op, self.low)
+        rule = _Rule.LOW if self._is_bias(op) else _rule(op, self.low)
+        if isinstance(op.kind, Matmul):
+            self.products.update(t.name for t in op.outputs)
         match rule:
             case _Rule.LOW:
                 target = self.low
@@ -175,6 +178,13 @@ class _Autocast:
         fused = keeps or rule is _Rule.WIDEN
         outputs = tuple(self._result(t, target, op, fused) for t in op.outputs)
         self.made.insert(place, replace(op, inputs=inputs, weights=weights, outputs=outputs))
+
+    def _is_bias(self, op: Op) -> bool:
+        """Whether it adds the bias of a linear layer by a kernel of its own: autocast casts for the whole layer."""
+        if op.kind != Elementwise("add") or op.is_gradient or not op.inputs:
+            return False
+        first, *others = (*op.inputs, *op.weights)
+        return first.name in self.products and all(len(t.shape) == 1 and t.name in self.parameters for t in others)
 
     def _widest(self, op: Op) -> DType:
         """Operands stay as they are and the kernel promotes; a norm works in the dtype of its data."""

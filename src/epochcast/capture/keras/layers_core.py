@@ -62,6 +62,16 @@ def embedding(call: Call) -> Value:
     return plain(call.op(Embedding(), [ids], [(*ids.shape, width)], [table])[0])
 
 
+def reversible_embedding(call: Call) -> Value:
+    """Rows of a table, or (reverse) the product with it, which gives logits."""
+    if not call.arguments.get("reverse"):
+        return embedding(call)
+    x, rows = call.x.plain, call.count("input_dim")
+    tied = call.flag("tie_weights", True)
+    table = call.weight("embeddings" if tied else "reverse_embeddings", (rows, x.shape[-1]))
+    return plain(call.op(Matmul(transpose_b=True), [x], [(*x.shape[:-1], rows)], [table])[0])
+
+
 def activation(call: Call) -> Value:
     """The function its config names."""
     return call.activated(call.x)

@@ -166,6 +166,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 raise AsksForValues(plan.name, self._layer())
             if len(on_device) < len(operands):
                 args, kwargs = _on_meta(args), {k: _on_meta((v,))[0] for k, v in kwargs.items()}
+                on_device = [t for t in _tensors((*args, *kwargs.values())) if t.device.type == "meta"]
         skips = plan.is_foreach and plan.writes and on_device  # writing on meta does nothing
         result = plan.quick(*args, **kwargs) if plan.quick and on_device else NotImplemented
         if result is NotImplemented:

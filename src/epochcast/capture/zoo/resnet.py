@@ -20,13 +20,19 @@ def resnet(
     groups: int = 1,
     width_per_group: int = 64,
     classes: int = 1000,
+    small_stem: bool = False,
 ) -> Graph:
-    """The four-stage ImageNet network with `blocks` residual blocks per stage."""
+    """The four-stage ImageNet network with `blocks` residual blocks per stage.
+
+    `small_stem` is what implementations for CIFAR do with it: one 3x3 convolution, no pooling.
+    """
     b = Builder(name, batch)
     x = b.input("image", input_shape)
-    x = b.conv(x, 64, 7, stride=2, padding=3, bias=False, name="conv1")
+    kernel, stride = (3, 1) if small_stem else (7, 2)
+    x = b.conv(x, 64, kernel, stride=stride, padding=kernel // 2, bias=False, name="conv1")
     x = b.relu(b.batch_norm(x, name="bn1"), name="relu")
-    x = b.max_pool(x, 3, 2, 1, name="maxpool")
+    if not small_stem:
+        x = b.max_pool(x, 3, 2, 1, name="maxpool")
     for stage, count in enumerate(blocks):
         for index in range(count):
             stride = 2 if stage and not index else 1

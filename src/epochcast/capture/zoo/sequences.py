@@ -53,6 +53,7 @@ def _t5(title: str, layers: int, width: int, heads: int, head_width: int, ffn: i
 _BASE, _LARGE = (12, 768, 12), (24, 1024, 16)
 _BIG = {"width": 1024, "heads": 16, "ffn": 4096}
 _GPT3 = {"positions": 2048}
+_ML1M = {"users": 6040, "items": 3706, "factors": 32, "layers": (256, 128, 64, 32)}
 _LSTM = Entry("recurrent", "lstm_lm", "LSTM language model, large, Zaremba et al. 2014")
 _WIDE_XL = "gpt3_xl is 3,072 wide (24 heads of 128), as measured under that name; gpt3_1_3b has the paper's 2,048"
 
@@ -100,11 +101,18 @@ SEQUENCES: Mapping[str, Entry] = {
     "switch_xl_4": _t5("Switch transformer XL with 4 experts, Fedus et al. 2022", 24, 1024, 32, 128, 16384, experts=4),
     "transformer": Entry("transformer", "transformer", "Translation transformer, base, Vaswani et al. 2017"),
     "transformer_big": Entry("transformer", "transformer", "Translation transformer, big, Vaswani et al. 2017", _BIG),
+    "transformer_multi30k": Entry(
+        "transformer", "transformer", "Translation transformer, base, on Multi30k", {"vocabulary": 3149}
+    ),
     "deepspeech2": Entry("recurrent", "deepspeech2", "Deep Speech 2, Amodei et al. 2016"),
     "gnmt": Entry("recurrent", "gnmt", "GNMT v2, Wu et al. 2016"),
     "lstm_lm": _LSTM,
     "lstm": _LSTM,
+    "lstm_wikitext2": Entry(
+        "recurrent", "lstm_lm", "PyTorch's word-language-model example on WikiText-2", {"width": 200, "vocabulary": 33278}
+    ),
     "dlrm": Entry("dlrm", "dlrm", "DLRM on Criteo Kaggle, Naumov et al. 2019"),
     "dlrm_mlperf": Entry("dlrm", "dlrm_terabyte", "DLRM on Criteo Terabyte as in MLPerf, Naumov et al. 2019"),
     "ncf": Entry("dlrm", "ncf", "Neural collaborative filtering on MovieLens-20M, He et al. 2017"),
+    "ncf_ml1m": Entry("dlrm", "ncf", "Neural collaborative filtering on MovieLens-1M, He et al. 2017", _ML1M),
 }

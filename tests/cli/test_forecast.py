@@ -1,0 +1,231 @@
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command, answer
+
+# DESIGN: what `forecast --json` has at least.
+KEYS = {
+    "model",
+    "device",
+    "gpus",
+    "nodes",
+    "strategy",
+    "precision",
+    "batch_per_gpu",
+    "global_batch",
+    "step_seconds",
+    "step_parts",
+    "epoch_seconds",
+    "total_seconds",
+    "samples_per_second",
+    "peak_bytes",
+    "memory_bytes",
+    "fits",
+    "dollars",
+    "flops_per_sample",
+    "parameters",
+    "answered_by",
+    "opaque_ops",
+    "warnings",
+}
+PARTS = {"forward", "backward", "update", "exposed_comm", "exposed_input", "host"}
+INTERVALS = ("step_seconds", "epoch_seconds", "total_seconds", "peak_bytes", "dollars")
+
+LINES = {
+    "one GPU": "forecast resnet50 --device V100 --batch 64 --dataset imagenet-1k --epochs 90",
+    "two boxes": "forecast resnet50 --device A100 --batch 64 --gpus 16 --nodes 2 --link ethernet_100g --samples 90000",
+    "mirrored": "forecast mnist_cnn --device V100 --batch 32 --gpus 2 --strategy mirrored --dataset mnist",
+    "words": "forecast bert_base --device H100 --batch 8 --precision bf16 --optimizer adamw --samples 500 --epochs 3",
+    "fine-tuning": "forecast resnet18 --device T4 --batch 32 --freeze layer* --samples 1000 --accumulate 4",
+    "inference": "forecast vit_b_16 --device L4 --batch 8 --mode forward --precision fp16 --samples 100",
+}
+every_line = pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+
+
+@every_line
+def test_json_has_the_keys_of_the_contract(line: str, command: Command) -> None:
+    ran = command(f"{line} --json")
+    assert (ran.code, ran.err, ran.out.count("\n")) == (0, "", 1)
+    assert set(ran.json) >= KEYS
+    assert set(ran.json["step_parts"]) == PARTS
+    for name in INTERVALS:
+        assert set(ran.json[name]) == {"low", "mid", "high", "coverage"}
+
+
+@every_line
+def test_intervals_are_ordered_and_positive(line: str) -> None:
+    found = answer(line)
+    for name in INTERVALS:
+        assert 0 < found[name]["low"] <= found[name]["mid"] <= found[name]["high"]
+    assert found["step_seconds"]["coverage"] == 0.9
+
+
+@every_line
+def test_parts_sum_to_the_middle_of_the_step(line: str) -> None:
+    found = answer(line)
+    assert sum(found["step_parts"].values()) == pytest.approx(found["step_seconds"]["mid"])
+    assert min(found["step_parts"].values()) >= 0
+
+
+@every_line
+def test_who_answered_sums_to_everything(line: str) -> None:
+    assert sum(answer(line)["answered_by"].values()) == pytest.approx(1)
+
+
+@every_line
+def test_dollars_are_price_times_hours(line: str) -> None:
+    found = answer(f"{line} --price 2.50")
+    hours = found["total_seconds"]["mid"] / 3600
+    assert found["dollars"]["mid"] == pytest.approx(2.50 * found["gpus"] * hours)
+
+
+@every_line
+def test_throughput_is_batch_over_step(line: str) -> None:
+    found = answer(line)
+    assert found["global_batch"] == found["batch_per_gpu"] * found["gpus"]
+    assert found["samples_per_second"] == pytest.approx(found["global_batch"] / found["step_seconds"]["mid"])
+
+
+# 1,281,167 images in batches of 64 are 20,019 steps, the last of them not full.
+def test_an_epoch_has_a_step_for_the_rest(command: Command) -> None:
+    found = answer(LINES["one GPU"])
+    assert (found["samples"], found["steps_per_epoch"]) == (1_281_167, 20_019)
+    assert found["epoch_seconds"]["mid"] > 20_019 * found["step_seconds"]["mid"]
+    assert found["total_seconds"]["mid"] > 90 * found["epoch_seconds"]["mid"]
+
+
+# 4.09 GMAC forward: 8.18 GFLOP, three times that for training but for the gradient of the image.
+def test_flops_and_parameters_of_resnet50_are_the_published(command: Command) -> None:
+    found = answer(LINES["one GPU"])
+    assert found["parameters"] == 25_557_032
+    assert found["flops_per_sample"] == pytest.approx(3 * 8.18e9, rel=0.01)
+
+
+def test_without_data_there_is_a_step_but_no_job(command: Command) -> None:
+    found = answer("forecast resnet18 --device V100 --batch 8")
+    assert found["epoch_seconds"] is found["total_seconds"] is found["dollars"] is None
+    assert "say how much data" in command("forecast resnet18 --device V100 --batch 8").out
+
+
+def test_one_gpu_waits_for_nobody(command: Command) -> None:
+    assert answer(LINES["one GPU"])["step_parts"]["exposed_comm"] == 0
+    assert answer(LINES["mirrored"])["step_parts"]["exposed_comm"] > 0
+
+
+def test_augmented_copies_take_time_but_are_no_samples(command: Command) -> None:
+    once = answer("forecast resnet44 --device V100 --batch 64 --dataset cifar10")
+    often = answer("forecast resnet44 --device V100 --batch 64 --dataset cifar10 --augment 8")
+    assert often["global_batch"] == once["global_batch"] == 64
+    assert often["steps_per_epoch"] == once["steps_per_epoch"]
+    assert often["epoch_seconds"]["mid"] > once["epoch_seconds"]["mid"]
+
+
+def test_forward_alone_has_no_backward_and_no_update(command: Command) -> None:
+    parts = answer(LINES["inference"])["step_parts"]
+    assert parts["backward"] == parts["update"] == 0 < parts["forward"]
+
+
+def test_a_frozen_network_trains_faster(command: Command) -> None:
+    whole = answer("forecast resnet18 --device T4 --batch 32")
+    head = answer("forecast resnet18 --device T4 --batch 32 --freeze conv1* --freeze bn1* --freeze layer*")
+    assert head["trainable_parameters"] == 512 * 1000 + 1000
+    assert head["step_seconds"]["mid"] < whole["step_seconds"]["mid"]
+
+
+def test_what_does_not_fit_is_answered_with_code_4(command: Command) -> None:
+    ran = command("forecast llama2_70b --device V100 --batch 1 --json")
+    assert (ran.code, ran.json["fits"], ran.err) == (4, False, "")
+    assert ran.json["peak_bytes"]["low"] > ran.json["memory_bytes"] == 16 * 2**30
+    shown = command("forecast llama2_70b --device V100 --batch 1")
+    assert (shown.code, "DOES NOT FIT" in shown.out) == (4, True)
+
+
+def test_explain_splits_all_kernel_seconds(command: Command) -> None:
+    found = answer(LINES["one GPU"] + " --explain")
+    kernels = sum(found["step_parts"][part] for part in ("forward", "backward", "update"))
+    assert sum(row["seconds"] for row in found["explain"]["by_class"]) == pytest.approx(kernels)
+    heaviest = [row["seconds"] for row in found["explain"]["by_layer"]]
+    assert heaviest == sorted(heaviest, reverse=True)
+
+
+@every_line
+def test_the_table_says_what_the_json_says(line: str, command: Command) -> None:
+    found = answer(line)
+    shown = command(f"{line} --explain")
+    assert (shown.code, shown.err) == (0, "")
+    assert f"{found['model']} on " in shown.out and found["device"] in shown.out
+    assert f"{found['steps_per_epoch']:,} steps" in shown.out
+    assert "90 % interval" in shown.out and "kernel time by class of op" in shown.out
+    for warning in found["warnings"]:
+        assert warning in " ".join(shown.out.split())
+
+
+def test_an_assumed_link_is_said(command: Command) -> None:
+    shown = command("forecast resnet18 --device V100 --batch 8 --gpus 8 --nodes 2").out
+    assert "no --link given: boxes are taken to be joined by ethernet_10g" in shown
+
+
+BAD = {
+    "resnet5 --device V100 --batch 1": "no model called 'resnet5'; near: ",
+    "resnet50 --device V10 --batch 1": "no device called 'V10'; near: V100",
+    "resnet50 --device V100 --batch 1 --dataset imagenut": "no dataset called 'imagenut'; known: cifar10, ",
+    "resnet50 --device V100 --batch 1 --optimizer adamm": "no optimizer called 'adamm'; known: adadelta, ",
+    "resnet50 --device V100 --batch 1 --precision fp31": "no precision called 'fp31'; near: fp32",
+    "resnet50 --device V100 --batch 1 --gpus 2 --strategy ddq": "no strategy called 'ddq'; known: ddp, horovod",
+    "resnet50 --device V100 --batch 1 --gpus 2 --link nvlink22": "no link called 'nvlink22'; near: nvlink2",
+    "resnet50 --device V100 --batch 1 --mode backward": "no mode called 'backward'; known: forward",
+    "resnet50 --device V100 --batch 1 --attention paged": "no attention called 'paged'; known: eager, flash",
+    "resnet50 --device V100 --batch 0": "batch must be at least 1, got 0",
+    "resnet50 --device V100 --batch -3": "batch must be at least 1, got -3",
+    "resnet50 --device V100 --batch 1 --gpus 0": "gpus must be at least 1, got 0",
+    "resnet50 --device V100 --batch 1 --gpus 3 --nodes 2": "3 GPUs do not share out evenly over 2 nodes",
+    "resnet50 --device V100 --batch 1 --gpus 2 --strategy single": "strategy 'single' runs on one GPU, not 2",
+    "resnet50 --device V100 --batch 1 --samples 0": "samples must be at least 1, got 0",
+    "resnet50 --device V100 --batch 1 --samples 9 --epochs 0": "epochs must be at least 1, got 0",
+    "resnet50 --device V100 --batch 1 --augment 0": "augment must be at least 1, got 0",
+    "resnet50 --device V100 --batch 1 --accumulate 0": "gradient accumulation must be at least 1, got 0",
+    "resnet50 --device V100 --batch 1 --price cheap": "'cheap' is not a price in dollars per hour; write it like 2.50",
+    "resnet50 --device V100 --batch 1 --price -1": "'-1' is not a price in dollars per hour",
+    "resnet50 --device V100 --batch 1 --price nan": "'nan' is not a price in dollars per hour",
+    "resnet50 --device V100 --batch 1 --freeze nix*": "matches no parameter of resnet50; layers begin with: bn1, conv1",
+    "resnet50 --device V100 --batch 1 --no-aux": "resnet50 has no auxiliary heads to drop",
+    "resnet50 --device V100 --batch 1 --input 224": "takes an input of 3 positive sizes, such as 3x224x224; got 224",
+    "resnet50 --device V100 --batch 1 --input large": "'large' is not a shape; write it like 3x224x224",
+    "vgg19 --device V100 --batch 1 --input 3x20x20": "the input is too small for this network",
+    "vit_b_16 --device V100 --batch 1 --input 3x225x225": "cuts images into 16x16 patches, got 3x225x225",
+    "bert_base --device V100 --batch 1 --input 3x224x224": "takes one number of tokens as its input, got 3x224x224",
+    "missing.toml --device V100 --batch 1": "no file 'missing.toml'",
+    "weights.pth --device V100 --batch 1": "no file 'weights.pth'",
+}
+
+
+@pytest.mark.parametrize(("line", "complaint"), BAD.items(), ids=BAD)
+def test_bad_input_is_one_line_and_code_2(line: str, complaint: str, command: Command) -> None:
+    ran = command(f"forecast {line} --json")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert complaint in ran.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("broken.toml", "input = [3, 8"),
+        ("broken.json", '{"layers": ['),
+        ("empty.json", ""),
+        ("empty.toml", ""),
+        ("number.json", "3"),
+        ("layer.toml", 'input = [3, 8, 8]\n[[layers]]\ntype = "convolution"\n'),
+        ("key.toml", 'input = [3, 8, 8]\n[[layers]]\ntype = "conv"\nchannels = 4\nkernell = 3\n'),
+        ("negative.toml", 'input = [3, 8, 8]\n[[layers]]\ntype = "conv"\nchannels = -4\nkernel = 3\n'),
+        ("shape.toml", 'input = [3, 8, 8]\n[[layers]]\ntype = "conv"\nchannels = 4\nkernel = 9\n'),
+        ("saved.json", '{"format": "epochcast-spec", "version": 1}'),
+        ("future.json", '{"format": "epochcast-spec", "version": 99}'),
+    ],
+)
+def test_a_broken_spec_file_is_one_line_and_code_2(name: str, text: str, command: Command, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    for line in ("forecast {} --device V100 --batch 4", "inspect {}"):
+        ran = command(line.format(tmp_path / name))
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert name in ran.err
