@@ -70,7 +70,7 @@ def test_the_package_runs_as_a_module() -> None:
 def test_help_loads_nothing_heavy() -> None:
     loaded = _loaded("forecast", "--help")
     assert "epochcast.cli.forecast" in loaded
-    assert not loaded & {"numpy", "rich", "torch", "pydantic", "epochcast.api", "epochcast.render"}
+    assert not loaded & {"numpy", "rich", "torch", "epochcast.api", "epochcast.render"}
 
 
 def test_json_needs_no_drawing() -> None:

@@ -41,7 +41,6 @@ def test_an_instance_names_a_device_of_the_catalogue(command: Command) -> None:
     assert all(row["device"] in known and row["dollars_per_hour"] > 0 for row in rows)
 
 
-@pytest.mark.slow
 def test_models_can_be_counted(command: Command) -> None:
     rows = {row["name"]: row for row in command("models --counts --json").json["models"]}
     assert set(rows) == set(ZOO)

@@ -134,10 +134,10 @@ def test_a_frozen_network_trains_faster(command: Command) -> None:
 
 
 def test_what_does_not_fit_is_answered_with_code_4(command: Command) -> None:
-    ran = command("forecast llama2_70b --device V100 --batch 1 --json")
+    ran = command("forecast vgg19 --device K20 --batch 1024 --json")
     assert (ran.code, ran.json["fits"], ran.err) == (4, False, "")
-    assert ran.json["peak_bytes"]["low"] > ran.json["memory_bytes"] == 16 * 2**30
-    shown = command("forecast llama2_70b --device V100 --batch 1")
+    assert ran.json["peak_bytes"]["low"] > ran.json["memory_bytes"] == 5 * 2**30
+    shown = command("forecast vgg19 --device K20 --batch 1024")
     assert (shown.code, "DOES NOT FIT" in shown.out) == (4, True)
 
 

@@ -59,7 +59,7 @@ def templates(draw: st.DrawFn) -> Template:
     base = tuple(draw(st.lists(ops, max_size=4)))
 
     def side(of: tuple[Tensor, ...]) -> Any:
-        pair = st.tuples(st.integers(-9, 9), st.integers(0, 3))
+        pair = st.tuples(st.integers(-3, 9), st.integers(3, 5)) | st.tuples(st.integers(0, 9), st.just(0))
         return tuple(draw(st.none() | st.tuples(*[pair] * len(t.shape))) for t in of)
 
     grown = [draw(st.booleans()) for _ in base]

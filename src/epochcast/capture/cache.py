@@ -168,8 +168,21 @@ def _sources_behind(reference: str) -> str:
         return _digest([path]) if path.suffix == ".json" and path.is_file() else ""
     if place.endswith(".py"):
         return _tree(Path(place).resolve().parent)
-    spec = find_spec(place.partition(".")[0])
-    if spec is None or spec.origin is None:
+    return _package_sources(place.partition(".")[0]) if place else ""
+
+
+def _package_sources(name: str) -> str:
+    """A package beside us, as the factory's import would find it, or an installed one."""
+    here = Path.cwd() / name
+    if here.is_dir():
+        return _tree(here)
+    if here.with_suffix(".py").is_file():
+        return _tree(Path.cwd())
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return ""
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
         return ""
     return _tree(Path(spec.origin).parent) if spec.submodule_search_locations else _digest([Path(spec.origin)])
 

@@ -5,7 +5,7 @@ from math import prod
 
 from epochcast.capture.model import Model
 from epochcast.graph.kinds import View
-from epochcast.graph.op import Op, opaque_names
+from epochcast.graph.op import Graph, Op, opaque_names
 from epochcast.graph.receptive import receptive_fields
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.work import op_class, work
@@ -84,6 +84,11 @@ class Inspection:
             "opaque_ops": list(self.opaque_ops),
             "notes": list(self.notes),
         }
+
+
+def matrix_flops(graph: Graph) -> int:
+    """Flops of all convolutions, products and attentions of a forward pass."""
+    return sum(work(op).flops for op in graph.ops if op_class(op.kind, op).is_matrix)
 
 
 def inspect_graph(model: Model, *, count_bias: bool = True) -> Inspection:

@@ -15,17 +15,17 @@ def models(
     as_json: Json = False,
 ) -> int:
     """The built-in zoo."""
-    from epochcast.capture.zoo import ZOO
+    from epochcast.capture.zoo import ZOO, zoo_model
 
     rows: list[dict[str, Any]] = [{"name": name, "title": ZOO[name].title} for name in sorted(ZOO)]
     if counts:
-        from epochcast.api import inspect
+        from epochcast.capture.inspection import matrix_flops
 
         for row in _progress(rows, "counting"):
-            seen = inspect(row["name"])
-            row["input_shape"] = list(seen.input_shape)
-            row["parameters"] = seen.parameters
-            row["forward_flops_per_sample"] = seen.forward_flops_per_sample
+            graph = zoo_model(row["name"]).graph(1)
+            row["input_shape"] = list(graph.inputs[0].shape[1:])
+            row["parameters"] = graph.parameter_count
+            row["forward_flops_per_sample"] = matrix_flops(graph)
 
     def view() -> Any:
         from epochcast import render

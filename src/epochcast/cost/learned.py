@@ -62,9 +62,9 @@ class Net:
 class Sustained:
     """What a device keeps up, as fractions of its data sheet; `is_known` where it was measured."""
 
-    by_math: Mapping[str, float]
-    vector: float
-    bandwidth: float
+    math_fractions: Mapping[str, float]
+    vector_fraction: float
+    bandwidth_fraction: float
     is_known: bool
 
 
@@ -98,9 +98,9 @@ class Learned:
         """Seconds of every op of some columns."""
         sustained = self.sustained(device)
         limit = limits(columns, device)
-        fractions = np.array([sustained.by_math.get(math, sustained.by_math["fp32"]) for math in MATHS])
-        arithmetic = limit.compute / np.where(columns.is_matrix, fractions[columns.math], sustained.vector)
-        bound = np.maximum(np.maximum(arithmetic, limit.memory / sustained.bandwidth), 1e-12)
+        fractions = np.array([sustained.math_fractions.get(math, sustained.math_fractions["fp32"]) for math in MATHS])
+        arithmetic = limit.compute / np.where(columns.is_matrix, fractions[columns.math], sustained.vector_fraction)
+        bound = np.maximum(np.maximum(arithmetic, limit.memory / sustained.bandwidth_fraction), 1e-12)
         inputs = features(columns, device, setting)
         outputs = np.stack([net(inputs) for net in self.nets])
         slowdown = np.logaddexp(0.0, outputs)  # softplus

@@ -28,10 +28,16 @@ _MACHINES: tuple[tuple[str, str], ...] = (
     (r"dgx-2", "ethernet_800g"),
     (r"dgx-1", "ethernet_400g"),
     (r"cloud network", "ethernet_10g"),
+    (r"hccs", "ethernet_800g"),  # Ascend servers: a 100 Gbit/s port at each of eight chips
 )
-# Gbit/s of one port by the name of its standard.
-_PORTS = {"hdr100": 100, "hdr": 200, "edr": 100, "fdr": 56, "ndr": 400}
-_COUNTED = re.compile(r"(?:(\d+) ?x )?[^,+]*?(?:\b(hdr100|hdr|edr|fdr|ndr)\b|(\d+) ?(?:gb/s(?:ec)?|gbps|gbe|gbit/s))")
+# Where the text says nothing: the box NVIDIA sells its NVLink boards in, by generation.
+_BOXES = {"volta": "ethernet_400g", "ampere": "infiniband_hdr_x8", "hopper": "infiniband_ndr_x8"}
+# Gbit/s of one port by the name of its standard or adapter; a number with its unit counts before them.
+_PORTS = {"hdr100": 100, "hdr": 200, "edr": 100, "fdr": 56, "ndr": 400, "connectx-5": 100, "connectx-6": 200}
+_RATE = re.compile(r"(\d+) ?(?:gb/s|gbps|gbe|gbit/s|gb ethernet)")
+_COUNT = re.compile(r"(\d+) ?x ")
+# Links inside a device's own fabric that reach beyond the box.
+_FABRICS = ("ici_", "ipu_link")
 _STRATEGIES = {"data_parallel": "data_parallel", "dp": "ddp", "multi_worker": "multi_worker_mirrored"}
 
 
@@ -40,7 +46,13 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
     if gpus == 1 or (gpus is None and run.gpus == 1):
         return Placement(run.device)
     nodes = even_nodes(run.gpus, run.nodes)
-    link = outer_link(run.interconnect) if nodes > 1 else inner_link(run.interconnect, run.device)
+    if nodes == 1:
+        link = inner_link(run.interconnect, run.device)
+    elif run.device.interconnect.startswith(_FABRICS):
+        link = run.device.interconnect
+    else:
+        own = run.device.interconnect.startswith("nvlink")
+        link = outer_link(run.interconnect) or (_BOXES.get(run.device.generation) if own else None)
     return Placement(run.device, run.gpus, nodes, strategy_of(run), link)
 
 
@@ -89,12 +101,23 @@ def outer_link(text: str | None) -> str | None:
             return link
     network = plain.partition("net:")[2] or plain.partition(" intra,")[2] or plain
     compute = network.partition("compute:")[2] or network
-    found = [
-        int(count or 1) * (_PORTS[name] if name else int(rate))
-        for count, name, rate in _COUNTED.findall(compute)
-        if not (rate and int(rate) > 1000)
-    ]
-    return None if not found else nearest_link(max(found) * 1e9 / 8)
+    rates = [_gigabits_per_second(part, network) for part in re.split(r",| \+ ", compute)]
+    fastest = max(rates, default=0.0)
+    return nearest_link(fastest * 1e9 / 8) if fastest else None
+
+
+def _gigabits_per_second(part: str, network: str) -> float:
+    """count × rate of one port; a part that was cut off behind its count has the rate of the other ports named."""
+    counted = _COUNT.match(part.strip())
+    count = int(counted[1]) if counted else 1
+    for text in (part, network if counted else ""):
+        rate = _RATE.search(text)
+        if rate:
+            return count * float(rate[1])
+        for name, port in _PORTS.items():
+            if name in text:
+                return count * float(port)
+    return 0.0
 
 
 def nearest_link(bytes_per_second: float) -> str:

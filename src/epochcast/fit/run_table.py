@@ -86,7 +86,7 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
     gpus = int(row.get("gpus") or 1)
     if not (row.get("step_seconds") or row.get("samples_per_second")):
         raise BadInput("neither step_seconds nor samples_per_second")
-    meant = _meant(source, model, row.get("input_shape"), gpus, str(row.get("note") or ""))
+    meant = _meant(source, model, row.get("input_shape"), str(row.get("note") or ""))
     reference, shape = meant.reference, meant.input_shape
     batch = round(float(_needed(row, "batch_per_gpu")) / meant.batch_units)
     if batch < 1:
@@ -160,7 +160,7 @@ class _Meant:
     batch_units: float = 1
 
 
-def _meant(source: str, model: str, shape: Any, gpus: int, note: str) -> _Meant:
+def _meant(source: str, model: str, shape: Any, note: str) -> _Meant:
     """By `model_names.toml`; an entry there is a name, or a table with these keys:
 
     `model`; `input`, and `unshaped`, another model, for rows whose own input we cannot read; `tokens` of a sample, in all;
@@ -171,8 +171,6 @@ def _meant(source: str, model: str, shape: Any, gpus: int, note: str) -> _Meant:
     reasons = {**names["cannot"], **names.get("cannot_source", {}).get(source, {})}
     if model in reasons or "*" in reasons:
         raise BadInput(f"{model}: {reasons.get(model) or reasons['*']}")
-    if gpus > 1 and model in names["cannot_parallel"]:
-        raise BadInput(f"{model}: {names['cannot_parallel'][model]}")
     if size is None and source in names["needs_input"]:
         raise BadInput(f"{model}: the row does not say how many tokens a sample has")
     split = [part for part in re.findall(r"\b((?:TP|PP|CP|EP)=(\d+))", note) if int(part[1]) > 1]

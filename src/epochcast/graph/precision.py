@@ -148,6 +148,7 @@ class _Autocast:
         self.stored = {p.name: p.tensor.dtype for p in self.parameters.values()}
         self.copies: dict[str, dict[tuple[DType, str], Tensor]] = {}
         self.products: set[str] = set()
+        self.weak: set[str] = set()  # made from nothing (noise, fills): a model makes them in the dtype of its data
         self.made: list[Op] = []
 
     def walk(self, ops: Iterable[Op]) -> tuple[Op, ...]:
@@ -178,6 +179,8 @@ class _Autocast:
         fused = keeps or rule is _Rule.WIDEN
         outputs = tuple(self._result(t, target, op, fused) for t in op.outputs)
         self.made.insert(place, replace(op, inputs=inputs, weights=weights, outputs=outputs))
+        is_weak = all(t.name in self.weak for t in (*op.inputs, *op.weights) if t.dtype.is_float)
+        (self.weak.update if is_weak else self.weak.difference_update)(t.name for t in op.outputs)
 
     def _is_bias(self, op: Op) -> bool:
         """Whether it adds the bias of a linear layer by a kernel of its own: autocast casts for the whole layer."""
@@ -189,7 +192,8 @@ class _Autocast:
     def _widest(self, op: Op) -> DType:
         """Operands stay as they are and the kernel promotes; a norm works in the dtype of its data."""
         operands = op.inputs[:1] if isinstance(op.kind, Norm) else (*op.inputs, *op.weights)
-        dtypes = [self._current(t).dtype for t in operands if t.dtype.is_float]
+        strong = [t for t in operands if t.dtype.is_float and t.name not in self.weak]
+        dtypes = [self._current(t).dtype for t in strong or operands if t.dtype.is_float]
         results = [t.dtype for t in op.outputs if t.dtype.is_float]
         return max(dtypes or results, key=lambda d: d.bytes, default=DType.FLOAT32)
 

@@ -299,12 +299,14 @@ def _read_tensor(row: object, place: str) -> tuple[Tensor, Growth]:
         return tensor, None
     if not isinstance(growth, list) or len(growth) != len(shape) or not all(is_pair(pair) for pair in growth):
         raise BadInput(f"{place}: the growth must be one [a, b] for each of {len(shape)} dimensions, got {growth!r}")
+    if any(b < 0 or a + b < 0 for a, b in growth):
+        raise BadInput(f"{place}: a dimension of {growth!r} is negative at batch 1 or shrinks with the batch")
     return tensor, tuple((a, b) for a, b in growth)
 
 
 def _read_kind(row: object, place: str) -> Kind:
     label, attributes = row_of(row, place, 1, [{}])
-    if label not in KINDS:
+    if not isinstance(label, str) or label not in KINDS:
         raise BadInput(f"{place}: no kind of op called {label!r}; known: {', '.join(sorted(KINDS))}")
     options = _read_attributes(KINDS[label], mapping(attributes, place), f"{place} ({label})")
     return made(place, lambda: KINDS[label](**options))

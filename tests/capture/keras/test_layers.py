@@ -200,7 +200,7 @@ def test_a_causal_mask_reaches_the_attention() -> None:
         (keras2([[["y", 0, 0, {}]]]), "layer 'shared' reads 'y', which is not there or comes in a circle"),
         (keras2([[["shared", 1, 0, {}]], [["shared", 0, 0, {}]]]), "comes in a circle"),
         ({"class_name": "Mine", "config": {}}, "net.json has no layers in its config: a subclassed model has no graph"),
-        (sequential([4], {"class_name": "Dense"}), "net.json: a layer of net has no class_name or config"),
+        (sequential([4], {"class_name": "Dense"}), "net.json: layer 1 of net has no class_name or config"),
         (
             sequential([4, 4], layer("RNN", cell=layer("MyCell", units=3))),
             "no recurrent cell called 'MyCell' has a rule",

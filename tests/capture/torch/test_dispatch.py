@@ -4,10 +4,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-
-from epochcast.graph.trace import Trace
-
-Capture = Callable[..., Trace]
 from torch import nn
 
 from epochcast.capture.torch import TorchModel
@@ -15,6 +11,9 @@ from epochcast.errors import BadInput
 from epochcast.graph.kinds import Conv, Elementwise, Embedding, Matmul, Norm, Opaque, Pool, Reduce
 from epochcast.graph.op import Gradient, Phase
 from epochcast.graph.recipe import Recipe
+from epochcast.graph.trace import Trace
+
+Capture = Callable[..., Trace]
 
 
 class Viewed(nn.Module):
@@ -26,7 +25,8 @@ class Viewed(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = self.layer(x.reshape(-1, 6)).relu_()
-        return y.view(x.shape[0], -1)[:, :4]
+        part: torch.Tensor = y.view(x.shape[0], -1)[:, :4]
+        return part
 
 
 def test_views_record_nothing_and_share_a_storage(capture: Capture) -> None:
@@ -103,7 +103,8 @@ class Determinant(nn.Module):
         self.layer = nn.Linear(4, 9)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.fft.fft(self.layer(x)).real.sum(-1, keepdim=True)
+        y: torch.Tensor = torch.fft.fft(self.layer(x)).real.sum(-1, keepdim=True)
+        return y
 
 
 def test_an_operator_without_a_rule_is_opaque_and_listed(capture: Capture) -> None:
@@ -122,7 +123,7 @@ class Impatient(nn.Module):
         self.ask = ask
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self.body(x)
+        y: torch.Tensor = self.body(x)
         match self.ask:
             case "item":
                 return y * y.sum().item()
@@ -134,7 +135,7 @@ class Impatient(nn.Module):
 
 @pytest.mark.parametrize("ask", ["item", "bool", "mask"])
 def test_a_model_that_asks_for_values_is_refused_with_the_module_and_a_hint(capture: Capture, ask: str) -> None:
-    with pytest.raises(BadInput, match="module 'body.0' asks for the values of a tensor") as caught:
+    with pytest.raises(BadInput, match=r"module 'body\.0' asks for the values of a tensor") as caught:
         capture(lambda: Wrapped(Impatient(ask)), (4,))
     assert "torch.where" in caught.value.__notes__[0]
 

@@ -5,17 +5,16 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-
-from epochcast.graph.trace import Trace
-
-Capture = Callable[..., Trace]
 from torch import nn
 
 from epochcast.capture.torch.fused import cuda_choices
 from epochcast.graph.kinds import Attention, Copy, Elementwise, Matmul, Norm, Recurrent, Softmax
 from epochcast.graph.op import Gradient, Phase
 from epochcast.graph.tensor import DType
+from epochcast.graph.trace import Trace
 from epochcast.graph.work import flops
+
+Capture = Callable[..., Trace]
 
 
 class SelfAttention(nn.Module):
@@ -80,7 +79,7 @@ def test_a_transformer_encoder_trains_without_its_fast_path(capture: Capture) ->
 
 
 class Reader(nn.Module):
-    def __init__(self, cell: type[nn.RNNBase], **options: object) -> None:
+    def __init__(self, cell: Callable[..., nn.Module], **options: object) -> None:
         super().__init__()
         self.body = cell(8, 16, **options)
 
@@ -107,7 +106,7 @@ def test_an_lstm_is_one_op_a_layer(capture: Capture) -> None:
     ("cell", "name"), [(nn.LSTM, "lstm"), (nn.GRU, "gru"), (nn.RNN, "rnn")], ids=["lstm", "gru", "rnn"]
 )
 def test_a_sequence_in_front_of_the_batch_is_still_read_as_batch_by_steps(
-    capture: Capture, cell: type[nn.RNNBase], name: str
+    capture: Capture, cell: Callable[..., nn.Module], name: str
 ) -> None:
     class TimeFirst(Reader):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -54,6 +54,8 @@ PUBLISHED = {
     "resnet101": Published(44_549_160, 7.801, TORCHVISION),
     "resnet152": Published(60_192_808, 11.514, TORCHVISION),
     "resnext50_32x4d": Published(25_028_904, 4.23, TORCHVISION),
+    "resnet200": Published(64_673_832, 15.0075, HAND),
+    "resnet18_cifar": Published(11_173_962, 0.55542, "kuangliu's pytorch-cifar: 11.17M; " + HAND),
     "wide_resnet50_2": Published(68_883_240, 11.398, TORCHVISION),
     "resnet20": Published(269_722, 0.04055104, HAND),
     "resnet32": Published(464_154, 0.068862592, HAND),

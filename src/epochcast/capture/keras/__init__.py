@@ -12,6 +12,7 @@ from epochcast.capture.keras.archive import Config, live_config, read_config
 from epochcast.capture.keras.call import Layer, Value
 from epochcast.capture.keras.inputs import Entry, entries, tensors
 from epochcast.capture.keras.network import Network
+from epochcast.capture.keras.nodes import check_layers
 from epochcast.capture.model import BuiltModel
 from epochcast.errors import BadInput
 from epochcast.graph.build import Builder
@@ -37,6 +38,7 @@ def from_config(config: Config, label: str, input_shape: tuple[int, ...] | None 
     inner = config.get("config")
     if not isinstance(inner, dict) or not isinstance(inner.get("layers"), list) or not inner["layers"]:
         raise BadInput(f"{label} has no layers in its config: a subclassed model has no graph; build it functionally")
+    check_layers(inner, label)
     name = str(inner.get("name") or "keras")
     layer = Layer(config["class_name"], name, inner, bool(inner.get("trainable", True)))
     starts = entries(inner, label, input_shape)

@@ -12,8 +12,6 @@ from epochcast.errors import BadInput
 from epochcast.graph.build import Builder
 from epochcast.graph.kinds import Opaque
 
-MOST_DEPTH = 64
-
 
 @dataclass(frozen=True)
 class _Use:
@@ -64,8 +62,6 @@ class Network:
     def _inside(self, name: str) -> Iterator[None]:
         self._path.append(name)
         try:
-            if len(self._path) > MOST_DEPTH:
-                raise BadInput(f"{self.label}: models are nested more than {MOST_DEPTH} deep")
             with self.b.scope(name):
                 yield
         finally:
@@ -128,10 +124,9 @@ class Network:
         return True
 
     def _layer(self, row: Mapping[str, Any], parent: Layer, fallback: str) -> Layer:
-        config = row.get("config")
-        class_name = row.get("class_name")
+        config, class_name = row.get("config"), row.get("class_name")
         if not isinstance(class_name, str) or not isinstance(config, Mapping):
-            raise BadInput(f"{self.label}: a layer of {parent.name} has no class_name or config")
+            raise BadInput(f"{self.label}: a layer in {parent.name} has no class_name or config")
         name = str(config.get("name") or row.get("name") or fallback)
         trainable = parent.trainable and bool(config.get("trainable", True))
         return Layer(class_name.rpartition(">")[2], name, config, trainable, str(row.get("module") or ""))

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from epochcast.capture.keras.call import Shape
+from epochcast.errors import BadInput
+
+MOST_DEPTH = 32
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,27 @@ def arguments_of(node: object) -> dict[str, Any]:
     return found
 
 
+def check_layers(config: Mapping[str, Any], label: str, depth: int = 0) -> None:
+    """Refuses a config whose layers do not have the form Keras writes; nested models are looked into."""
+    if depth > MOST_DEPTH:
+        raise BadInput(f"{label}: models are nested more than {MOST_DEPTH} deep")
+    for index, row in enumerate(config["layers"]):
+        inner = row.get("config") if isinstance(row, Mapping) else None
+        if not isinstance(inner, Mapping) or not isinstance(row.get("class_name"), str):
+            raise BadInput(f"{label}: layer {index} of {config.get('name')} has no class_name or config")
+        nodes = row.get("inbound_nodes") or []
+        if not isinstance(nodes, list) or not all(_is_node(node) for node in nodes):
+            raise BadInput(f"{label}: layer {index} of {config.get('name')} has inbound nodes of no known form")
+        if isinstance(inner.get("layers"), list):
+            check_layers(inner, label, depth + 1)
+
+
+def _is_node(node: object) -> bool:
+    if isinstance(node, Mapping):
+        return isinstance(node.get("args") or [], list) and isinstance(node.get("kwargs") or {}, Mapping)
+    return isinstance(node, list)
+
+
 def declared_shapes(rows: list[Mapping[str, Any]]) -> dict[str, tuple[Shape, ...]]:
     """The shapes of each layer's outputs as their consumers recorded them (Keras 3 only); open sizes are 0."""
     found: dict[str, dict[int, Shape]] = {}
@@ -75,7 +99,7 @@ def declared_shapes(rows: list[Mapping[str, Any]]) -> dict[str, tuple[Shape, ...
         for node in row.get("inbound_nodes") or []:
             if isinstance(node, Mapping):
                 for ref, shape in keras_tensors([node.get("args"), node.get("kwargs")]):
-                    if isinstance(shape, list):
+                    if isinstance(shape, list) and all(n is None or (isinstance(n, int) and n >= 0) for n in shape):
                         found.setdefault(ref.layer, {})[ref.index] = tuple(n or 0 for n in shape)
     return {name: tuple(shapes.get(i, ()) for i in range(max(shapes) + 1)) for name, shapes in found.items()}
 

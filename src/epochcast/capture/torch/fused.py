@@ -7,7 +7,7 @@ that every caller is reached) to one operator forward and one backward:
     epochcast::attention    softmax(QKᵀ + mask)V, results laid out in memory as their operands are (Dao et al. 2022)
     epochcast::recurrent    one layer of an LSTM, GRU or RNN over the whole sequence, as cuDNN runs it
     aten::native_dropout    with a boolean mask
-    aten::_fused_rms_norm   where this torch has it
+    epochcast::rms_norm     where this torch has a fused kernel for it (_fused_rms_norm)
 
 The redirection is global to the process, so one capture runs at a time.
 """
@@ -38,6 +38,9 @@ _OWN.define(
     "recurrent_backward(Tensor grad, Tensor x, Tensor out, Tensor[] states, Tensor[] weights, str cell, int hidden,"
     " int directions, bool[] wanted) -> Tensor[]"
 )
+
+_OWN.define("rms_norm(Tensor x, Tensor? weight) -> Tensor")
+_OWN.define("rms_norm_backward(Tensor grad, Tensor x, Tensor? weight, bool[] wanted) -> Tensor[]")
 
 CAPTURING = RLock()
 """Held while a capture runs."""
@@ -223,19 +226,36 @@ def _dropout(x: Tensor, p: float, train: bool) -> Tensor:
     return torch.native_dropout(x, p, True)[0] if p < 1 else x * 0
 
 
+def _rms_norm_backward_meta(grad: Tensor, x: Tensor, weight: Tensor | None, wanted: list[bool]) -> list[Tensor]:
+    return [torch.empty_like(t) for t, wants in zip((x, weight), wanted, strict=True) if wants and t is not None]
+
+
+class _RmsNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor | None) -> Tensor:
+        out: Tensor = torch.ops.epochcast.rms_norm(x, weight)
+        ctx.save_for_backward(x, weight)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        wanted = list(ctx.needs_input_grad)
+        results = iter(torch.ops.epochcast.rms_norm_backward(grads[0], x, weight, wanted))
+        return tuple(next(results) if wants else None for wants in wanted)
+
+
 def _rms_norm(
     x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    result: Tensor
-    if weight is None:
-        result = torch.ops.aten.rms_norm.default.decompose(x, normalized_shape, weight, eps)
-    else:
-        result = torch.ops.aten._fused_rms_norm(x, normalized_shape, weight, eps)[0]
+    result: Tensor = _RmsNorm.apply(x, weight)  # type: ignore[no-untyped-call]
     return result
 
 
 _OWN.impl("attention", _attention_meta, "Meta")
 _OWN.impl("attention_backward", _attention_backward_meta, "Meta")
+_OWN.impl("rms_norm", lambda x, weight: torch.empty_like(x, memory_format=torch.contiguous_format), "Meta")
+_OWN.impl("rms_norm_backward", _rms_norm_backward_meta, "Meta")
 _OWN.impl("recurrent", _recurrent_meta, "Meta")
 _OWN.impl("recurrent_backward", _recurrent_backward_meta, "Meta")
 

@@ -1,0 +1,138 @@
+"""Charts: one Vega-Lite description for PNG, SVG and a page that needs no network (altair and vl-convert, extra `plot`).
+
+The ending of the file decides the format. A file appears whole or not at all.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil, floor, log10
+from pathlib import Path
+from typing import Any
+
+from epochcast.errors import BadInput, MissingExtra
+
+ENDINGS = (".png", ".svg", ".html")
+# Above this a chart is no clearer and a page of it too heavy: rows are thinned evenly.
+MOST_POINTS = 5000
+# Colours of so many groups can be told apart; smaller groups share one.
+MOST_COLOURS = 9
+OTHERS = "others"
+BANDS = (0.25, 0.10)
+
+
+def check_chart_path(path: Path) -> None:
+    """Refuse a place we could not write to, before any work is done for it."""
+    if path.suffix.lower() not in ENDINGS:
+        raise BadInput(f"cannot draw {path.name}; known endings: {', '.join(ENDINGS)}")
+    if not path.parent.is_dir():
+        raise BadInput(f"no folder {str(path.parent)!r} to write {path.name} to")
+    _altair()
+
+
+def save_chart(chart: Any, path: str | Path) -> None:
+    """Write a chart as .png, .svg or .html; the page carries its scripts with it."""
+    file = Path(path)
+    check_chart_path(file)
+    convert = _converter()
+    description = chart.to_json()
+    makers: Mapping[str, Callable[[], bytes]] = {
+        ".png": lambda: convert.vegalite_to_png(description, scale=2),
+        ".svg": lambda: convert.vegalite_to_svg(description).encode(),
+        ".html": lambda: convert.vegalite_to_html(description, bundle=True).encode(),
+    }
+    made = makers[file.suffix.lower()]()
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(made)
+        os.replace(name, file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def predicted_against_measured(
+    measured_seconds: Sequence[float], predicted_seconds: Sequence[float], groups: Sequence[str], title: str
+) -> Any:
+    """A scatter on two logarithmic axes with the diagonal and bands of ±10 % and ±25 %, coloured by group."""
+    alt = _altair()
+    shown = _named(groups)
+    every = max(1, ceil(len(shown) / MOST_POINTS))
+    points = [
+        {"measured": m, "predicted": p, "group": g}
+        for m, p, g in list(zip(measured_seconds, predicted_seconds, shown, strict=True))[::every]
+    ]
+    ends = _ends([*measured_seconds, *predicted_seconds])
+    edges = [
+        {"measured": at, "low": at * (1 - band), "high": at * (1 + band), "band": f"±{band:.0%}"}
+        for band in BANDS
+        for at in _steps(*ends)
+    ]
+    scale = alt.Scale(type="log", domain=list(ends), nice=False, clamp=True)
+    x = alt.X("measured:Q", title="measured, seconds", scale=scale)
+    bands = (
+        alt.Chart(alt.Data(values=edges))
+        .mark_area(opacity=0.12, color="#4c78a8", clip=True)
+        .encode(x=x, y=alt.Y("low:Q", scale=scale, title="predicted, seconds"), y2="high:Q", detail="band:N")
+    )
+    diagonal = (
+        alt.Chart(alt.Data(values=[{"at": end} for end in ends]))
+        .mark_line(color="#555555", strokeDash=[4, 3])
+        .encode(x=alt.X("at:Q", scale=scale), y=alt.Y("at:Q", scale=scale))
+    )
+    order = [name for name in dict.fromkeys(shown) if name != OTHERS]
+    order = sorted(order, key=lambda name: -shown.count(name)) + ([OTHERS] if OTHERS in shown else [])
+    dots = (
+        alt.Chart(alt.Data(values=points))
+        .mark_circle(size=22, opacity=0.55, clip=True)
+        .encode(
+            x=x,
+            y=alt.Y("predicted:Q", scale=scale),
+            color=alt.Color("group:N", title=None, sort=order, scale=alt.Scale(scheme="tableau10")),
+            tooltip=["group:N", "measured:Q", "predicted:Q"],
+        )
+    )
+    subtitle = f"{len(shown):,} rows; bands of ±10 % and ±25 % around equality"
+    return alt.layer(bands, diagonal, dots).properties(
+        width=460, height=460, title=alt.TitleParams(title, subtitle=subtitle, anchor="start")
+    )
+
+
+def _named(groups: Sequence[str]) -> list[str]:
+    """The groups, all but the largest under one name."""
+    counts: dict[str, int] = {}
+    for group in groups:
+        counts[group] = counts.get(group, 0) + 1
+    if len(counts) <= MOST_COLOURS + 1:
+        return list(groups)
+    kept = set(sorted(counts, key=lambda group: (-counts[group], group))[:MOST_COLOURS])
+    return [group if group in kept else OTHERS for group in groups]
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    """Whole powers of ten around all values."""
+    if not values:
+        raise BadInput("nothing to draw: no row was forecast")
+    low, high = floor(log10(min(values))), ceil(log10(max(values)))
+    return 10.0**low, 10.0 ** max(high, low + 1)
+
+
+def _steps(low: float, high: float, count: int = 40) -> list[float]:
+    return [low * (high / low) ** (i / count) for i in range(count + 1)]
+
+
+def _altair() -> Any:
+    try:
+        import altair
+    except ModuleNotFoundError:
+        raise MissingExtra("plot", "altair") from None
+    return altair
+
+
+def _converter() -> Any:
+    try:
+        import vl_convert
+    except ModuleNotFoundError:
+        raise MissingExtra("plot", "vl-convert-python") from None
+    return vl_convert

@@ -1,0 +1,105 @@
+"""`epochcast calibrate`"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from epochcast.cli.app import Json, app, show
+from epochcast.cli.words import DEVICE
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from epochcast.fit.calibrate import Calibration
+
+_EXAMPLE = "Example: epochcast calibrate my_runs.csv --device A100 --save"
+
+
+@app.command(epilog=_EXAMPLE)
+def calibrate(
+    device: Annotated[str, typer.Option(help=DEVICE)],
+    runs: Annotated[Path | None, typer.Argument(help="Measured steps: .parquet, .csv or .jsonl.")] = None,
+    gemm_seconds: Annotated[
+        float | None, typer.Option(help="Seconds of one product of two square matrices on the device.")
+    ] = None,
+    gemm_size: Annotated[int, typer.Option(help="Rows of those matrices.")] = 4096,
+    precision: Annotated[str, typer.Option(help="What that product was computed in.")] = "fp32",
+    save: Annotated[bool, typer.Option("--save", help="Use the profile for this device on this host from now on.")] = False,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Let rows name file.py:factory, which runs that code.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Fit a device's profile to a handful of measured steps, or to one measured product."""
+    from datetime import UTC, datetime
+
+    from epochcast.cost.registry import find_cost_model
+    from epochcast.errors import BadInput
+    from epochcast.fit.calibrate import calibrate as calibrated
+    from epochcast.fit.step_pieces import Gemm
+    from epochcast.hardware.catalogue import find_device
+    from epochcast.hardware.profile import profile_path, save_profile
+
+    if runs is None and gemm_seconds is None:
+        raise BadInput("nothing to calibrate with: give a table of runs, or --gemm-seconds")
+    found = find_device(device)
+    answer = calibrated(
+        [] if runs is None else _rows(runs),
+        found,
+        find_cost_model(),
+        date=datetime.now(UTC).date().isoformat(),
+        gemm=None if gemm_seconds is None else Gemm(gemm_seconds, gemm_size, precision),
+        allow_code=allow_code,
+    )
+    path = profile_path(found) if save else None
+    if path is not None:
+        save_profile(answer.profile, path)
+    body = {**answer.as_dict(), "saved": None if path is None else str(path)}
+    show(body, as_json, lambda: _view(answer, path))
+    return 0
+
+
+def _rows(path: Path) -> list[dict[str, object]]:
+    from epochcast.errors import BadInput
+    from epochcast.fit.table import kind_of, read_table
+
+    frame = read_table(path)
+    kind = kind_of(frame.columns)
+    if kind != "runs":
+        raise BadInput(f"{path.name} is a table of {kind}; calibrate takes measured runs")
+    rows: list[dict[str, object]] = frame.to_dicts()
+    return rows
+
+
+def _view(answer: "Calibration", path: Path | None) -> "RenderableType":
+    """What was tried, what was changed, how the interval moved."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from epochcast import render
+    from epochcast.units import show_seconds
+
+    rows = [
+        (c.name + (" (chosen)" if c is answer.chosen else ""), f"{c.mape:.1%}", f"{c.loo_mape:.1%}")
+        for c in answer.candidates
+    ]
+    tried = render.table(
+        f"{answer.device.name}: {answer.profile.rows} measurements", "correction|>MAPE|>left out", rows
+    )
+    p = answer.profile
+    launch = "as before" if p.launch_seconds is None else show_seconds(p.launch_seconds)
+    before, after = answer.before_spread, p.step_spread or answer.before_spread
+    changed = [
+        ("kernels bound by arithmetic", f"× {p.compute_factor:.3f}"),
+        ("kernels bound by memory", f"× {p.memory_factor:.3f}"),
+        ("one launch", launch),
+        *((f"large products in {math}", f"{part:.0%} of the peak") for math, part in p.gemm_fraction.items()),
+        ("90 % interval before", f"{before[0] - 1:+.0%} … {before[1] - 1:+.0%}"),
+        ("90 % interval after", f"{after[0] - 1:+.0%} … {after[1] - 1:+.0%}"),
+    ]
+    pieces: list[RenderableType] = [tried, render.table("what it changes", "|", changed)]
+    pieces += [Text(f"row {f.place} ({f.model}) not used: {f.reason}", style="dim") for f in answer.failures[:10]]
+    pieces += [Text(f"note: {note}", style="dim") for note in answer.notes]
+    told = "not saved; --save makes it this host's profile" if path is None else f"saved: {path}"
+    return Group(*pieces, Text(told))

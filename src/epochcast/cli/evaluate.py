@@ -1,0 +1,140 @@
+"""`epochcast evaluate`"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from epochcast.cli.app import Json, app, show
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from epochcast.fit.evaluate import Evaluation
+    from epochcast.fit.predicted import Progress
+    from epochcast.fit.scores import Scores
+
+_EXAMPLE = "Example: epochcast evaluate runs.parquet --by device,family --out rows.csv --plot errors.png"
+# So many groups and reasons are shown in a terminal; --json has them all.
+SHOWN = 40
+
+
+@app.command(epilog=_EXAMPLE)
+def evaluate(
+    runs: Annotated[Path, typer.Argument(help="Measured runs, ops or layers: .parquet, .csv or .jsonl.")],
+    by: Annotated[str | None, typer.Option(help="Columns to group by, like device,family.")] = None,
+    given_single: Annotated[
+        bool, typer.Option("--given-single", help="Take single-GPU rows as known; forecast what more GPUs add.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Write predicted and measured of every row: .csv, .parquet, .jsonl.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw predicted against measured: .png, .svg, .html.")] = None,
+    cost_model: Annotated[str | None, typer.Option(help="Another cost model than the default, like roofline.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes that capture models; 0: one per core.")] = 0,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Let rows name file.py:factory, which runs that code.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Predicted against measured: errors, interval coverage, by group, row by row."""
+    from epochcast.cost.registry import find_cost_model
+    from epochcast.errors import BadInput
+    from epochcast.fit.evaluate import evaluate as evaluated
+    from epochcast.fit.table import ENDINGS, check_folder
+
+    if out is not None:
+        if out.suffix.lower() not in ENDINGS:
+            raise BadInput(f"cannot write {out.name}; known endings: {', '.join(ENDINGS)}")
+        check_folder(out)
+    if plot is not None:
+        from epochcast import charts
+
+        charts.check_chart_path(plot)
+    with progress_bar("forecasting rows") as progress:
+        answer = evaluated(
+            runs,
+            by=[name.strip() for name in by.split(",") if name.strip()] if by else (),
+            given_single=given_single,
+            cost_model=None if cost_model is None else find_cost_model(cost_model),
+            allow_code=allow_code,
+            workers=workers or os.cpu_count() or 1,
+            progress=progress,
+        )
+    if out is not None:
+        answer.save(out)
+    if plot is not None:
+        _draw(answer, plot, runs.name)
+    show(answer.as_dict(), as_json, lambda: _view(answer, runs.name))
+    return 0
+
+
+def _draw(answer: "Evaluation", plot: Path, name: str) -> None:
+    from epochcast import charts
+
+    p = answer.predicted
+    families = [family for family, asked in zip(p.labels["family"], p.asked, strict=True) if asked]
+    chart = charts.predicted_against_measured(
+        p.measured_seconds[p.asked].tolist(), p.mid_seconds[p.asked].tolist(), families, name
+    )
+    charts.save_chart(chart, plot)
+
+
+def _view(answer: "Evaluation", name: str) -> "RenderableType":
+    """The figures, by group, and why rows failed."""
+    from rich.console import Group
+
+    from epochcast import render
+
+    total = answer.scores
+    headings = ">rows|>failed|>MAPE|>median|>90 % below|>RMSE|>inside"
+    pieces = [render.table(f"{name}: {answer.kind}, predicted against measured", headings, [_cells(total)])]
+    groups = list(answer.groups().items())
+    if groups:
+        more = f"{len(groups) - SHOWN} more groups with --json" if len(groups) > SHOWN else None
+        rows = [(key, *_cells(scores)) for key, scores in groups[:SHOWN]]
+        pieces.append(render.table(f"by {', '.join(answer.by)}", f"group|{headings}", rows, caption=more))
+    reasons: dict[str, int] = {}
+    for failure in answer.failures:
+        reasons[failure.reason] = reasons.get(failure.reason, 0) + 1
+    if reasons:
+        ordered = sorted(reasons.items(), key=lambda item: -item[1])
+        more = f"{len(ordered) - SHOWN} more reasons with --json" if len(ordered) > SHOWN else None
+        rows = [(f"{count:,}", reason) for reason, count in ordered[:SHOWN]]
+        pieces.append(render.table("not forecast", ">rows|reason", rows, caption=more))
+    return Group(*pieces)
+
+
+def _cells(scores: "Scores") -> tuple[str, ...]:
+    from epochcast.units import show_seconds
+
+    def share(value: float | None) -> str:
+        return "–" if value is None else f"{value:.1%}"
+
+    rmse = "–" if scores.rmse_seconds is None else show_seconds(scores.rmse_seconds)
+    return (
+        f"{scores.n:,}",
+        f"{scores.failed:,}",
+        share(scores.mape),
+        share(scores.median_ape),
+        share(scores.p90_ape),
+        rmse,
+        share(scores.coverage),
+    )
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator["Progress | None"]:
+    """A bar on stderr while something long runs; nothing where nobody looks."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

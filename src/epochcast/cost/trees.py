@@ -1,0 +1,161 @@
+"""Sums of decision trees as text, evaluated with numpy.
+
+    f(x) = Σ_trees leaf(x);     at a node: left if x[feature] ≤ threshold, else right
+
+LightGBM grows the trees (Ke et al. 2017); `booster.dump_model()` gives them as nested dictionaries, which `Forest.from_dump` flattens. The
+core then needs neither LightGBM nor its system library. A forest is written as the nodes of each tree in preorder, so the left child of a node
+is the next node and only features, thresholds and leaf values need to be stored.
+
+Limits: numerical splits only (no categories), and no missing values: a NaN is refused, not routed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.errors import BadInput
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+LEAF = -1
+# Rows are routed in blocks of this many, so that the columns they read stay in the processor's cache.
+BLOCK_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Trees over named features. Arrays run over all nodes of all trees, each tree in preorder.
+
+    `feature` is LEAF for a leaf; `number` is the threshold of a split or the value of a leaf; `right` is the place of a split's right child.
+    """
+
+    features: tuple[str, ...]
+    feature: Integers
+    number: Array
+    right: Integers
+    roots: Integers
+
+    def __post_init__(self) -> None:
+        if not len(self.feature) == len(self.number) == len(self.right):
+            raise BadInput("a forest needs a feature, a number and a right child for every node")
+        if len(self.feature) and not (self.feature >= LEAF).all() & (self.feature < len(self.features)).all():
+            raise BadInput(f"a forest of {len(self.features)} features splits on others")
+        if not np.isfinite(self.number).all():
+            raise BadInput("a forest needs finite thresholds and values")
+
+    @classmethod
+    def from_preorder(cls, features: Sequence[str], trees: Sequence[Sequence[tuple[int, float]]]) -> "Forest":
+        """Trees given as (feature or LEAF, threshold or value) in preorder."""
+        flat = [node for tree in trees for node in tree]
+        roots = np.cumsum([0, *(len(tree) for tree in trees)])[:-1]
+        feature = np.array([node[0] for node in flat], dtype=np.int64)
+        number = np.array([node[1] for node in flat], dtype=np.float64)
+        return cls(tuple(features), feature, number, _right_children(feature, roots), roots.astype(np.int64))
+
+    @classmethod
+    def from_dump(cls, dump: Mapping[str, Any]) -> "Forest":
+        """What `lightgbm.Booster.dump_model()` returns, exactly."""
+        return cls.from_preorder(
+            dump["feature_names"], [list(_preorder(tree["tree_structure"])) for tree in dump["tree_info"]]
+        )
+
+    @property
+    def leaves(self) -> int:
+        """Leaves of all trees."""
+        return int((self.feature == LEAF).sum())
+
+    def values(self, rows: Array) -> Array:
+        """f(x) of every row; columns in the order of `features`."""
+        if rows.ndim != 2 or rows.shape[1] != len(self.features):
+            raise BadInput(f"a forest of {len(self.features)} features was given rows of shape {rows.shape}")
+        if not np.isfinite(rows).all():
+            wrong = self.features[int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])]
+            raise BadInput(f"a forest takes no missing values; {wrong} has some")
+        parts = [self._block(np.ascontiguousarray(rows[i : i + BLOCK_ROWS])) for i in range(0, len(rows), BLOCK_ROWS)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _block(self, rows: Array) -> Array:
+        total = np.zeros(len(rows))
+        width, flat = rows.shape[1], rows.reshape(-1)
+        for root in self.roots:
+            node = np.full(len(rows), root)
+            going = np.arange(len(rows)) if self.feature[root] != LEAF else np.zeros(0, dtype=np.int64)
+            while len(going):
+                here = node[going]
+                goes_left = flat[going * width + self.feature[here]] <= self.number[here]
+                there = np.where(goes_left, here + 1, self.right[here])
+                node[going] = there
+                going = going[self.feature[there] != LEAF]
+            total += self.number[node]
+        return total
+
+    def rounded(self, value_step: float, digits: int) -> "Forest":
+        """Leaf values to multiples of `value_step`, thresholds to `digits` significant digits: shorter text."""
+        is_leaf = self.feature == LEAF
+        short = np.array([float(f"{number:.{digits}g}") if abs(number) > 1e-30 else 0.0 for number in self.number])
+        return replace(self, number=np.where(is_leaf, np.round(self.number / value_step) * value_step, short))
+
+    def as_document(self, value_step: float) -> dict[str, Any]:
+        """For JSON: thresholds by their place in a table per feature, leaf values in units of `value_step`."""
+        tables = [np.unique(self.number[self.feature == f]) for f in range(len(self.features))]
+        numbers = np.zeros(len(self.feature), dtype=np.int64)
+        for f, table in enumerate(tables):
+            mine = self.feature == f
+            numbers[mine] = np.searchsorted(table, self.number[mine])
+        is_leaf = self.feature == LEAF
+        numbers[is_leaf] = np.round(self.number[is_leaf] / value_step).astype(np.int64)
+        return {
+            "features": list(self.features),
+            "value_step": value_step,
+            "thresholds": [table.tolist() for table in tables],
+            "roots": self.roots.tolist(),
+            "split": self.feature.tolist(),
+            "number": numbers.tolist(),
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "Forest":
+        """What `as_document` wrote."""
+        feature = np.array(document["split"], dtype=np.int64)
+        places = np.array(document["number"], dtype=np.int64)
+        number = places * float(document["value_step"])
+        for f, table in enumerate(document["thresholds"]):
+            mine = feature == f
+            number[mine] = np.array(table, dtype=np.float64)[places[mine]] if mine.any() else 0.0
+        roots = np.array(document["roots"], dtype=np.int64)
+        return cls(tuple(document["features"]), feature, number, _right_children(feature, roots), roots)
+
+
+def _preorder(node: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
+    if "leaf_value" in node:
+        yield LEAF, float(node["leaf_value"])
+        return
+    if node["decision_type"] != "<=":
+        raise BadInput(f"a forest splits by '<=' only, the dump has {node['decision_type']!r} (a categorical feature?)")
+    yield int(node["split_feature"]), float(node["threshold"])
+    yield from _preorder(node["left_child"])
+    yield from _preorder(node["right_child"])
+
+
+def _right_children(feature: Integers, roots: Integers) -> Integers:
+    """Where the right subtree of every split begins: after all of its left one. Refuses what is no preorder."""
+    right = np.zeros(len(feature), dtype=np.int64)
+    ends = [*roots[1:].tolist(), len(feature)]
+    for root, end in zip(roots.tolist(), ends, strict=True):
+        waiting: list[int] = []  # splits whose right child has not begun
+        place = root
+        while place < end:
+            if feature[place] != LEAF:
+                waiting.append(place)
+            elif waiting:
+                right[waiting.pop()] = place + 1
+            elif place != end - 1:
+                break
+            place += 1
+        if waiting or place != end or end == root:
+            raise BadInput(f"the tree that begins at node {root} is not complete")
+    return right

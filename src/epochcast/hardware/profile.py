@@ -1,0 +1,208 @@
+"""What was measured on a device, beside its data sheet: the fractions it sustains and how far a cost model is off on it.
+
+Shipped profiles are fitted from public measurements (`profiles.toml`); a user's own come from `epochcast calibrate --save`, one file per
+device in the user's data folder (EPOCHCAST_PROFILES names another), and count before the shipped ones.
+
+The factors of a profile multiply what one cost model answers: `relative_to` names it, because another model errs otherwise.
+
+    kernel' = kernel · compute_factor or memory_factor (whichever limb of the roofline binds) · class_factor
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from math import isfinite
+from pathlib import Path
+
+from epochcast.errors import BadInput
+from epochcast.hardware import rows
+from epochcast.hardware.device import MATHS, Device
+from epochcast.hardware.names import plain
+
+FILE = "profiles.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One device under one software stack.
+
+    `gemm_fraction` is the part of the peak that large products sustain, by math; `bandwidth_fraction` that of large elementwise ops.
+    `step_spread` are the factors low ≤ 1 ≤ high of the 90 % interval of a step. `rows` measurements stand behind it.
+    """
+
+    device: str
+    stack: str
+    source: str
+    date: str
+    rows: int = 0
+    relative_to: str = ""
+    gemm_fraction: Mapping[str, float] = field(default_factory=dict, hash=False)
+    bandwidth_fraction: float | None = None
+    launch_seconds: float | None = None
+    compute_factor: float = 1.0
+    memory_factor: float = 1.0
+    class_factor: Mapping[str, float] = field(default_factory=dict, hash=False)
+    step_spread: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gemm_fraction", dict(self.gemm_fraction))
+        object.__setattr__(self, "class_factor", dict(self.class_factor))
+        if not (self.device and self.source):
+            raise BadInput(f"a profile needs a device and a source, got {self.device!r} and {self.source!r}")
+        if self.rows < 0:
+            raise BadInput(f"rows must be at least 0, got {self.rows}")
+        for math, fraction in self.gemm_fraction.items():
+            if math not in MATHS:
+                raise BadInput(f"gemm_fraction: no math called {math!r}; known: {', '.join(MATHS)}")
+            _check(f"gemm_fraction of {math}", fraction, 1e-3, 1.5)
+        if self.bandwidth_fraction is not None:
+            _check("bandwidth_fraction", self.bandwidth_fraction, 1e-3, 1.5)
+        if self.launch_seconds is not None:
+            _check("launch_seconds", self.launch_seconds, 1e-8, 1.0)
+        for name, factor in {
+            "compute_factor": self.compute_factor,
+            "memory_factor": self.memory_factor,
+            **{f"class_factor of {name}": factor for name, factor in self.class_factor.items()},
+        }.items():
+            _check(name, factor, 1e-2, 1e2)
+        if self.step_spread is not None:
+            low, high = self.step_spread
+            if not (0 < low <= 1 <= high and isfinite(high)):
+                raise BadInput(f"step_spread must be two factors, low ≤ 1 ≤ high, got {low} and {high}")
+
+
+def find_profile(device: Device) -> Profile | None:
+    """The user's profile of a device, else the shipped one, else None."""
+    return user_profile(device) or shipped_profile(device)
+
+
+def user_profile(device: Device) -> Profile | None:
+    """What `epochcast calibrate --save` left for this device on this host; None where it did not."""
+    path = profile_path(device)
+    if not path.is_file():
+        return None
+    found = load_profiles(path.read_text(encoding="utf-8"), str(path))
+    if plain(device.name) not in found:
+        raise BadInput(f"{path}: has no profile of {device.name}")
+    return found[plain(device.name)]
+
+
+def shipped_profile(device: Device) -> Profile | None:
+    """The profile fitted from public measurements, None where there are none of this device."""
+    return _shipped().get(plain(device.name))
+
+
+@cache
+def _shipped() -> Mapping[str, Profile]:
+    return load_profiles(rows.shipped(FILE), FILE)
+
+
+def profiles_folder() -> Path:
+    """Where the user's own profiles are."""
+    named = os.environ.get("EPOCHCAST_PROFILES")
+    if named:
+        return Path(named)
+    from platformdirs import user_data_path
+
+    return user_data_path("epochcast") / "profiles"
+
+
+def profile_path(device: Device) -> Path:
+    """The file of a device's own profile, whether it is there or not."""
+    return profiles_folder() / f"{plain(device.name)}.toml"
+
+
+def save_profile(profile: Profile, path: Path) -> None:
+    """Write a profile as the one of its device, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(to_toml([profile]))
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load_profiles(text: str, file: str = FILE) -> dict[str, Profile]:
+    """The profiles in a TOML text by plain device name."""
+    found: dict[str, Profile] = {}
+    for profile in rows.read(rows.parse(text, file), "profile", file, _profile):
+        if found.setdefault(plain(profile.device), profile) is not profile:
+            raise BadInput(f"{file}: two profiles of {profile.device!r}")
+    return found
+
+
+def _profile(row: rows.Row) -> Profile:
+    spread = row.numbers("step_spread") if row.has("step_spread") else None
+    if spread is not None and set(spread) != {"low", "high"}:
+        raise row.wrong("step_spread", "{ low = …, high = … }", spread)
+    return Profile(
+        device=row.text("name"),
+        stack=row.text("stack"),
+        source=row.text("source"),
+        date=row.text("date"),
+        rows=row.count("rows"),
+        relative_to=row.text("relative_to", ""),
+        gemm_fraction=row.numbers("gemm_fraction") if row.has("gemm_fraction") else {},
+        bandwidth_fraction=row.number("bandwidth_fraction") if row.has("bandwidth_fraction") else None,
+        launch_seconds=row.number("launch_seconds") if row.has("launch_seconds") else None,
+        compute_factor=row.number("compute_factor") if row.has("compute_factor") else 1.0,
+        memory_factor=row.number("memory_factor") if row.has("memory_factor") else 1.0,
+        class_factor=row.numbers("class_factor") if row.has("class_factor") else {},
+        step_spread=(spread["low"], spread["high"]) if spread is not None else None,
+    )
+
+
+def to_toml(profiles: list[Profile]) -> str:
+    """Profiles as `[[profile]]` rows that `load_profiles` reads back as they were."""
+    return "\n".join(_row(profile) for profile in profiles)
+
+
+def _row(profile: Profile) -> str:
+    cells: dict[str, object] = {
+        "name": profile.device,
+        "stack": profile.stack,
+        "relative_to": profile.relative_to or None,
+        "rows": profile.rows,
+        "gemm_fraction": profile.gemm_fraction or None,
+        "bandwidth_fraction": profile.bandwidth_fraction,
+        "launch_seconds": profile.launch_seconds,
+        "compute_factor": profile.compute_factor,
+        "memory_factor": profile.memory_factor,
+        "class_factor": profile.class_factor or None,
+        "step_spread": dict(zip(("low", "high"), profile.step_spread, strict=True)) if profile.step_spread else None,
+        "source": profile.source,
+        "date": profile.date,
+    }
+    lines = [f"{key} = {_value(value)}" for key, value in cells.items() if value is not None]
+    return "\n".join(["[[profile]]", *lines, ""])
+
+
+def _value(value: object) -> str:
+    """A text, a number or a table of numbers in TOML."""
+    match value:
+        case str():
+            return '"' + "".join(_character(c) for c in value) + '"'
+        case int() | float():
+            return repr(value)
+        case Mapping():
+            return "{ " + ", ".join(f"{_value(str(key))} = {_value(inner)}" for key, inner in value.items()) + " }"
+        case _:
+            raise TypeError(f"a {type(value).__name__} has no place in a profile")
+
+
+def _character(character: str) -> str:
+    """As a TOML basic string wants it: quotes, backslashes and control characters escaped."""
+    if character in '"\\':
+        return "\\" + character
+    is_control = ord(character) < 0x20 or ord(character) == 0x7F
+    return f"\\u{ord(character):04x}" if is_control else character
+
+
+def _check(what: str, value: float, low: float, high: float) -> None:
+    if not (isfinite(value) and low <= value <= high):
+        raise BadInput(f"{what} must be between {low:g} and {high:g}, got {value}")

@@ -1,0 +1,1 @@
+"""PALEO's published estimates from PALEO's own assumptions."""

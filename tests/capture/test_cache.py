@@ -1,0 +1,134 @@
+"""Captures on disk: found again, never half-written, never believed when broken."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from epochcast.capture.cache import CachedModel, CacheWarning, about, folder
+from epochcast.capture.model import BuiltModel
+from epochcast.capture.zoo import zoo_model
+from epochcast.graph.op import Graph
+from epochcast.graph.recipe import Recipe
+
+RECIPE = Recipe(8, optimizer="adam", precision="amp_fp16")
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("EPOCHCAST_CACHE", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+class Counted:
+    """A model that counts how often it is loaded."""
+
+    def __init__(self) -> None:
+        self.loads = 0
+
+    def load(self) -> BuiltModel:
+        self.loads += 1
+        return zoo_model("resnet20")
+
+    def cached(self, reference: str = "mine", **options: object) -> CachedModel:
+        return CachedModel(reference, about(reference, None, options), self.load)
+
+
+def test_a_second_process_reads_what_the_first_captured(kept: Path) -> None:
+    counted = Counted()
+    first = counted.cached().trace(RECIPE)
+    second = counted.cached().trace(RECIPE)
+    assert counted.loads == 1
+    assert first == second
+    assert len(list(kept.glob("*.json.gz"))) == 1
+
+
+def test_another_batch_is_the_same_capture() -> None:
+    counted = Counted()
+    counted.cached().trace(RECIPE)
+    assert counted.cached().trace(RECIPE.at(64)).batch == 64
+    assert counted.loads == 1
+
+
+def test_graphs_are_kept_too() -> None:
+    counted = Counted()
+    first = counted.cached().graph(2)
+    assert isinstance(first, Graph)
+    assert counted.cached().graph(2) == first
+    assert counted.loads == 1
+
+
+@pytest.mark.parametrize("other", [Recipe(8, optimizer="sgd"), Recipe(8, freeze=("fc.*",)), Recipe(8, mode="forward")])
+def test_another_recipe_is_another_capture(other: Recipe) -> None:
+    counted = Counted()
+    counted.cached().trace(RECIPE)
+    counted.cached().trace(other)
+    assert counted.loads == 2
+
+
+def test_other_options_and_other_versions_are_another_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted()
+    counted.cached().trace(RECIPE)
+    counted.cached(grad_scaler=True).trace(RECIPE)
+    monkeypatch.setattr("epochcast.capture.cache.version", lambda package: "99")
+    counted.cached().trace(RECIPE)
+    assert counted.loads == 3
+
+
+def test_a_changed_file_beside_the_factory_is_another_capture(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("", encoding="utf-8")
+    before = about(f"{tmp_path}/model.py:make", None, {})
+    (tmp_path / "helper.py").write_text("WIDTH = 9\n", encoding="utf-8")
+    assert about(f"{tmp_path}/model.py:make", None, {}) != before
+
+
+def test_a_folder_too_large_to_look_through_keeps_nothing(kept: Path, tmp_path: Path) -> None:
+    for number in range(401):
+        (tmp_path / f"{number}.py").write_text("", encoding="utf-8")
+    assert about(f"{tmp_path}/0.py:make", None, {})["sources"] == "many"
+    Counted().cached(f"{tmp_path}/0.py:make").trace(RECIPE)
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not gzip", gzip.compress(b"{"), gzip.compress(b"[]"), gzip.compress(json.dumps({"ops": 1}).encode())],
+    ids=["empty", "no gzip", "no json", "a list", "no trace"],
+)
+def test_a_broken_file_is_ignored_with_a_warning_and_written_anew(kept: Path, content: bytes) -> None:
+    counted = Counted()
+    first = counted.cached().trace(RECIPE)
+    (path,) = kept.glob("*.json.gz")
+    path.write_bytes(content)
+    with pytest.warns(CacheWarning, match="is ignored"):
+        assert counted.cached().trace(RECIPE) == first
+    assert counted.cached().trace(RECIPE) == first
+    assert counted.loads == 2
+
+
+def test_a_write_that_fails_leaves_nothing_behind(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.warns(CacheWarning, match="the capture is not kept: no space left"):
+        Counted().cached().trace(RECIPE)
+    assert list(kept.iterdir()) == []
+
+
+@pytest.mark.parametrize("word", ["off", "", "0", "None"])
+def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, kept: Path, word: str) -> None:
+    monkeypatch.setenv("EPOCHCAST_CACHE", word)
+    Counted().cached().trace(RECIPE)
+    assert folder() is None
+    assert not kept.exists()
+
+
+def test_without_a_name_it_is_in_the_users_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("EPOCHCAST_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    where = folder()
+    assert where is not None
+    assert where.parts[-2:] == ("epochcast", "captures")

@@ -1,0 +1,140 @@
+"""Pages that repeat what the code says are compared with it; `pytest --renew` rewrites them.
+
+- In README.md and docs/*.md, a fenced block of the language `console` holds commands after `$ ` and what they print.
+- ARCHITECTURE.md has a line for every module: the first sentence of its docstring.
+- docs/cli.md lists every option of every command.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
+from io import StringIO
+from pathlib import Path
+from shlex import split
+from typing import Any
+
+import pytest
+import typer.main
+
+from epochcast.cli import app as application
+
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src" / "epochcast"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
+MAP = re.compile(r"(?<=<!-- modules: written by pytest --renew -->\n)(.*?)(?=<!-- end of modules -->)", re.DOTALL)
+
+Matches = Callable[[Path, str], None]
+
+
+@pytest.fixture
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"COLUMNS": "110", "NO_COLOR": "1", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
+
+
+def _ran_again(block: str) -> str:
+    """The commands of a block with what they print now."""
+    lines = []
+    for line in block.splitlines():
+        if not line.startswith("$ "):
+            continue
+        program, *arguments = split(line[2:])
+        assert program == "epochcast", f"only epochcast is run in a console block, not {program!r}"
+        printed = StringIO()
+        with redirect_stdout(printed), redirect_stderr(printed):
+            application.run(arguments)
+        lines += [line, printed.getvalue().strip("\n"), ""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+@pytest.mark.usefixtures("plain_terminal")
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_a_page_shows_what_commands_print(page: Path, matches: Matches) -> None:
+    text = page.read_text(encoding="utf-8")
+    if BLOCK.search(text):
+        matches(page, BLOCK.sub(lambda found: _ran_again(found[1]), text))
+
+
+def _first_sentence(module: Path) -> str:
+    docstring = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
+    paragraph = " ".join(docstring.split("\n\n")[0].split())
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z`])", paragraph)[0].rstrip(":")
+
+
+def _module_map() -> Iterator[str]:
+    """A list per package, in the order of the folders, each module with its first sentence."""
+    packages = sorted({path.parent for path in SRC.rglob("*.py")}, key=lambda folder: folder.relative_to(SRC).parts)
+    for package in packages:
+        name = "/".join(("epochcast", *package.relative_to(SRC).parts))
+        yield f"\n**`{name}/`** {_first_sentence(package / '__init__.py')}\n\n"
+        for module in sorted(package.glob("*.py")):
+            if module.name != "__init__.py":
+                yield f"- `{module.name}`: {_first_sentence(module)}\n"
+    yield "\n"
+
+
+def test_the_map_has_a_line_for_every_module(matches: Matches) -> None:
+    page = ROOT / "ARCHITECTURE.md"
+    text = page.read_text(encoding="utf-8")
+    assert MAP.search(text)
+    matches(page, MAP.sub(lambda _: "".join(_module_map()), text))
+
+
+def _options(command: Any) -> Iterator[str]:
+    yield "| argument or option | meaning | default |"
+    yield "|---|---|---|"
+    for parameter in command.params:
+        is_argument = parameter.param_type_name == "argument"
+        name = parameter.name.upper() if is_argument else ", ".join(parameter.opts)
+        if "--help" in parameter.opts:
+            continue
+        default = parameter.default
+        shown = "required" if parameter.required else "" if default in (None, False, ()) else f"`{default}`"
+        yield f"| `{name}` | {(parameter.help or '').replace('|', chr(92) + '|')} | {shown} |"
+
+
+def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+def _cli_page() -> Iterator[str]:
+    yield "# The command line"
+    yield ""
+    yield "Written from the commands themselves by `pytest --renew`. Every command takes `--json`: one JSON object on"
+    yield "standard output and nothing else. `epochcast COMMAND --help` says the same as this page."
+    yield ""
+    yield "| exit code | meaning |"
+    yield "|---|---|"
+    yield "| 0 | fine |"
+    yield "| 2 | bad input: one line on standard error says what was asked, what was found and what would work |"
+    yield "| 3 | over a given budget, deadline or limit |"
+    yield "| 4 | does not fit in memory; the answer is printed all the same |"
+    yield "| 5 | no confident answer |"
+    for module in application.COMMANDS:
+        import_module(f"epochcast.cli.{module}")
+    group: Any = typer.main.get_command(application.app)
+    for name, command in _commands(group, "epochcast"):
+        yield ""
+        yield f"## {name}"
+        yield ""
+        yield " ".join((command.help or "").split())
+        yield ""
+        yield f"    {(command.epilog or name).removeprefix('Example: ')}"
+        yield ""
+        yield from _options(command)
+
+
+def test_the_page_of_commands_is_complete(matches: Matches) -> None:
+    matches(ROOT / "docs" / "cli.md", "\n".join(_cli_page()) + "\n")
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    assert listed == {page.name for page in (ROOT / "docs").glob("*.md")}
