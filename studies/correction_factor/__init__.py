@@ -1,1 +1,1 @@
-"""PALEO's published estimates from PALEO's own assumptions."""
+"""The correction factor of 1.5, derived."""

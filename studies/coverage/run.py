@@ -22,7 +22,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "coverage.md"
-CHUNK = 40
+CHUNK = 120
 SECONDS_PER_MODEL = 300
 
 

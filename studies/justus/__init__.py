@@ -1,1 +1,1 @@
-"""PALEO's published estimates from PALEO's own assumptions."""
+"""Justus et al. (2018): the paper's protocol, and GPUs left out."""

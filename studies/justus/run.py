@@ -31,7 +31,7 @@ REPORT_RMSE_MS = 8.45
 CALIBRATION_ROWS, DRAWS = 50, 10
 SMALL_BATCH = 33
 LEFT_OUT_GROWTH: Mapping[str, Growth] = {
-    "conv2d": Growth(rounds=250, row_fraction=0.6, learning_rate=0.12),
+    "conv2d": Growth(rounds=250, leaves=63, row_fraction=0.6, learning_rate=0.12),
     "dense": Growth(rounds=120, leaves=31, row_fraction=0.3, learning_rate=0.12),
 }
 TESTED_ROWS = 3000

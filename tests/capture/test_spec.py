@@ -231,6 +231,20 @@ def test_a_captured_step_comes_back_as_it_was(tmp_path: Path) -> None:
     assert back.trace(recipe) == Captured().trace(recipe)
 
 
+def test_a_torch_capture_is_forecast_without_torch(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from epochcast.capture.torch import TorchModel
+
+    nn = torch.nn
+    module = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+    model, recipe = TorchModel.from_module(module, (3, 8, 8)), Recipe(8, "adam", "amp_fp16")
+    save_spec(model, tmp_path / "t.json", recipe)
+    back = load_spec(tmp_path / "t.json")
+    assert back.trace(recipe) == model.trace(recipe)
+    assert back.trace(recipe.at(5)).ops == model.trace(recipe.at(5)).ops
+    assert back.graph(5) == model.graph(5)
+
+
 def test_a_recipe_that_was_not_captured_is_derived_and_says_so(tmp_path: Path) -> None:
     save_spec(Captured(), tmp_path / "c.json", Recipe(8, "adam"))
     trace = load_spec(tmp_path / "c.json").trace(Recipe(8, "sgd"))

@@ -37,9 +37,9 @@ PRIOR_WIDTHS = (-0.3, 0.3)
 class Growth:
     """How many trees of what size, from which part of the rows."""
 
-    rounds: int = 400
-    leaves: int = 63
-    learning_rate: float = 0.1
+    rounds: int = 850
+    leaves: int = 127
+    learning_rate: float = 0.075
     row_fraction: float = 1.0
     seed: int = 0
 
@@ -47,7 +47,7 @@ class Growth:
 FULL: Mapping[str, Growth] = {"conv2d": Growth(), "dense": Growth(rounds=200, leaves=31, row_fraction=0.7)}
 """What is shipped."""
 LIGHT: Mapping[str, Growth] = {
-    "conv2d": Growth(rounds=150, row_fraction=0.4, learning_rate=0.15),
+    "conv2d": Growth(rounds=150, leaves=63, row_fraction=0.4, learning_rate=0.15),
     "dense": Growth(rounds=80, leaves=31, row_fraction=0.2, learning_rate=0.15),
 }
 """For leaving out one GPU after another, six times."""

@@ -91,6 +91,10 @@ GEMM_MATHS = {
 }
 
 
+# Beyond these a measured product is a slip of the unit, not a property of a device.
+LEAST_FRACTION, MOST_FRACTION = 0.02, 1.3
+
+
 @dataclass(frozen=True, slots=True)
 class Gemm:
     """One measured product of two `size` × `size` matrices."""
@@ -116,10 +120,10 @@ class Gemm:
     def peak_fraction(self, device: Device) -> float:
         """2·size³ / seconds / peak."""
         fraction = 2 * self.size**3 / self.seconds / device.peak(self.math)
-        if fraction > 1.5:
+        if not LEAST_FRACTION < fraction < MOST_FRACTION:
             raise BadInput(
-                f"a product of {self.size} in {self.seconds:g} s is {fraction:.1f} times what the data sheet of "
-                f"{device.name} allows in {self.math}; is the unit seconds, the precision right?"
+                f"a product of {self.size} in {self.seconds:g} s is {fraction:.2g} of the peak of {device.name} in "
+                f"{self.math}; is it seconds, and the right precision?"
             )
         return fraction
 

@@ -1,5 +1,6 @@
 """ONNX operators by hand: files written with onnx.helper, shapes and parameters worked out on paper."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from epochcast.capture.onnx import load_onnx  # noqa: E402
-from epochcast.errors import BadInput  # noqa: E402
+from epochcast.errors import BadInput, MissingExtra  # noqa: E402
 from epochcast.graph.kinds import Embedding, Matmul, Recurrent  # noqa: E402
 from epochcast.graph.op import Graph  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
@@ -204,6 +205,13 @@ def test_a_file_that_is_not_onnx_is_refused_in_one_line(tmp_path: Path) -> None:
         load_onnx(tmp_path / "m.onnx")
     with pytest.raises(BadInput, match=r"cannot read .*gone\.onnx"):
         load_onnx(tmp_path / "gone.onnx")
+
+
+def test_without_the_package_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path / "m.onnx", ["n", 3], [node("Relu")])
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtra, match=r"this needs onnx; install it with: pip install 'epochcast\[onnx\]'"):
+        load_onnx(path)
 
 
 def test_an_opset_before_nine_asks_for_another_export(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from epochcast.capture.torch import TorchModel
 from epochcast.capture.torch.load import load_torch
 from epochcast.capture.zoo import zoo_model
 from epochcast.graph.op import Phase
@@ -51,6 +52,7 @@ def test_flops_are_those_of_torchs_own_counter(name: str) -> None:
     of a grouped convolution forgets the groups (ten times too much for MobileNet), so that is held against forward.
     """
     model = load_torch(f"torchvision:{name}")
+    assert isinstance(model, TorchModel)
     with FlopCounterMode(display=False) as forward:
         result = model.module(*model.example.at(4).args)
     with FlopCounterMode(display=False) as backward:

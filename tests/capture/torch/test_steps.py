@@ -274,6 +274,42 @@ def test_under_autocast_products_run_in_half_and_gradients_come_back_to_float32(
     assert {made[f"grad:{name}"] for name in ("0.weight", "0.bias", "2.weight", "2.bias")} == {DType.FLOAT32}
 
 
+def test_noise_is_made_in_the_dtype_of_the_data(capture: Capture) -> None:
+    """Stochastic depth draws its mask in the dtype of what it drops, so dropping does not widen it."""
+
+    class Dropping(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.layer(x)
+            noise = torch.empty((y.shape[0], 1), dtype=y.dtype, device=y.device).bernoulli_(0.9).div_(0.9)
+            dropped: torch.Tensor = y * noise
+            return dropped
+
+    ops = capture(Dropping, (4,), precision="amp_fp16", mode="forward").ops
+    assert ops[-1].kind == Elementwise("mul")
+    assert ops[-1].output.dtype is DType.FLOAT16
+
+
+def test_a_bias_added_by_a_kernel_of_its_own_is_added_in_half(capture: Capture) -> None:
+    """Autocast sees the whole linear layer; on tokens that do not lie in a row it runs as a product and a sum."""
+    ops = capture(Transposed, (6, 4), precision="amp_fp16", mode="forward").ops
+    total = next(op for op in ops if op.kind == Elementwise("add"))
+    assert {t.dtype for t in (*total.inputs, *total.outputs)} == {DType.FLOAT16}
+
+
+class Transposed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.layer(x.transpose(0, 1))
+        return y
+
+
 def test_a_gradient_scaler_is_one_more_pass_over_the_gradients() -> None:
     with torch.device("meta"):
         module = two_layers()

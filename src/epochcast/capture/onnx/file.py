@@ -123,7 +123,8 @@ def _load(path: Path) -> Any:
 def _node(node: Any, index: int, label: str) -> Node:
     from onnx import helper
 
-    op, name = node.op_type, node.name or f"{node.op_type}_{index}"
+    op = "".join(c if c.isprintable() else "?" for c in node.op_type)  # a damaged file must not break our line
+    name = node.name or f"{op}_{index}"
     if op in _CONTROL:
         raise BadInput(
             f"{label}: node {name!r} is {op}, control flow whose work depends on values; "

@@ -4,6 +4,7 @@ torch is imported when a model is captured, not when this package is: what was c
 """
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from epochcast.capture.cache import CachedModel, about
@@ -26,12 +27,27 @@ def load_torch(reference: str, input_shape: tuple[int, ...] | None = None, **opt
 
 def _loader(reference: str, input_shape: tuple[int, ...] | None, options: dict[str, Any]) -> Callable[[], Model]:
     def load() -> Model:
+        if find_spec("torch") is None and reference.partition(":")[0] not in ("timm", "torchvision"):
+            return _keras_or_missing(reference)
         need_torch()
         from epochcast.capture.torch.load import load_torch as capture
 
         return capture(reference, input_shape, **options)
 
     return load
+
+
+def _keras_or_missing(reference: str) -> Model:
+    """A user without torch may point at a Keras model."""
+    from epochcast.capture.torch.factory import is_keras, named_object
+
+    found = named_object(reference)
+    made = found() if callable(found) and not is_keras(found) else found
+    if not is_keras(made):
+        raise MissingExtra("torch")
+    from epochcast.capture.keras import from_keras
+
+    return from_keras(made)
 
 
 def need_torch() -> None:

@@ -73,3 +73,9 @@ def _beside(folder: Path) -> Iterator[None]:
 def _line(problem: BaseException) -> str:
     text = str(problem).strip().splitlines()
     return f"{type(problem).__name__}: {text[0]}" if text else type(problem).__name__
+
+
+def is_keras(thing: object) -> bool:
+    """Whether an object is a Keras model, without importing Keras."""
+    packages = {cls.__module__.partition(".")[0] for cls in type(thing).__mro__}
+    return bool(packages & {"keras", "tensorflow", "tf_keras"})

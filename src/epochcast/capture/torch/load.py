@@ -9,9 +9,10 @@ from typing import Any
 
 import torch
 
+from epochcast.capture.model import Model
 from epochcast.capture.torch.construct import constructed, on_meta
 from epochcast.capture.torch.example import Example, image, tensors_in
-from epochcast.capture.torch.factory import named_object
+from epochcast.capture.torch.factory import is_keras, named_object
 from epochcast.capture.torch.feeding import example_for, unknown_size
 from epochcast.capture.torch.model import TorchModel
 from epochcast.capture.torch.shim import import_timm, import_torchvision
@@ -20,8 +21,11 @@ from epochcast.errors import BadInput, UnknownName
 Shape = tuple[int, ...]
 
 
-def load_torch(reference: str, input_shape: Shape | None = None, **options: Any) -> TorchModel:
-    """The model a reference names; `input_shape` is one sample's, without the batch. Options go to `TorchModel`."""
+def load_torch(reference: str, input_shape: Shape | None = None, **options: Any) -> Model:
+    """The model a reference names; `input_shape` is one sample's, without the batch. Options go to `TorchModel`.
+
+    A factory that makes a Keras model is handed on.
+    """
     family, _, name = reference.partition(":")
     loader = LOADERS.get(family)
     if loader is not None:
@@ -111,13 +115,17 @@ def _torchvision_shape(models: Any, name: str, module: torch.nn.Module) -> Shape
 # ---- the user's own -----------------------------------------------------------------------------
 
 
-def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[str, Any]) -> TorchModel:
+def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[str, Any]) -> Model:
     found = named_object(reference)
 
     def make() -> Any:
         return found() if callable(found) and not isinstance(found, torch.nn.Module) else found
 
     made = constructed(make, reference)
+    if is_keras(made):
+        from epochcast.capture.keras import from_keras
+
+        return from_keras(made)
     module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, torch.nn.Module):
         raise BadInput(f"{reference} gives a {type(module).__name__}, not a torch.nn.Module")

@@ -1,0 +1,129 @@
+"""`make bench`: the speed of epochcast itself, as ratios where possible, against the limits we set ourselves.
+
+    python -m benchmarks [--strict]
+
+Prints only: figures of one machine are no part of the repository. With `--strict` a limit that is missed ends in exit
+code 1. Each figure is the best of several runs, so that a busy machine disturbs little.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure and the most it may be; `note` says what it is made of."""
+
+    what: str
+    value: float
+    unit: str
+    most: float
+    note: str = ""
+
+    @property
+    def is_met(self) -> bool:
+        return self.value <= self.most
+
+
+def best(task: Callable[[], object], repeats: int = 5) -> float:
+    """Seconds of the quickest of several runs."""
+
+    def once() -> float:
+        start = time.perf_counter()
+        task()
+        return time.perf_counter() - start
+
+    return min(once() for _ in range(repeats))
+
+
+def figures() -> Iterator[Figure]:
+    """Every figure, the quick ones first."""
+    yield from start_up()
+    yield from forecasting()
+    yield from capturing()
+
+
+def start_up() -> Iterator[Figure]:
+    """Whole processes, as a user starts them."""
+    bare = best(lambda: _process("-c", "pass"))
+    helped = best(lambda: _process("-m", "epochcast", "--help"))
+    asked = best(lambda: _process("-m", "epochcast", "forecast", "resnet50", "--device", "V100", "--batch", "64"))
+    yield Figure("epochcast --help", helped, "s", 0.3, f"{helped / bare:.1f} times an empty Python process")
+    yield Figure("first forecast of resnet50, with start-up", asked, "s", 1.5, f"{asked / bare:.1f} times")
+
+
+def forecasting() -> Iterator[Figure]:
+    """In one process."""
+    import epochcast as ec
+    from epochcast.api import find_model
+    from epochcast.capture.zoo import zoo_model
+    from epochcast.graph.recipe import Recipe
+
+    model = find_model("resnet50")
+    batches = iter(range(2, 10_000))
+
+    def another() -> object:
+        return ec.forecast(model, device="V100", batch=next(batches), dataset="imagenet-1k", epochs=90)
+
+    another()
+    warm = best(another, 20)
+    yield Figure("forecast of resnet50, warm", warm * 1e3, "ms", 50)
+    trace = model.trace(Recipe(64))
+    rebatched = best(lambda: trace.rebatch(next(batches)).columns, 20)
+    built = best(lambda: zoo_model("resnet50").trace(Recipe(64)).columns, 3)
+    yield Figure("resnet50 at another batch", rebatched * 1e3, "ms", 5)
+    yield Figure(
+        "the same against building it", rebatched / built, "of it", 0.05, f"building takes {built * 1e3:.0f} ms"
+    )
+    small = find_model("mnist_cnn")
+    sweep = best(lambda: [ec.forecast(small, device="V100", batch=next(batches)) for _ in range(100)], 3)
+    yield Figure("1,000 configurations of a small network", sweep * 10, "s", 1.0)
+
+
+def capturing() -> Iterator[Figure]:
+    """Needs torch and torchvision; without them nothing is reported."""
+    if find_spec("torch") is None or find_spec("torchvision") is None:
+        return
+    from epochcast.capture.torch import load_torch
+    from epochcast.capture.torch.shim import import_torchvision
+    from epochcast.graph.recipe import Recipe
+
+    torchvision = import_torchvision()
+    import torch
+
+    load_torch("torchvision:resnet18").trace(Recipe(4))  # torch's own first-use costs are not ours
+    captured = best(lambda: load_torch("torchvision:resnet50").trace(Recipe(64)), 2)
+    network, images = torchvision.models.resnet50(weights=None).eval(), torch.zeros(1, 3, 224, 224)
+    with torch.no_grad():
+        eager = best(lambda: network(images), 3)
+    yield Figure(
+        "capture of torchvision's resnet50", captured, "s", 2.0, f"{captured / eager:.1f} forward passes of one image"
+    )
+
+
+def _process(*arguments: str) -> None:
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Times epochcast itself.")
+    parser.add_argument("--strict", action="store_true", help="exit code 1 where a limit is missed")
+    strict = parser.parse_args(arguments).strict
+    missed = 0
+    print(f"{'what':44} {'value':>9}       {'limit':>7}")
+    for figure in figures():
+        mark = "" if figure.is_met else "  MISSED"
+        missed += not figure.is_met
+        line = f"{figure.what:44} {figure.value:9.3g} {figure.unit:5} {figure.most:7g}{mark}  {figure.note}"
+        print(line.rstrip(), flush=True)
+    return int(strict and missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""`make studies`: runs the `main()` of every studies/NAME/run.py, prints a summary, fails where one fails.
+
+    python -m studies [NAME …]
+
+A study whose module has `NEEDS_DATA = True` is skipped, with the reason, where EPOCHCAST_DATA names no folder. One with
+`BY_HAND = True` takes hours and is only run when named.
+"""
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+STUDIES = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one study."""
+
+    name: str
+    verdict: str
+    seconds: float = 0.0
+    reason: str = ""
+
+
+def names() -> list[str]:
+    """Every folder with a run.py."""
+    return sorted(path.parent.name for path in STUDIES.glob("*/run.py"))
+
+
+def run(name: str, *, is_named: bool) -> Outcome:
+    """Run one study, or say why not."""
+    start = time.perf_counter()
+    try:
+        module = import_module(f"studies.{name}.run")
+        if getattr(module, "BY_HAND", False) and not is_named:
+            return Outcome(name, "skipped", reason=f"takes long; run it with: python -m studies {name}")
+        if getattr(module, "NEEDS_DATA", False) and not Path(os.environ.get("EPOCHCAST_DATA") or "/nowhere").is_dir():
+            return Outcome(name, "skipped", reason="EPOCHCAST_DATA does not name the folder of measurements")
+        # A study may read arguments of its own; those of this program are not meant for it.
+        sys.argv = [f"studies.{name}.run"]
+        code = module.main()
+    except Exception:
+        traceback.print_exc()
+        return Outcome(name, "FAILED", time.perf_counter() - start, "an error, above")
+    verdict = "FAILED" if code else "passed"
+    return Outcome(name, verdict, time.perf_counter() - start, f"main() returned {code}" if code else "")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run all, or those named; 1 where one fails."""
+    parser = argparse.ArgumentParser(prog="python -m studies", description="Scores the forecasts.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(names())}")
+    wanted = parser.parse_args(arguments).names
+    if unknown := sorted(set(wanted) - set(names())):
+        parser.error(f"no study called {', '.join(unknown)}; known: {', '.join(names())}")
+    outcomes = []
+    for name in wanted or names():
+        print(f"== {name}", flush=True)
+        outcomes.append(run(name, is_named=bool(wanted)))
+        print(flush=True)
+    for outcome in outcomes:
+        print(f"{outcome.name:20} {outcome.verdict:8} {outcome.seconds:7.1f} s  {outcome.reason}".rstrip())
+    return int(any(outcome.verdict == "FAILED" for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

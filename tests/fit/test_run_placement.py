@@ -1,0 +1,82 @@
+from typing import Any
+
+import pytest
+
+from epochcast.fit.run_placement import (
+    check_links,
+    even_nodes,
+    inner_link,
+    nearest_link,
+    outer_link,
+    run_placement,
+    strategy_of,
+)
+from epochcast.fit.run_table import Run, read_runs
+from epochcast.hardware.catalogue import find_device, find_link
+
+DGX_NET = "NVLINK 3.0, NVSWITCH 2.0 600GB/s | net: Management: 1x Ethernet 40Gb/Sec, Compute: 8x ConnectX-6 IB HDR 200Gb/Sec"
+CUT = "NVLINK 3.0, NVSWITCH 2.0 | net: Storage: 2x ConnectX-6 IB HDR 200Gb/sec, Management: 1x Ethernet, Compute: 8x C"
+
+
+def run(**cells: Any) -> Run:
+    row = {"model": "resnet50", "device": "V100", "batch_per_gpu": 32, "step_seconds": 0.1, "gpus": 8, **cells}
+    runs, failures = read_runs([row])
+    assert failures == []
+    return runs[0]
+
+
+def test_every_link_named_here_is_in_the_catalogue() -> None:
+    check_links()
+
+
+@pytest.mark.parametrize(
+    ("text", "link"),
+    [
+        (DGX_NET, "infiniband_hdr_x8"),
+        (CUT, "infiniband_hdr_x8"),
+        ("NVLink 3.0 600GB/s | net: 2x ConnectX-6 IB HDR 200Gb/Sec", "ethernet_400g"),
+        ("AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "ethernet_50g"),
+        ("EC2 p2.8xlarge x k, 10 Gb/s Ethernet, TF parameter servers", "ethernet_10g"),
+        ("NVSwitch (DGX A100)", "infiniband_hdr_x8"),
+        ("<NA> | net: <NA>", None),
+        (None, None),
+    ],
+)
+def test_what_joins_boxes_is_read_from_the_text(text: str | None, link: str | None) -> None:
+    assert outer_link(text) == link
+
+
+@pytest.mark.parametrize(
+    ("text", "device", "link"),
+    [
+        ("NVLINK BRIDGE | net: 1x ConnectX-5 IB EDR 100Gb/Sec", "A100-PCIE-80GB", "NVLink bridge"),
+        ("PCIe 4.0 | net: <NA>", "A100-SXM4-40GB", "pcie4"),
+        ("GCE PCIe", "P100-SXM2-16GB", "pcie3"),
+        ("GCE PCIe", "P100-PCIE-16GB", None),
+        ("NVLink (DGX-1)", "V100", None),
+    ],
+)
+def test_what_joins_gpus_of_a_box_is_read_from_the_text(text: str, device: str, link: str | None) -> None:
+    assert inner_link(text, find_device(device)) == link
+
+
+def test_the_nearest_link_is_nearest_by_ratio() -> None:
+    assert find_link(nearest_link(11e9)).bandwidth_bytes_per_second == 12.5e9
+
+
+@pytest.mark.parametrize(("gpus", "nodes", "even"), [(8, 1, 1), (8, 2, 2), (10, 4, 5), (11, 4, 11), (6, 4, 3)])
+def test_uneven_boxes_become_the_nearest_even_ones(gpus: int, nodes: int, even: int) -> None:
+    assert even_nodes(gpus, nodes) == even
+
+
+def test_frameworks_have_their_habits() -> None:
+    assert strategy_of(run()) == "ddp"
+    assert strategy_of(run(framework="tensorflow (NGC)")) == "mirrored"
+    assert strategy_of(run(framework="tensorflow", nodes=2)) == "horovod"
+    assert strategy_of(run(strategy="dp4")) == "ddp"
+    assert strategy_of(run(interconnect="10 Gb/s Ethernet, TF parameter servers", nodes=2)) == "parameter_server"
+
+
+def test_one_gpu_has_no_wires() -> None:
+    assert run_placement(run(gpus=1)).strategy == "single"
+    assert run_placement(run(), gpus=1).gpus == 1

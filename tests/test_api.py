@@ -1,0 +1,107 @@
+import inspect
+import subprocess
+import sys
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+import epochcast as ec
+from epochcast.api import find_model
+from epochcast.capture.zoo import zoo_model
+from epochcast.cost.roofline import Roofline
+from epochcast.errors import BadInput, UnknownName
+
+
+def test_importing_the_package_is_free() -> None:
+    program = "import sys, epochcast; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    assert not {"numpy", "rich", "typer", "epochcast.api", "inspect"} & set(ran.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "import epochcast.forecast",
+        "import epochcast.forecast.streams",
+        "from epochcast.forecast import job",
+        "import epochcast.forecast.job as job",
+    ],
+)
+def test_a_verb_stays_a_verb_beside_the_package_of_its_name(before: str) -> None:
+    program = f"""
+{before}
+import epochcast as ec
+for _ in range(2):
+    assert ec.forecast("mnist_cnn", device="V100", batch=2).global_batch == 2
+import epochcast.forecast.job as job
+assert job.Forecast.__name__ == "Forecast"
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_verb_shows_its_options() -> None:
+    assert {"model", "device", "batch", "gpus"} <= set(inspect.signature(ec.forecast).parameters)
+
+
+def test_an_unknown_verb_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'epochcast' has no attribute 'prophesy'"):
+        _ = ec.prophesy  # type: ignore[attr-defined]
+
+
+def test_a_model_can_be_a_name_or_itself() -> None:
+    by_name = ec.forecast("mnist_cnn", device="V100", batch=8)
+    itself = ec.forecast(zoo_model("mnist_cnn"), device="V100", batch=8)
+    assert by_name.as_dict() == itself.as_dict()
+    with pytest.raises(BadInput, match="a float is no model"):
+        ec.forecast(1.5, device="V100", batch=8)
+
+
+def test_another_cost_model_answers_by_its_name() -> None:
+    answer = ec.forecast("mnist_cnn", device="V100", batch=8, cost_model=Roofline())
+    assert answer.step.answered_by == {"roofline": 1.0}
+
+
+def test_a_smaller_data_set_has_no_validation() -> None:
+    whole = ec.forecast("mnist_cnn", device="V100", batch=8, dataset="mnist")
+    part = ec.forecast("mnist_cnn", device="V100", batch=8, dataset="mnist", samples=1000)
+    assert (whole.schedule.validation_samples, part.schedule.validation_samples) == (10_000, 0)
+    assert part.steps_per_epoch == 125
+
+
+def test_an_unchecked_data_sheet_is_said() -> None:
+    warnings = ec.forecast("mnist_cnn", device="GTX 580", batch=8).warnings
+    assert "data sheet of GTX 580 is recalled, not checked against the vendor's" in warnings
+
+
+def test_code_is_refused_where_it_is_not_allowed() -> None:
+    with pytest.raises(BadInput, match="would run Python code, which is not allowed here"):
+        find_model("net.py:make", allow_code=False)
+
+
+@pytest.mark.parametrize("price", [-1.0, float("nan")])
+def test_a_price_must_be_a_price(price: float) -> None:
+    with pytest.raises(BadInput, match="price"):
+        ec.forecast("mnist_cnn", device="V100", batch=8, dollars_per_gpu_hour=price)
+
+
+def test_an_unknown_device_is_offered_the_near_ones() -> None:
+    with pytest.raises(UnknownName, match=r"no device called 'V1000'; near: .*V100"):
+        ec.forecast("mnist_cnn", device="V1000", batch=8)
+
+
+def test_a_forecast_is_short_to_print_and_long_to_show() -> None:
+    answer = ec.forecast("mnist_cnn", device="V100", batch=8)
+    assert repr(answer).startswith("Forecast(mnist_cnn on 1 × V100-SXM2-16GB, batch 8: step ")
+    console = Console(width=100, record=True, file=StringIO())
+    console.print(answer)
+    assert "one step" in console.export_text()
+    assert "one step" in answer._repr_html_()  # type: ignore[attr-defined]
+
+
+def test_an_inspection_is_short_to_print_and_long_to_show() -> None:
+    answer = ec.inspect("mnist_cnn")
+    assert repr(answer) == "Inspection(mnist_cnn: 12 layers, 24,330 parameters, 2.8 MFLOP forward)"
+    assert "totals per sample" in answer._repr_html_()  # type: ignore[attr-defined]
