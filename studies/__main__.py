@@ -2,8 +2,8 @@
 
     python -m studies [NAME …]
 
-A study whose module has `NEEDS_DATA = True` is skipped, with the reason, where EPOCHCAST_DATA names no folder. One with
-`BY_HAND = True` takes hours and is only run when named.
+A study reads measurements, unless its module says `NEEDS_DATA = False`: it is skipped, with the reason, where
+EPOCHCAST_DATA names no folder. One that says `BY_HAND = True` takes hours and is only run when named.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -41,16 +41,25 @@ def run(name: str, *, is_named: bool) -> Outcome:
         module = import_module(f"studies.{name}.run")
         if getattr(module, "BY_HAND", False) and not is_named:
             return Outcome(name, "skipped", reason=f"takes long; run it with: python -m studies {name}")
-        if getattr(module, "NEEDS_DATA", False) and not Path(os.environ.get("EPOCHCAST_DATA") or "/nowhere").is_dir():
+        data = os.environ.get("EPOCHCAST_DATA")
+        if getattr(module, "NEEDS_DATA", True) and not (data and Path(data).is_dir()):
             return Outcome(name, "skipped", reason="EPOCHCAST_DATA does not name the folder of measurements")
-        # A study may read arguments of its own; those of this program are not meant for it.
-        sys.argv = [f"studies.{name}.run"]
-        code = module.main()
+        code = _without_arguments(module.main, f"studies.{name}.run")
     except Exception:
         traceback.print_exc()
         return Outcome(name, "FAILED", time.perf_counter() - start, "an error, above")
     verdict = "FAILED" if code else "passed"
     return Outcome(name, verdict, time.perf_counter() - start, f"main() returned {code}" if code else "")
+
+
+def _without_arguments(study: Callable[[], int | None], program: str) -> int | None:
+    """A study may read arguments of its own; those of this program are not meant for it."""
+    given = sys.argv
+    sys.argv = [program]
+    try:
+        return study()
+    finally:
+        sys.argv = given
 
 
 def main(arguments: Sequence[str]) -> int:

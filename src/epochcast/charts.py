@@ -1,4 +1,5 @@
-"""Charts: one Vega-Lite description for PNG, SVG and a page that needs no network (altair and vl-convert, extra `plot`).
+"""Charts: one Vega-Lite description for PNG, SVG and a page that needs no network (altair and vl-convert, extra
+`plot`).
 
 The ending of the file decides the format. A file appears whole or not at all.
 """

@@ -35,6 +35,7 @@ from studies.paleo.estimates import (
 
 RESULT = Path(__file__).with_name("result.csv")
 TOLERANCE = 0.05
+NEEDS_DATA = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.kinds import Attention
 from epochcast.graph.op import Phase
 from epochcast.graph.recipe import Recipe
+from epochcast.graph.work import flops
 
 SMALL = {
     "BertConfig": dict(
@@ -202,3 +203,14 @@ def test_lora_knows_the_projections_of_gpt2() -> None:
 def test_lora_beside_nothing_names_the_linear_layers() -> None:
     with pytest.raises(BadInput, match=r"no linear layer is called nope; the model has: .*q_proj"):
         hf_model(reference("LlamaConfig"), (16,), lora_rank=4, lora_targets=("nope",))
+
+
+def test_experts_of_a_mixture_run_as_one_grouped_product_with_the_flops_of_the_chosen_ones() -> None:
+    """Four experts, two chosen: per token and layer 3·2·64·128 weights, and as much again for each kind of gradient."""
+    sizes = "hidden_size=64, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=4, intermediate_size=128"
+    reference = f"hf:MixtralConfig({sizes}, vocab_size=100, num_local_experts=4, num_experts_per_tok=2)"
+    trace = hf_model(reference, (16,)).trace(Recipe(4, mode="forward_backward"))
+    grouped = [op for op in trace.ops if "_grouped_mm" in op.name]
+    product = 2 * 4 * 16 * 2 * 3 * 64 * 128
+    assert sum(flops(op.kind, op) for op in grouped if op.phase is Phase.FORWARD) == product
+    assert sum(flops(op.kind, op) for op in grouped if op.phase is Phase.BACKWARD) == 2 * product

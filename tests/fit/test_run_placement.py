@@ -14,7 +14,9 @@ from epochcast.fit.run_placement import (
 from epochcast.fit.run_table import Run, read_runs
 from epochcast.hardware.catalogue import find_device, find_link
 
-DGX_NET = "NVLINK 3.0, NVSWITCH 2.0 600GB/s | net: Management: 1x Ethernet 40Gb/Sec, Compute: 8x ConnectX-6 IB HDR 200Gb/Sec"
+DGX_NET = (
+    "NVLINK 3.0, NVSWITCH 2.0 600GB/s | net: Management: 1x Ethernet 40Gb/Sec, Compute: 8x ConnectX-6 IB HDR 200Gb/Sec"
+)
 CUT = "NVLINK 3.0, NVSWITCH 2.0 | net: Storage: 2x ConnectX-6 IB HDR 200Gb/sec, Management: 1x Ethernet, Compute: 8x C"
 
 

@@ -42,7 +42,12 @@ def test_step_seconds_count_before_a_rate() -> None:
 def test_a_rate_of_tokens_counts_the_tokens_of_a_sample() -> None:
     """GNMT: 26 tokens on each side of a sentence."""
     asked = run(
-        source="nvidia_dle", model="gnmt_v2", step_seconds=None, samples_per_second=66560, unit="tokens", global_batch=128
+        source="nvidia_dle",
+        model="gnmt_v2",
+        step_seconds=None,
+        samples_per_second=66560,
+        unit="tokens",
+        global_batch=128,
     )
     assert asked.step_seconds == pytest.approx(128 * 52 / 66560)
     assert asked.input_shape == (26,)
@@ -72,7 +77,10 @@ def test_fine_tuning_rows_without_a_length_are_question_answering() -> None:
         ({"precision": "bf16-true quant=bnb.nf4"}, "weights in 4 bits are not modelled: bf16-true quant=bnb.nf4"),
         ({"note": "FSDP=0; TP=2; PP=4; CP=1"}, "resnet50: split over the GPUs by TP=2, PP=4; only data parallel"),
         ({"source": "detectron2"}, "resnet50: detectors have no builder"),
-        ({"unit": "tokens", "step_seconds": None, "samples_per_second": 9.0}, "the throughput counts tokens and the row"),
+        (
+            {"unit": "tokens", "step_seconds": None, "samples_per_second": 9.0},
+            "the throughput counts tokens and the row",
+        ),
     ],
 )
 def test_a_row_that_cannot_be_asked_says_why(cells: dict[str, Any], message: str) -> None:

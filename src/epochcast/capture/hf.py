@@ -130,6 +130,9 @@ def _unpadded() -> Iterator[None]:
     Each function of transformers' masking_utils that looks is answered as it would be for such rows.
     """
     from transformers import masking_utils
+    from transformers.utils import logging as transformers_logging
+
+    logging: Any = transformers_logging
 
     def without_padding(original: Callable[..., Any]) -> Callable[..., Any]:
         return lambda padding_mask, *rest, **words: original(None, *rest, **words)
@@ -139,11 +142,14 @@ def _unpadded() -> Iterator[None]:
         if hasattr(masking_utils, name):
             replacements[name] = without_padding(getattr(masking_utils, name))
     originals = {name: getattr(masking_utils, name) for name in replacements if hasattr(masking_utils, name)}
+    verbosity = logging.get_verbosity()
     try:
+        logging.set_verbosity_error()  # it advises on losses and generation, which is nothing a forecast does
         for name in originals:
             setattr(masking_utils, name, replacements[name])
         yield
     finally:
+        logging.set_verbosity(verbosity)
         for name, original in originals.items():
             setattr(masking_utils, name, original)
 

@@ -25,7 +25,9 @@ def calibrate(
     ] = None,
     gemm_size: Annotated[int, typer.Option(help="Rows of those matrices.")] = 4096,
     precision: Annotated[str, typer.Option(help="What that product was computed in.")] = "fp32",
-    save: Annotated[bool, typer.Option("--save", help="Use the profile for this device on this host from now on.")] = False,
+    save: Annotated[
+        bool, typer.Option("--save", help="Use the profile for this device on this host from now on.")
+    ] = False,
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Let rows name file.py:factory, which runs that code.")
     ] = False,

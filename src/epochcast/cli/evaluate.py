@@ -30,7 +30,9 @@ def evaluate(
     given_single: Annotated[
         bool, typer.Option("--given-single", help="Take single-GPU rows as known; forecast what more GPUs add.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Write predicted and measured of every row: .csv, .parquet, .jsonl.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write predicted and measured of every row: .csv, .parquet, .jsonl.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw predicted against measured: .png, .svg, .html.")] = None,
     cost_model: Annotated[str | None, typer.Option(help="Another cost model than the default, like roofline.")] = None,
     workers: Annotated[int, typer.Option(help="Processes that capture models; 0: one per core.")] = 0,

@@ -2,8 +2,8 @@
 
     kernel' = kernel · (compute_factor where arithmetic binds, memory_factor where traffic binds) · class_factor
 
-Which limb binds is read off the data sheet's roofline, so that it does not depend on the model that is corrected. The interval of every op
-becomes the profile's `step_spread`, which was found on whole steps.
+Which limb binds is read off the data sheet's roofline, so that it does not depend on the model that is corrected. The
+interval of every op becomes the profile's `step_spread`, which was found on whole steps.
 """
 
 from collections.abc import Mapping
@@ -73,7 +73,8 @@ def kernel_factors(columns: Columns, device: Device, profile: Profile) -> Array:
     """What each kernel's seconds are multiplied by."""
     classes = np.array([_class_factor(profile.class_factor, c.value) for c in CLASSES])
     bound = np.where(is_compute_bound(columns, device), profile.compute_factor, profile.memory_factor)
-    return bound * classes[columns.op_class]
+    factors: Array = bound * classes[columns.op_class]
+    return factors
 
 
 def _class_factor(factors: Mapping[str, float], name: str) -> float:

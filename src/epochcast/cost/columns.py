@@ -1,7 +1,8 @@
 """Costs of ops that belong to no trace, and of a trace under a known software setting.
 
-A cost model answers for a `Trace`. One that can also use the setting (memory layout, framework and its age) has a method
-`column_costs(columns, device, setting)`; the others are asked as if the columns were a trace and do not see the setting.
+A cost model answers for a `Trace`. One that can also use the setting (memory layout, framework and its age) has a
+method `column_costs(columns, device, setting)`; the others are asked as if the columns were a trace and do not see the
+setting.
 """
 
 from dataclasses import dataclass

@@ -1,16 +1,20 @@
 """A handful of measured steps, or one product, turned into a profile of the user's own device.
 
-A step of row i is f_i(θ): its kernels multiplied by e^θc where arithmetic binds and e^θm where traffic binds, its launches by e^θl, run
-through the two streams again. The factors are found in logarithms, pulled toward "as forecast" (ridge):
+A step of row i is f_i(θ): its kernels multiplied by e^θc where arithmetic binds and e^θm where traffic binds, its
+launches by e^θl, run through the two streams again. The factors are found in logarithms, pulled toward "as forecast"
+(ridge):
 
-    minimise  Σ_i (log y_i − log f_i(θ))² / σ²  +  Σ_j θ_j² / τ²        σ = 0.1 (scatter of rows), τ = 0.3 (what is believed of devices)
+    minimise  Σ_i (log y_i − log f_i(θ))² / σ²  +  Σ_j θ_j² / τ²
 
-by Gauss–Newton. How many factors the rows can carry is decided by leaving each row out in turn: of "none", "one scale" (θc = θm = θl),
-"two scales" (θc, θm) and "two scales and launch" the one with the least leave-one-out error is taken, "none" wherever nothing beats it. A single row
-cannot be left out: it gets one scale, and a measured product the scale of arithmetic alone.
+with σ = 0.1 (the scatter of rows) and τ = 0.3 (how far devices are believed to be off), by Gauss–Newton.
 
-The interval afterwards: σ̂² = (ν·s² + Σ r_i²) / (ν + n) with r_i the leave-one-out log errors, s the half-width of the interval before / 1.645
-and ν = 5 rows that the prior is worth; the spread is e^(±1.645 σ̂).
+How many factors the rows can carry is decided by leaving each row out in turn: of "none", "one scale"
+(θc = θm = θl), "two scales" (θc, θm) and "two scales and launch" the one with the least leave-one-out error is taken,
+"none" wherever nothing beats it. A single row cannot be left out: it gets one scale, and a measured product the scale
+of arithmetic alone.
+
+The interval afterwards: σ̂² = (ν·s² + Σ r_i²) / (ν + n) with r_i the leave-one-out log errors, s the half-width of the
+interval before / 1.645 and ν = 5 rows that the prior is worth; the spread is e^(±1.645 σ̂).
 """
 
 from collections.abc import Mapping, Sequence
@@ -103,7 +107,8 @@ def calibrate(
 ) -> Calibration:
     """A profile from measured runs, a measured product, or both; rows of other devices are left aside."""
     notes: list[str] = []
-    pieces, failures = [], []
+    pieces: list[StepPieces] = []
+    failures: list[Failure] = []
     own = _own_runs(rows, device, notes) if rows or gemm is None else []
     if own:
         pieces, failures = step_pieces(own, cost_model, allow_code)
@@ -122,10 +127,11 @@ def calibrate(
     launch_seconds = (device.launch_seconds or PRIOR_LAUNCH_SECONDS) * launch
     behind = [f"{steps} measured steps"] if steps else []
     behind += ["one measured product"] if gemm is not None else []
+    errors = f"{made[0].mape:.1%} before, {chosen.mape:.1%} after"
     profile = Profile(
         device=device.name,
         stack=own[0].setting.framework if own else "pytorch",
-        source=f"epochcast calibrate: {' and '.join(behind)}; {chosen.name}; MAPE {made[0].mape:.1%} before, {chosen.mape:.1%} after",
+        source=f"epochcast calibrate: {' and '.join(behind)}; {chosen.name}; MAPE {errors}",
         date=date,
         rows=len(pieces),
         relative_to=cost_model.name,
@@ -171,11 +177,12 @@ def _left_out(pieces: Sequence[StepPieces], groups: tuple[tuple[int, ...], ...])
     """The factors of each row as the other rows tell them."""
     if not groups:
         return [np.zeros(3)] * len(pieces)
-    return [fit_factors([p for j, p in enumerate(pieces) if j != i], groups) for i in range(len(pieces))]
+    start = fit_factors(pieces, groups)  # one row changes little, so that a round or two from here is enough
+    return [fit_factors([p for j, p in enumerate(pieces) if j != i], groups, start) for i in range(len(pieces))]
 
 
-def fit_factors(pieces: Sequence[StepPieces], groups: tuple[tuple[int, ...], ...]) -> Array:
-    """θ by Gauss–Newton with numerical slopes; zero where there is nothing to fit."""
+def fit_factors(pieces: Sequence[StepPieces], groups: tuple[tuple[int, ...], ...], start: Array | None = None) -> Array:
+    """θ by Gauss–Newton with numerical slopes, from `start`; zero where there is nothing to fit."""
     if not groups or not pieces:
         return np.zeros(3)
     lift = np.zeros((3, len(groups)))
@@ -186,7 +193,8 @@ def fit_factors(pieces: Sequence[StepPieces], groups: tuple[tuple[int, ...], ...
     def logs(free: Array) -> Array:
         return np.log([p.seconds(lift @ free) for p in pieces])
 
-    free, step = np.zeros(len(groups)), 1e-3
+    free = np.zeros(len(groups)) if start is None else np.array([start[members[0]] for members in groups])
+    step = 1e-3
     for _ in range(12):
         here = logs(free)
         slopes = np.stack([(logs(free + step * unit) - here) / step for unit in np.eye(len(groups))], axis=1)
@@ -194,7 +202,7 @@ def fit_factors(pieces: Sequence[StepPieces], groups: tuple[tuple[int, ...], ...
         right = slopes.T @ (goal - here) / ROW_SIGMA**2 - free / PRIOR_SIGMA**2
         move = np.clip(np.linalg.solve(left, right), -0.5, 0.5)
         free = np.clip(free + move, -4.0, 4.0)
-        if np.max(np.abs(move)) < 1e-5:
+        if np.max(np.abs(move)) < 1e-4:
             break
     return lift @ free
 
@@ -204,7 +212,7 @@ def _ape(piece: StepPieces, factors: Array) -> float:
 
 
 def _chosen(candidates: Sequence[Candidate], count: int) -> Candidate:
-    """The plainest that the next richer does not clearly beat on rows left out; never worse than "none" on the rows given."""
+    """The plainest that no richer one clearly beats on rows left out, and none that is worse than "none" on all."""
     none = candidates[0]
     allowed = [c for c in candidates if c.mape <= none.mape]
     if count == 1:

@@ -1,7 +1,8 @@
 """Forecasts against measurements: how far off, how often inside the interval, for whom.
 
-A table of measured runs, single ops or single layers is recognised by its columns (`table.KINDS`). Every row is forecast as a user's
-question would be; a row that cannot be is a failure with its reason, and is counted as one. Errors are over the rows that could.
+A table of measured runs, single ops or single layers is recognised by its columns (`table.KINDS`). Every row is
+forecast as a user's question would be; a row that cannot be is a failure with its reason, and is counted as one. Errors
+are over the rows that could.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from epochcast.fit.table import kind_of, polars, read_table, write_table
 from epochcast.hardware.catalogue import find_device
 
 if TYPE_CHECKING:
-    import polars as pl
+    from polars import DataFrame
 
 # Columns of a table that say which row this is, kept in the file of results where they are there.
 _KEPT = ("source", "system", "model", "op", "phase", "dtype", "batch_per_gpu", "gpus", "nodes", "precision", "mode")
@@ -35,7 +36,7 @@ class Evaluation:
     kind: str
     predicted: Predicted
     by: tuple[str, ...]
-    table: "pl.DataFrame"
+    table: "DataFrame"
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -68,9 +69,10 @@ class Evaluation:
 
     def _scores(self, chosen: Any, failed: int) -> Scores:
         p = self.predicted
-        return scores(
-            *(a[chosen] for a in (p.measured_seconds, p.low_seconds, p.mid_seconds, p.high_seconds)), failed=failed
+        measured, low, mid, high = (
+            a[chosen] for a in (p.measured_seconds, p.low_seconds, p.mid_seconds, p.high_seconds)
         )
+        return scores(measured, low, mid, high, failed)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON contract of `epochcast evaluate`."""
@@ -81,7 +83,7 @@ class Evaluation:
             "groups": {name: group.as_dict() for name, group in self.groups().items()},
         }
 
-    def frame(self) -> "pl.DataFrame":
+    def frame(self) -> "DataFrame":
         """One row per row of the table that was part of the question: measured, predicted, error or reason."""
         pl = polars()
         p = self.predicted
@@ -99,7 +101,7 @@ class Evaluation:
         made["ape"] = absolute_percentage_errors(p.measured_seconds, p.mid_seconds)
         made["inside"] = [bool(inside[i]) if p.asked[i] else None for i in range(len(p))]
         made["reason"] = [reasons.get(i) for i in range(len(p))]
-        result: pl.DataFrame = pl.DataFrame(made, strict=False)[shown].with_columns(
+        result: DataFrame = pl.DataFrame(made, strict=False)[shown].with_columns(
             pl.col("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds", "ape").fill_nan(None)
         )
         return result
@@ -110,7 +112,7 @@ class Evaluation:
 
 
 def evaluate(
-    table: "str | Path | pl.DataFrame",
+    table: "str | Path | DataFrame",
     *,
     by: Sequence[str] = (),
     given_single: bool = False,
@@ -121,11 +123,11 @@ def evaluate(
 ) -> Evaluation:
     """Forecast every row of a table and compare.
 
-    `allow_code` lets a row's model be `file.py:factory`, which runs it; a table from elsewhere should not. `workers` processes
-    capture networks at the same time.
+    `allow_code` lets a row's model be `file.py:factory`, which runs it; a table from elsewhere should not. `workers`
+    processes capture networks at the same time.
     """
-    pl = polars()
-    frame = table if isinstance(table, pl.DataFrame) else read_table(table)
+    frame = read_table(table) if isinstance(table, str | Path) else table
+    polars()
     kind = kind_of(frame.columns)
     if given_single and kind != "runs":
         raise BadInput(f"--given-single is about runs on several GPUs; this is a table of {kind}")
@@ -140,19 +142,19 @@ def evaluate(
     return Evaluation(kind, predicted, tuple(by), frame)
 
 
-def _runs(frame: "pl.DataFrame", model: CostModel, **options: Any) -> Predicted:
+def _runs(frame: "DataFrame", model: CostModel, **options: Any) -> Predicted:
     from epochcast.fit.evaluate_runs import forecast_runs
 
     return forecast_runs(frame.to_dicts(), model, **options)
 
 
-def _ops(frame: "pl.DataFrame", model: CostModel, *, progress: Progress | None, **_: Any) -> Predicted:
+def _ops(frame: "DataFrame", model: CostModel, *, progress: Progress | None, **_: Any) -> Predicted:
     from epochcast.fit.evaluate_ops import forecast_ops
 
     return forecast_ops(frame, model, progress)
 
 
-def _layers(frame: "pl.DataFrame", model: CostModel, **_: Any) -> Predicted:
+def _layers(frame: "DataFrame", model: CostModel, **_: Any) -> Predicted:
     """Single-layer benchmarks, artefact included, as `layer_table` predicts them."""
     try:
         from epochcast.fit.layer_table import evaluate_layers
@@ -171,7 +173,7 @@ def _layers(frame: "pl.DataFrame", model: CostModel, **_: Any) -> Predicted:
     return Predicted(measured, low, mid, high, tuple(failures), labels, asked)
 
 
-def _device_names(frame: "pl.DataFrame") -> list[str]:
+def _device_names(frame: "DataFrame") -> list[str]:
     """The catalogue's names of the devices of a table; the table's own where it has none."""
     names: dict[str, str] = {}
     for name in frame["device"].unique():

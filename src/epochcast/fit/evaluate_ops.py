@@ -1,7 +1,7 @@
 """Forecasts of single operators (the columns of `ops`), device by device.
 
-A benchmark of one op runs it again and again. The host starts one while the device runs the one before, so what is timed is
-whichever is slower:
+A benchmark of one op runs it again and again. The host starts one while the device runs the one before, so what is
+timed is whichever is slower:
 
     seconds = max(kernel, launch)
 """

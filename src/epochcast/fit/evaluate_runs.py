@@ -1,12 +1,12 @@
 """Forecasts of measured runs. Every network is captured once and resized for each of its rows.
 
-`given_single` asks what several GPUs change, not how fast one is. The single-GPU step of the same system, model, batch per GPU and
-precision is taken as measured, and only the difference is forecast:
+`given_single` asks what several GPUs change, not how fast one is. The single-GPU step of the same system, model, batch
+per GPU and precision is taken as measured, and only the difference is forecast:
 
     step(N GPUs) = measured step(1 GPU) + forecast step(N GPUs) − forecast step(1 GPU)
 
-which is the measured step plus the exposed part of the gradient exchange. Its interval: the exchange may be half or twice what is thought
-(bandwidths are nominal), and steps repeat to 3 %.
+which is the measured step plus the exposed part of the gradient exchange. Its interval: the exchange may be half or
+twice what is thought (bandwidths are nominal), and steps repeat to 3 %.
 """
 
 from collections.abc import Iterable

@@ -127,7 +127,16 @@ def _is_readable(frame: pl.DataFrame) -> NDArray[np.bool_]:
     if not is_layer_table(frame.columns):
         return np.ones(len(frame), dtype=np.bool_)
     known = {name for name in frame["device"].unique() if name is not None and _is_device(str(name))}
-    sizes = ("batch_size", "input_size", "kernel_size", "stride", "channels_in", "channels_out", "features_in", "features_out")
+    sizes = (
+        "batch_size",
+        "input_size",
+        "kernel_size",
+        "stride",
+        "channels_in",
+        "channels_out",
+        "features_in",
+        "features_out",
+    )
     good = pl.col("device").is_in(known) & pl.col("activation").is_in(ACTIVATIONS)
     good &= pl.col("optimizer").fill_null("none").is_in(list(UPDATE_BYTES))
     for name in sizes:

@@ -57,7 +57,12 @@ class RawTimeMLP:
         rows = np.concatenate(inputs)
         self._scaler = StandardScaler().fit(rows)
         self._network = MLPRegressor(
-            hidden_layer_sizes=LAYERS, learning_rate_init=2e-3, batch_size=512, max_iter=self.epochs, tol=0.0, random_state=self.seed
+            hidden_layer_sizes=LAYERS,
+            learning_rate_init=2e-3,
+            batch_size=512,
+            max_iter=self.epochs,
+            tol=0.0,
+            random_state=self.seed,
         )
         self._network.n_iter_no_change = self.epochs + 1  # so that it never stops early and never warns
         import warnings

@@ -15,8 +15,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Predicted:
-    """One entry per row of the table. `asked` rows were forecast, `failures` could not be; a row that is neither was not
-    part of the question (the single-GPU rows that `given_single` takes as known). `labels` are what rows are grouped by.
+    """One entry per row of the table. `asked` rows were forecast, `failures` could not be; a row that is neither was
+    not part of the question (the single-GPU rows that `given_single` takes as known). `labels` are what rows are
+    grouped by.
     """
 
     measured_seconds: Array

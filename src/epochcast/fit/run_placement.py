@@ -1,8 +1,9 @@
 """Where a measured run ran: its strategy and wires, read from what the table says of framework and interconnect.
 
-The text of `interconnect` is free: "NVLink (DGX-1)", "AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "PCIe 4.0 | net:
-2x ConnectX-6 IB HDR 200Gb/Sec". In front of "net:" or "intra" stands what joins the GPUs of a box, behind it what joins the boxes. What
-cannot be read is None: then the device's own link, or the forecaster's default between boxes, stands in.
+The text of `interconnect` is free: "NVLink (DGX-1)", "AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "PCIe 4.0
+| net: 2x ConnectX-6 IB HDR 200Gb/Sec". In front of "net:" or "intra" stands what joins the GPUs of a box, behind it
+what joins the boxes. What cannot be read is None: then the device's own link, or the forecaster's default between
+boxes, stands in.
 """
 
 import re
@@ -21,8 +22,8 @@ _INNER: tuple[tuple[str, str | None], ...] = (
     (r"pcie,? ?(?:gen ?)?4", "pcie4"),
     (r"pcie", "pcie3"),
 )
-# Machines that are known by name: what leaves one box. NVIDIA's data sheets of DGX-1 (4 × EDR), DGX-2 (8 × EDR), DGX A100 (8 × HDR);
-# the catalogue's Ethernet links of 400 and 800 Gbit/s stand for the first two.
+# Machines that are known by name: what leaves one box. NVIDIA's data sheets of DGX-1 (4 × EDR), DGX-2 (8 × EDR), DGX
+# A100 (8 × HDR); the catalogue's Ethernet links of 400 and 800 Gbit/s stand for the first two.
 _MACHINES: tuple[tuple[str, str], ...] = (
     (r"dgx a100", "infiniband_hdr_x8"),
     (r"dgx-2", "ethernet_800g"),
@@ -64,7 +65,8 @@ def strategy_of(run: Run) -> str:
     if "parameter server" in (run.interconnect or "").casefold():
         return "parameter_server"
     if run.source == "torchvision_gpu_bench":
-        # nn.DataParallel gathers in one GPU and sends from there; one_to_all is the nearest where nothing nearer is known.
+        # nn.DataParallel gathers in one GPU and sends from there; one_to_all is the nearest where nothing nearer is
+        # known.
         return "data_parallel" if "data_parallel" in STRATEGIES else "parameter_server"
     if run.setting.framework == "tensorflow":
         return "mirrored" if run.nodes == 1 else "horovod"

@@ -1,7 +1,9 @@
-"""Tables of measured runs (the columns of `runs`) as questions a forecaster can answer: which model, which recipe, which device.
+"""Tables of measured runs (the columns of `runs`) as questions a forecaster can answer: which model, which recipe,
+which device.
 
-A row needs `model`, `device`, `batch_per_gpu` and one of `step_seconds` and `samples_per_second`; everything else sharpens the question.
-Names of models differ by source; `model_names.toml` says what each means here, and what we cannot build is said with the reason.
+A row needs `model`, `device`, `batch_per_gpu` and one of `step_seconds` and `samples_per_second`; everything else
+sharpens the question. Names of models differ by source; `model_names.toml` says what each means here, and what we
+cannot build is said with the reason.
 """
 
 import re
@@ -134,7 +136,14 @@ def family_of(model: str) -> str:
 
     Used to split tables so that no relative of a tested network was trained on.
     """
-    plain = model.casefold().removeprefix("tf_").removeprefix("adv_").removeprefix("ens_adv_").removeprefix("legacy_").removeprefix("gluon_")
+    plain = (
+        model.casefold()
+        .removeprefix("tf_")
+        .removeprefix("adv_")
+        .removeprefix("ens_adv_")
+        .removeprefix("legacy_")
+        .removeprefix("gluon_")
+    )
     for start, family in _names().get("family", {}).items():
         if plain.startswith(start):
             return str(family)
@@ -150,8 +159,8 @@ def _needed(row: Mapping[str, Any], name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Meant:
-    """What a name means here: what `find_model` is asked for and at which input size. A sample counts `tokens` in a throughput of
-    tokens, and `batch_units` in the table's batch (1 unless that counts tokens).
+    """What a name means here: what `find_model` is asked for and at which input size. A sample counts `tokens` in a
+    throughput of tokens, and `batch_units` in the table's batch (1 unless that counts tokens).
     """
 
     reference: str
@@ -163,8 +172,8 @@ class _Meant:
 def _meant(source: str, model: str, shape: Any, note: str) -> _Meant:
     """By `model_names.toml`; an entry there is a name, or a table with these keys:
 
-    `model`; `input`, and `unshaped`, another model, for rows whose own input we cannot read; `tokens` of a sample, in all;
-    `batch_in_tokens`.
+    `model`; `input`, and `unshaped`, another model, for rows whose own input we cannot read; `tokens` of a sample, in
+    all; `batch_in_tokens`.
     """
     size = _size(shape)
     names = _names()
@@ -175,7 +184,9 @@ def _meant(source: str, model: str, shape: Any, note: str) -> _Meant:
         raise BadInput(f"{model}: the row does not say how many tokens a sample has")
     split = [part for part in re.findall(r"\b((?:TP|PP|CP|EP)=(\d+))", note) if int(part[1]) > 1]
     if split:
-        raise BadInput(f"{model}: split over the GPUs by {', '.join(part[0] for part in split)}; only data parallel rows are asked")
+        raise BadInput(
+            f"{model}: split over the GPUs by {', '.join(part[0] for part in split)}; only data parallel rows are asked"
+        )
     entry = {**names["any"], **names.get("source", {}).get(source, {})}.get(model)
     if entry is None:
         prefix = names["prefix"].get(source)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from epochcast.errors import BadInput, MissingExtra
 
 if TYPE_CHECKING:
-    import polars as pl
+    from polars import DataFrame
 
 ENDINGS = (".parquet", ".csv", ".jsonl", ".ndjson")
 
@@ -33,13 +33,13 @@ def polars() -> Any:
     return polars
 
 
-def read_table(path: str | Path) -> "pl.DataFrame":
+def read_table(path: str | Path) -> "DataFrame":
     """The table in a file; what is no table is refused with its name."""
     pl = polars()
     file = Path(path)
     if not file.is_file():
         raise BadInput(f"no file {str(path)!r}")
-    readers: dict[str, Callable[..., pl.DataFrame]] = {
+    readers: dict[str, Callable[..., Any]] = {
         ".parquet": pl.read_parquet,
         ".csv": lambda f: pl.read_csv(f, infer_schema_length=None),
         ".jsonl": lambda f: pl.read_ndjson(f, infer_schema_length=None),
@@ -49,13 +49,14 @@ def read_table(path: str | Path) -> "pl.DataFrame":
     if read is None:
         raise BadInput(f"{file.name} is no table we read; known endings: {', '.join(ENDINGS)}")
     try:
-        return read(file)
+        frame: DataFrame = read(file)
     except (pl.exceptions.PolarsError, OSError, ValueError) as problem:
         reason = (str(problem).strip().splitlines() or ["it is empty"])[0]
         raise BadInput(f"{file.name} is not a {file.suffix.lstrip('.')} table: {reason}") from None
+    return frame
 
 
-def write_table(frame: "pl.DataFrame", path: str | Path) -> None:
+def write_table(frame: "DataFrame", path: str | Path) -> None:
     """Write a table, whole or not at all."""
     file = Path(path)
     writers: dict[str, Callable[[Path], Any]] = {

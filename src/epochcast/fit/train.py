@@ -84,10 +84,10 @@ def gather() -> Material:
         & pl.col("source").is_in(["timm", "torchvision_gpu_bench"])
         & ~pl.col("device").str.contains("CPU")
         & ~pl.col("framework_version").fill_null("").str.contains(r"\?|2\.9|2\.1")
-        & pl.col("model").is_in(runs["model"].unique())
+        & pl.col("model").is_in(_distinct(runs)["model"].unique().implode())
     )
     transformers = pl.read_parquet(folder / "transformer_runs.parquet").filter(single & ~pl.col("compiled"))
-    rows = [*runs.to_dicts(), *_thinned(inference).to_dicts(), *transformers.to_dicts()]
+    rows = [*_distinct(runs).to_dicts(), *_thinned(inference).to_dicts(), *transformers.to_dicts()]
     questions, _ = read_runs(rows)
     made, failures = examples(questions, say)
     nets = [net_row(e, devices, stacks, WEIGHTS[e.source] * _mode_weight(e)) for e in made]
@@ -96,6 +96,13 @@ def gather() -> Material:
 
 def _mode_weight(example: Example) -> float:
     return 0.4 if example.recipe.mode == "forward" and example.source == "timm" else 1.0
+
+
+def _distinct(table: pl.DataFrame) -> pl.DataFrame:
+    """One name per architecture where several weights of it were timed: the same network twice teaches nothing twice."""
+    same = ["forward_macs_per_sample", "activations_per_sample", "parameters", "input_shape", "framework_version", "channels_last"]
+    timm = pl.col("source") == "timm"
+    return pl.concat([table.filter(timm).unique(same, keep="first", maintain_order=True), table.filter(~timm)])
 
 
 def _thinned(table: pl.DataFrame) -> pl.DataFrame:
@@ -147,7 +154,12 @@ def fitted(
 ) -> EfficiencyNet:
     """One member trained on part of the material."""
     model = EfficiencyNet(
-        material.ops.inputs.shape[1], HIDDEN, len(material.devices.names), len(material.stacks.names), material.floors, seed
+        material.ops.inputs.shape[1],
+        HIDDEN,
+        len(material.devices.names),
+        len(material.stacks.names),
+        material.floors,
+        seed,
     )
     ops = material.ops
     weight = np.where(keep_ops, ops.weight, 0.0)
@@ -174,7 +186,13 @@ def residuals_by_family(material: Material, *, folds: int, steps: int) -> NDArra
     left: NDArray[np.float64] = np.full(len(families), np.nan)
     for number, fold in enumerate(np.array_split(names, folds)):
         outside = np.isin(families, fold)
-        model = fitted(material, np.flatnonzero(~outside).tolist(), np.ones(len(material.ops.weight), bool), steps=steps, seed=number)
+        model = fitted(
+            material,
+            np.flatnonzero(~outside).tolist(),
+            np.ones(len(material.ops.weight), bool),
+            steps=steps,
+            seed=number,
+        )
         left[outside] = _residuals(model, material, outside)
         say(f"families, fold {number + 1} of {folds}: {_summary(left[outside])}")
     return left
@@ -188,7 +206,9 @@ def residuals_by_device(material: Material, *, steps: int) -> NDArray[np.float64
         outside = names == name
         if outside.sum() < 5:  # noqa: PLR2004
             continue
-        model = fitted(material, np.flatnonzero(~outside).tolist(), material.op_devices != name, steps=steps, seed=number)
+        model = fitted(
+            material, np.flatnonzero(~outside).tolist(), material.op_devices != name, steps=steps, seed=number
+        )
         _forget(model, material, name)
         left[outside] = _residuals(model, material, outside)
         say(f"device {name} left out: {_summary(left[outside])}")
@@ -238,7 +258,10 @@ def _generations(model: EfficiencyNet, material: Material, without: str = "") ->
             rows["any"].append(index)
             rows.setdefault(by_name[name].generation, []).append(index)
     whole = np.array([_mean(values[rows["any"], c], seen[rows["any"], c], 0.0) for c in range(values.shape[1])])
-    return {g: np.array([_mean(values[i, c], seen[i, c], whole[c]) for c in range(values.shape[1])]) for g, i in rows.items()}
+    return {
+        g: np.array([_mean(values[i, c], seen[i, c], whole[c]) for c in range(values.shape[1])])
+        for g, i in rows.items()
+    }
 
 
 def _mean(values: NDArray[np.float64], seen: NDArray[np.bool_], otherwise: float) -> float:
@@ -265,7 +288,10 @@ def exported(models: Sequence[EfficiencyNet], material: Material, spreads: dict[
     for name, index in material.devices.names.items():
         prior = generations.get(by_name[name].generation, generations["any"]) if name in by_name else generations["any"]
         known[name] = row(np.where(seen[index], sustained[index], prior))
-    launch = {s: float(np.exp(np.mean([m.launch.detach().numpy()[i] for m in models]))) for s, i in material.stacks.names.items()}
+    launch = {
+        s: float(np.exp(np.mean([m.launch.detach().numpy()[i] for m in models])))
+        for s, i in material.stacks.names.items()
+    }
     document = {
         "format": 1,
         "launch_seconds": launch,
@@ -292,11 +318,15 @@ def main() -> int:
     arguments = parser.parse_args()
     torch.set_num_threads(2)
     material = gather()
-    say(f"{len(material.nets)} runs, {len(material.ops.weight)} op rows, {len(material.failures)} networks not captured")
+    say(
+        f"{len(material.nets)} runs, {len(material.ops.weight)} op rows, {len(material.failures)} networks not captured"
+    )
     known = residuals_by_family(material, folds=arguments.folds, steps=arguments.steps)
     unseen = residuals_by_device(material, steps=arguments.steps)
     everything = np.ones(len(material.ops.weight), bool)
-    models = [fitted(material, range(len(material.nets)), everything, steps=arguments.steps, seed=s) for s in range(MEMBERS)]
+    models = [
+        fitted(material, range(len(material.nets)), everything, steps=arguments.steps, seed=s) for s in range(MEMBERS)
+    ]
     spreads = {"known": spread_of(known), "unseen": spread_of(unseen)}
     target = Path(__file__).parents[1] / "cost" / "learned.json"
     temporary = target.with_suffix(".part")

@@ -137,7 +137,10 @@ def card_text(card: Mapping[str, Any], size_bytes: int, unknown: Mapping[str, tu
         "  ([The correction factor](correction-factor.md)).",
         "- *Intervals* hold nine of ten rows by design; `coverage` is what they held below. A GPU that is not in the table gets",
         "  "
-        + "; ".join(f"{np.exp(low):.2f} to {np.exp(high):.2f} times the middle ({kind})" for kind, (low, high) in sorted(unknown.items()))
+        + "; ".join(
+            f"{np.exp(low):.2f} to {np.exp(high):.2f} times the middle ({kind})"
+            for kind, (low, high) in sorted(unknown.items())
+        )
         + ".",
         "",
         "Errors on half of the last tenth, on which nothing was fitted:",

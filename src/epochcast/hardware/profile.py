@@ -1,9 +1,12 @@
-"""What was measured on a device, beside its data sheet: the fractions it sustains and how far a cost model is off on it.
+"""What was measured on a device, beside its data sheet: the fractions it sustains and how far a cost model is off on
+it.
 
-Shipped profiles are fitted from public measurements (`profiles.toml`); a user's own come from `epochcast calibrate --save`, one file per
-device in the user's data folder (EPOCHCAST_PROFILES names another), and count before the shipped ones.
+Shipped profiles are fitted from public measurements (`profiles.toml`); a user's own come from `epochcast calibrate
+--save`, one file per device in the user's data folder (EPOCHCAST_PROFILES names another), and count before the shipped
+ones.
 
-The factors of a profile multiply what one cost model answers: `relative_to` names it, because another model errs otherwise.
+The factors of a profile multiply what one cost model answers: `relative_to` names it, because another model errs
+otherwise.
 
     kernel' = kernel · compute_factor or memory_factor (whichever limb of the roofline binds) · class_factor
 """
@@ -28,8 +31,9 @@ FILE = "profiles.toml"
 class Profile:
     """One device under one software stack.
 
-    `gemm_fraction` is the part of the peak that large products sustain, by math; `bandwidth_fraction` that of large elementwise ops.
-    `step_spread` are the factors low ≤ 1 ≤ high of the 90 % interval of a step. `rows` measurements stand behind it.
+    `gemm_fraction` is the part of the peak that large products sustain, by math; `bandwidth_fraction` that of large
+    elementwise ops. `step_spread` are the factors low ≤ 1 ≤ high of the 90 % interval of a step. `rows` measurements
+    stand behind it.
     """
 
     device: str

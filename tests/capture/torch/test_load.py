@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from epochcast.capture.torch import load_torch
-from epochcast.errors import BadInput, EpochcastError, UnknownName
+from epochcast.errors import BadInput, EpochcastError, MissingExtra, UnknownName
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.tensor import DType
 
@@ -165,3 +165,12 @@ def test_a_network_of_fixed_size_is_built_for_the_size_asked_for() -> None:
     trace = load_torch("timm:vit_tiny_patch16_224", (3, 96, 96)).trace(Recipe(4, mode="forward"))
     attention = next(op for op in trace.ops if op.kind.label == "attention")
     assert attention.inputs[0].shape == (4, 3, 37, 64)
+
+
+@pytest.mark.parametrize("reference", ["timm:resnet50", "torch_free:make"])
+def test_without_torch_it_says_what_to_install(reference: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "torch_free.py").write_text("def make():\n    return 7\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'epochcast\[torch\]'"):
+        load_torch(reference).trace(Recipe(4))

@@ -329,6 +329,16 @@ def test_channels_last_needs_no_other_ops_in_a_plain_network(capture: Capture) -
     assert [op.kind for op in plain.ops] == [op.kind for op in last.ops]
 
 
+def test_the_layout_of_one_recipe_does_not_stay_for_the_next() -> None:
+    with torch.device("meta"):
+        module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten())
+    model = TorchModel.from_module(module, (3, 8, 8))
+    model.trace(Recipe(2, channels_last=True))
+    assert model.module[0].weight.is_contiguous(memory_format=torch.channels_last)  # type: ignore[index]
+    model.trace(Recipe(2))
+    assert model.module[0].weight.is_contiguous()  # type: ignore[index]
+
+
 def test_a_bias_gradient_is_a_sum(capture: Capture) -> None:
     ops = capture(two_layers, (4,)).ops
     bias = next(op for op in ops if op.output.name == "grad:0.bias")

@@ -17,6 +17,7 @@ from epochcast.capture.torch.rules import (
     convolution,
     convolution_backward,
     fresh,
+    grouped_matmul,
     matmul,
     nll_backward,
     norm,
@@ -39,7 +40,7 @@ def _words(text: str) -> tuple[str, ...]:
 _REDUCTIONS = _words(
     "sum mean var std var_mean std_mean amax amin aminmax max min argmax argmin any all prod norm "
     "linalg_vector_norm cumsum cumprod cummax cummin logcumsumexp topk sort argsort logsumexp median "
-    "nanmedian mode kthvalue nansum count_nonzero dot vdot trace"
+    "nanmedian mode kthvalue nansum count_nonzero dot vdot trace histc"
 )
 _COPIES: Mapping[str, str] = {
     **dict.fromkeys(_words("clone contiguous permute_copy view_copy transpose_copy expand_copy"), "contiguous"),
@@ -76,7 +77,8 @@ _LOSSES = _words("mse_loss smooth_l1_loss huber_loss soft_margin_loss binary_cro
 # Pointwise in fact, though this or an older torch does not tag them so.
 _UNTAGGED = frozenset(
     _words(
-        "where lerp addcmul addcdiv masked_fill glu _prelu_kernel polar angle complex nan_to_num threshold "
+        "floor_divide where lerp addcmul addcdiv masked_fill "
+        "glu _prelu_kernel polar angle complex nan_to_num threshold "
         "gelu silu mish elu celu selu hardswish hardsigmoid hardtanh leaky_relu softplus softshrink "
         "hardshrink sigmoid tanh log_sigmoid rrelu_with_noise logit log_sigmoid_forward"
     )
@@ -92,6 +94,7 @@ RULES: Mapping[str, Rule] = {
     "addbmm": matmul("batch1", "batch2", "self"),
     "mv": matmul("self", "vec"),
     "addmv": matmul("mat", "vec", "self"),
+    "_grouped_mm": grouped_matmul,
     "convolution": convolution,
     "convolution_backward": convolution_backward,
     "attention": attention,

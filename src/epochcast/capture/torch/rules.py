@@ -43,6 +43,19 @@ def matmul(first: str, second: str, added: str | None = None) -> Rule:
     return rule
 
 
+def grouped_matmul(call: Call) -> Iterable[Piece]:
+    """Experts' products in one kernel, tokens shared out evenly: (T, K)·(E, K, N), or by expert (K, T/E)·(T/E, N)."""
+    if call["mat2"].dim() == 3:
+        yield from matmul("self", "mat2")(call)
+        return
+    (result,) = call.results
+    experts, rows, columns = result.shape
+    left, right = call.see(call["self"]), call.see(call["mat2"])
+    tokens = right.shape[0] // experts
+    operands = (left._replace(shape=(experts, tokens, rows)), right._replace(shape=(experts, tokens, columns)))
+    yield Piece(Matmul(transpose_a=True), operands, (result,))
+
+
 def _conv_kind(call: Call) -> Conv:
     dims = call["weight"].dim() - 2
     stride, padding, dilation = (call.sizes(name, dims) for name in ("stride", "padding", "dilation"))

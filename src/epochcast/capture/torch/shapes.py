@@ -69,6 +69,15 @@ def _addmm(bias: Tensor, a: Tensor, b: Tensor, **options: Any) -> Any:
     return a.new_empty((a.shape[0], b.shape[1])) if a.shape[1] == b.shape[0] else NotImplemented
 
 
+def _grouped_mm(a: Tensor, b: Tensor, offs: Tensor | None = None, *rest: Any, **options: Any) -> Any:
+    """Rows of many experts at once: (T, K)·(E, K, N), or (K, T)·(T, N) summed by expert."""
+    if a.dim() == 2 and b.dim() == 3:
+        return a.new_empty((a.shape[0], b.shape[2]))
+    if a.dim() == 2 and offs is not None:
+        return a.new_empty((offs.shape[0], a.shape[0], b.shape[1]))
+    return NotImplemented
+
+
 _SHAPELESS = (
     *("relu", "gelu", "silu", "hardswish", "hardsigmoid", "sigmoid", "tanh", "leaky_relu", "elu", "hardtanh"),
     *("add", "mul", "sub", "div", "exp", "sqrt"),
@@ -83,6 +92,7 @@ QUICK: Mapping[str, Quick] = {
     "upsample_bilinear2d": _resized,
     "upsample_bicubic2d": _resized,
     "addmm": _addmm,
+    "_grouped_mm": _grouped_mm,
     **dict.fromkeys(_SHAPELESS, _like),
     **{f"{name}_": _in_place for name in _SHAPELESS},
     **{f"{name}_backward": _like for name in _SHAPELESS_BACKWARD},

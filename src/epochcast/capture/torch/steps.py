@@ -67,8 +67,10 @@ def run(
     for parameter in module.parameters():
         parameter.grad = None
     fed = example.at(recipe.batch)
+    layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
+    module.to(memory_format=layout)  # type: ignore[call-overload]
     if recipe.channels_last:
-        fed = _channels_last(module, fed)
+        fed = _channels_last(fed)
     recorder = Recorder(module, recipe.batch)
     names = {recorder.storage(p): name for name, p in module.named_parameters()}
     names |= {recorder.storage(b): name for name, b in module.named_buffers() if b.device.type == "meta"}
@@ -111,11 +113,10 @@ def _constants(ops: tuple[Op, ...], known: set[str]) -> tuple[Tensor, ...]:
     return tuple(found.values())
 
 
-def _channels_last(module: torch.nn.Module, fed: Example) -> Example:
+def _channels_last(fed: Example) -> Example:
     def changed(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.to(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
 
-    module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return Example(mapped(fed.args, changed), mapped(dict(fed.kwargs), changed))
 
 

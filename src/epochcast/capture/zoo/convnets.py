@@ -62,7 +62,12 @@ CONVNETS: Mapping[str, Entry] = {
     "resnet152": _resnet("ResNet-152, He et al. 2016", (3, 8, 36, 3), True),
     "resnet200": _resnet("ResNet-200, He et al. 2016", (3, 24, 36, 3), True),
     "resnet18_cifar": _resnet(
-        "ResNet-18 with a small stem for CIFAR", (2, 2, 2, 2), False, classes=10, small_stem=True, input_shape=(3, 32, 32)
+        "ResNet-18 with a small stem for CIFAR",
+        (2, 2, 2, 2),
+        False,
+        classes=10,
+        small_stem=True,
+        input_shape=(3, 32, 32),
     ),
     "resnext50_32x4d": _resnet("ResNeXt-50 32x4d, Xie et al. 2017", (3, 4, 6, 3), True, groups=32, width_per_group=4),
     "wide_resnet50_2": _resnet("Wide ResNet-50-2", (3, 4, 6, 3), True, width_per_group=128),

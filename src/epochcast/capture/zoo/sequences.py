@@ -109,7 +109,10 @@ SEQUENCES: Mapping[str, Entry] = {
     "lstm_lm": _LSTM,
     "lstm": _LSTM,
     "lstm_wikitext2": Entry(
-        "recurrent", "lstm_lm", "PyTorch's word-language-model example on WikiText-2", {"width": 200, "vocabulary": 33278}
+        "recurrent",
+        "lstm_lm",
+        "PyTorch's word-language-model example on WikiText-2",
+        {"width": 200, "vocabulary": 33278},
     ),
     "dlrm": Entry("dlrm", "dlrm", "DLRM on Criteo Kaggle, Naumov et al. 2019"),
     "dlrm_mlperf": Entry("dlrm", "dlrm_terabyte", "DLRM on Criteo Terabyte as in MLPerf, Naumov et al. 2019"),
