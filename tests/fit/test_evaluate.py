@@ -104,6 +104,15 @@ def test_progress_ends_at_all_rows() -> None:
     assert seen == [(0, 2), (1, 2), (2, 2)]
 
 
+def test_several_processes_answer_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = runs({}, {"model": "vgg11"}, {"model": "nonet"}, {"gpus": 4})
+    alone = evaluate(table, cost_model=ANALYTIC)
+    monkeypatch.setattr("epochcast.fit.evaluate_runs.WORTH_A_PROCESS", 1)
+    together = evaluate(table, cost_model=ANALYTIC, workers=2)
+    assert np.array_equal(together.predicted.mid_seconds, alone.predicted.mid_seconds, equal_nan=True)
+    assert together.failures == alone.failures
+
+
 def op(**cells: Any) -> dict[str, Any]:
     blank = dict.fromkeys(("batch", "m", "n", "k", "hidden"), 1)
     return {

@@ -1,8 +1,10 @@
-"""What a learned cost model is told about an op on a device: numbers that say how well the op can use it, not how long it takes.
+"""What a learned cost model is told about an op on a device: numbers that say how well the op can use it, not how
+long it takes.
 
-Sizes enter as logarithms, against the device where that makes sense: how many waves of tiles the op fills, how its operands compare with
-the L2 cache, whether its arithmetic or its traffic binds. The device itself is not named: what it sustains is a number of its own
-(`learned.Sustained`), and trees or nets that were told data sheets did not extrapolate to new ones.
+Sizes enter as logarithms, against the device where that makes sense: how many waves of tiles the op fills, how its
+operands compare with the L2 cache, whether its arithmetic or its traffic binds. The device itself is not named: what
+it sustains is a number of its own (`learned.Sustained`), and trees or nets that were told data sheets did not
+extrapolate to new ones.
 """
 
 from dataclasses import dataclass
@@ -70,7 +72,7 @@ def features(columns: Columns, device: Device, setting: Setting) -> Array:
         log(into + 1) / 6,
         log(out + 1) / 6,
         columns.read_bytes / np.maximum(columns.bytes, 1.0),
-        (columns.element_bytes == 2).astype(np.float64),  # noqa: PLR2004
+        (columns.element_bytes == 2).astype(np.float64),
     ]
     constants = [
         float(setting.channels_last),

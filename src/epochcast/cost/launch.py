@@ -1,7 +1,8 @@
 """Host seconds to start the kernels of a step.
 
-A framework spends a few microseconds of Python and C++ on every kernel it starts, whatever the kernel does. On a fast device with small
-kernels this is the step. The device catalogue holds a fitted figure where there is one; elsewhere the prior below stands in.
+A framework spends a few microseconds of Python and C++ on every kernel it starts, whatever the kernel does. On a fast
+device with small kernels this is the step. The device catalogue holds a fitted figure where there is one; elsewhere
+the prior below stands in.
 """
 
 import numpy as np

@@ -4,7 +4,7 @@
 
 A *setup* is a GPU with a software stack on which thousands of layers were measured; it owns the coefficients c_t and a place among the trees'
 features. A GPU that nobody measured is answered by its *siblings*: the terms come from its own data sheet, the efficiencies and the habits of
-kernels from each setup of its kind (Kepler, or newer), and the middle is the geometric mean of their answers. A few dozen measured rows decide
+kernels from each setup of its kind (Kepler, or newer), and the median of what they say counts, one voice per die. A few dozen measured rows decide
 between the siblings (`calibrated`). Trees never see raw times: outside their range they leave the physical terms as they are.
 
 Written by `python -m epochcast.fit.train_layers`; the file holds the date, the data and the errors it was trained with.
@@ -25,6 +25,7 @@ from epochcast.cost.layer_terms import FEATURES, HOST_TERMS, TERMS, features, te
 from epochcast.cost.single_layer import LayerRows
 from epochcast.cost.trees import Forest
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 
 Array = NDArray[np.float64]
@@ -118,7 +119,11 @@ class LayersModel:
             mid = self.seconds_as(rows, device, setup)
             below, above = _widths(setup, rows, mid)
             return Answer(mid * np.exp(below), mid, mid * np.exp(above), "layers")
-        mid = np.exp(self._sibling_logs(rows, device, self.siblings(rows.kind, device)).mean(axis=1))
+        siblings = self.siblings(rows.kind, device)
+        logs, dies = self._sibling_logs(rows, device, siblings), [_die(s) for s in siblings]
+        # One voice per die, however many boards and stacks of it were measured; then the middle one.
+        voices = [logs[:, [d == die for d in dies]].mean(axis=1) for die in sorted(set(dies))]
+        mid = np.exp(np.median(voices, axis=0))
         narrow, wide = self.unknown_widths[rows.kind]
         return Answer(mid * np.exp(narrow), mid, mid * np.exp(wide), "layers, unseen GPU")
 
@@ -144,7 +149,7 @@ class LayersModel:
         centred = traits - means[1:]
         slopes = np.linalg.solve(centred.T @ centred + RIDGE * np.eye(traits.shape[1]), centred.T @ (rest - means[0]))
         # Fifty rows fit a few slopes: widen what they show of themselves by the freedom they used up.
-        freedom = np.sqrt(len(rows) / max(1.0, len(rows) - 6.0))
+        freedom = np.sqrt(len(rows) / max(1.0, len(rows) - FREEDOM))
         width = float(np.quantile(np.abs(rest - means[0] - centred @ slopes), 0.9) * freedom)
         return Calibration(speakers, offsets, weights, slopes, means, width)
 
@@ -166,6 +171,8 @@ class LayersModel:
 
 # Ridge strength of a calibration: flat between 1 and 10 when any of six GPUs is left out (studies/justus).
 RIDGE = 3.0
+# Rows whose worth the offsets, weights and slopes of a calibration use up; set so that nine of ten rows of a left-out GPU lie inside.
+FREEDOM = 15.0
 
 
 def _traits(rows: LayerRows, device: Device, siblings: tuple[Setup, ...], scaled: Array, middle: Array) -> Array:
@@ -183,6 +190,11 @@ def size_groups(rows: LayerRows, seconds: Array) -> NDArray[np.str_]:
     """The group a row's interval is taken from: forward0 … training2."""
     size = np.digitize(seconds, SIZE_EDGES_SECONDS)
     return np.char.add(np.where(rows.trains, "training", "forward"), size.astype(str))
+
+
+def _die(setup: Setup) -> tuple[str, int]:
+    """Generation and multiprocessors: what two boards with one chip share."""
+    return setup.generation, find_device(setup.device).compute_units
 
 
 def _widths(setup: Setup, rows: LayerRows, mid: Array) -> tuple[Array, Array]:

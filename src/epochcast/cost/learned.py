@@ -1,10 +1,11 @@
 """The learned cost model: a small ensemble of nets that say how far an op stays behind what the device sustains.
 
-    seconds = bound / efficiency,   bound = max(flops/(g·peak), bytes/(b·bandwidth)),   efficiency = e^cap · e^(-softplus(net))
+    seconds = bound / efficiency,   bound = max(flops/(g·peak), bytes/(b·bandwidth))
+    efficiency = e^cap · e^(-softplus(net(features)))
 
-g and b are the sustained fractions of the device's profile, or of its generation where nobody measured it. Trained by `make model`
-(`fit.train`), kept as text, evaluated with numpy: no framework is needed to forecast. The nets' disagreement and the errors on held-out
-families and devices set the interval (`spread`).
+g and b are the sustained fractions of the device's profile, or of its generation where nobody measured it. Trained by
+`make model` (`fit.train`), kept as text, evaluated with numpy: no framework is needed to forecast. The nets'
+disagreement and the errors on held-out families and devices set the interval (`spread`).
 """
 
 import json
@@ -26,7 +27,8 @@ from epochcast.hardware.device import Device
 
 Array = NDArray[np.float64]
 
-# Winograd F(2x2, 3x3) multiplies 2.25 times less than a convolution is counted with (Lavin & Gray 2016), FFT may do better still.
+# Winograd F(2x2, 3x3) multiplies 2.25 times less than a convolution is counted with (Lavin & Gray 2016); FFT may do
+# better still.
 _CONVOLUTION_CAP = float(np.log(2.6))
 # Everything else: a little above one, for operands that stay in cache between ops.
 _CAP = float(np.log(1.25))
@@ -132,7 +134,9 @@ def read_learned(text: str) -> Learned:
 
     def table(rows: Mapping[str, Mapping[str, float]], known: bool) -> dict[str, Sustained]:
         return {
-            name: Sustained({m: exp(row[m]) for m in MATHS if m in row}, exp(row["vector"]), exp(row["bandwidth"]), known)
+            name: Sustained(
+                {m: exp(row[m]) for m in MATHS if m in row}, exp(row["vector"]), exp(row["bandwidth"]), known
+            )
             for name, row in rows.items()
         }
 

@@ -11,6 +11,7 @@ Limits: numerical splits only (no categories), and no missing values: a NaN is r
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,16 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 LEAF = -1
-# Rows are routed in blocks of this many, so that the columns they read stay in the processor's cache.
-BLOCK_ROWS = 8192
+# Rows are routed in blocks with so many places (rows times trees): arrays of a few megabytes.
+BLOCK_PLACES = 400_000
 
 
 @dataclass(frozen=True)
 class Forest:
     """Trees over named features. Arrays run over all nodes of all trees, each tree in preorder.
 
-    `feature` is LEAF for a leaf; `number` is the threshold of a split or the value of a leaf; `right` is the place of a split's right child.
+    `feature` is LEAF for a leaf; `number` is the threshold of a split or the value of a leaf; `right` is the place of a split's right child
+    (a leaf's own).
     """
 
     features: tuple[str, ...]
@@ -75,23 +77,34 @@ class Forest:
         if not np.isfinite(rows).all():
             wrong = self.features[int(np.flatnonzero(~np.isfinite(rows).all(axis=0))[0])]
             raise BadInput(f"a forest takes no missing values; {wrong} has some")
-        parts = [self._block(np.ascontiguousarray(rows[i : i + BLOCK_ROWS])) for i in range(0, len(rows), BLOCK_ROWS)]
+        if not len(self.roots):
+            return np.zeros(len(rows))
+        block = max(1, BLOCK_PLACES // len(self.roots))
+        parts = [self._block(np.ascontiguousarray(rows[i : i + block])) for i in range(0, len(rows), block)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _block(self, rows: Array) -> Array:
-        total = np.zeros(len(rows))
-        width, flat = rows.shape[1], rows.reshape(-1)
-        for root in self.roots:
-            node = np.full(len(rows), root)
-            going = np.arange(len(rows)) if self.feature[root] != LEAF else np.zeros(0, dtype=np.int64)
-            while len(going):
-                here = node[going]
-                goes_left = flat[going * width + self.feature[here]] <= self.number[here]
-                there = np.where(goes_left, here + 1, self.right[here])
-                node[going] = there
-                going = going[self.feature[there] != LEAF]
-            total += self.number[node]
-        return total
+        """All trees at once: every row walks down every tree; who stands on a leaf stays there."""
+        left, split, threshold = self._walk
+        node = np.tile(self.roots, len(rows))
+        starts = np.repeat(np.arange(len(rows)) * rows.shape[1], len(self.roots))
+        flat = rows.reshape(-1)
+        while True:
+            goes_left = flat[starts + split[node]] <= threshold[node]
+            there = np.where(goes_left, left[node], self.right[node])
+            if np.array_equal(there, node):
+                return np.asarray(self.number[node].reshape(len(rows), -1).sum(axis=1))
+            node = there
+
+    @cached_property
+    def _walk(self) -> tuple[Integers, Integers, Array]:
+        """Left children, features and thresholds, made so that a leaf leads to itself."""
+        is_leaf, places = self.feature == LEAF, np.arange(len(self.feature))
+        return (
+            np.where(is_leaf, places, places + 1),
+            np.where(is_leaf, 0, self.feature),
+            np.where(is_leaf, np.inf, self.number),
+        )
 
     def rounded(self, value_step: float, digits: int) -> "Forest":
         """Leaf values to multiples of `value_step`, thresholds to `digits` significant digits: shorter text."""
@@ -144,7 +157,7 @@ def _preorder(node: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
 def _right_children(feature: Integers, roots: Integers) -> Integers:
     """Where the right subtree of every split begins: after all of its left one. Refuses what is no preorder."""
     right = np.zeros(len(feature), dtype=np.int64)
-    ends = [*roots[1:].tolist(), len(feature)]
+    ends = [*roots[1:].tolist(), len(feature)][: len(roots)]
     for root, end in zip(roots.tolist(), ends, strict=True):
         waiting: list[int] = []  # splits whose right child has not begun
         place = root
@@ -152,10 +165,13 @@ def _right_children(feature: Integers, roots: Integers) -> Integers:
             if feature[place] != LEAF:
                 waiting.append(place)
             elif waiting:
+                right[place] = place
                 right[waiting.pop()] = place + 1
             elif place != end - 1:
                 break
+            else:
+                right[place] = place
             place += 1
-        if waiting or place != end or end == root:
+        if waiting or place != end or end == root or right[root:end].max() >= end:
             raise BadInput(f"the tree that begins at node {root} is not complete")
     return right

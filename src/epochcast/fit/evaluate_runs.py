@@ -5,8 +5,8 @@ per GPU and precision is taken as measured, and only the difference is forecast:
 
     step(N GPUs) = measured step(1 GPU) + forecast step(N GPUs) − forecast step(1 GPU)
 
-which is the measured step plus the exposed part of the gradient exchange. Its interval: the exchange may be half or
-twice what is thought (bandwidths are nominal), and steps repeat to 3 %.
+which is the measured step plus the exposed part of the gradient exchange. Its interval reaches from all of the
+exchange hidden to none of it hidden at half the nominal bandwidth; steps repeat to 3 %.
 """
 
 from collections.abc import Iterable
@@ -19,12 +19,15 @@ from typing import Any
 import numpy as np
 
 from epochcast.capture.resolve import find_model
+from epochcast.comm.allreduce import all_reduce_seconds
 from epochcast.cost.columns import AtSetting
 from epochcast.cost.model import CostModel, Costs
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.fit.predicted import Predicted, Progress
 from epochcast.fit.run_placement import run_placement
 from epochcast.fit.run_table import Failure, Run, family_of, read_runs
+from epochcast.forecast.exchange import gradients
+from epochcast.forecast.placement import STRATEGIES
 from epochcast.forecast.step import step_forecast
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
@@ -40,13 +43,16 @@ WORTH_A_PROCESS = 40
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The forecast of one run, and, of a run on several GPUs, what the others add to one."""
+    """The forecast of one run, and, of a run on several GPUs, what the others add to one: by the forecast, and were
+    nothing of the exchange hidden.
+    """
 
     place: int
     low_seconds: float
     mid_seconds: float
     high_seconds: float
     added_seconds: float
+    unhidden_seconds: float
 
 
 @dataclass
@@ -100,7 +106,7 @@ def forecast_runs(
         low[place], mid[place], high[place] = answer.low_seconds, answer.mid_seconds, answer.high_seconds
         if given_single:
             single = known[_single_key(by_place[place])]
-            low[place], mid[place], high[place] = _given(single, answer.added_seconds)
+            low[place], mid[place], high[place] = _given(single, answer)
     measured = np.array([by_place[i].step_seconds if i in by_place else np.nan for i in range(len(rows))])
     labels = {
         "device": [by_place[i].device.name if i in by_place else _device(row) for i, row in enumerate(rows)],
@@ -109,12 +115,12 @@ def forecast_runs(
     return Predicted(measured, low, mid, high, tuple(sorted(failures, key=_place)), labels, ~np.isnan(mid))
 
 
-def _given(single_seconds: float, added_seconds: float) -> tuple[float, float, float]:
+def _given(single_seconds: float, answer: Answer) -> tuple[float, float, float]:
     """Low, mid and high of measured + added; never less than nothing."""
-    mid = max(single_seconds + added_seconds, 0.1 * single_seconds)
-    least, most = sorted((added_seconds / EXCHANGE_FACTOR, added_seconds * EXCHANGE_FACTOR))
+    mid = max(single_seconds + answer.added_seconds, 0.1 * single_seconds)
     noise = REPEAT_FRACTION * single_seconds
-    return min(mid, max(single_seconds + least - noise, 0.0)), mid, max(mid, single_seconds + most + noise)
+    most = max(answer.added_seconds, answer.unhidden_seconds * EXCHANGE_FACTOR)
+    return min(mid, single_seconds - noise), mid, max(mid, single_seconds + most + noise)
 
 
 def _place(failure: Failure) -> int:
@@ -209,6 +215,11 @@ def _trace(model: Any, run: Run) -> Trace | EpochcastError:
 
 
 def _answer(run: Run, trace: Trace, model: CostModel) -> Answer:
-    step = step_forecast(trace, run_placement(run), model).seconds
-    alone = step if run.gpus == 1 else step_forecast(trace, run_placement(run, gpus=1), model).seconds
-    return Answer(run.place, step.low, step.mid, step.high, step.mid - alone.mid)
+    placement = run_placement(run)
+    step = step_forecast(trace, placement, model).seconds
+    if run.gpus == 1:
+        return Answer(run.place, step.low, step.mid, step.high, 0.0, 0.0)
+    alone = step_forecast(trace, run_placement(run, gpus=1), model).seconds
+    algorithm = STRATEGIES[placement.strategy].algorithm
+    unhidden = all_reduce_seconds(gradients(trace).total_bytes, placement.group(), algorithm)
+    return Answer(run.place, step.low, step.mid, step.high, step.mid - alone.mid, unhidden)

@@ -1,7 +1,7 @@
 """Whole-network measurements as training examples: the numbers of every op of the step, and how long the step took.
 
-Capturing a thousand networks takes minutes, so the numbers are kept in a scratch folder (arrays only, nothing is executed on loading)
-and a broken-off run goes on where it stopped.
+Capturing a thousand networks takes minutes, so the numbers are kept in a scratch folder (arrays only, nothing is
+executed on loading) and a broken-off run goes on where it stopped.
 """
 
 import os
@@ -67,7 +67,14 @@ def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -
                     columns = inference(columns)
                 made.append(
                     Example(
-                        columns, run.device, run.setting, run.step_seconds, run.source, run.model, run.family, run.recipe
+                        columns,
+                        run.device,
+                        run.setting,
+                        run.step_seconds,
+                        run.source,
+                        run.model,
+                        run.family,
+                        run.recipe,
                     )
                 )
         except EpochcastError as error:
@@ -76,7 +83,7 @@ def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -
 
 
 def _attends(run: Run, recipe: Recipe) -> bool:
-    """Whether the network has products of two computed tensors; one without is the same step, fused attention or not."""
+    """Whether the network multiplies two computed tensors; if not, fused attention changes nothing."""
     path = _path(run.reference, run.input_shape, replace(recipe, attention="eager"))
     if not path.exists():
         return True

@@ -3,9 +3,9 @@
     log t(op) = log bound(op) - cap + softplus(net(features)),      bound = max(flops/(g·peak), bytes/(b·bandwidth))
     step      = the larger of Σ t and Σ launches, smoothed: what the two streams of `forecast.streams` come to
 
-g and b are what a device sustains, one number per device and math, learnt with a pull toward the prior. Efficiency is bounded by the
-cap (Winograd convolutions need up to 2.25 times fewer multiplications than they are counted with) and never explodes outside the
-training range, as nets on raw times do. Losses are on log seconds.
+g and b are what a device sustains, one number per device and math, learnt with a pull toward the prior. Efficiency is
+bounded by the cap (Winograd convolutions need up to 2.25 times fewer multiplications than they are counted with) and
+never explodes outside the training range, as nets on raw times do. Losses are on log seconds.
 
 torch trains it; `cost.learned` evaluates the exported text with numpy.
 """
@@ -106,9 +106,11 @@ def net_row(example: Example, devices: Vocabulary, stacks: Vocabulary, weight: f
 
 
 class EfficiencyNet(torch.nn.Module):
-    """The net, the sustained fractions of every device, the launch seconds of every stack, the floor of every op group."""
+    """The net, and beside it what devices sustain, what stacks spend on a launch, and the floor of each op group."""
 
-    def __init__(self, inputs: int, hidden: int, devices: int, stacks: int, floors: NDArray[np.float64], seed: int) -> None:
+    def __init__(
+        self, inputs: int, hidden: int, devices: int, stacks: int, floors: NDArray[np.float64], seed: int
+    ) -> None:
         super().__init__()
         torch.manual_seed(seed)
         self.body = torch.nn.Sequential(
@@ -123,7 +125,13 @@ class EfficiencyNet(torch.nn.Module):
         self.floor = torch.nn.Parameter(torch.tensor(np.log(floors), dtype=torch.float32))
 
     def log_kernel(
-        self, inputs: torch.Tensor, compute: torch.Tensor, memory: torch.Tensor, cap: torch.Tensor, device: torch.Tensor, math: torch.Tensor
+        self,
+        inputs: torch.Tensor,
+        compute: torch.Tensor,
+        memory: torch.Tensor,
+        cap: torch.Tensor,
+        device: torch.Tensor,
+        math: torch.Tensor,
     ) -> torch.Tensor:
         """Log seconds of each kernel."""
         fractions = self.sustained[device]
@@ -134,7 +142,12 @@ class EfficiencyNet(torch.nn.Module):
     def log_row(self, rows: OpRows, pick: torch.Tensor) -> torch.Tensor:
         """Log seconds of op rows as they were timed: with a floor."""
         kernel = self.log_kernel(
-            rows.inputs[pick], rows.log_compute[pick], rows.log_memory[pick], rows.cap[pick], rows.device[pick], rows.math[pick]
+            rows.inputs[pick],
+            rows.log_compute[pick],
+            rows.log_memory[pick],
+            rows.cap[pick],
+            rows.device[pick],
+            rows.math[pick],
         )
         floor = self.floor[rows.group[pick]]
         return torch.logaddexp(FLOOR_POWER * kernel, FLOOR_POWER * floor) / FLOOR_POWER

@@ -1,4 +1,6 @@
-"""Tables of single measured operators (the columns of `ops`) as columns of a trace, so that one cost model serves both."""
+"""Tables of single measured operators (the columns of `ops`) as columns of a trace, so that one cost model serves
+both.
+"""
 
 import numpy as np
 import polars as pl

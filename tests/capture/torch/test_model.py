@@ -96,6 +96,19 @@ def test_several_inputs_of_any_kind_grow_with_the_batch_where_they_share_it(inpu
     assert [t.shape for t in graph.inputs] == [(32, 6), (32, 6), (6, 8)]
 
 
+def test_an_argument_called_like_a_parameter_is_told_from_it() -> None:
+    class Weighted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.empty(4))
+
+        def forward(self, weight: torch.Tensor) -> torch.Tensor:
+            return weight * self.weight
+
+    graph = TorchModel.from_module(Weighted(), (4,)).graph(2)
+    assert [t.name for t in graph.ops[0].inputs] == ["input:weight", "weight"]
+
+
 def test_asking_again_runs_nothing() -> None:
     calls = []
 

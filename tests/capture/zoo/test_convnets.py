@@ -55,7 +55,7 @@ PUBLISHED = {
     "resnet152": Published(60_192_808, 11.514, TORCHVISION),
     "resnext50_32x4d": Published(25_028_904, 4.23, TORCHVISION),
     "resnet200": Published(64_673_832, 15.0075, HAND),
-    "resnet18_cifar": Published(11_173_962, 0.55542, "kuangliu's pytorch-cifar: 11.17M; " + HAND),
+    "resnet18_cifar": Published(11_173_962, 0.55542, HAND),
     "wide_resnet50_2": Published(68_883_240, 11.398, TORCHVISION),
     "resnet20": Published(269_722, 0.04055104, HAND),
     "resnet32": Published(464_154, 0.068862592, HAND),
@@ -246,6 +246,24 @@ def test_widths_are_rounded_to_eights_but_not_far_down(width: float, rounded: in
 
 
 # Laws.
+
+
+def test_resnet_200_by_hand() -> None:
+    """ResNet-152 and 16 more blocks in its second stage: 512-128-128-512 on 28x28 pixels, three normalisations each."""
+    products = 512 * 128 + 9 * 128 * 128 + 128 * 512
+    wide, deep = graph("resnet152"), graph("resnet200")
+    assert deep.parameter_count - wide.parameter_count == 16 * (products + 2 * (128 + 128 + 512))
+    assert matrix_flops(deep) - matrix_flops(wide) == 2 * 16 * 28 * 28 * products
+
+
+def test_resnet_18_with_a_small_stem_by_hand() -> None:
+    """Ten classes for a thousand and a 3x3 stem for the 7x7; the stages see 32, 16, 8 and 4 pixels a side."""
+    built = graph("resnet18_cifar")
+    stem = 64 * 3 * (9 - 49)
+    assert built.parameter_count == graph("resnet18").parameter_count + stem + 513 * 10 - 513 * 1000
+    first = 32 * 32 * 64 * (3 * 9 + 4 * 64 * 9)
+    later = 16 * 16 * 128 * (64 * 9 + 3 * 128 * 9 + 64)  # each of the three: half the pixels a side, twice the channels
+    assert matrix_flops(built) == 2 * (first + 3 * later + 512 * 10)
 
 
 @given(name=names, batch=st.integers(2, 64))

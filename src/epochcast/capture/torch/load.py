@@ -38,10 +38,12 @@ def load_torch(reference: str, input_shape: Shape | None = None, **options: Any)
 
 def _timm(name: str, input_shape: Shape | None, options: Mapping[str, Any]) -> TorchModel:
     timm = import_timm()
-    # A name that was given up for another still means that other.
-    name = timm.models.get_deprecated_models().get(name) or name
-    if name.partition(".")[0] not in timm.list_models():
+    # A name that was given up for another still means that other. The tag behind the dot only names weights.
+    name, _, tag = (timm.models.get_deprecated_models().get(name) or name).partition(".")
+    if name not in timm.list_models():
         raise UnknownName("timm model", name, timm.list_models())
+    if tag and f"{name}.{tag}" in timm.list_pretrained(f"{name}.*"):
+        name = f"{name}.{tag}"  # weights of one architecture may have been made for other input sizes
     sized = {} if input_shape is None else _timm_size(timm, name, input_shape)
     module = on_meta(constructed(lambda: timm.create_model(name, pretrained=False, **sized), f"timm:{name}"))
     config: Mapping[str, Any] = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", {})

@@ -74,7 +74,8 @@ def run(
     recorder = Recorder(module, recipe.batch)
     names = {recorder.storage(p): name for name, p in module.named_parameters()}
     names |= {recorder.storage(b): name for name, b in module.named_buffers() if b.device.type == "meta"}
-    inputs = {name: tensor for name, tensor in fed.named(module)}
+    taken = set(names.values())
+    inputs = {f"input:{name}" if name in taken else name: tensor for name, tensor in fed.named(module)}
     names |= {recorder.storage(t): name for name, t in inputs.items()}
     with cuda_choices(recipe.attention), _same_chance(), recorder, _explained(recorder, fed):
         result = module(*fed.args, **fed.kwargs)
