@@ -1,7 +1,8 @@
 """A training step from single layers, with everything taken off that only the benchmark of a layer has.
 
     b_i    = what the benchmark of layer i shows: measured, or by the model of single layers
-    k_i    = max(0, b_i − artefact_i − run − op · benchmark ops)        its kernels, as far as they show
+    k_i    = b_i − artefact_i − run − op · benchmark ops                its kernels, as far as they show; at least 0, and at
+                                                                        most the share of b_i that the setup gives kernels
     step   = Σ k_i + pools + host(ops of the network)
     ratio  = Σ b_i / step                                               the "correction factor" of such sums
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.layer_terms import ARTEFACT_TERMS
+from epochcast.cost.layer_terms import ARTEFACT_TERMS, KERNEL_TERMS
 from epochcast.cost.layers_model import LayersModel, layers_model
 from epochcast.cost.roofline import Analytic
 from epochcast.cost.single_layer import LayerRows
@@ -80,7 +81,9 @@ def layered_step(
     speakers = (setup,) if setup is not None else layers.siblings(rows.kind, device)
     artefact = np.mean([s.part_seconds(rows, device, ARTEFACT_TERMS) for s in speakers], axis=0)
     benchmark_host = stack.run_seconds + stack.op_seconds * (LAYER_OPS + ARTEFACT_OPS)
-    kernels = np.maximum(benchmark_seconds - artefact - benchmark_host, 0.0)
+    # Of a tiny layer the difference is mostly the noise of two host times; the coefficients know how little its kernels can be.
+    share = np.mean([s.part_seconds(rows, device, KERNEL_TERMS) / s.base_seconds(rows, device) for s in speakers], axis=0)
+    kernels = np.clip(benchmark_seconds - artefact - benchmark_host, 0.0, benchmark_seconds * share)
     costs = Analytic().costs(trace, device)
     pool_seconds = float(costs.mid[trace.columns.op_class == CLASSES.index(OpClass.POOL)].sum())
     ops = LAYER_OPS * len(rows) + POOL_OPS * pools
