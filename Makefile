@@ -76,6 +76,7 @@ studies: $(DEV) ## Score the forecasts on measured data
 
 model: $(DEV) ## Train the shipped cost model from the measurements
 	$(BIN)/python -m epochcast.fit.train
+	$(BIN)/python -m epochcast.fit.train_layers
 
 clean: ## Remove what was built, keep the environment
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -10,11 +10,13 @@ object that `--json` prints.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from epochcast.capture.inspection import Inspection, inspect_graph
 from epochcast.capture.model import Model
 from epochcast.capture.resolve import find_model
+from epochcast.cost.calibrated import calibrated_device, with_profile
 from epochcast.cost.model import CostModel
 from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput
@@ -76,7 +78,9 @@ def forecast(
     )
     found: Model = find_model(model, input_shape, aux=aux)
     trace = found.trace(recipe)
-    step = step_forecast(trace, placement, cost_model or find_cost_model())
+    costing = cost_model or find_cost_model()
+    own = replace(placement, device=calibrated_device(costing, placement.device))
+    step = step_forecast(trace, own, with_profile(costing, placement.device))
     warnings = [*trace.notes]
     warnings.append("peak memory is the least the step can run in; allocator, workspaces and context come on top")
     if placement.assumes_outer_link:

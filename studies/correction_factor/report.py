@@ -38,14 +38,25 @@ class Run:
 
 
 def runs(folder: Path) -> list[Run]:
-    """Every run that can be compared: later epochs one by one as their median, totals as they are, the marked outlier left out.
+    """Every run that can be compared: medians of later epochs, totals as they are; the marked outlier is left out.
 
-    The CIFAR-10 totals of the mirrored sheet count 60,000 images an epoch; the set has 50,000, so its steps are counted from that.
+    The CIFAR-10 totals of the mirrored sheet count 60,000 images an epoch; the set has 50,000, so its steps are
+    counted from that.
     """
     table = pl.read_parquet(folder / "report_runs.parquet")
     table = table.filter(~pl.col("note").str.contains("outlier") & (pl.col("epoch").is_null() | (pl.col("epoch") > 1)))
-    table = table.filter(~((pl.col("model") == "mnist_cnn") & (pl.col("epochs_in_time") > 1)))  # medians of these are there too
-    keys = ["model", "strategy", "optimizer", "batch_size_per_replica", "gpu_count", "steps_per_epoch", "epochs_in_time"]
+    table = table.filter(
+        ~((pl.col("model") == "mnist_cnn") & (pl.col("epochs_in_time") > 1))
+    )  # medians of these are there too
+    keys = [
+        "model",
+        "strategy",
+        "optimizer",
+        "batch_size_per_replica",
+        "gpu_count",
+        "steps_per_epoch",
+        "epochs_in_time",
+    ]
     grouped = table.group_by(keys).agg(pl.col("seconds").median(), pl.col("note").first()).sort(keys)
     found = []
     for row in grouped.iter_rows(named=True):
@@ -54,7 +65,15 @@ def runs(folder: Path) -> list[Run]:
             steps = -(-CIFAR_IMAGES // (batch * row["gpu_count"]))
         total = row["epochs_in_time"] > 1
         found.append(
-            Run(row["model"], row["strategy"], row["optimizer"], batch, steps * row["epochs_in_time"], row["seconds"], total)
+            Run(
+                row["model"],
+                row["strategy"],
+                row["optimizer"],
+                batch,
+                steps * row["epochs_in_time"],
+                row["seconds"],
+                total,
+            )
         )
     return found
 
@@ -63,7 +82,9 @@ def start_up_seconds(folder: Path) -> float:
     """First epoch minus the median of the later ones, median over the runs that give both."""
     table = pl.read_parquet(folder / "report_runs.parquet").filter(pl.col("epoch").is_not_null())
     first = table.filter(pl.col("epoch") == 1).select("model", "batch_size_per_replica", first="seconds")
-    later = table.filter(pl.col("epoch") > 1).group_by("model", "batch_size_per_replica").agg(pl.col("seconds").median())
+    later = (
+        table.filter(pl.col("epoch") > 1).group_by("model", "batch_size_per_replica").agg(pl.col("seconds").median())
+    )
     joined = first.join(later, on=["model", "batch_size_per_replica"])
     return float(np.median((joined["first"] - joined["seconds"]).to_numpy()))
 

@@ -93,7 +93,9 @@ def test_calibration_from_three_rows_is_refused(model: LayersModel) -> None:
 def test_the_file_gives_the_model_back(model: LayersModel) -> None:
     rows = random_layers(20)
     data = to_bytes(model)
-    assert np.array_equal(from_bytes(data).answer(rows, P100, "tensorflow2").mid, model.answer(rows, P100, "tensorflow2").mid)
+    assert np.array_equal(
+        from_bytes(data).answer(rows, P100, "tensorflow2").mid, model.answer(rows, P100, "tensorflow2").mid
+    )
     assert to_bytes(from_bytes(data)) == data
 
 

@@ -20,10 +20,20 @@ def layer(
     kind: str = "conv2d",
 ) -> LayerRows:
     """One row."""
-    numbers = [np.array([float(n)]) for n in (batch, size, kernel, stride)]
-    is_same, bias, trains = (np.array([b]) for b in (padding == "same", True, optimizer != "none"))
-    channels = [np.array([float(n)]) for n in (into, out)]
-    return LayerRows(kind, *numbers, is_same, *channels, bias, np.array([activation]), np.array([optimizer]), trains)
+    return LayerRows(
+        kind,
+        np.array([float(batch)]),
+        np.array([float(size)]),
+        np.array([float(kernel)]),
+        np.array([float(stride)]),
+        np.array([padding == "same"]),
+        np.array([float(into)]),
+        np.array([float(out)]),
+        np.array([True]),
+        np.array([activation]),
+        np.array([optimizer]),
+        np.array([optimizer != "none"]),
+    )
 
 
 def test_sizes_by_hand() -> None:

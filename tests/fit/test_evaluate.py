@@ -8,7 +8,7 @@ import pytest
 import epochcast as ec
 from epochcast.cost.columns import column_costs
 from epochcast.cost.features import Setting
-from epochcast.cost.launch import PRIOR_LAUNCH_SECONDS
+from epochcast.cost.launch import launch_seconds
 from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput, UnknownName
 from epochcast.fit.evaluate import evaluate
@@ -125,8 +125,8 @@ def test_an_op_lasts_as_long_as_its_kernel_or_its_launch() -> None:
     table = pl.DataFrame([op(m=4096, n=4096, k=4096), op(m=2, n=2, k=2)])
     found = evaluate(table, cost_model=ANALYTIC)
     kernels = column_costs(ANALYTIC, op_columns(table), find_device("V100"), Setting()).mid
-    assert kernels[1] < PRIOR_LAUNCH_SECONDS
-    assert found.predicted.mid_seconds == pytest.approx([kernels[0], PRIOR_LAUNCH_SECONDS])
+    assert kernels[1] < launch_seconds(find_device("V100"))
+    assert found.predicted.mid_seconds == pytest.approx([kernels[0], launch_seconds(find_device("V100"))])
 
 
 def test_ops_without_a_rule_fail_alone() -> None:

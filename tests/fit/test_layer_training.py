@@ -5,14 +5,14 @@ pytest.importorskip("polars")
 pytest.importorskip("lightgbm")
 pytest.importorskip("scipy")
 
-from epochcast.cost.layer_terms import TERMS, terms  # noqa: E402
-from epochcast.cost.single_layer import LayerRows  # noqa: E402
-from epochcast.errors import BadInput  # noqa: E402
-from epochcast.fit.layer_table import LayerTable  # noqa: E402
-from epochcast.fit.layer_training import Growth, coefficients, quantiles, train, with_intervals  # noqa: E402
-from epochcast.fit.peers import RawTimeMLP  # noqa: E402
-from epochcast.fit.stack_hosts import least_absolute_deviations, run_and_op_seconds, run_ops  # noqa: E402
-from epochcast.hardware.catalogue import find_device  # noqa: E402
+from epochcast.cost.layer_terms import TERMS, terms
+from epochcast.cost.single_layer import LayerRows
+from epochcast.errors import BadInput
+from epochcast.fit.layer_table import LayerTable
+from epochcast.fit.layer_training import Growth, coefficients, quantiles, train, with_intervals
+from epochcast.fit.peers import RawTimeMLP
+from epochcast.fit.stack_hosts import least_absolute_deviations, run_and_op_seconds, run_ops
+from epochcast.hardware.catalogue import find_device
 
 DEVICE = find_device("V100")
 FEW = {"conv2d": Growth(rounds=20, leaves=7, learning_rate=0.2)}
@@ -98,7 +98,8 @@ def test_host_figures_are_found_again() -> None:
     setup = train([table], FEW).setups[0]
     bare = table.seconds * 0 + 2e-4 + 1e-5 * run_ops(table.rows)
     run, op = run_and_op_seconds(LayerTable(table.rows, table.device, table.stack, bare), DEVICE, setup)
-    assert (run, op) == (pytest.approx(2e-4, rel=0.02), pytest.approx(1e-5, rel=0.02))
+    assert run == pytest.approx(2e-4, rel=0.02)
+    assert op == pytest.approx(1e-5, rel=0.02)
 
 
 def test_a_raw_time_network_must_be_fitted_first() -> None:

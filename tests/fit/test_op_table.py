@@ -1,13 +1,12 @@
+import polars as pl
 import pytest
 
-pl = pytest.importorskip("polars")
-
-from epochcast.errors import BadInput  # noqa: E402
-from epochcast.fit.op_table import op_columns  # noqa: E402
-from epochcast.graph.trace import CLASSES  # noqa: E402
+from epochcast.errors import BadInput
+from epochcast.fit.op_table import op_columns
+from epochcast.graph.trace import CLASSES
 
 
-def row(**given: object) -> "pl.DataFrame":
+def row(**given: object) -> pl.DataFrame:
     return pl.DataFrame([{"dtype": "float32", "phase": "forward", **given}])
 
 

@@ -59,7 +59,9 @@ def test_a_gpu_without_a_setup_is_answered() -> None:
 
 
 def test_a_network_of_other_ops_is_refused_by_their_names() -> None:
-    with pytest.raises(BadInput, match="resnet18 is not made of convolutions, dense layers and pools alone: it has norm"):
+    with pytest.raises(
+        BadInput, match="resnet18 is not made of convolutions, dense layers and pools alone: it has norm"
+    ):
         layered_step(step("resnet18"), P100, STACK)
 
 

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("polars")
 pytest.importorskip("scipy")
 
-from studies.correction_factor import run  # noqa: E402
+from studies.correction_factor import run
 
 
 def rows(what: str) -> list[dict[str, str]]:

@@ -45,10 +45,12 @@ def features(columns: Columns, device: Device, setting: Setting) -> Array:
     size = len(columns)
 
     def log(values: Array) -> Array:
-        return np.log(np.maximum(values, 1e-12))
+        logs: Array = np.log(np.maximum(values, 1e-12))
+        return logs
 
     def aligned(values: Array, to: int) -> Array:
-        return (np.mod(values, to) == 0).astype(np.float64)
+        fits: Array = (np.mod(values, to) == 0).astype(np.float64)
+        return fits
 
     into = columns.channels_in / np.maximum(columns.groups, 1.0)
     out = columns.channels_out / np.maximum(columns.groups, 1.0)

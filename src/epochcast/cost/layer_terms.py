@@ -2,10 +2,11 @@
 
     seconds ≈ Σ c_t · term_t,   c_t ≥ 0
 
-A term is the seconds that one part of the run (`single_layer.parts`) would take at the data sheet's peak or bandwidth, or 1 for the host's share.
-The coefficients belong to one setup (a GPU and a software stack) and say how far from the data sheet each part runs: 1.3 on `update_input` means
-77 % of the memory bandwidth. The sum alone is right to 20–30 %; what it misses (which algorithm cuDNN takes, how tiles fit) the trees learn as a
-ratio, from `features`.
+A term is the seconds that one part of the run (`single_layer.parts`) would take at the data sheet's peak or
+bandwidth, or 1 for the host's share. The coefficients belong to one setup (a GPU and a software stack) and say how
+far from the data sheet each part runs: 1.3 on `update_input` means 77 % of the memory bandwidth. The sum alone is
+right to 20–30 %; what it misses (which algorithm cuDNN takes, how tiles fit) the trees learn as a ratio, from
+`features`.
 """
 
 import numpy as np
@@ -102,14 +103,16 @@ FEATURES = (
     "is_winograd",
     "is_product",
 )
-"""Winograd kernels take 3x3 windows of stride 1, a 1x1 window of stride 1 is a plain product; FFT kernels work on whole images of every
-channel; implicit GEMM works in tiles of 32 to 128 output channels, in waves of as many tiles as there are multiprocessors."""
+"""Winograd kernels take 3x3 windows of stride 1, a 1x1 window of stride 1 is a plain product; FFT kernels work on whole
+images of every channel; implicit GEMM works in tiles of 32 to 128 output channels, in waves of as many tiles as there
+are multiprocessors."""
 
 
 def features(rows: LayerRows, device: Device, setup_place: int, generation: str, base_seconds: Array) -> Array:
     """One row per layer, one column per name of `FEATURES`.
 
-    `setup_place` and `generation` are those of the setup whose habits are asked for, which may be another than `device`'s own.
+    `setup_place` and `generation` are those of the setup whose habits are asked for, which may be another than
+    `device`'s own.
     """
     table = terms(rows, device)
     compute, traffic = table[:, TERMS.index("product_compute")], table[:, TERMS.index("product_traffic")]
@@ -166,14 +169,15 @@ def features(rows: LayerRows, device: Device, setup_place: int, generation: str,
 
 def _filled(size: Array, tile: int) -> Array:
     """Which part of its tiles a dimension fills."""
-    return size / (np.ceil(size / tile) * tile)
+    return np.asarray(size / (np.ceil(size / tile) * tile))
 
 
 def _places(names: NDArray[np.str_], known: tuple[str, ...]) -> Array:
     unknown = sorted(set(names) - set(known))
     if unknown:
         raise BadInput(f"single layers have {', '.join(known)}; got {unknown[0]!r}")
-    return np.select([names == name for name in known], range(len(known))).astype(np.float64)
+    places: Array = np.select([names == name for name in known], range(len(known))).astype(np.float64)
+    return places
 
 
 def age(generation: str) -> int:

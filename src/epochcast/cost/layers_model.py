@@ -2,10 +2,11 @@
 
     seconds(row, setup) = base · exp(trees(features)),   base = Σ c_t(setup) · term_t(row, device)
 
-A *setup* is a GPU with a software stack on which thousands of layers were measured; it owns the coefficients c_t and a place among the trees'
-features. A GPU that nobody measured is answered by its *siblings*: the terms come from its own data sheet, the efficiencies and the habits of
-kernels from each setup of its kind (Kepler, or newer), and the median of what they say counts, one voice per die. A few dozen measured rows decide
-between the siblings (`calibrated`). Trees never see raw times: outside their range they leave the physical terms as they are.
+A *setup* is a GPU with a software stack on which thousands of layers were measured; it owns the coefficients c_t and
+a place among the trees' features. A GPU that nobody measured is answered by its *siblings*: the terms come from its
+own data sheet, the efficiencies and the habits of kernels from each setup of its kind (Kepler, or newer), and the
+median of what they say counts, one voice per die. A few dozen measured rows decide between the siblings
+(`calibrated`). Trees never see raw times: outside their range they leave the physical terms as they are.
 
 Written by `python -m epochcast.fit.train_layers`; the file holds the date, the data and the errors it was trained with.
 """
@@ -97,7 +98,10 @@ class LayersModel:
         return next((s for s in self._of(kind) if s.device == device.name and s.stack == stack), None)
 
     def siblings(self, kind: str, device: Device) -> tuple[Setup, ...]:
-        """Who answers for a GPU: its own other stacks, else all well-measured setups of Kepler, or of what came after."""
+        """Who answers for a GPU.
+
+        Its own other stacks, else all well-measured setups of Kepler, or of what came after.
+        """
         able = [s for s in self._of(kind) if s.rows >= LEAST_SIBLING_ROWS]
         own = [s for s in able if s.device == device.name]
         if own:
@@ -132,8 +136,8 @@ class LayersModel:
     ) -> Calibration:
         """Fit to a few measured rows (fifty do).
 
-        Every sibling is brought to the right scale; those that then err least weigh most (inverse square of the variance); ridge slopes on the
-        differences between siblings and on a few traits of the row take what is left.
+        Every sibling is brought to the right scale; those that then err least weigh most (inverse square of the
+        variance); ridge slopes on the differences between siblings and on a few traits of the row take what is left.
         """
         if len(rows) < 10:
             raise BadInput(f"calibration needs at least 10 measured rows, got {len(rows)}")
@@ -171,12 +175,16 @@ class LayersModel:
 
 # Ridge strength of a calibration: flat between 1 and 10 when any of six GPUs is left out (studies/justus).
 RIDGE = 3.0
-# Rows whose worth the offsets, weights and slopes of a calibration use up; set so that nine of ten rows of a left-out GPU lie inside.
+# Rows whose worth the offsets, weights and slopes of a calibration use up; set so that nine of ten rows of a left-out
+# GPU lie inside.
 FREEDOM = 15.0
 
 
 def _traits(rows: LayerRows, device: Device, siblings: tuple[Setup, ...], scaled: Array, middle: Array) -> Array:
-    """Where siblings disagree, and what a row is made of: shares of host, arithmetic and traffic; training; window; channels."""
+    """Where siblings disagree, and what a row is made of: shares of host, arithmetic and traffic; training; window.
+
+    Channels.
+    """
     typical = np.median([s.coefficients for s in siblings], axis=0)
     spent = terms(rows, device) * typical
     total = spent.sum(axis=1)
@@ -240,7 +248,9 @@ def from_bytes(data: bytes) -> LayersModel:
     """What `to_bytes` wrote, checked."""
     document = json.loads(gzip.decompress(data))
     if document.get("format") != FORMAT or tuple(document["terms"]) != TERMS:
-        raise BadInput(f"{FILE} was written by another version; make it again with: python -m epochcast.fit.train_layers")
+        raise BadInput(
+            f"{FILE} was written by another version; make it again with: python -m epochcast.fit.train_layers"
+        )
     forests = {kind: Forest.from_document(forest) for kind, forest in document["forests"].items()}
     for kind, forest in forests.items():
         if forest.features != FEATURES:

@@ -10,7 +10,7 @@ disagreement and the errors on held-out families and devices set the interval (`
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from math import exp
@@ -32,6 +32,8 @@ Array = NDArray[np.float64]
 _CONVOLUTION_CAP = float(np.log(2.6))
 # Everything else: a little above one, for operands that stay in cache between ops.
 _CAP = float(np.log(1.25))
+# What a trace is asked about where nobody says otherwise: PyTorch 2.4.
+TODAY = Setting(framework_age=0.77)
 # No kernel is shorter than this from its launch to its end.
 KERNEL_SECONDS = 1.5e-6
 _WINOGRAD = frozenset({OpClass.CONV, OpClass.CONV_GROUPED, OpClass.CONV_TRANSPOSED, OpClass.CONV_DEPTHWISE})
@@ -51,7 +53,7 @@ class Net:
     biases: tuple[Array, ...]
 
     def __call__(self, inputs: Array) -> Array:
-        x = inputs.astype(np.float32)
+        x: NDArray[np.floating] = inputs.astype(np.float32)
         last = len(self.weights) - 1
         for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = x @ weight + bias
@@ -72,19 +74,15 @@ class Sustained:
 
 @dataclass(frozen=True)
 class Learned:
-    """The ensemble as a cost model; `setting` is the software it is asked about."""
+    """The ensemble as a cost model. `launch_seconds` are the host's per kernel, by source of the measurements."""
 
     nets: tuple[Net, ...]
     devices: Mapping[str, Sustained]
     generations: Mapping[str, Sustained]
     spreads: Mapping[str, tuple[float, float]]
-    setting: Setting = field(default_factory=Setting)
+    launch_seconds: Mapping[str, float]
     name: str = "learned"
     is_monotone: bool = False
-
-    def under(self, setting: Setting) -> "Learned":
-        """The same model asked about other software."""
-        return replace(self, setting=setting)
 
     def sustained(self, device: Device) -> Sustained:
         """The device's own fractions, else its generation's, else those of all."""
@@ -93,8 +91,7 @@ class Learned:
 
     def costs(self, trace: Trace, device: Device) -> Costs:
         """Seconds of every op of a trace."""
-        setting = replace(self.setting, channels_last=trace.recipe.channels_last)
-        return self.column_costs(trace.columns, device, setting)
+        return self.column_costs(trace.columns, device, replace(TODAY, channels_last=trace.recipe.channels_last))
 
     def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """Seconds of every op of some columns."""
@@ -107,8 +104,14 @@ class Learned:
         outputs = np.stack([net(inputs) for net in self.nets])
         slowdown = np.logaddexp(0.0, outputs)  # softplus
         mid = np.maximum(bound * np.exp(slowdown.mean(axis=0) - caps(columns)), KERNEL_SECONDS)
+        mid[~self.knows(columns, device)] = np.nan
         low, high = self.spread(device)
         return Costs.by(self.name, mid * low, mid, mid * high)
+
+    def knows(self, columns: Columns, device: Device) -> NDArray[np.bool_]:
+        """Not what no GPU was seen doing: opaque ops, eight-bit arithmetic, anything on another kind of device."""
+        seen = (columns.op_class != CLASSES.index(OpClass.OPAQUE)) & (columns.math != MATHS.index("fp8"))
+        return seen if device.kind == "gpu" else np.zeros_like(seen)
 
     def spread(self, device: Device) -> tuple[float, float]:
         """Factors of the 90 % interval of a step: narrower where the device was measured."""
@@ -141,4 +144,10 @@ def read_learned(text: str) -> Learned:
         }
 
     spreads = {name: (low, high) for name, (low, high) in document["spreads"].items()}
-    return Learned(nets, table(document["devices"], True), table(document["generations"], False), spreads)
+    return Learned(
+        nets,
+        table(document["devices"], True),
+        table(document["generations"], False),
+        spreads,
+        document["launch_seconds"],
+    )

@@ -115,7 +115,7 @@ class Chain:
         for model in self.models[1:]:
             if np.all(filled.answered >= 0):
                 return filled
-            filled = _filled(filled, model.costs(trace, device))
+            filled = fill_gaps(filled, model.costs(trace, device))
         missing = np.flatnonzero(filled.answered < 0)
         if len(missing):
             first = describe_op(trace, int(missing[0]))
@@ -123,7 +123,7 @@ class Chain:
         return filled
 
 
-def _filled(first: Costs, second: Costs) -> Costs:
+def fill_gaps(first: Costs, second: Costs) -> Costs:
     """`first`, with its gaps taken from `second`."""
     names = (*first.models, *(name for name in second.models if name not in first.models))
     places = np.array([*(names.index(name) for name in second.models), -1], dtype=np.int64)

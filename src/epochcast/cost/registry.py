@@ -1,18 +1,43 @@
-"""Every cost model that answers without having been fitted, by name.
+"""Every cost model that answers as it is shipped, by name; `learned` is the default.
 
 Models that must be fitted first (`layer_linear`) join a `Chain` as values; they have no entry here.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from epochcast.cost.model import CostModel
+from epochcast.cost.columns import column_costs
+from epochcast.cost.features import Setting
+from epochcast.cost.learned import load_learned
+from epochcast.cost.model import CostModel, Costs, fill_gaps
 from epochcast.cost.paleo import Paleo
 from epochcast.cost.roofline import Analytic, Roofline
 from epochcast.errors import UnknownName
+from epochcast.graph.trace import Columns, Trace
+from epochcast.hardware.device import Device
 
-DEFAULT = "analytic"
+DEFAULT = "learned"
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """The learned model, read from its text on first use; what it does not know the analytic one answers."""
+
+    name: str = "learned"
+    is_monotone: bool = False
+
+    def costs(self, trace: Trace, device: Device) -> Costs:
+        """Seconds of every op of a trace."""
+        return fill_gaps(load_learned().costs(trace, device), Analytic().costs(trace, device))
+
+    def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """Seconds of every op of some columns, under a setting."""
+        first = load_learned().column_costs(columns, device, setting)
+        return fill_gaps(first, column_costs(Analytic(), columns, device, setting))
+
 
 COST_MODELS: Mapping[str, CostModel] = {
+    "learned": Shipped(),
     "roofline": Roofline(),
     "analytic": Analytic(),
     "paleo": Paleo(),

@@ -1,7 +1,7 @@
 """What a single-layer benchmark times: the work of the layer, and the work that only the benchmark has.
 
-Justus et al. (2018), and Wattanasirichaigoon & Ranglani (2020) after them, time one layer as a network of its own, in which *input and target
-are trainable variables*. One timed run is then
+Justus et al. (2018), and Wattanasirichaigoon & Ranglani (2020) after them, time one layer as a network of its own, in
+which *input and target are trainable variables*. One timed run is then
 
     forward                product + bias + activation                                       every run
     backward               activation gradient + data gradient + weight gradient             runs that train
@@ -11,8 +11,9 @@ are trainable variables*. One timed run is then
     update_target          the optimizer on the target, as large as the output               artefact
     host                   one session run: feed, dispatch, wait                             per run, not per layer
 
-In a real network the artefacts do not exist and one run serves all layers. Every part is given as columns of a trace (one entry per row of the
-table, zero where the row has no such part), so that limits and cost models apply to it as to any op.
+In a real network the artefacts do not exist and one run serves all layers. Every part is given as columns of a trace
+(one entry per row of the table, zero where the row has no such part), so that limits and cost models apply to it as
+to any op.
 """
 
 from collections.abc import Mapping
@@ -31,8 +32,8 @@ Array = NDArray[np.float64]
 
 ELEMENT_BYTES = 4.0
 
-# Bytes per element that TensorFlow's GPU kernels move in one update. Each rule is a few Eigen expressions over whole arrays; every expression
-# reads its operands and writes its result (tensorflow/core/kernels/training_ops_gpu.cu.cc).
+# Bytes per element that TensorFlow's GPU kernels move in one update. Each rule is a few Eigen expressions over whole
+# arrays; every expression reads its operands and writes its result (tensorflow/core/kernels/training_ops_gpu.cu.cc).
 UPDATE_BYTES: Mapping[str, float] = {
     "none": 0.0,
     "sgd": 12.0,  # var -= lr·g
@@ -44,7 +45,8 @@ UPDATE_BYTES: Mapping[str, float] = {
 }
 ACTIVATIONS = ("none", "relu", "tanh", "sigmoid", "softmax")
 
-# Elementwise kernels of the loss over the output: subtract, square, mean; and back: fill, divide, two multiplications, negate for the target.
+# Elementwise kernels of the loss over the output: subtract, square, mean; and back: fill, divide, two
+# multiplications, negate for the target.
 LOSS_PASSES = 12.0
 
 PARTS = (
@@ -153,8 +155,9 @@ def parts(rows: LayerRows) -> Mapping[str, Columns]:
     per_element = rows.update_bytes_per_element / ELEMENT_BYTES / 2  # half is read, half written, in round numbers
     pixels_in, pixels_out = rows.batch * rows.size**2, rows.batch * rows.output_size**2
     window = rows.kernel**2
+    every = np.ones(len(rows))
     products = {
-        "product": (Gradient.NONE, 1.0, x + w, y, (pixels_out, rows.channels_out, rows.channels_in * window)),
+        "product": (Gradient.NONE, every, x + w, y, (pixels_out, rows.channels_out, rows.channels_in * window)),
         "data_gradient": (Gradient.DATA, trains, y + w, x, (pixels_in, rows.channels_in, rows.channels_out * window)),
         "weight_gradient": (
             Gradient.WEIGHTS,
@@ -189,7 +192,7 @@ def artefact_bytes(rows: LayerRows) -> Array:
 
 
 def _product(
-    rows: LayerRows, gradient: Gradient, share: Array | float, read: Array, written: Array, mnk: tuple[Array, ...]
+    rows: LayerRows, gradient: Gradient, share: Array, read: Array, written: Array, mnk: tuple[Array, ...]
 ) -> Columns:
     is_linear = rows.kind == "dense"
     kind = np.where(rows.kernel == 1, CLASSES.index(OpClass.CONV_POINTWISE), CLASSES.index(OpClass.CONV))
@@ -236,7 +239,9 @@ def _columns(
     **given: Array,
 ) -> Columns:
     ones = np.ones(size)
-    numbers: dict[str, Array] = {name: ones for name in ("m", "n", "k", "count", "launches", "kernel", "stride", "groups")}
+    numbers: dict[str, Array] = {
+        name: ones for name in ("m", "n", "k", "count", "launches", "kernel", "stride", "groups")
+    }
     numbers |= {"channels_in": np.zeros(size), "channels_out": np.zeros(size)}
     numbers |= given
     is_matrix = np.array([kind.is_matrix for kind in CLASSES])

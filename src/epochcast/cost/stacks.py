@@ -1,9 +1,9 @@
-"""Host seconds of a software stack that are not kernels: what stands between a sum of kernels and a step of a small network.
+"""Host seconds of a software stack: what stands between a sum of kernels and a step of a small network.
 
-    one session run      run + op · ops                       a single-layer benchmark pays `run` once per layer
-    one training step    step + op · ops + Σ_variables v      v by optimizer: what it runs per variable beyond one fused op
-    mirrored             + mirrored + gradient bytes / mirrored bandwidth     one all-reduce behind the backward pass
-    first epoch          + start_up                           building the graph, loading libraries, choosing algorithms
+    one session run      run + op · ops                          a single-layer benchmark pays `run` for every layer
+    one training step    step + op · ops + v · variables         v by optimizer: what it runs beyond one fused op
+    mirrored             + mirrored + gradient bytes / bandwidth one all-reduce behind the backward pass
+    first epoch          + start_up                              building the graph, choosing algorithms
 
 Rows of `stacks.toml` say where they come from.
 """

@@ -2,9 +2,10 @@
 
     f(x) = Σ_trees leaf(x);     at a node: left if x[feature] ≤ threshold, else right
 
-LightGBM grows the trees (Ke et al. 2017); `booster.dump_model()` gives them as nested dictionaries, which `Forest.from_dump` flattens. The
-core then needs neither LightGBM nor its system library. A forest is written as the nodes of each tree in preorder, so the left child of a node
-is the next node and only features, thresholds and leaf values need to be stored.
+LightGBM grows the trees (Ke et al. 2017); `booster.dump_model()` gives them as nested dictionaries, which
+`Forest.from_dump` flattens. The core then needs neither LightGBM nor its system library. A forest is written as the
+nodes of each tree in preorder, so the left child of a node is the next node and only features, thresholds and leaf
+values need to be stored.
 
 Limits: numerical splits only (no categories), and no missing values: a NaN is refused, not routed.
 """
@@ -31,8 +32,8 @@ BLOCK_PLACES = 400_000
 class Forest:
     """Trees over named features. Arrays run over all nodes of all trees, each tree in preorder.
 
-    `feature` is LEAF for a leaf; `number` is the threshold of a split or the value of a leaf; `right` is the place of a split's right child
-    (a leaf's own).
+    `feature` is LEAF for a leaf; `number` is the threshold of a split or the value of a leaf; `right` is the place of
+    a split's right child (a leaf's own).
     """
 
     features: tuple[str, ...]
@@ -135,7 +136,7 @@ class Forest:
         """What `as_document` wrote."""
         feature = np.array(document["split"], dtype=np.int64)
         places = np.array(document["number"], dtype=np.int64)
-        number = places * float(document["value_step"])
+        number: Array = np.asarray(places * float(document["value_step"]), dtype=np.float64)
         for f, table in enumerate(document["thresholds"]):
             mine = feature == f
             number[mine] = np.array(table, dtype=np.float64)[places[mine]] if mine.any() else 0.0

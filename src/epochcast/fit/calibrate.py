@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.cost.launch import PRIOR_LAUNCH_SECONDS
+from epochcast.cost.launch import launch_seconds as seconds_per_launch
 from epochcast.cost.model import CostModel
 from epochcast.errors import BadInput
 from epochcast.fit.run_table import Failure, Run, read_runs
@@ -124,7 +124,7 @@ def calibrate(
     compute, memory, launch = (float(np.exp(theta)) for theta in chosen.factors)
     prior = float(np.mean([p.prior_spread for p in pieces]))
     spread = _spread(pieces, chosen, prior)
-    launch_seconds = (device.launch_seconds or PRIOR_LAUNCH_SECONDS) * launch
+    launch_seconds = seconds_per_launch(device) * launch
     behind = [f"{steps} measured steps"] if steps else []
     behind += ["one measured product"] if gemm is not None else []
     errors = f"{made[0].mape:.1%} before, {chosen.mape:.1%} after"

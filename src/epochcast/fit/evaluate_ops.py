@@ -13,7 +13,7 @@ import polars as pl
 
 from epochcast.cost.columns import column_costs
 from epochcast.cost.features import Setting
-from epochcast.cost.launch import PRIOR_LAUNCH_SECONDS
+from epochcast.cost.launch import launch_seconds
 from epochcast.cost.model import CostModel
 from epochcast.errors import EpochcastError
 from epochcast.fit.op_table import FAMILIES, op_columns
@@ -29,7 +29,7 @@ CHUNK = 20_000
 
 def launch_floor_seconds(device: Device) -> float:
     """The least a repeated op can take on this device: one launch by the host."""
-    return PRIOR_LAUNCH_SECONDS if device.launch_seconds is None else device.launch_seconds
+    return launch_seconds(device)
 
 
 def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress | None = None) -> Predicted:

@@ -98,7 +98,7 @@ def inference(columns: Columns) -> Columns:
     return select(columns, (columns.phase == PHASES.index(Phase.FORWARD)) & (columns.op_class != loss))
 
 
-def select(columns: Columns, keep: np.ndarray) -> Columns:  # type: ignore[type-arg]
+def select(columns: Columns, keep: np.ndarray) -> Columns:
     """Some of the ops."""
     return Columns(*(getattr(columns, name)[keep] for name in _NAMES))
 
@@ -129,13 +129,13 @@ def _path(reference: str, shape: tuple[int, ...] | None, recipe: Recipe) -> Path
     return scratch() / ("-".join(parts) + ".npz")
 
 
-def _small(values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _small(values: np.ndarray) -> np.ndarray:
     if values.dtype == np.bool_:
         return values
     return values.astype(np.float32) if values.dtype == np.float64 else values.astype(np.int8)
 
 
-def _restored(values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _restored(values: np.ndarray) -> np.ndarray:
     if values.dtype == np.bool_:
         return values
     return values.astype(np.float64) if values.dtype == np.float32 else values.astype(np.int64)

@@ -1,7 +1,8 @@
-"""Tables of single-layer benchmarks (the columns of `layers_conv2d`, `layers_dense`, `layers_conv2d_tf2`) as rows a model can answer.
+"""Tables of single-layer benchmarks (the columns of `layers_conv2d`, `layers_dense`) as rows a model can answer.
 
-A table with `features_in` holds dense layers, one with `kernel_size` convolutions. The software stack is read from a `stack` column
-where there is one (tensorflow1, tensorflow2); else a table with `source_file` is the report's (TensorFlow 2), any other Justus' (TensorFlow 1.10).
+A table with `features_in` holds dense layers, one with `kernel_size` convolutions. The software stack is read from a
+`stack` column where there is one (tensorflow1, tensorflow2); else a table with `source_file` is the report's
+(TensorFlow 2), any other Justus' (TensorFlow 1.10).
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ _SHARED = ("device", "batch_size", "activation", "optimizer")
 
 @dataclass(frozen=True)
 class LayerTable:
-    """The rows of one table, their GPU and stack, and their seconds (NaN where the run failed or nothing was measured)."""
+    """The rows of one table, their GPU and stack, and their seconds (NaN where the run failed or nothing was
+    measured)."""
 
     rows: LayerRows
     device: NDArray[np.str_]
@@ -108,9 +110,10 @@ def _seconds(frame: pl.DataFrame) -> Array:
 def evaluate_layers(
     frame: pl.DataFrame, cost_model: object = None, *, layers: LayersModel | None = None
 ) -> tuple[Array, Array, Array]:
-    """low, mid and high seconds of every row, whether or not it was measured; NaN where the row makes no sense or its GPU is unknown.
+    """low, mid and high seconds of every row, measured or not; NaN where it makes no sense or its GPU is unknown.
 
-    The cost model of ops is not asked: these rows hold more than the ops of a layer, and `layers` was fitted to all of it.
+    The cost model of ops is not asked: these rows hold more than the ops of a layer, and `layers` was fitted to all
+    of it.
     """
     asked, good = layers or layers_model(), _is_readable(frame)
     table, places = read_layers(frame.filter(pl.Series(good))), np.flatnonzero(good)
@@ -123,7 +126,10 @@ def evaluate_layers(
 
 
 def _is_readable(frame: pl.DataFrame) -> NDArray[np.bool_]:
-    """Which rows can be asked: a known GPU, sizes of at least 1, a window inside its image, names the benchmark uses."""
+    """Which rows can be asked.
+
+    A known GPU, sizes of at least 1, a window inside its image, names the benchmark uses.
+    """
     if not is_layer_table(frame.columns):
         return np.ones(len(frame), dtype=np.bool_)
     known = {name for name in frame["device"].unique() if name is not None and _is_device(str(name))}

@@ -1,10 +1,11 @@
-"""Growing a `LayersModel`: coefficients by non-negative least squares, trees by LightGBM on what the coefficients leave, intervals by conformal quantiles.
+"""Growing a `LayersModel`: coefficients, trees on what they leave, intervals.
 
-    c(setup)   = argmin_{c ≥ 0} Σ ((Σ c_t·term_t − t) / t^0.75)²      large rows count, but not alone
-    trees      ≈ log(t / base), weighted by t^0.4                     between a relative and an absolute error
-    interval   = the 5 % and 95 % quantiles of log(t / mid) on rows that were not trained on, by setup, direction and size
+    c(setup)   = argmin_{c ≥ 0} Σ ((Σ c_t·term_t − t) / t^0.75)²   large rows count, but not alone
+    trees      ≈ log(t / base), weighted by t^0.4                  between a relative and an absolute error
+    interval   = 5 % and 95 % quantiles of log(t / mid)            on rows not trained on, by setup, direction, size
 
-Seeds are fixed and one thread is used, so that the same data give the same file.
+Coefficients by non-negative least squares, trees by LightGBM, quantiles as conformal prediction takes them. Seeds are
+fixed and one thread is used, so that the same data give the same file.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

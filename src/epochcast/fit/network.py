@@ -209,6 +209,6 @@ def train(
             guess = model.log_steps([nets[i] for i in chosen])
             loss = loss + 2 * torch.nn.functional.smooth_l1_loss(guess, targets[torch.tensor(chosen)], beta=0.1)
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         schedule.step()

@@ -1,7 +1,8 @@
 """Published ways to predict layer times, re-implemented, to stand beside ours in the studies.
 
-`RawTimeMLP` is Justus et al. (2018), "Predicting the Computational Cost of Deep Learning Models": a fully connected network from the layer's
-hyper-parameters and the GPU's data sheet to milliseconds, trained on the squared error of the raw time.
+`RawTimeMLP` is Justus et al. (2018), "Predicting the Computational Cost of Deep Learning Models": a fully connected
+network from the layer's hyper-parameters and the GPU's data sheet to milliseconds, trained on the squared error of
+the raw time.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,10 @@ LAYERS = (32, 64, 128, 128)
 
 
 def raw_features(rows: LayerRows, device: Device) -> Array:
-    """Hyper-parameters as they are, names as one-hot columns, three numbers of the data sheet. No flops, no bytes, no logarithm."""
+    """Hyper-parameters as they are, names as one-hot columns, three numbers of the data sheet.
+
+    No flops, no bytes, no logarithm.
+    """
     sizes = [rows.batch, rows.size, rows.kernel, rows.stride, rows.channels_in, rows.channels_out]
     truths = [rows.is_same, rows.has_bias, rows.trains]
     hot = [rows.activation == name for name in ACTIVATIONS] + [rows.optimizer == name for name in UPDATE_BYTES]
@@ -34,7 +38,10 @@ def raw_features(rows: LayerRows, device: Device) -> Array:
 
 @dataclass
 class RawTimeMLP:
-    """Fit once on tables of one kind; `seconds` may be negative or absurd outside the range it saw, as the original's."""
+    """Fit once on tables of one kind.
+
+    `seconds` may be negative or absurd outside the range it saw, as the original's.
+    """
 
     epochs: int = 20
     seed: int = 0

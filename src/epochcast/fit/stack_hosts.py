@@ -4,8 +4,9 @@
 
     t ≈ run + op · ops(row) + s · kernels(row)
 
-with `ops` counted from what the row runs and `kernels` from the coefficients of its setup. Least absolute deviations, relative: a few rows in a
-hundred were disturbed. What a training step adds is read off whole networks (studies/correction_factor).
+with `ops` counted from what the row runs and `kernels` from the coefficients of its setup. Least absolute deviations,
+relative: a few rows in a hundred were disturbed. What a training step adds is read off whole networks
+(studies/correction_factor).
 """
 
 import numpy as np
@@ -22,15 +23,19 @@ Array = NDArray[np.float64]
 
 # Runs whose kernels would last longer say little about the host.
 SHORT_SECONDS = 3e-4
-# Subtract, square, mean; fill, divide, multiply twice, negate, sum twice: the loss and its gradient in TensorFlow's graph.
+# Subtract, square, mean; fill, divide, multiply twice, negate, sum twice: the loss and its gradient in TensorFlow's
+# graph.
 LOSS_OPS = 10.0
 LEAST_ROWS = 30
 
 
 def run_ops(rows: LayerRows) -> Array:
-    """TensorFlow ops of one benchmark run: product, bias, activation; back, loss, and an update of input, target and weights."""
+    """TensorFlow ops of one benchmark run: product, bias, activation.
+
+    Back, loss, and an update of input, target and weights.
+    """
     bias, active, trains = (np.asarray(a, dtype=float) for a in (rows.has_bias, rows.is_activated, rows.trains))
-    return 1 + bias + active + trains * (2 + bias + active + LOSS_OPS + 3 + bias)
+    return np.asarray(1 + bias + active + trains * (2 + bias + active + LOSS_OPS + 3 + bias))
 
 
 def run_and_op_seconds(table: LayerTable, device: Device, setup: Setup) -> tuple[float, float]:

@@ -13,7 +13,9 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -118,9 +120,13 @@ def _distinct(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _thinned(table: pl.DataFrame) -> pl.DataFrame:
-    """One row per model, device, precision, layout and framework version: inference was repeated by input size."""
+    """Every fourth network of timm, once per device, precision, layout and version: forward passes teach less than
+    steps, and each batch size of them is a capture of its own.
+    """
     keys = ["source", "model", "device", "precision", "channels_last", "framework_version"]
-    return table.unique(keys, keep="first", maintain_order=True)
+    some = table.filter(pl.col("source") == "timm")["model"].unique().sort().gather_every(4)
+    kept = table.filter((pl.col("source") != "timm") | pl.col("model").is_in(some.implode()))
+    return kept.unique(keys, keep="first", maintain_order=True)
 
 
 def _op_rows(table: pl.DataFrame, devices: Vocabulary) -> tuple[OpRows, NDArray[np.float64], NDArray[np.str_]]:
@@ -190,41 +196,74 @@ def log_steps(models: Sequence[EfficiencyNet], nets: Sequence[NetRow]) -> NDArra
     return np.asarray(np.mean(answers, axis=0), dtype=np.float64)
 
 
-def residuals_by_family(material: Material, *, folds: int, steps: int) -> NDArray[np.float64]:
-    """log(predicted/measured) of every net by a model that saw no network of its family."""
+@dataclass(frozen=True)
+class Task:
+    """One training: what is left out of it, and for how long. Nothing left out is a member of the ensemble."""
+
+    outside: tuple[int, ...]
+    device: str | None
+    steps: int
+    seed: int
+
+
+def _family_tasks(material: Material, folds: int, steps: int) -> list[Task]:
+    """No network of a test family in the training."""
     families = np.array([e.family for e in material.examples])
     names = np.unique(families)
     np.random.default_rng(0).shuffle(names)
-    left: NDArray[np.float64] = np.full(len(families), np.nan)
-    for number, fold in enumerate(np.array_split(names, folds)):
-        outside = np.isin(families, fold)
-        model = fitted(
-            material,
-            np.flatnonzero(~outside).tolist(),
-            np.ones(len(material.ops.weight), bool),
-            steps=steps,
-            seed=number,
-        )
-        left[outside] = _residuals(model, material, outside)
-        say(f"families, fold {number + 1} of {folds}: {_summary(left[outside])}")
-    return left
+    return [
+        Task(tuple(np.flatnonzero(np.isin(families, fold)).tolist()), None, steps, seed)
+        for seed, fold in enumerate(np.array_split(names, folds))
+    ]
 
 
-def residuals_by_device(material: Material, *, steps: int) -> NDArray[np.float64]:
-    """log(predicted/measured) of every net by a model that saw neither nets nor ops of its generation's like device."""
+def _device_tasks(material: Material, steps: int) -> list[Task]:
+    """Neither steps nor ops of the test device in the training."""
     names = np.array([e.device.name for e in material.examples])
-    left: NDArray[np.float64] = np.full(len(names), np.nan)
-    for number, name in enumerate(np.unique(names)):
-        outside = names == name
-        if outside.sum() < MANY_RUNS:
-            continue
-        model = fitted(
-            material, np.flatnonzero(~outside).tolist(), material.op_devices != name, steps=steps, seed=number
-        )
-        _forget(model, material, name)
-        left[outside] = _residuals(model, material, outside)
-        say(f"device {name} left out: {_summary(left[outside])}")
-    return left
+    return [
+        Task(tuple(np.flatnonzero(names == name).tolist()), str(name), steps, seed)
+        for seed, name in enumerate(np.unique(names))
+        if np.sum(names == name) >= MANY_RUNS
+    ]
+
+
+_MATERIAL: list[Material] = []
+"""What the forked workers train on; set once before they start."""
+
+
+def _work(task: Task) -> tuple[Task, NDArray[np.float64], EfficiencyNet]:
+    """Train, and the residuals of what was left out."""
+    torch.set_num_threads(1)
+    (material,) = _MATERIAL
+    outside: NDArray[np.bool_] = np.zeros(len(material.nets), bool)
+    outside[list(task.outside)] = True
+    keep_ops = np.ones(len(material.ops.weight), bool) if task.device is None else material.op_devices != task.device
+    model = fitted(material, np.flatnonzero(~outside).tolist(), keep_ops, steps=task.steps, seed=task.seed)
+    if task.device is not None:
+        _forget(model, material, task.device)
+    left = _residuals(model, material, outside) if task.outside else np.zeros(0)
+    what = task.device or (f"families, fold {task.seed + 1}" if task.outside else f"member {task.seed + 1}")
+    say(f"{what}: {_summary(left) if len(left) else 'trained'}")
+    return task, left, model
+
+
+def trained(
+    material: Material, folds: int, steps: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], list[EfficiencyNet]]:
+    """Residuals with families left out, with devices left out, and the ensemble; on as many cores as there are."""
+    _MATERIAL[:] = [material]
+    members = [Task((), None, round(1.5 * steps), seed) for seed in range(MEMBERS)]
+    tasks = [*_family_tasks(material, folds, steps), *members, *_device_tasks(material, steps // 2)]
+    families: NDArray[np.float64] = np.full(len(material.nets), np.nan)
+    devices = families.copy()
+    models = []
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork")) as pool:
+        for task, left, model in pool.map(_work, tasks):
+            if not task.outside:
+                models.append(model)
+            else:
+                (families if task.device is None else devices)[list(task.outside)] = left
+    return families, devices, models
 
 
 def _forget(model: EfficiencyNet, material: Material, name: str) -> None:
@@ -240,7 +279,8 @@ def _forget(model: EfficiencyNet, material: Material, name: str) -> None:
 
 def _residuals(model: EfficiencyNet, material: Material, outside: NDArray[np.bool_]) -> NDArray[np.float64]:
     nets = [material.nets[i] for i in np.flatnonzero(outside)]
-    return log_steps([model], nets) - np.array([n.log_seconds for n in nets])
+    left: NDArray[np.float64] = log_steps([model], nets) - np.array([n.log_seconds for n in nets])
+    return left
 
 
 def _summary(residuals: NDArray[np.float64]) -> str:
@@ -333,13 +373,7 @@ def main() -> int:
     say(
         f"{len(material.nets)} runs, {len(material.ops.weight)} op rows, {len(material.failures)} networks not captured"
     )
-    known = residuals_by_family(material, folds=arguments.folds, steps=arguments.steps)
-    unseen = residuals_by_device(material, steps=arguments.steps // 2)
-    everything = np.ones(len(material.ops.weight), bool)
-    models = [
-        fitted(material, range(len(material.nets)), everything, steps=arguments.steps, seed=seed)
-        for seed in range(MEMBERS)
-    ]
+    known, unseen, models = trained(material, arguments.folds, arguments.steps)
     spreads = {"known": spread_of(known), "unseen": spread_of(unseen)}
     package = Path(__file__).parents[1]
     _write(package / "cost" / "learned.json", exported(models, material, spreads))

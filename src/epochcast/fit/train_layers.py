@@ -1,7 +1,8 @@
-"""`python -m epochcast.fit.train_layers`: trains the model of single-layer benchmarks from the measurements and writes it beside the code.
+"""`python -m epochcast.fit.train_layers`: the model of single-layer benchmarks, trained and written beside the code.
 
-Reads EPOCHCAST_DATA; writes `cost/layer_trees.json.gz` and `docs/model-card-layers.md`. Nine tenths of the rows are trained on (`split_seed0` of
-Justus' tables, a seeded tenth of the report's is left out); half of the last tenth sets the intervals, the other half is what the card reports.
+Reads EPOCHCAST_DATA; writes `cost/layer_trees.json.gz` and `docs/model-card-layers.md`. Nine tenths of the rows are
+trained on (`split_seed0` of Justus' tables, a seeded tenth of the report's is left out); half of the last tenth sets
+the intervals, the other half is what the card reports.
 """
 
 import os
@@ -128,14 +129,14 @@ def card_text(card: Mapping[str, Any], size_bytes: int, unknown: Mapping[str, tu
         "",
         "<!-- written by python -m epochcast.fit.train_layers; do not edit -->",
         "",
-        "Seconds of one run of a single-layer benchmark (forward, or forward + backward + update), as Justus et al. (2018) and",
-        "Wattanasirichaigoon & Ranglani (2020) time it. How it works is in [Single layers](layers-model.md).",
+        "Seconds of one run of a single-layer benchmark (forward, or forward + backward + update), as Justus et al.",
+        "(2018) and Wattanasirichaigoon & Ranglani (2020) time it. See [Single layers](layers-model.md).",
         "",
         f"- *Trained* {card['trained']}, seed 0, on measured rows: {counts}.",
-        f"- *File* `cost/{FILE}`, {size_bytes / 1e3:.0f} KB: coefficients and trees as compressed JSON text, evaluated with numpy.",
+        f"- *File* `cost/{FILE}`, {size_bytes / 1e3:.0f} KB: coefficients and trees, compressed JSON text for numpy.",
         "- *For* rows of such tables. Not for layers inside a network: subtract the artefacts first",
         "  ([The correction factor](correction-factor.md)).",
-        "- *Intervals* hold nine of ten rows by design; `coverage` is what they held below. A GPU that is not in the table gets",
+        "- *Intervals* hold nine of ten rows by design; `coverage` is what they held below. Other GPUs get",
         "  "
         + "; ".join(
             f"{np.exp(low):.2f} to {np.exp(high):.2f} times the middle ({kind})"
@@ -173,9 +174,7 @@ def main() -> int:
     docs = package.parents[1] / "docs"
     if docs.is_dir():
         write(docs / "model-card-layers.md", card_text(model.card, len(data), model.unknown_widths).encode())
-    for row in model.card["scores"]:
-        print(row)
-    print(f"{FILE}: {len(data) / 1e3:.0f} KB; unseen GPUs {model.unknown_widths}")
+    sys.stdout.write(f"{FILE}: {len(data) / 1e3:.0f} KB; errors are in docs/model-card-layers.md\n")
     return 0
 
 

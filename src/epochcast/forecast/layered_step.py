@@ -1,13 +1,13 @@
 """A training step from single layers, with everything taken off that only the benchmark of a layer has.
 
     b_i    = what the benchmark of layer i shows: measured, or by the model of single layers
-    k_i    = b_i − artefact_i − run − op · benchmark ops                its kernels, as far as they show; at least 0, and at
-                                                                        most the share of b_i that the setup gives kernels
+    k_i    = b_i − artefact_i − run − op · benchmark ops       its kernels, as far as they show
     step   = Σ k_i + pools + host(ops of the network)
-    ratio  = Σ b_i / step                                               the "correction factor" of such sums
+    ratio  = Σ b_i / step                                      the "correction factor" of such sums
 
-artefact_i is the loss over the whole output and the optimizer on input and target (`cost.single_layer`); run, op and host are the stack's
-(`cost.stacks`). Nothing in the ratio is fitted to a network but the constant of a Keras step.
+artefact_i is the loss over the whole output and the optimizer on input and target (`cost.single_layer`); run, op and
+host are the stack's (`cost.stacks`). k_i is at least 0 and, where b_i is a forecast, at most the share of it that the
+setup gives kernels. Nothing in the ratio is fitted to a network but the constant of a Keras step.
 
 For networks of convolutions, dense layers, pools and activations, in float32; others are refused by name.
 """
@@ -31,7 +31,8 @@ from epochcast.hardware.device import Device
 
 Array = NDArray[np.float64]
 
-# TensorFlow ops of one layer in one training run: product, bias, activation; two products, bias and activation back; two updates.
+# TensorFlow ops of one layer in one training run: product, bias, activation; two products, bias and activation back;
+# two updates.
 LAYER_OPS = 9
 # Of the benchmark alone: ten for the loss and its gradient, an update of the input and one of the target.
 ARTEFACT_OPS = 12
@@ -73,17 +74,20 @@ def layered_step(
     """The step of a plain network; `benchmark_seconds` are its layers' times in order where they were measured."""
     rows, pools = network_layers(trace)
     layers = model or layers_model()
-    if benchmark_seconds is None:
-        benchmark_seconds = layers.answer(rows, device, stack.layers).mid
-    elif len(benchmark_seconds) != len(rows):
-        raise BadInput(f"{trace.name} has {len(rows)} layers with weights, got {len(benchmark_seconds)} times")
     setup = layers.setup(rows.kind, device, stack.layers)
     speakers = (setup,) if setup is not None else layers.siblings(rows.kind, device)
+    most = np.ones(len(rows))
+    if benchmark_seconds is None:
+        benchmark_seconds = layers.answer(rows, device, stack.layers).mid
+        # Of a tiny layer the difference below would be the noise of two host times; the coefficients know how little
+        # its kernels can be.
+        shares = [s.part_seconds(rows, device, KERNEL_TERMS) / s.base_seconds(rows, device) for s in speakers]
+        most = np.mean(shares, axis=0)
+    elif len(benchmark_seconds) != len(rows):
+        raise BadInput(f"{trace.name} has {len(rows)} layers with weights, got {len(benchmark_seconds)} times")
     artefact = np.mean([s.part_seconds(rows, device, ARTEFACT_TERMS) for s in speakers], axis=0)
     benchmark_host = stack.run_seconds + stack.op_seconds * (LAYER_OPS + ARTEFACT_OPS)
-    # Of a tiny layer the difference is mostly the noise of two host times; the coefficients know how little its kernels can be.
-    share = np.mean([s.part_seconds(rows, device, KERNEL_TERMS) / s.base_seconds(rows, device) for s in speakers], axis=0)
-    kernels = np.clip(benchmark_seconds - artefact - benchmark_host, 0.0, benchmark_seconds * share)
+    kernels = np.clip(benchmark_seconds - artefact - benchmark_host, 0.0, most * benchmark_seconds)
     costs = Analytic().costs(trace, device)
     pool_seconds = float(costs.mid[trace.columns.op_class == CLASSES.index(OpClass.POOL)].sum())
     ops = LAYER_OPS * len(rows) + POOL_OPS * pools
@@ -96,7 +100,9 @@ def network_layers(trace: Trace) -> tuple[LayerRows, int]:
     forward = [op for op in trace.ops if op.phase is Phase.FORWARD]
     odd = sorted({op.kind.label for op in forward if not isinstance(op.kind, _UNDERSTOOD)})
     if odd:
-        raise BadInput(f"{trace.name} is not made of convolutions, dense layers and pools alone: it has {', '.join(odd)}")
+        raise BadInput(
+            f"{trace.name} is not made of convolutions, dense layers and pools alone: it has {', '.join(odd)}"
+        )
     shapes = np.array([_shape(op) for op in forward if op.weights and isinstance(op.kind, Conv | Matmul)], dtype=float)
     if not len(shapes):
         raise BadInput(f"{trace.name} has no layer with weights")
@@ -121,7 +127,10 @@ def network_layers(trace: Trace) -> tuple[LayerRows, int]:
 
 
 def _shape(op: Op) -> tuple[int, ...]:
-    """(batch, side, kernel, stride, padded, in, out). A dense layer is a 1x1 convolution, as the report benchmarks it."""
+    """(batch, side, kernel, stride, padded, in, out).
+
+    A dense layer is a 1x1 convolution, as the report benchmarks it.
+    """
     if isinstance(op.kind, Matmul):
         return op.inputs[0].shape[0], 1, 1, 1, 0, op.inputs[0].shape[-1], op.output.shape[-1]
     (batch, into, side, *_), kernel = op.inputs[0].shape, op.weights[0].shape[-1]
