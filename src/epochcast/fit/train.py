@@ -39,7 +39,7 @@ WEIGHTS = {
     "timm": 1.0,
     "torchvision_gpu_bench": 2.0,
     "neusight": 6.0,
-    "nvidia_dle": 0.5,
+    "nvidia_dle": 0.2,
     "jcjohnson": 1.0,
     "soumith": 1.0,
     "tf_benchmarks_2017": 1.0,
@@ -84,7 +84,11 @@ def gather() -> Material:
     devices, stacks = Vocabulary(), Vocabulary()
     ops, floors, op_devices = _op_rows(pl.read_parquet(folder / "ops.parquet"), devices)
     single = pl.col("gpus") == 1
-    runs = pl.read_parquet(folder / "runs.parquet").filter(single & pl.col("source").is_in(list(WEIGHTS)))
+    runs = pl.read_parquet(folder / "runs.parquet").filter(
+        single
+        & pl.col("source").is_in(list(WEIGHTS))
+        & ~pl.col("framework_version").fill_null("").str.contains("cudnn none")  # nobody trains without it today
+    )
     # Inference of the networks that were trained: most of the captures serve both.
     inference = pl.read_parquet(folder / "inference_runs.parquet").filter(
         single

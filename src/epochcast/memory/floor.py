@@ -8,9 +8,12 @@ library workspaces and the device context come on top.
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from epochcast.graph.kinds import View
 from epochcast.graph.op import Phase
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,43 @@ class MemoryFloor:
         return self.parameter_bytes + self.gradient_bytes + self.state_bytes + self.activation_bytes
 
 
+@dataclass(frozen=True)
+class _Timeline:
+    """Bytes before the first op and during each: activations, and gradients made by then."""
+
+    activation_bytes: NDArray[np.int64]
+    gradient_bytes: NDArray[np.int64]
+    parameter_bytes: int
+    state_bytes: int
+
+
 def memory_floor(trace: Trace) -> MemoryFloor:
+    """The peak of the step. Every storage is affine in the batch, so two walks serve all batch sizes of a template."""
+    small, large = _timelines(trace)
+    beyond = trace.batch - SMALL_BATCH
+    slope = (large.activation_bytes - small.activation_bytes) // (LARGE_BATCH - SMALL_BATCH)
+    activations = small.activation_bytes + beyond * slope
+    where = int(np.argmax(activations + small.gradient_bytes))
+    base = trace.template.base
+    return MemoryFloor(
+        small.parameter_bytes,
+        int(small.gradient_bytes[where]),
+        small.state_bytes,
+        int(activations[where]),
+        base[where - 1].name if base and where else "start",
+    )
+
+
+def _timelines(trace: Trace) -> tuple[_Timeline, _Timeline]:
+    """At the two sizes a model is looked at; kept on the template."""
+    kept: dict[bool, tuple[_Timeline, _Timeline]] = trace.template.__dict__.setdefault("_timelines", {})
+    is_accumulated = trace.recipe.accumulate > 1
+    if is_accumulated not in kept:
+        kept[is_accumulated] = (_timeline(trace.rebatch(SMALL_BATCH)), _timeline(trace.rebatch(LARGE_BATCH)))
+    return kept[is_accumulated]
+
+
+def _timeline(trace: Trace) -> _Timeline:
     """Walk the step once, adding storages at birth and dropping them after their last use."""
     parameters = {p.name: p.tensor.bytes for p in trace.parameters}
     gradients = {f"grad:{name}" for name in parameters}
@@ -70,11 +109,9 @@ def memory_floor(trace: Trace) -> MemoryFloor:
         changes[place + 1] += size_bytes[name]
         if place >= 0:
             changes[last[name] + 2] -= size_bytes[name]
-    peak, now, made, where, made_then = 0, 0, 0, 0, 0
-    for place in range(len(ops) + 1):
-        now += changes[place]
-        made += grown[place]
-        if now + made > peak + made_then:
-            peak, where, made_then = now, place, made
-    name = ops[where - 1].name if ops and where else "start"
-    return MemoryFloor(sum(parameters.values()), made_then, sum(state.values()), peak, name)
+    return _Timeline(
+        np.cumsum(changes[: len(ops) + 1]),
+        np.cumsum(grown[: len(ops) + 1]),
+        sum(parameters.values()),
+        sum(state.values()),
+    )
