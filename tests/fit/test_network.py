@@ -1,0 +1,107 @@
+"""The efficiency net on made-up measurements: small, seeded, without the measured data."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from epochcast.capture.zoo import zoo_model  # noqa: E402
+from epochcast.cost.features import Setting  # noqa: E402
+from epochcast.cost.learned import read_learned  # noqa: E402
+from epochcast.fit.examples import Example, inference  # noqa: E402
+from epochcast.fit.network import EfficiencyNet, NetRow, OpRows, Vocabulary, net_row, train  # noqa: E402
+from epochcast.fit.train import Material, exported, log_steps, spread_of  # noqa: E402
+from epochcast.graph.recipe import Recipe  # noqa: E402
+from epochcast.hardware.catalogue import find_device  # noqa: E402
+
+MODELS = ("resnet18", "resnet20", "squeezenet", "mobilenet_v2")
+
+
+def example(model: str, batch: int, slowdown: float) -> Example:
+    """A step that takes `slowdown` times its roofline."""
+    recipe = Recipe(batch, "momentum")
+    device = find_device("V100")
+    columns = zoo_model(model).trace(recipe).columns
+    from epochcast.cost.roofline import limits
+
+    limit = limits(columns, device)
+    seconds = float(np.maximum(limit.compute, limit.memory).sum()) * slowdown
+    return Example(columns, device, Setting(), seconds, "made", model, model, recipe)
+
+
+@pytest.fixture(scope="module")
+def material() -> Material:
+    devices, stacks = Vocabulary(), Vocabulary()
+    examples = [example(model, batch, 2.0) for model in MODELS for batch in (64, 128, 256)]
+    nets = [net_row(e, devices, stacks) for e in examples]
+    first: NetRow = nets[0]
+    ops = OpRows(
+        first.inputs,
+        first.log_compute,
+        first.log_memory,
+        first.cap,
+        torch.zeros(len(first.cap), dtype=torch.int64),
+        first.math,
+        torch.zeros(len(first.cap), dtype=torch.int64),
+        torch.logaddexp(first.log_compute, first.log_memory) + float(np.log(2.0)),
+        np.full(len(first.cap), 1 / len(first.cap)),
+    )
+    names = np.array([examples[0].device.name] * len(first.cap))
+    return Material(ops, np.array([1e-6]), names, examples, nets, devices, stacks, {})
+
+
+def fresh(material: Material, seed: int = 0) -> EfficiencyNet:
+    inputs = material.ops.inputs.shape[1]
+    return EfficiencyNet(inputs, 16, len(material.devices.names), len(material.stacks.names), material.floors, seed)
+
+
+def test_training_learns_a_constant_slowdown(material: Material) -> None:
+    model = fresh(material)
+    train(model, material.ops, material.nets, steps=150, seed=0, op_batch=64, net_batch=4, rate=1e-2)
+    error = log_steps([model], material.nets) - np.array([n.log_seconds for n in material.nets])
+    assert np.abs(np.exp(error) - 1).mean() < 0.1
+
+
+def test_the_same_seed_gives_the_same_net(material: Material) -> None:
+    answers = []
+    for _ in range(2):
+        model = fresh(material, seed=3)
+        train(model, material.ops, material.nets, steps=5, seed=3, op_batch=16, net_batch=2)
+        answers.append(log_steps([model], material.nets))
+    assert np.array_equal(*answers)
+
+
+def test_the_text_answers_as_the_trained_net_did(material: Material) -> None:
+    model = fresh(material)
+    read = read_learned(exported([model], material, {"known": (0.9, 1.1), "unseen": (0.5, 2.0)}))
+    row, e = material.nets[0], material.examples[0]
+    with torch.no_grad():
+        device = torch.zeros(len(row.cap), dtype=torch.int64)
+        kernels = torch.exp(
+            model.log_kernel(row.inputs, row.log_compute, row.log_memory, row.cap, device, row.math)
+        ).numpy()
+    total = float((kernels * row.times.numpy()).sum())
+    assert read.column_costs(e.columns, e.device, e.setting).mid.sum() == pytest.approx(total, rel=2e-2)
+
+
+def test_inference_is_the_forward_part_without_the_loss() -> None:
+    trace = zoo_model("resnet18").trace(Recipe(8, "momentum"))
+    forward = zoo_model("resnet18").trace(Recipe(8, mode="forward"))
+    part = inference(trace.columns)
+    assert part.flops[part.is_matrix].sum() == forward.columns.flops[forward.columns.is_matrix].sum()
+
+
+def test_a_spread_holds_nine_of_ten() -> None:
+    residuals = np.linspace(-0.5, 0.5, 1001)
+    low, high = spread_of(residuals)
+    truth = np.exp(-residuals)
+    assert np.mean((truth >= low) & (truth <= high)) == pytest.approx(0.9, abs=0.01)
+
+
+def test_layout_is_part_of_the_question() -> None:
+    e = example("resnet18", 8, 2.0)
+    last = replace(e, setting=Setting(channels_last=True))
+    rows = [net_row(x, Vocabulary(), Vocabulary()).inputs for x in (e, last)]
+    assert not torch.equal(*rows)
