@@ -78,6 +78,7 @@ class Learned:
 
     nets: tuple[Net, ...]
     devices: Mapping[str, Sustained]
+    published: Mapping[str, Sustained]
     generations: Mapping[str, Sustained]
     spreads: Mapping[str, tuple[float, float]]
     launch_seconds: Mapping[str, float]
@@ -86,7 +87,9 @@ class Learned:
 
     def sustained(self, device: Device) -> Sustained:
         """The device's own fractions, else its generation's, else those of all."""
-        found = self.devices.get(device.name) or self.generations.get(device.generation)
+        found = (
+            self.devices.get(device.name) or self.published.get(device.name) or self.generations.get(device.generation)
+        )
         return found or self.generations["any"]
 
     def costs(self, trace: Trace, device: Device) -> Costs:
@@ -114,8 +117,9 @@ class Learned:
         return seen if device.kind == "gpu" else np.zeros_like(seen)
 
     def spread(self, device: Device) -> tuple[float, float]:
-        """Factors of the 90 % interval of a step: narrower where the device was measured."""
-        return self.spreads["known" if device.name in self.devices else "unseen"]
+        """Factors of the 90 % interval of a step: narrower where the device was measured, its own where often."""
+        group = "known" if device.name in self.devices else "unseen"
+        return self.spreads.get(device.name, self.spreads[group])
 
 
 @cache
@@ -147,6 +151,7 @@ def read_learned(text: str) -> Learned:
     return Learned(
         nets,
         table(document["devices"], True),
+        table(document.get("published", {}), False),
         table(document["generations"], False),
         spreads,
         document["launch_seconds"],

@@ -18,7 +18,7 @@ Written by `make model`. Formula and assumptions are in [cost models](cost-model
 are not part of the project; `EPOCHCAST_DATA` names where they lie.
 
 APE is |predicted - measured| / measured of a whole step. Every figure here is for a network or a device that the
-model behind it had **not** been trained on: five models each leave out a fifth of the families; one model per device
+model behind it had **not** been trained on: four models each leave out a quarter of the families; one model per device
 leaves that device out, its op measurements too, and answers for it from its generation. The shipped ensemble is then
 trained on everything.
 """
