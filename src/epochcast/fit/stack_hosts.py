@@ -23,8 +23,7 @@ Array = NDArray[np.float64]
 
 # Runs whose kernels would last longer say little about the host.
 SHORT_SECONDS = 3e-4
-# Subtract, square, mean; fill, divide, multiply twice, negate, sum twice: the loss and its gradient in TensorFlow's
-# graph.
+# Subtract, square, mean; fill, divide, multiply twice, negate, sum twice: the loss and its gradient, counted by hand.
 LOSS_OPS = 10.0
 LEAST_ROWS = 30
 
