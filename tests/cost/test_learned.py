@@ -28,6 +28,7 @@ def flat_net(trace: Trace, output: float) -> Learned:
         "devices": {"V100-SXM2-16GB": fractions},
         "generations": {"any": fractions},
         "launch_seconds": {},
+        "seen": [[-1e9] * width, [1e9] * width],
         "nets": [[{"weight": [[0.0]] * width, "bias": [output]}]],
     }
     return read_learned(json.dumps(document))

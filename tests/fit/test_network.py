@@ -70,7 +70,7 @@ def test_the_same_seed_gives_the_same_net(material: Material) -> None:
         model = fresh(material, seed=3)
         train(model, material.ops, material.nets, steps=5, seed=3, op_batch=16, net_batch=2)
         answers.append(log_steps([model], material.nets))
-    assert np.array_equal(*answers)
+    assert np.array_equal(answers[0], answers[1])
 
 
 def test_the_text_answers_as_the_trained_net_did(material: Material) -> None:
@@ -104,4 +104,4 @@ def test_layout_is_part_of_the_question() -> None:
     e = example("resnet18", 8, 2.0)
     last = replace(e, setting=Setting(channels_last=True))
     rows = [net_row(x, Vocabulary(), Vocabulary()).inputs for x in (e, last)]
-    assert not torch.equal(*rows)
+    assert not torch.equal(rows[0], rows[1])

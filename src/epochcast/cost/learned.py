@@ -32,6 +32,8 @@ Array = NDArray[np.float64]
 _CONVOLUTION_CAP = float(np.log(2.6))
 # Everything else: a little above one, for operands that stay in cache between ops.
 _CAP = float(np.log(1.25))
+# An op is taken to reach a sixtieth of its bound at the least: the worst that was measured and is no accident.
+MOST_SLOWDOWN = float(np.log(60.0))
 # What a trace is asked about where nobody says otherwise: PyTorch 2.4.
 TODAY = Setting(framework_age=0.77)
 # No kernel is shorter than this from its launch to its end.
@@ -74,9 +76,14 @@ class Sustained:
 
 @dataclass(frozen=True)
 class Learned:
-    """The ensemble as a cost model. `launch_seconds` are the host's per kernel, by source of the measurements."""
+    """The ensemble as a cost model.
+
+    `seen` is the range of every feature in training: beyond it the nets are not asked. `launch_seconds` are the host's
+    per kernel, by source of the measurements.
+    """
 
     nets: tuple[Net, ...]
+    seen: tuple[Array, Array]
     devices: Mapping[str, Sustained]
     published: Mapping[str, Sustained]
     generations: Mapping[str, Sustained]
@@ -103,9 +110,9 @@ class Learned:
         fractions = np.array([sustained.math_fractions.get(math, sustained.math_fractions["fp32"]) for math in MATHS])
         arithmetic = limit.compute / np.where(columns.is_matrix, fractions[columns.math], sustained.vector_fraction)
         bound = np.maximum(np.maximum(arithmetic, limit.memory / sustained.bandwidth_fraction), 1e-12)
-        inputs = features(columns, device, setting)
+        inputs = np.clip(features(columns, device, setting), *self.seen)
         outputs = np.stack([net(inputs) for net in self.nets])
-        slowdown = np.logaddexp(0.0, outputs)  # softplus
+        slowdown = np.minimum(np.logaddexp(0.0, outputs), MOST_SLOWDOWN)  # softplus, bounded
         mid = np.maximum(bound * np.exp(slowdown.mean(axis=0) - caps(columns)), KERNEL_SECONDS)
         mid[~self.knows(columns, device)] = np.nan
         low, high = self.spread(device)
@@ -150,6 +157,7 @@ def read_learned(text: str) -> Learned:
     spreads = {name: (low, high) for name, (low, high) in document["spreads"].items()}
     return Learned(
         nets,
+        (np.array(document["seen"][0]), np.array(document["seen"][1])),
         table(document["devices"], True),
         table(document.get("published", {}), False),
         table(document["generations"], False),

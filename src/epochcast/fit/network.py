@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from epochcast.cost.features import Setting, features
-from epochcast.cost.learned import caps
+from epochcast.cost.learned import MOST_SLOWDOWN, caps
 from epochcast.cost.roofline import limits
 from epochcast.fit.examples import Example, select
 from epochcast.graph.trace import MATHS, Columns
@@ -106,7 +106,12 @@ def net_row(example: Example, devices: Vocabulary, stacks: Vocabulary, weight: f
 
 
 class EfficiencyNet(torch.nn.Module):
-    """The net, and beside it what devices sustain, what stacks spend on a launch, and the floor of each op group."""
+    """The net, and beside it what devices sustain, what stacks spend on a launch, and the floor of each op group.
+
+    `seen` is the range of the features in training; inputs beyond it are taken to lie on its edge.
+    """
+
+    seen: torch.Tensor
 
     def __init__(
         self, inputs: int, hidden: int, devices: int, stacks: int, floors: NDArray[np.float64], seed: int
@@ -120,6 +125,7 @@ class EfficiencyNet(torch.nn.Module):
             torch.nn.SiLU(),
             torch.nn.Linear(hidden, 1),
         )
+        self.register_buffer("seen", torch.stack([torch.full((inputs,), -1e9), torch.full((inputs,), 1e9)]))
         self.sustained = torch.nn.Parameter(torch.zeros(devices, len(MATHS) + 2))  # maths, vector arithmetic, bandwidth
         self.launch = torch.nn.Parameter(torch.full((stacks,), np.log(8e-6)))
         self.floor = torch.nn.Parameter(torch.tensor(np.log(floors), dtype=torch.float32))
@@ -134,10 +140,12 @@ class EfficiencyNet(torch.nn.Module):
         math: torch.Tensor,
     ) -> torch.Tensor:
         """Log seconds of each kernel."""
+        inputs = torch.minimum(torch.maximum(inputs, self.seen[0]), self.seen[1])
         fractions = self.sustained[device]
         arithmetic = compute - fractions.gather(-1, math.unsqueeze(-1)).squeeze(-1)
         bound = torch.maximum(arithmetic, memory - fractions[..., -1])
-        return bound - cap + torch.nn.functional.softplus(self.body(inputs).squeeze(-1))
+        slowdown = torch.nn.functional.softplus(self.body(inputs).squeeze(-1))
+        return bound - cap + torch.clamp(slowdown, max=MOST_SLOWDOWN)
 
     def log_row(self, rows: OpRows, pick: torch.Tensor) -> torch.Tensor:
         """Log seconds of op rows as they were timed: with a floor."""
@@ -188,6 +196,7 @@ def train(
 ) -> None:
     """Mixed batches of op rows and whole steps. `pull` holds sustained fractions near the prior."""
     generator = np.random.default_rng(seed)
+    _remember_range(model, ops, nets)
     optimizer = torch.optim.AdamW(
         [
             {"params": model.body.parameters(), "weight_decay": decay},
@@ -212,3 +221,12 @@ def train(
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         schedule.step()
+
+
+def _remember_range(model: EfficiencyNet, ops: OpRows | None, nets: list[NetRow]) -> None:
+    """The least and the most of every feature over all that is trained on."""
+    tables = [n.inputs for n in nets]
+    if ops is not None:
+        tables.append(ops.inputs[torch.tensor(ops.weight > 0)])
+    model.seen[0] = torch.stack([t.amin(0) for t in tables]).amin(0)
+    model.seen[1] = torch.stack([t.amax(0) for t in tables]).amax(0)

@@ -261,7 +261,7 @@ def trained(
     """Residuals with families left out, with devices left out, and the ensemble; on as many cores as there are."""
     _MATERIAL[:] = [material]
     members = [Task((), None, round(1.5 * steps), seed) for seed in range(MEMBERS)]
-    tasks = [*_family_tasks(material, folds, steps), *members, *_device_tasks(material, steps // 2)]
+    tasks = [*_family_tasks(material, folds, steps), *members, *_device_tasks(material, steps // 3)]
     families: NDArray[np.float64] = np.full(len(material.nets), np.nan)
     devices = families.copy()
     models = []
@@ -362,6 +362,7 @@ def exported(models: Sequence[EfficiencyNet], material: Material, spreads: dict[
         "format": 1,
         "launch_seconds": launch,
         "spreads": spreads,
+        "seen": np.round(models[0].seen.numpy().astype(float), 4).tolist(),
         "devices": known,
         "published": published,
         "generations": {g: row(v) for g, v in generations.items()},
