@@ -49,7 +49,7 @@ def run(arguments: Sequence[str]) -> int:
         code = app(args=list(arguments) or ["--help"], prog_name="epochcast", standalone_mode=False)
         sys.stdout.flush()
     except EpochcastError as error:
-        return _complain(error, error.exit_code, notes="--verbose" in arguments)
+        return _complain(error, error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
     except BrokenPipeError:
@@ -78,9 +78,6 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Show where in your model's code an error came from.")
-    ] = False,
 ) -> None:
     """How long a training job takes, what memory it needs and what it costs, before it runs."""
 
@@ -93,13 +90,11 @@ def _usage(error: Exception) -> str:
     return f"{told().rstrip('.')}; see: {command} --help"
 
 
-def _complain(message: object, code: int, *, notes: bool = False) -> int:
-    """One line, whatever was in the message; notes, such as the tail of the user's own traceback, only when asked."""
+def _complain(message: object, code: int) -> int:
+    """One line, whatever was in the message; behind it the tail of the user's own traceback, where their code failed."""
     line = " ".join(str(message).split())
-    more = [str(note) for note in getattr(message, "__notes__", ())]
-    if more and not notes:
-        line += " (epochcast --verbose … shows where)"
-    sys.stderr.write("\n".join([f"epochcast: {line}", *(more if notes else [])]) + "\n")
+    notes = [str(note) for note in getattr(message, "__notes__", ())]
+    sys.stderr.write("\n".join([f"epochcast: {line}", *notes]) + "\n")
     return code
 
 
