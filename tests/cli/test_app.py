@@ -101,7 +101,7 @@ def test_a_message_of_many_lines_is_made_one(command: Command, failing: Failing)
     assert command("devices").err == "epochcast: first second\n"
 
 
-def test_notes_are_shown_only_when_asked_for(command: Command, failing: Failing) -> None:
+def test_notes_follow_the_line(command: Command, failing: Failing) -> None:
     error = BadInput("the model fails")
     error.add_note('  File "net.py", line 3')
     failing(error)

@@ -91,7 +91,7 @@ def _usage(error: Exception) -> str:
 
 
 def _complain(message: object, code: int) -> int:
-    """One line, whatever was in the message; behind it the tail of the user's own traceback, where their code failed."""
+    """One line, whatever was in the message; behind it the tail of the user's own traceback, where there is one."""
     line = " ".join(str(message).split())
     notes = [str(note) for note in getattr(message, "__notes__", ())]
     sys.stderr.write("\n".join([f"epochcast: {line}", *notes]) + "\n")
