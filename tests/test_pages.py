@@ -97,7 +97,7 @@ def _options(command: Any) -> Iterator[str]:
 
 
 def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
-    for name, command in group.commands.items():
+    for name, command in sorted(group.commands.items()):
         if hasattr(command, "commands"):
             yield from _commands(command, f"{path} {name}")
         else:

@@ -86,7 +86,10 @@ def test_a_faster_device_is_never_slower(name: str, step: Step, make_device: Cal
     trace, model = step("every_class", 64), find_cost_model(name)
     slow = model.costs(trace, make_device())
     for faster in (make_device(flops_per_second=2e12), make_device(bytes_per_second=2e11)):
-        assert np.all(model.costs(trace, faster).mid <= slow.mid)
+        quick = model.costs(trace, faster)
+        assert quick.mid.sum() <= slow.mid.sum()
+        if model.is_monotone:
+            assert np.all(quick.mid <= slow.mid)
 
 
 @dataclass(frozen=True)
@@ -143,5 +146,5 @@ def test_a_model_that_claims_nothing_may_get_cheaper(step: Step, device: Device)
 
 
 def test_an_unknown_model_names_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="no cost model called 'oracle'; known: analytic, paleo, "):
+    with pytest.raises(UnknownName, match="no cost model called 'oracle'; known: analytic, learned, paleo, "):
         find_cost_model("oracle")
