@@ -68,8 +68,9 @@ def _windowed(b: Builder, x: Tensor, bias: Tensor, heads: int, window: int, shif
             y = b.copy("roll", y, padded)
         windows, tokens = batch * down * across, window * window
         y = b.copy("contiguous", y, (windows, tokens, width), name="windows")
-        parts = b.split(b.linear(y, 3 * width, name="qkv"), 3)
-        q, k, v = (b.view(part, (windows, heads, tokens, width // heads), "split_heads") for part in parts)
+        # Taken out one by one, so that each writes a whole gradient of its own on the way back.
+        packed = b.linear(y, 3 * width, name="qkv")
+        q, k, v = (b.view(packed, (windows, heads, tokens, width // heads), "select") for _ in range(3))
         biases = [bias]
         if shift_down or shift_across:
             biases.append(_mask(b, down, across, window, shift_down, shift_across))
