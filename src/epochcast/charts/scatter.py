@@ -1,19 +1,12 @@
-"""Charts: one Vega-Lite description for PNG, SVG and a page that needs no network (altair and vl-convert, extra
-`plot`).
+"""Predicted against measured."""
 
-The ending of the file decides the format. A file appears whole or not at all.
-"""
-
-import os
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from math import ceil, floor, log10
-from pathlib import Path
 from typing import Any
 
-from epochcast.errors import BadInput, MissingExtra
+from epochcast.charts.save import altair_module
+from epochcast.errors import BadInput
 
-ENDINGS = (".png", ".svg", ".html")
 # Above this a chart is no clearer and a page of it too heavy: rows are thinned evenly.
 MOST_POINTS = 5000
 # Colours of so many groups can be told apart; smaller groups share one.
@@ -22,42 +15,11 @@ OTHERS = "others"
 BANDS = (0.25, 0.10)
 
 
-def check_chart_path(path: Path) -> None:
-    """Refuse a place we could not write to, before any work is done for it."""
-    if path.suffix.lower() not in ENDINGS:
-        raise BadInput(f"cannot draw {path.name}; known endings: {', '.join(ENDINGS)}")
-    if not path.parent.is_dir():
-        raise BadInput(f"no folder {str(path.parent)!r} to write {path.name} to")
-    _altair()
-
-
-def save_chart(chart: Any, path: str | Path) -> None:
-    """Write a chart as .png, .svg or .html; the page carries its scripts with it."""
-    file = Path(path)
-    check_chart_path(file)
-    convert = _converter()
-    description = chart.to_json()
-    makers: Mapping[str, Callable[[], bytes]] = {
-        ".png": lambda: convert.vegalite_to_png(description, scale=2),
-        ".svg": lambda: convert.vegalite_to_svg(description).encode(),
-        ".html": lambda: convert.vegalite_to_html(description, bundle=True).encode(),
-    }
-    made = makers[file.suffix.lower()]()
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(made)
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
 def predicted_against_measured(
     measured_seconds: Sequence[float], predicted_seconds: Sequence[float], groups: Sequence[str], title: str
 ) -> Any:
     """A scatter on two logarithmic axes with the diagonal and bands of ±10 % and ±25 %, coloured by group."""
-    alt = _altair()
+    alt = altair_module()
     shown = _named(groups)
     every = max(1, ceil(len(shown) / MOST_POINTS))
     points = [
@@ -121,19 +83,3 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
 
 def _steps(low: float, high: float, count: int = 40) -> list[float]:
     return [low * (high / low) ** (i / count) for i in range(count + 1)]
-
-
-def _altair() -> Any:
-    try:
-        import altair
-    except ModuleNotFoundError:
-        raise MissingExtra("plot", "altair") from None
-    return altair
-
-
-def _converter() -> Any:
-    try:
-        import vl_convert
-    except ModuleNotFoundError:
-        raise MissingExtra("plot", "vl-convert-python") from None
-    return vl_convert

@@ -1,0 +1,6 @@
+"""Charts: one Vega-Lite text for PNG, SVG and a page that needs no network (altair, vl-convert: extra `plot`)."""
+
+from epochcast.charts.save import check_chart_path, save_chart
+from epochcast.charts.scatter import OTHERS, predicted_against_measured
+
+__all__ = ["OTHERS", "check_chart_path", "predicted_against_measured", "save_chart"]

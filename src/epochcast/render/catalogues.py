@@ -1,0 +1,99 @@
+"""What is known by name."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.console import RenderableType
+
+from epochcast.hardware.dataset import Dataset
+from epochcast.hardware.device import Device
+from epochcast.hardware.instance import Instance
+from epochcast.hardware.link import Link
+from epochcast.render.table import shape, table
+from epochcast.units import show_bytes, show_count, show_dollars, show_seconds
+
+
+def models(rows: Iterable[Mapping[str, Any]]) -> RenderableType:
+    """The zoo, with counts where they were made."""
+    listed = list(rows)
+    if not any("parameters" in row for row in listed):
+        return table("models", "model | what it is", [(row["name"], row["title"]) for row in listed])
+    cells = [
+        (
+            row["name"],
+            row["title"],
+            shape(row["input_shape"]),
+            f"{row['parameters']:,}",
+            show_count(row["forward_flops_per_sample"], "FLOP"),
+        )
+        for row in listed
+    ]
+    return table("models", "model | what it is | input | > parameters | > forward", cells)
+
+
+def devices(rows: Iterable[Device]) -> RenderableType:
+    """The catalogue of devices."""
+    cells = [
+        (
+            d.name,
+            d.generation,
+            str(d.year),
+            show_count(d.peak("fp32"), "FLOP/s"),
+            show_count(d.peak("fp16"), "FLOP/s"),
+            show_bytes(d.memory_bytes),
+            show_count(d.memory_bytes_per_second, "B/s"),
+            "yes" if d.verified else "recalled",
+        )
+        for d in rows
+    ]
+    columns = "device | generation | > year | > fp32 | > fp16 | > memory | > bandwidth | checked"
+    return table("devices", columns, cells, caption="dense peaks of the data sheet")
+
+
+def instances(rows: Iterable[Instance]) -> RenderableType:
+    """The catalogue of instances."""
+    cells = [
+        (
+            i.name,
+            i.cloud,
+            i.device,
+            str(i.gpus),
+            show_dollars(i.dollars_per_hour),
+            str(i.cpus or "?"),
+            show_bytes(i.host_memory_bytes) if i.host_memory_bytes else "?",
+            i.priced_on,
+        )
+        for i in rows
+    ]
+    columns = "instance | cloud | device | > GPUs | > per hour | > CPUs | > memory | priced on"
+    return table("instances", columns, cells, caption="on-demand list prices of the day named")
+
+
+def datasets(rows: Iterable[Dataset]) -> RenderableType:
+    """The catalogue of data sets."""
+    cells = [
+        (
+            d.name,
+            d.task,
+            f"{d.training_samples:,}",
+            f"{d.validation_samples:,}",
+            shape(d.sample_shape),
+            show_bytes(d.bytes_per_sample),
+        )
+        for d in rows
+    ]
+    return table("data sets", "data set | task | > training | > validation | sample | > on disk, each", cells)
+
+
+def links(rows: Iterable[Link]) -> RenderableType:
+    """The catalogue of links."""
+    cells = [
+        (
+            link.name,
+            show_count(link.bandwidth_bytes_per_second, "B/s"),
+            show_seconds(link.latency_seconds),
+            "yes" if link.verified else "recalled",
+        )
+        for link in rows
+    ]
+    return table("links", "link | > bandwidth | > latency | checked", cells, caption="nominal, in one direction")

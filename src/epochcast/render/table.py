@@ -1,0 +1,64 @@
+"""What every table on a terminal shares: headings, shapes, rates and intervals."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from epochcast.interval import COVERAGE, Interval
+
+Cells = Iterable[Sequence[str]]
+
+INTERVAL = f"{COVERAGE:.0%} interval".replace("%", " %")
+
+
+def table(title: str, columns: str, rows: Cells, caption: str | None = None) -> RenderableType:
+    """A plain table under its title. `columns` are headings between bars; one that begins with ">" is for numbers."""
+    headings = [heading.strip() for heading in columns.split("|")]
+    made = Table(box=box.SIMPLE_HEAD, show_header=any(heading.strip("> ") for heading in headings))
+    for heading in headings:
+        is_number = heading.startswith(">")
+        made.add_column(
+            heading.removeprefix(">").strip(),
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=is_number,
+        )
+    for row in rows:
+        made.add_row(*(Text(cell) for cell in row))
+    # The table's own title and caption would be folded to its width.
+    return Group(Text(title, style="bold"), made, *([] if caption is None else [Text(caption, style="dim")]))
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Draws `wide` where there is room for it, otherwise `narrow`."""
+
+    wide: RenderableType
+    narrow: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = options.max_width
+        wanted = Measurement.get(console, options.update(width=10 * room), self.wide).maximum
+        yield self.wide if wanted <= room else self.narrow
+
+
+def shape(sizes: Sequence[int]) -> str:
+    """3×224×224; 1 for a scalar."""
+    return "×".join(map(str, sizes)) or "1"
+
+
+def rate(per_second: float) -> str:
+    """Samples per second, three digits or more."""
+    return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.3g}"
+
+
+def interval_cells(interval: Interval, show: Callable[[float], str]) -> tuple[str, str]:
+    """The middle, and the ends where there are two."""
+    if interval.low == interval.high:
+        return show(interval.mid), ""
+    return show(interval.mid), f"{show(interval.low)} … {show(interval.high)}"
