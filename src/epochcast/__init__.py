@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from inspect import Signature
 
+    from epochcast.api import advise as advise
+    from epochcast.api import fit as fit
     from epochcast.api import forecast as forecast
     from epochcast.api import inspect as inspect
+    from epochcast.api import scaling as scaling
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "forecast", "inspect"]
+__all__ = ["__version__", "advise", "fit", "forecast", "inspect", "scaling"]
 
-_VERBS = frozenset({"forecast", "inspect"})
+_VERBS = frozenset({"advise", "fit", "forecast", "inspect", "scaling"})
 
 
 def _verb(name: str) -> Any:

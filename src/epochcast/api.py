@@ -9,29 +9,39 @@ object that `--json` prints.
 (64, 'fp32')
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from epochcast.advise.advice import Advice, Question
+from epochcast.advise.advice import advise as solve_advice
+from epochcast.advise.assumed import host_of, service_of
 from epochcast.capture.inspection import Inspection, inspect_graph
 from epochcast.capture.model import Model
 from epochcast.capture.resolve import find_model
-from epochcast.cost.calibrated import calibrated_device, with_profile
+from epochcast.cost.calibrated import calibrated_device, hints, model_in, with_profile
 from epochcast.cost.model import CostModel
 from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput
 from epochcast.forecast.job import Forecast, Schedule
+from epochcast.forecast.keras_step import framework_step
+from epochcast.forecast.loader import PREFETCH, Service, feed_for, with_input
 from epochcast.forecast.placement import DEFAULT_OUTER_LINK, place
-from epochcast.forecast.step import step_forecast
+from epochcast.forecast.scaling import GPUS_PER_NODE, Case, Scaling, cases, scaled
+from epochcast.forecast.strategies.shares import memory_shares, rank_memory
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_dataset
 from epochcast.hardware.device import Device
-from epochcast.memory.floor import memory_floor
+from epochcast.hardware.topology import find_topology
+from epochcast.memory.remedies import Remedy, would_fit
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Forecast", "Inspection", "find_model", "forecast", "inspect"]
+    from epochcast.fit.local import Fitted
+
+__all__ = ["Advice", "Forecast", "Inspection", "Scaling", "advise", "find_model", "fit", "forecast", "inspect", "scaling"]
 
 
 def forecast(
@@ -46,6 +56,8 @@ def forecast(
     nodes: int = 1,
     strategy: str | None = None,
     link: str | None = None,
+    topology: str | None = None,
+    allreduce: str | None = None,
     precision: str = "fp32",
     optimizer: str = "sgd",
     mode: str = "training",
@@ -54,17 +66,37 @@ def forecast(
     freeze: Sequence[str] = (),
     attention: str = "flash",
     channels_last: bool = False,
+    update_style: str = "foreach",
+    checkpointing: bool = False,
+    set_to_none: bool = True,
+    framework: str = "pytorch",
     dollars_per_gpu_hour: float | None = None,
     input_shape: tuple[int, ...] | None = None,
     aux: bool = True,
+    loader_seconds: float | None = None,
+    workers: int | None = None,
+    prefetch: int = PREFETCH,
+    cpus: float | None = None,
+    profile: Path | None = None,
     cost_model: CostModel | None = None,
 ) -> Forecast:
-    """How long a job takes, what it needs and what it costs. `batch` is per GPU, prices are dollars per GPU-hour."""
+    """How long a job takes, what it needs and what it costs. `batch` is per GPU, prices are dollars per GPU-hour.
+
+    `loader_seconds` are those one worker needs for one sample; without them data is taken to be always there.
+    `set_to_none` drops gradients between steps; without it they are zeroed and stay.
+    """
     if batch < 1:
         raise BadInput(f"batch must be at least 1, got {batch}")
     schedule = _schedule(dataset, samples, epochs, augment)
     placement = place(
-        device, gpus=gpus, nodes=nodes, strategy=strategy, link=link, dollars_per_gpu_hour=dollars_per_gpu_hour
+        device,
+        gpus=gpus,
+        nodes=nodes,
+        strategy=strategy,
+        link=link,
+        topology=topology,
+        allreduce=allreduce,
+        dollars_per_gpu_hour=dollars_per_gpu_hour,
     )
     recipe = Recipe(
         batch * augment,
@@ -75,21 +107,157 @@ def forecast(
         attention=attention,
         channels_last=channels_last,
         accumulate=accumulate,
+        update_style=update_style,
+        checkpointing=checkpointing,
     )
     found: Model = find_model(model, input_shape, aux=aux)
     trace = found.trace(recipe)
-    costing = cost_model or find_cost_model()
+    costing = model_in(profile, placement.device) if profile is not None else cost_model or find_cost_model()
     own = replace(placement, device=calibrated_device(costing, placement.device))
-    step = step_forecast(trace, own, with_profile(costing, placement.device))
-    warnings = [*trace.notes]
-    warnings.append("peak memory is the least the step can run in; allocator, workspaces and context come on top")
+    step = framework_step(framework, trace, own, with_profile(costing, placement.device))
+    warnings = [*trace.notes, *hints(costing, placement.device)]
+    if loader_seconds is not None:
+        service, _ = service_of(trace, loader_seconds)
+        host, said = host_of(placement, cpus=cpus, memory_bytes=float("inf"))
+        step = with_input(step, feed_for(trace, placement, service, host, workers=workers, prefetch=prefetch))
+        warnings += said
+    elif workers is not None or cpus is not None:
+        raise BadInput("workers and cpus of a loader mean nothing without its speed: give --loader-seconds")
+    if step.parts.bubble:
+        warnings.append(f"{step.parts.bubble / step.seconds.mid:.0%} of the step is a stage waiting for others (bubble)")
     if placement.assumes_outer_link:
         warnings.append(f"no --link given: boxes are taken to be joined by {DEFAULT_OUTER_LINK}")
     if trace.opaque:
         warnings.append(f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone")
     if not placement.device.verified:
         warnings.append(f"data sheet of {placement.device.name} is recalled, not checked against the vendor's")
-    return Forecast(trace, placement, schedule, step, memory_floor(trace), tuple(warnings))
+    allocator = "bfc" if framework == "tensorflow" else "caching"
+    memory = rank_memory(trace, placement, set_to_none=set_to_none, allocator=allocator)
+
+    def remedies() -> tuple[Remedy, ...]:
+        return would_fit(found, recipe, placement.device, memory_shares(trace, placement))
+
+    return Forecast(trace, placement, schedule, step, memory, tuple(warnings), remedies)
+
+
+def advise(
+    model: object,
+    *,
+    device: str | Device,
+    gpus: int = 1,
+    nodes: int = 1,
+    strategy: str | None = None,
+    link: str | None = None,
+    precision: str = "fp32",
+    optimizer: str = "sgd",
+    freeze: Sequence[str] = (),
+    attention: str = "flash",
+    channels_last: bool = False,
+    dataset: str | None = None,
+    cpus: float | None = None,
+    host_memory_bytes: float | None = None,
+    disk_bytes_per_second: float | None = None,
+    loader_seconds: float | None = None,
+    loader: Service | None = None,
+    most_batch: int | None = None,
+    with_thesis: bool = False,
+    input_shape: tuple[int, ...] | None = None,
+    aux: bool = True,
+    cost_model: CostModel | None = None,
+) -> Advice:
+    """Largest and best batch, loader workers and prefetch, and what binds; `cpus` and memory are those of one box.
+
+    The loader is given by the seconds one worker needs for a sample, or as it was measured
+    (`bench.loader.measure_loader(…).service()`).
+    """
+    placement = place(device, gpus=gpus, nodes=nodes, strategy=strategy, link=link)
+    recipe = Recipe(
+        1,
+        optimizer=optimizer,
+        precision=precision,
+        freeze=tuple(freeze),
+        attention=attention,
+        channels_last=channels_last,
+    )
+    found: Model = find_model(model, input_shape, aux=aux)
+    trace = found.trace(recipe)
+    service, notes = (loader, ()) if loader is not None else service_of(trace, loader_seconds)
+    host, said = host_of(
+        placement, cpus=cpus, memory_bytes=host_memory_bytes, disk_bytes_per_second=disk_bytes_per_second
+    )
+    data = None if dataset is None else find_dataset(dataset)
+    if data is not None and not service.stored_bytes:
+        service = replace(service, stored_bytes=data.bytes_per_sample)
+    data_bytes = 0.0 if data is None else data.training_samples * data.bytes_per_sample
+    costing = cost_model or find_cost_model()
+    question = Question(found, recipe, placement, costing, service, host, data_bytes, most_batch)
+    return solve_advice(question, with_thesis=with_thesis, notes=(*notes, *said))
+
+
+def scaling(
+    model: object,
+    *,
+    device: str | Device,
+    gpus: Sequence[int],
+    batch: int,
+    global_batch: int | None = None,
+    regime: str = "weak",
+    allreduce: Sequence[str] = (),
+    strategy: str | None = None,
+    nodes: int | None = None,
+    gpus_per_node: int | None = None,
+    link: str | None = None,
+    topology: str | None = None,
+    accumulate: int = 1,
+    input_shape: tuple[int, ...] | None = None,
+    aux: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+    **job: Any,
+) -> Scaling:
+    """One job at several numbers of GPUs; `job` are options of `forecast`. `batch` is per GPU at the least number.
+
+    A `link` joins the boxes; where all numbers fit in one box, its GPUs.
+    """
+    box = find_topology(topology).gpus if topology else GPUS_PER_NODE
+    asked = cases(
+        gpus,
+        regime=regime,
+        batch=batch,
+        global_batch=global_batch,
+        accumulate=accumulate,
+        allreduce=allreduce,
+        strategy=strategy,
+        gpus_per_node=gpus_per_node or box,
+        nodes=nodes,
+    )
+    found = find_model(model, input_shape, aux=aux)
+    is_across = any(case.nodes > 1 for case in asked)
+
+    def answer(case: Case) -> Forecast:
+        return forecast(
+            found,
+            device=device,
+            batch=case.batch,
+            gpus=case.gpus,
+            nodes=case.nodes,
+            strategy=case.strategy,
+            allreduce=case.allreduce,
+            link=None if is_across and case.nodes == 1 else link,
+            topology=topology,
+            accumulate=accumulate,
+            **job,
+        )
+
+    return scaled(asked, answer, progress)
+
+
+def fit(measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None) -> "Fitted":
+    """The model of the device that the files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it."""
+    from datetime import UTC, datetime
+
+    from epochcast.fit.local import fit_files
+
+    return fit_files(measurements, date=datetime.now(UTC).date().isoformat(), progress=progress)
 
 
 def inspect(
@@ -112,14 +280,18 @@ def _schedule(dataset: str | None, samples: int | None, epochs: int, augment: in
     )
 
 
-def _rich(answer: Forecast | Inspection) -> "RenderableType":
+def _rich(answer: Forecast | Inspection | Advice | Scaling) -> "RenderableType":
     """How rich prints an answer."""
     from epochcast import render
 
+    if isinstance(answer, Advice):
+        return render.advice(answer)
+    if isinstance(answer, Scaling):
+        return render.scaling(answer)
     return render.forecast(answer) if isinstance(answer, Forecast) else render.inspection(answer)
 
 
-def _html(answer: Forecast | Inspection) -> str:
+def _html(answer: Forecast | Inspection | Advice | Scaling) -> str:
     """How a notebook shows an answer."""
     from io import StringIO
 
@@ -131,6 +303,6 @@ def _html(answer: Forecast | Inspection) -> str:
 
 
 # Answers are made far left of where they are drawn and know nothing of it; whoever has the verbs has the pictures.
-for _kind in (Forecast, Inspection):
+for _kind in (Forecast, Inspection, Advice, Scaling):
     setattr(_kind, "__rich__", _rich)  # noqa: B010  (a plain assignment would not pass the type check)
     setattr(_kind, "_repr_html_", _html)  # noqa: B010

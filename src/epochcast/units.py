@@ -70,6 +70,18 @@ def parse_seconds(text: str) -> float:
     return _finite(sum(float(number) * _SECONDS[unit] for number, unit in pieces), text)
 
 
+def parse_seconds_per_sample(text: str) -> float:
+    """Seconds per sample of "8ms", or of a batch with its size: "0.5s/64".
+
+    >>> parse_seconds_per_sample("512ms/64")
+    0.008
+    """
+    taken, slash, samples = text.partition("/")
+    if slash and not (samples.strip().isdecimal() and int(samples) > 0):
+        raise BadInput(f"{text!r} is no time per sample; write it like '8ms', or '0.5s/64' for a batch of 64")
+    return parse_seconds(taken) / (int(samples) if slash else 1)
+
+
 def parse_dollars_per_hour(text: str) -> float:
     """Dollars per hour of "2.50", "$2.50" or "2.50/h"."""
     match = re.fullmatch(rf"\s*\$?\s*{_NUMBER}\s*(?:\$)?\s*(?:/\s*h(?:our)?)?\s*", text.casefold())

@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 
 from epochcast.capture.zoo import zoo_model
+from epochcast.fit.report_table import CIFAR_IMAGES
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
 
 DEVICE = find_device("P100-PCIe")
 NETWORKS = {"mnist_cnn_3conv": "mnist_cnn", "mnist_cnn_2conv": "mnist_cnn_2conv", "cifar10_cnn_3conv": "cifar10_cnn"}
-CIFAR_IMAGES = 50_000
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from epochcast.hardware.catalogue import devices, instances
 
 from .conftest import Command
 
-CATALOGUES = ("models", "devices", "instances", "datasets", "links")
+CATALOGUES = ("models", "devices", "instances", "datasets", "links", "topologies")
 
 
 @pytest.mark.parametrize("name", CATALOGUES)

@@ -137,8 +137,15 @@ def test_what_does_not_fit_is_answered_with_code_4(command: Command) -> None:
     ran = command("forecast vgg19 --device K20 --batch 1024 --json")
     assert (ran.code, ran.json["fits"], ran.err) == (4, False, "")
     assert ran.json["peak_bytes"]["low"] > ran.json["memory_bytes"] == 5 * 2**30
+    assert all(remedy["peak_bytes"]["mid"] > 0 for remedy in ran.json["would_fit"])
     shown = command("forecast vgg19 --device K20 --batch 1024")
-    assert (shown.code, "DOES NOT FIT" in shown.out) == (4, True)
+    assert (shown.code, "DOES NOT FIT" in shown.out, "what would fit" in shown.out) == (4, True, True)
+
+
+def test_checkpointing_trades_time_for_memory(command: Command) -> None:
+    plain, again = (answer(f"forecast resnet50 --device V100 --batch 64{flag}") for flag in ("", " --checkpointing"))
+    assert again["peak_bytes"]["mid"] < 0.7 * plain["peak_bytes"]["mid"]
+    assert plain["step_seconds"]["mid"] < again["step_seconds"]["mid"] < 1.5 * plain["step_seconds"]["mid"]
 
 
 def test_explain_splits_all_kernel_seconds(command: Command) -> None:

@@ -128,10 +128,21 @@ def test_a_narrow_terminal_shows_fewer_columns(command: Command, monkeypatch: py
 def test_memory_is_shown_for_a_device_and_a_batch(command: Command) -> None:
     memory = command("inspect resnet50 --device V100 --batch 32 --json").json["memory"]
     assert (memory["device"], memory["batch_per_gpu"], memory["fits"]) == ("V100-SXM2-16GB", 32, True)
-    held = ("parameter_bytes", "gradient_bytes", "state_bytes", "activation_bytes")
-    assert sum(memory[name] for name in held) == memory["peak_bytes"]["mid"]
-    assert memory["parameter_bytes"] == 4 * 25_557_032
+    assert sum(memory["peak_breakdown"].values()) == memory["peak_bytes"]["mid"]
+    assert memory["peak_breakdown"]["parameters"] == 4 * 25_557_032
     assert "memory of a training step at batch 32: fits" in command("inspect resnet50 --device V100 --batch 32").out
+
+
+def test_a_timeline_is_drawn(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "memory.svg"
+    assert command(f"inspect mnist_cnn --device V100 --batch 32 --plot {file}").code == 0
+    assert "GiB alive" in file.read_text()
+
+
+def test_what_does_not_fit_ends_with_code_4(command: Command) -> None:
+    ran = command("inspect vgg19 --device K20 --batch 1024 --json")
+    assert (ran.code, ran.json["memory"]["fits"]) == (4, False)
+    assert {remedy["change"] for remedy in ran.json["memory"]["would_fit"]} >= {"batch", "accumulate", "device"}
 
 
 def test_a_model_saved_is_the_same_model(command: Command, tmp_path: Path) -> None:
@@ -148,6 +159,7 @@ def test_a_model_saved_is_the_same_model(command: Command, tmp_path: Path) -> No
         ("resnet5", "no model called 'resnet5'; near: "),
         ("mnist_cnn --versus mnist_cn", "no model called 'mnist_cn'; near: mnist_cnn"),
         ("mnist_cnn --device V100", "memory needs both --device and --batch"),
+        ("mnist_cnn --plot memory.svg", "--plot draws the memory of a step: it needs --device and --batch"),
         ("mnist_cnn --device V100 --batch 0", "batch must be at least 1, got 0"),
         ("mnist_cnn --input 1x2x2", "the input is too small for this network"),
     ],

@@ -12,6 +12,7 @@ from epochcast.cost.launch import launch_seconds
 from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput, UnknownName
 from epochcast.fit.evaluate import evaluate
+from epochcast.fit.given_single import Scaled, single_steps
 from epochcast.fit.op_table import op_columns
 from epochcast.fit.run_placement import run_placement
 from epochcast.fit.run_table import read_runs
@@ -70,19 +71,35 @@ def test_any_column_can_be_grouped_by_and_others_are_refused() -> None:
 
 
 def test_given_the_single_step_only_the_exchange_is_forecast() -> None:
-    """Perfect single-GPU knowledge: measured 0.05 s plus what eight GPUs add to the forecast of one."""
+    """Perfect single-GPU knowledge: measured 0.05 s plus what eight GPUs add to a forecast scaled to it."""
     table = runs({}, {"gpus": 8, "step_seconds": 0.06}, {"gpus": 8, "batch_per_gpu": 16, "step_seconds": 0.03})
     found = evaluate(table, given_single=True, cost_model=ANALYTIC)
-    alone, eight = (
-        ec.forecast("resnet18", device="V100", batch=32, optimizer="momentum", gpus=n, cost_model=ANALYTIC)
-        for n in (1, 8)
-    )
-    added = eight.step.seconds.mid - alone.step.seconds.mid
-    assert found.predicted.mid_seconds[1] == pytest.approx(0.05 + added)
+
+    def seconds(gpus: int, factor: float) -> float:
+        model = Scaled(ANALYTIC, factor)
+        asked = ec.forecast("resnet18", device="V100", batch=32, optimizer="momentum", gpus=gpus, cost_model=model)
+        return asked.step.seconds.mid
+
+    factor = 0.05 / seconds(1, 1.0)
+    assert found.predicted.mid_seconds[1] == pytest.approx(0.05 + seconds(8, factor) - seconds(1, factor))
+    assert found.predicted.low_seconds[1] < found.predicted.mid_seconds[1] < found.predicted.high_seconds[1]
     assert found.scores.n == 1
     assert [f.reason for f in found.failures] == [
         "no single-GPU row of the same system, model, batch per GPU and precision"
     ]
+
+
+def test_the_single_row_of_the_same_framework_and_data_counts_first() -> None:
+    rows = [
+        {"framework": "pytorch", "data": "real", "step_seconds": 0.05},
+        {"framework": "pytorch", "data": "synthetic", "step_seconds": 0.04},
+        {"framework": "paddle", "data": "real", "step_seconds": 0.03},
+        {"framework": "pytorch", "data": "real", "gpus": 8},
+        {"framework": "paddle", "data": "synthetic", "gpus": 8},
+        {"framework": "mxnet", "data": "real", "gpus": 8},
+    ]
+    found, _ = read_runs(runs(*rows).to_dicts())
+    assert single_steps(found) == {3: 0.05, 4: 0.03, 5: 0.04}
 
 
 def test_a_table_never_runs_code_unless_told() -> None:

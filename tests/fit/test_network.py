@@ -11,10 +11,15 @@ from epochcast.capture.zoo import zoo_model  # noqa: E402
 from epochcast.cost.features import Setting  # noqa: E402
 from epochcast.cost.learned import read_learned  # noqa: E402
 from epochcast.fit.examples import Example, inference  # noqa: E402
-from epochcast.fit.network import EfficiencyNet, NetRow, OpRows, Vocabulary, net_row, train  # noqa: E402
-from epochcast.fit.train import Material, exported, log_steps, spread_of  # noqa: E402
+from epochcast.fit.left_out import log_steps  # noqa: E402
+from epochcast.fit.material import Material  # noqa: E402
+from epochcast.fit.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, Vocabulary, net_row, train  # noqa: E402
+from epochcast.fit.spreads import own_spreads, spread_of  # noqa: E402
+from epochcast.fit.train import exported  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
+from epochcast.graph.trace import MATHS  # noqa: E402
 from epochcast.hardware.catalogue import find_device  # noqa: E402
+from epochcast.hardware.sustained import sustained  # noqa: E402
 
 MODELS = ("resnet18", "resnet20", "squeezenet", "mobilenet_v2")
 
@@ -44,6 +49,7 @@ def material() -> Material:
         first.cap,
         torch.zeros(len(first.cap), dtype=torch.int64),
         first.math,
+        first.group,
         torch.zeros(len(first.cap), dtype=torch.int64),
         torch.logaddexp(first.log_compute, first.log_memory) + float(np.log(2.0)),
         np.full(len(first.cap), 1 / len(first.cap)),
@@ -75,12 +81,16 @@ def test_the_same_seed_gives_the_same_net(material: Material) -> None:
 
 def test_the_text_answers_as_the_trained_net_did(material: Material) -> None:
     model = fresh(material)
-    read = read_learned(exported([model], material, {"known": (0.9, 1.1), "unseen": (0.5, 2.0)}))
+    read = read_learned(exported([model], {"known": (0.9, 1.1), "unseen": (0.5, 2.0)}))
     row, e = material.nets[0], material.examples[0]
+    kept = sustained(e.device)
     with torch.no_grad():
+        values = {"vector": kept.vector_fraction, "bandwidth": kept.bandwidth_fraction, **kept.group_factors}
+        values |= {math: kept.math_fraction(math) for math in MATHS}
+        model.sustained[0] = torch.tensor([float(np.log(values.get(name, 1.0))) for name in SUSTAINED])
         device = torch.zeros(len(row.cap), dtype=torch.int64)
         kernels = torch.exp(
-            model.log_kernel(row.inputs, row.log_compute, row.log_memory, row.cap, device, row.math)
+            model.log_kernel(row.inputs, row.log_compute, row.log_memory, row.cap, device, row.math, row.group)
         ).numpy()
     total = float((kernels * row.times.numpy()).sum())
     assert read.column_costs(e.columns, e.device, e.setting).mid.sum() == pytest.approx(total, rel=2e-2)
@@ -98,6 +108,18 @@ def test_a_spread_holds_nine_of_ten() -> None:
     low, high = spread_of(residuals)
     truth = np.exp(-residuals)
     assert np.mean((truth >= low) & (truth <= high)) == pytest.approx(0.9, abs=0.01)
+
+
+def test_every_device_weighs_the_same_in_the_interval_of_unseen_ones() -> None:
+    errors = np.concatenate([np.full(990, 0.1), np.full(10, -0.7)])
+    names = np.array(["often"] * 990 + ["rarely"] * 10)
+    assert spread_of(errors)[1] == pytest.approx(1.001)
+    assert spread_of(errors, names)[1] == pytest.approx(np.exp(0.7))
+
+
+def test_only_a_device_that_was_often_left_out_has_an_interval_of_its_own() -> None:
+    names = np.array(["often"] * 150 + ["rarely"] * 10)
+    assert set(own_spreads(np.linspace(-0.2, 0.2, 160), names)) == {"often"}
 
 
 def test_layout_is_part_of_the_question() -> None:

@@ -4,7 +4,6 @@ import pytest
 
 from epochcast.fit.run_placement import (
     check_links,
-    even_nodes,
     inner_link,
     nearest_link,
     outer_link,
@@ -36,8 +35,8 @@ def test_every_link_named_here_is_in_the_catalogue() -> None:
     [
         (DGX_NET, "infiniband_hdr_x8"),
         (CUT, "infiniband_hdr_x8"),
-        ("NVLink 3.0 600GB/s | net: 2x ConnectX-6 IB HDR 200Gb/Sec", "ethernet_400g"),
-        ("AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "ethernet_50g"),
+        ("NVLink 3.0 600GB/s | net: 2x ConnectX-6 IB HDR 200Gb/Sec", "infiniband_ndr"),
+        ("AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "ena_50g"),
         ("EC2 p2.8xlarge x k, 10 Gb/s Ethernet, TF parameter servers", "ethernet_10g"),
         ("NVSwitch (DGX A100)", "infiniband_hdr_x8"),
         ("<NA> | net: <NA>", None),
@@ -62,18 +61,26 @@ def test_what_joins_gpus_of_a_box_is_read_from_the_text(text: str, device: str, 
     assert inner_link(text, find_device(device)) == link
 
 
+def test_a_bridge_joins_two_and_the_others_go_by_pcie() -> None:
+    a100 = find_device("A100-PCIE-80GB")
+    assert inner_link("NVLink bridge", a100, 2) == "NVLink bridge"
+    assert inner_link("NVLink bridge", a100, 8) == a100.host_link
+
+
 def test_the_nearest_link_is_nearest_by_ratio() -> None:
     assert find_link(nearest_link(11e9)).bandwidth_bytes_per_second == 12.5e9
 
 
-@pytest.mark.parametrize(("gpus", "nodes", "even"), [(8, 1, 1), (8, 2, 2), (10, 4, 5), (11, 4, 11), (6, 4, 3)])
-def test_uneven_boxes_become_the_nearest_even_ones(gpus: int, nodes: int, even: int) -> None:
-    assert even_nodes(gpus, nodes) == even
+@pytest.mark.parametrize(("gpus", "nodes", "taken"), [(8, 1, 8), (8, 2, 8), (10, 4, 12), (5, 2, 6), (2, 4, 2)])
+def test_uneven_boxes_are_taken_as_full_as_the_mean_rounded_up(gpus: int, nodes: int, taken: int) -> None:
+    placement = run_placement(run(gpus=gpus, nodes=nodes))
+    assert (placement.gpus, placement.nodes) == (taken, min(gpus, nodes))
 
 
 def test_frameworks_have_their_habits() -> None:
     assert strategy_of(run()) == "ddp"
-    assert strategy_of(run(framework="tensorflow (NGC)")) == "mirrored"
+    assert strategy_of(run(framework="tensorflow")) == "mirrored"
+    assert strategy_of(run(framework="tensorflow (NGC)")) == "horovod"
     assert strategy_of(run(framework="tensorflow", nodes=2)) == "horovod"
     assert strategy_of(run(strategy="dp4")) == "ddp"
     assert strategy_of(run(interconnect="10 Gb/s Ethernet, TF parameter servers", nodes=2)) == "multi_worker_mirrored"

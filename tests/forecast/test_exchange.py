@@ -1,13 +1,28 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo import zoo_model
 from epochcast.comm.allreduce import all_reduce_seconds
-from epochcast.forecast.exchange import Gradients, buckets, exposed_seconds, gradients
+from epochcast.comm.waiting import Waiting, slowest_of, waiting
+from epochcast.forecast.exchange import (
+    Exchange,
+    Gradients,
+    buckets,
+    exchange,
+    exchange_ready,
+    exposed_seconds,
+    gradients,
+    is_ragged,
+)
 from epochcast.forecast.placement import STRATEGIES, Strategy, place
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.cluster import Group
+from epochcast.hardware.link import Link
 
 MIB = 2**20
 
@@ -58,28 +73,53 @@ def test_buckets_hold_all_gradients() -> None:
         assert sum(size for size, _ in buckets(made, STRATEGIES[name])) == made.total_bytes
 
 
-def test_two_buckets_on_one_wire_by_hand(three_layers: BuiltModel) -> None:
-    """16 MiB leave after the first gradient, 5 MiB after the last; the wire is busy 16/21 of the exchange till then."""
-    step, placement = trace(three_layers), place("V100", gpus=2, nodes=2, link="ethernet_10g")
-    made, group = gradients(step), placement.group()
-    first, second = (all_reduce_seconds(size * MIB, group) for size in (16, 5))
-    ends = np.arange(1.0, len(step.columns) + 1) * 1e-3
-    wire_free = max(ends[made.places[0]] + first, ends[made.places[-1]]) + second
-    assert exposed_seconds(step, ends, ends[-1], placement) == pytest.approx(wire_free - ends[-1])
+KNOWN = Waiting(0.0, 0.0, 0.0, 0.0, 1e-3, 10.0, "by hand")
+# 1 GB/s beside a memory of 900 GB/s: a hidden second costs 10/900 s.
+WIRE = Group(2, 1, Link(0.0, 1e9), Link(0.0, 1e9))
+RING = Strategy("ring", bucket_bytes=1)
 
 
-def test_a_slow_backward_pass_hides_all_but_the_last_bucket(three_layers: BuiltModel) -> None:
-    step, placement = trace(three_layers), place("V100", gpus=2)
-    ends = np.arange(1.0, len(step.columns) + 1)  # a second per kernel
-    last = ends[gradients(step).places[-1]] - ends[-1] + all_reduce_seconds(5 * MIB, placement.group())
-    assert exposed_seconds(step, ends, ends[-1], placement) == pytest.approx(max(0.0, last))
+def ready(*pairs: tuple[float, float], strategy: Strategy = RING, known: Waiting = KNOWN) -> Exchange:
+    return exchange_ready(pairs, 1.0, WIRE, find_device("V100"), strategy, known=known)
 
 
-@pytest.mark.parametrize("strategy", ["mirrored", "multi_worker_mirrored", "parameter_server"])
+def test_two_buckets_on_one_wire_by_hand() -> None:
+    """0.6 GB ready at 0.5 s and 0.2 GB at 0.9 s: the wire is free at 1.101 s, the second has arrived at 1.302 s."""
+    found = ready((0.6e9, 0.5), (0.2e9, 0.9))
+    assert found.wire_seconds == pytest.approx(0.8)
+    assert found.exposed_seconds == pytest.approx(0.302)
+    assert found.slowed_seconds == pytest.approx((0.8 - 0.302) * 10 / 900)
+
+
+def test_a_slow_backward_pass_hides_all_but_the_last_bucket() -> None:
+    assert ready((0.1e9, 0.2), (0.1e9, 1.0)).exposed_seconds == pytest.approx(0.101)
+
+
+def test_horovod_looks_for_ready_gradients_every_cycle() -> None:
+    assert ready((0.1e9, 1.0), strategy=replace(RING, cycle_seconds=5e-3)).exposed_seconds == pytest.approx(0.106)
+
+
+def test_ranks_wait_for_the_slowest_of_them() -> None:
+    found = ready((0.1e9, 1.0), known=replace(KNOWN, spread_fraction=0.1, step_seconds=2e-3))
+    assert found.waiting_seconds == pytest.approx(0.1 * slowest_of(2) + 2e-3)
+    assert found.seconds == pytest.approx(0.101 + found.waiting_seconds)
+
+
+@pytest.mark.parametrize("strategy", ["mirrored", "multi_worker_mirrored"])
 def test_one_packed_exchange_behind_the_backward_pass_is_all_exposed(three_layers: BuiltModel, strategy: str) -> None:
     step, placement = trace(three_layers), place("V100", gpus=4, nodes=2, strategy=strategy, link="ethernet_10g")
-    seconds = all_reduce_seconds(21 * MIB, placement.group(), STRATEGIES[strategy].algorithm)
-    assert exposed_seconds(step, np.ones(len(step.columns)), 1.0, placement) == seconds
+    seconds = all_reduce_seconds(21 * MIB, placement.group(), placement.rule.algorithm)
+    found = exchange(step, np.ones(len(step.columns)), 1.0, placement)
+    assert found.exposed_seconds == pytest.approx(seconds + waiting().bucket_seconds)
+    assert found.slowed_seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [("gnmt", True), ("transformer_big", True), ("bert_base", False), ("gpt2", False), ("resnet18", False)],
+)
+def test_recurrent_and_translating_networks_are_fed_ragged_samples(model: str, expected: bool) -> None:
+    assert is_ragged(zoo_model(model).trace(Recipe(2))) is expected
 
 
 def test_one_gpu_exchanges_nothing(three_layers: BuiltModel) -> None:

@@ -9,13 +9,14 @@ from epochcast.forecast.job import Forecast, Schedule
 from epochcast.forecast.placement import place
 from epochcast.forecast.step import step_forecast
 from epochcast.graph.recipe import Recipe
-from epochcast.memory.floor import memory_floor
+from epochcast.memory.peak import peak_memory
 
 
 @pytest.fixture(scope="module")
 def answer(per_flop: CostModel) -> Forecast:
     trace, placement = zoo_model("resnet18").trace(Recipe(8)), place("V100")
-    return Forecast(trace, placement, Schedule(), step_forecast(trace, placement, per_flop), memory_floor(trace))
+    step, memory = step_forecast(trace, placement, per_flop), peak_memory(trace, placement.device)
+    return Forecast(trace, placement, Schedule(), step, memory)
 
 
 def test_shares_sum_to_the_kernels_of_the_step(answer: Forecast) -> None:

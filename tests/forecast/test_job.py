@@ -14,7 +14,7 @@ from epochcast.forecast.job import CHECKPOINT_BYTES_PER_SECOND, WARMUP_SECONDS, 
 from epochcast.forecast.placement import place
 from epochcast.forecast.step import step_forecast
 from epochcast.graph.recipe import Recipe
-from epochcast.memory.floor import memory_floor
+from epochcast.memory.peak import peak_memory
 
 RESNET = zoo_model("resnet18")
 
@@ -23,7 +23,8 @@ RESNET = zoo_model("resnet18")
 def answer(per_kernel: CostModel) -> Forecast:
     """Batch 32 on four GPUs at 2 dollars each."""
     trace, placement = RESNET.trace(Recipe(32)), place("V100", gpus=4, dollars_per_gpu_hour=2.0)
-    return Forecast(trace, placement, Schedule(), step_forecast(trace, placement, per_kernel), memory_floor(trace))
+    step, memory = step_forecast(trace, placement, per_kernel), peak_memory(trace, placement.device)
+    return Forecast(trace, placement, Schedule(), step, memory)
 
 
 def scheduled(answer: Forecast, **options: Any) -> Forecast:
@@ -99,10 +100,10 @@ def test_accumulated_passes_are_one_batch(answer: Forecast, per_kernel: CostMode
     assert job.epoch_seconds.mid == pytest.approx(20 * step.seconds.mid + 3 * step.forward_seconds)
 
 
-def test_a_job_fits_where_its_floor_does(answer: Forecast) -> None:
-    assert answer.fits
-    tiny = replace(answer.placement, device=replace(answer.placement.device, memory_bytes=2**29))
-    assert not replace(answer, placement=tiny).fits
+def test_a_job_fits_where_its_peak_does(answer: Forecast) -> None:
+    assert answer.fits and answer.would_fit == ()
+    tiny = replace(answer.placement.device, memory_bytes=2**29)
+    assert not replace(answer, memory=peak_memory(answer.trace, tiny)).fits
 
 
 CONTRACT = {

@@ -142,7 +142,8 @@ def test_accumulation_repeats_forward_and_backward_for_one_update(per_kernel: Co
     assert thrice.parts.forward == pytest.approx(3 * once.parts.forward)
     assert thrice.parts.backward == pytest.approx(3 * once.parts.backward)
     assert thrice.parts.update == once.parts.update
-    assert thrice.parts.exposed_comm == once.parts.exposed_comm
+    # One exchange; but ranks that compute for longer wait longer for the slowest.
+    assert once.parts.exposed_comm <= thrice.parts.exposed_comm < 2 * once.parts.exposed_comm
 
 
 def test_a_forward_pass_exchanges_nothing(per_kernel: CostModel) -> None:

@@ -57,7 +57,7 @@ def test_a_later_generation_is_faster(prefix: str) -> None:
 def test_every_link_says_where_its_figures_come_from(link: Link) -> None:
     assert len(link.source) > 10
     assert 1e-7 <= link.latency_seconds <= 1e-4
-    assert 1e8 <= link.bandwidth_bytes_per_second <= 2e12
+    assert 1e8 <= link.bandwidth_bytes_per_second <= 5e12
 
 
 def test_an_unknown_link_is_answered_with_near_ones() -> None:
@@ -103,3 +103,35 @@ def test_an_empty_group_is_refused(nodes: int, ranks_per_node: int) -> None:
 def test_a_link_without_bandwidth_is_refused(bandwidth_bytes_per_second: float) -> None:
     with pytest.raises(BadInput, match="bandwidth_bytes_per_second must be above 0"):
         Link(0.0, bandwidth_bytes_per_second)
+
+
+def test_a_link_sustains_its_fraction() -> None:
+    """Half of 1 GB/s: a gigabyte takes two seconds."""
+    half = Link(0.0, 1e9, sustained_fraction=0.5)
+    assert half.seconds(10**9) == pytest.approx(2.0)
+
+
+def test_flows_crowd_and_two_boxes_alone_get_less() -> None:
+    """1 GB/s, 0.5 of it between two boxes, 1 % less with every rank."""
+    flow = Link(0.0, 1e9, pair_fraction=0.5, crowding_per_rank=0.01)
+    assert Group(2, 5, NVLINK, flow).across.sustained_bytes_per_second == pytest.approx(0.5e9 / 1.1)
+    assert Group(5, 2, NVLINK, flow).across.sustained_bytes_per_second == pytest.approx(1e9 / 1.1)
+    assert Group(3, 1, NVLINK, ETHERNET).across is ETHERNET
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sustained_fraction": 1.5}, "sustained_fraction must be above 0 and at most 1"),
+        ({"pair_fraction": 0.0}, "pair_fraction must be above 0 and at most 1"),
+        ({"crowding_per_rank": -1.0}, "crowding_per_rank must be at least 0"),
+    ],
+)
+def test_a_fraction_that_is_none_is_refused(change: dict[str, float], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        Link(0.0, 1e9, **change)
+
+
+def test_an_unknown_medium_is_refused() -> None:
+    with pytest.raises(UnknownName, match="no medium of a link called 'string'"):
+        Link(0.0, 1e9, medium="string")

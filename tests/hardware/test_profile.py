@@ -9,11 +9,9 @@ from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.profile import (
     Profile,
-    find_profile,
     load_profiles,
     profile_path,
     save_profile,
-    shipped_profile,
     to_toml,
     user_profile,
 )
@@ -45,7 +43,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_saved_profile_is_found_again(own_folder: Path) -> None:
     assert user_profile(V100) is None
     save_profile(PROFILE, profile_path(V100))
-    assert user_profile(V100) == find_profile(V100) == PROFILE
+    assert user_profile(V100) == PROFILE
     assert [p.name for p in own_folder.iterdir()] == ["v100sxm216gb.toml"]
 
 
@@ -54,12 +52,6 @@ def test_saving_again_replaces(own_folder: Path) -> None:
     save_profile(replace(PROFILE, rows=9), profile_path(V100))
     found = user_profile(V100)
     assert found is not None and found.rows == 9
-
-
-def test_the_users_own_counts_before_the_shipped() -> None:
-    assert find_profile(V100) == shipped_profile(V100)
-    save_profile(PROFILE, profile_path(V100))
-    assert find_profile(V100) == PROFILE
 
 
 def test_no_two_devices_share_a_file() -> None:

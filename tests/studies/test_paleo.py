@@ -1,6 +1,6 @@
 import pytest
 from studies.paleo.networks import alexnet, nin, vgg16
-from studies.paleo.run import RESULT, TOLERANCE, Figure, as_csv, figures
+from studies.paleo.run import PAGE, RESULT, TOLERANCE, Figure, as_csv, figures, page
 
 FIGURES = figures()
 
@@ -13,6 +13,15 @@ def test_paleos_figure_follows_from_its_own_assumptions(figure: Figure) -> None:
 def test_eighteen_figures_are_held_to_the_tolerance() -> None:
     assert sum(figure.paleo is not None for figure in FIGURES) == 18
     assert TOLERANCE == 0.05
+
+
+@pytest.mark.parametrize("figure", [f for f in FIGURES if f.is_measured], ids=lambda f: f.what)
+def test_krizhevskys_hours_follow_from_those_of_one_gpu(figure: Figure) -> None:
+    assert figure.ours == pytest.approx(figure.measured, rel=TOLERANCE)
+
+
+def test_the_committed_page_is_what_the_study_computes() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(FIGURES), "renew it with: python -m studies paleo"
 
 
 def test_the_committed_result_is_what_the_study_computes() -> None:

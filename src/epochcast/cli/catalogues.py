@@ -1,4 +1,4 @@
-"""`epochcast models`, `devices`, `instances`, `datasets`, `links`: what is known by name."""
+"""`epochcast models`, `devices`, `instances`, `datasets`, `links`, `topologies`: what is known by name."""
 
 from typing import Annotated, Any
 
@@ -105,6 +105,24 @@ def links(as_json: Json = False) -> int:
         return render.links(rows)
 
     show({"links": [asdict(row) for row in rows]}, as_json, view)
+    return 0
+
+
+@app.command(epilog="Example: epochcast topologies")
+def topologies(as_json: Json = False) -> int:
+    """Boxes by name: their GPUs and what joins them."""
+    from dataclasses import asdict
+
+    from epochcast.hardware.topology import topologies as all_topologies
+
+    rows = all_topologies()
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.topologies(rows)
+
+    show({"topologies": [asdict(row) for row in rows]}, as_json, view)
     return 0
 
 

@@ -1,11 +1,12 @@
 """`epochcast forecast`"""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from epochcast.cli.app import Json, app, show
-from epochcast.cli.words import BATCH, DEVICE, INPUT, MODEL, NO_AUX
+from epochcast.cli.words import BATCH, CPUS, DEVICE, INPUT, LOADER_SECONDS, MODEL, NO_AUX, STRATEGY
 from epochcast.errors import DoesNotFit
 
 _EXAMPLE = "Example: epochcast forecast resnet50 --device V100 --batch 64 --dataset imagenet-1k --epochs 90"
@@ -23,16 +24,20 @@ def forecast(
     epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 1,
     gpus: Annotated[int, typer.Option(help="GPUs in all.")] = 1,
     nodes: Annotated[int, typer.Option(help="Boxes they sit in.")] = 1,
-    strategy: Annotated[
-        str | None,
-        typer.Option(help="ddp (default), horovod, mirrored, multi_worker_mirrored, parameter_server."),
-    ] = None,
+    strategy: Annotated[str | None, typer.Option(help=STRATEGY)] = None,
+    allreduce: Annotated[str | None, typer.Option(help="The collective instead of the strategy's, like ring.")] = None,
     link: Annotated[
         str | None, typer.Option(help="What joins the boxes (or the GPUs of one box), like ethernet_100g.")
     ] = None,
+    topology: Annotated[
+        str | None, typer.Option(help="A box of `epochcast topologies`, whose wires count where no link is given.")
+    ] = None,
     precision: Annotated[str, typer.Option(help="fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64.")] = "fp32",
     optimizer: Annotated[
-        str, typer.Option(help="sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb.")
+        str,
+        typer.Option(
+            help="sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, adam8bit, adamw8bit."
+        ),
     ] = "sgd",
     mode: Annotated[str, typer.Option(help="training, forward or forward_backward.")] = "training",
     augment: Annotated[int, typer.Option(help="Augmented copies of each sample in a step.")] = 1,
@@ -43,12 +48,23 @@ def forecast(
     no_aux: Annotated[bool, typer.Option("--no-aux", help=NO_AUX)] = False,
     attention: Annotated[str, typer.Option(help="flash (one fused kernel) or eager (scores in memory).")] = "flash",
     channels_last: Annotated[bool, typer.Option("--channels-last", help="NHWC memory layout.")] = False,
+    framework: Annotated[str, typer.Option(help="pytorch or tensorflow (Keras).")] = "pytorch",
+    update_style: Annotated[str, typer.Option(help="foreach, fused or loop (a kernel per tensor).")] = "foreach",
+    checkpointing: Annotated[bool, typer.Option("--checkpointing", help="Every block runs again in backward.")] = False,
+    keep_gradients: Annotated[
+        bool, typer.Option("--keep-gradients", help="Gradients are zeroed between steps, not dropped.")
+    ] = False,
+    loader_seconds: Annotated[str | None, typer.Option(help=LOADER_SECONDS)] = None,
+    workers: Annotated[int | None, typer.Option(help="Loader workers per GPU; one per idle processor.")] = None,
+    prefetch: Annotated[int, typer.Option(help="Batches ahead of each worker.")] = 2,
+    cpus: Annotated[float | None, typer.Option(help=CPUS)] = None,
+    profile: Annotated[Path | None, typer.Option(help="A file of `epochcast fit` to answer with.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Where the time goes, by layer and class of op.")] = False,
     as_json: Json = False,
 ) -> int:
     """Step, epoch and job time, memory and dollars of a training job."""
     from epochcast import api
-    from epochcast.units import parse_dollars_per_hour, parse_shape
+    from epochcast.units import parse_dollars_per_hour, parse_seconds_per_sample, parse_shape
 
     answer = api.forecast(
         model,
@@ -60,7 +76,9 @@ def forecast(
         gpus=gpus,
         nodes=nodes,
         strategy=strategy,
+        allreduce=allreduce,
         link=link,
+        topology=topology,
         precision=precision,
         optimizer=optimizer,
         mode=mode,
@@ -72,6 +90,15 @@ def forecast(
         aux=not no_aux,
         attention=attention,
         channels_last=channels_last,
+        framework=framework,
+        update_style=update_style,
+        checkpointing=checkpointing,
+        set_to_none=not keep_gradients,
+        loader_seconds=None if loader_seconds is None else parse_seconds_per_sample(loader_seconds),
+        workers=workers,
+        prefetch=prefetch,
+        cpus=cpus,
+        profile=profile,
     )
     body = answer.as_dict()
     if explain and as_json:

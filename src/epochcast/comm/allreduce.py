@@ -6,8 +6,10 @@ IJHPCA 19(1):
     n  bytes in a buffer           α  latency of one message, seconds
     p  ranks                       B  bytes per second of one link, in each direction at once
 
-A message takes α + n/B (`Link.seconds`); adding two buffers is taken as free. All algorithms but "hierarchical" are
-flat: they do not know who shares a box, so each message is charged to the slowest link of the group.
+A message takes α + n/B (`Link.seconds`, B as sustained); adding two buffers is free. k boxes hold g ranks each.
+Textbook algorithms but "hierarchical" are flat: they do not know who shares a box, so each message is charged to the
+slowest link of the group. "auto" and "double_tree" are NCCL's, which know. Every formula is closed: 10,000 ranks cost
+as much to forecast as two.
 
 PALEO (Qi et al. 2017) uses one_to_all, tree, butterfly and butterfly_mixing with α = 0.
 """
@@ -15,6 +17,7 @@ PALEO (Qi et al. 2017) uses one_to_all, tree, butterfly and butterfly_mixing wit
 from collections.abc import Callable, Mapping
 from math import ceil, isfinite, log2
 
+from epochcast.comm.protocol import Protocol, fitted, protocols
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.link import Link
@@ -59,8 +62,29 @@ def hierarchical(size_bytes: float, group: Group) -> float:
     what one ring of n bytes would.
     """
     inside = _ring(size_bytes, group.ranks_per_node, group.inner)
-    across = _ring(size_bytes, group.nodes, group.outer)
+    across = _ring(size_bytes, group.nodes, group.across)
     return inside + across
+
+
+def halving_doubling(size_bytes: float, group: Group) -> float:
+    """2⌊log₂p⌋α + 2n(p'-1)/p'B, p' the largest power of two in p; two whole messages more when p is none.
+
+    Rabenseifner: recursive halving scatters the sums, recursive doubling gathers them.
+    """
+    rounds = group.ranks.bit_length() - 1
+    power, link = 2**rounds, group.slowest
+    folding = 0.0 if group.ranks == power else 2 * link.seconds(size_bytes)
+    moved_bytes = 2 * size_bytes * (power - 1) / power
+    return 2 * rounds * link.latency_seconds + moved_bytes / link.sustained_bytes_per_second + folding
+
+
+def double_tree(size_bytes: float, group: Group) -> float:
+    """2((g-1)α_in + ⌈log₂k⌉α_out) + 2n/0.92B: two trees over the boxes, each with half of the bytes, pipelined.
+
+    Sanders, Speck & Träff (2009), "Two-tree algorithms for full bandwidth broadcast, reduction and scan": a rank
+    inside one tree is a leaf of the other, so both directions of all links are busy. In a box the tree is a chain.
+    """
+    return _double_tree(size_bytes, group, protocols()[0])
 
 
 def one_to_all(size_bytes: float, group: Group) -> float:
@@ -68,23 +92,69 @@ def one_to_all(size_bytes: float, group: Group) -> float:
     return 2 * (group.ranks - 1) * group.slowest.seconds(size_bytes)
 
 
+def reduce_to_one_device(size_bytes: float, group: Group) -> float:
+    """One to all, as tf.distribute.ReductionToOneDevice names it."""
+    return one_to_all(size_bytes, group)
+
+
+def hierarchical_copy(size_bytes: float, group: Group) -> float:
+    """2⌈log₂p⌉(α + n/B): tf.distribute.HierarchicalCopyAllReduce sums along a tree of copies and copies back."""
+    return tree(size_bytes, group)
+
+
+def auto(size_bytes: float, group: Group) -> float:
+    """What NCCL would choose: ring or double tree, by LL, LL128 or Simple, whichever its own model says is quickest.
+
+    ring: start + 2(p-k)α_in + 2kα_out + 2n(p-1)/pB with the protocol's share of α and B (NCCL's tuning.cc).
+    """
+    if group.ranks == 1:
+        return 0.0
+    usable = [protocol for protocol in protocols() if protocol.runs_on(group)]
+    return min(way(size_bytes, group, protocol) for protocol in usable for way in (_nccl_ring, _double_tree))
+
+
+def _nccl_ring(size_bytes: float, group: Group, protocol: Protocol) -> float:
+    crossings = 2 * group.nodes if group.nodes > 1 else 0
+    hops_seconds = max(0, 2 * (group.ranks - 1) - crossings) * group.inner.latency_seconds
+    hops_seconds += crossings * group.across.latency_seconds
+    moved_bytes = 2 * size_bytes * (group.ranks - 1) / group.ranks
+    rate = group.slowest.sustained_bytes_per_second * protocol.bandwidth_fraction
+    return protocol.start_seconds + protocol.hop_factor * hops_seconds + moved_bytes / rate
+
+
+def _double_tree(size_bytes: float, group: Group, protocol: Protocol) -> float:
+    if group.ranks == 1:
+        return 0.0
+    hops_seconds = (group.ranks_per_node - 1) * group.inner.latency_seconds
+    hops_seconds += ceil(log2(group.nodes)) * group.across.latency_seconds
+    fraction = fitted()["double_tree"]["bandwidth_fraction"] * protocol.bandwidth_fraction
+    rate = group.slowest.sustained_bytes_per_second * fraction
+    return protocol.start_seconds + 2 * protocol.hop_factor * hops_seconds + 2 * size_bytes / rate
+
+
 def _ring(size_bytes: float, ranks: int, link: Link) -> float:
     return 2 * (ranks - 1) * link.seconds(size_bytes / ranks)
 
 
 ALGORITHMS: Mapping[str, Callable[[float, Group], float]] = {
+    "auto": auto,
+    "nccl": auto,
     "ring": ring,
     "tree": tree,
+    "double_tree": double_tree,
     "butterfly": butterfly,
     "butterfly_mixing": butterfly_mixing,
+    "halving_doubling": halving_doubling,
     "hierarchical": hierarchical,
+    "hierarchical_copy": hierarchical_copy,
     "one_to_all": one_to_all,
+    "reduce_to_one_device": reduce_to_one_device,
 }
 PARTIAL = frozenset({"butterfly_mixing"})
 """Algorithms after which ranks do not yet hold the whole sum."""
 
 
-def all_reduce_seconds(size_bytes: float, group: Group, algorithm: str = "fastest") -> float:
+def all_reduce_seconds(size_bytes: float, group: Group, algorithm: str = "auto") -> float:
     """Seconds to all-reduce `size_bytes` over `group`; "fastest" is the best of those that finish the sum."""
     if not (isfinite(size_bytes) and size_bytes >= 0):
         raise BadInput(f"an all-reduce needs at least 0 bytes, got {size_bytes}")

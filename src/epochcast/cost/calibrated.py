@@ -8,17 +8,28 @@ interval of every op becomes the profile's `step_spread`, which was found on who
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from epochcast.cost.columns import column_costs
 from epochcast.cost.features import Setting
+from epochcast.cost.local import Local
+from epochcast.cost.local_file import load_local, own_model
 from epochcast.cost.model import Array, CostModel, Costs
-from epochcast.cost.roofline import limits
-from epochcast.errors import UnknownName
+from epochcast.cost.roofline import Analytic, limits
+from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.trace import CLASSES, Columns, Trace
 from epochcast.hardware.device import Device
+from epochcast.hardware.host import is_host
+from epochcast.hardware.link import to_text
 from epochcast.hardware.profile import Profile, user_profile
+
+LEARNED = "learned"
+"""The name of the default model, in whose place what `epochcast fit` made of a device stands."""
+
+# A launch that takes no time: as short as a data sheet may say.
+NO_LAUNCH_SECONDS = 1e-8
 
 
 @dataclass(frozen=True)
@@ -82,14 +93,55 @@ def _class_factor(factors: Mapping[str, float], name: str) -> float:
 
 
 def with_profile(model: CostModel, device: Device) -> CostModel:
-    """The model under the user's own profile of the device, where there is one that was made for this model."""
+    """The model under what the user measured of the device, where there is something that was made for this model.
+
+    In place of the default model stands the one that `epochcast fit` made of the device. A host that was not measured
+    is answered by the formula: the learned model knows accelerators only.
+    """
+    if model.name == LEARNED:
+        own = own_model(device)
+        if own is not None:
+            return own
+        if is_host(device):
+            return Analytic()
     profile = user_profile(device)
     return Calibrated(model, profile) if profile is not None and profile.relative_to == model.name else model
 
 
 def calibrated_device(model: CostModel, device: Device) -> Device:
-    """The device with the launch seconds of that profile; the data sheet is left alone."""
+    """The device with the launch seconds of that profile, and the link that was measured; the data sheet is left alone.
+
+    Processors start their own ops, so that nothing is launched ahead: the seconds of an op hold its start.
+    """
+    found = own_model(device) if model.name == LEARNED else model if isinstance(model, Local) else None
+    if found is not None and found.device == device.name:
+        return measured_device(found, device)
     profile = user_profile(device)
     if profile is None or profile.relative_to != model.name or profile.launch_seconds is None:
         return device
     return replace(device, launch_seconds=profile.launch_seconds)
+
+
+def measured_device(model: Local, device: Device) -> Device:
+    """The device as the model of it was measured."""
+    link = device.interconnect if model.link is None else to_text(model.link)
+    launch_seconds = NO_LAUNCH_SECONDS if device.kind == "cpu" else device.launch_seconds
+    return replace(device, interconnect=link, launch_seconds=launch_seconds)
+
+
+def model_in(path: Path, device: Device) -> Local:
+    """The model in a file of `epochcast fit`, which must be of this device."""
+    found = load_local(path)
+    if found.device != device.name:
+        raise BadInput(f"{path.name} is a profile of {found.device}, the forecast is for {device.name}")
+    return found
+
+
+def hints(model: CostModel, device: Device) -> tuple[str, ...]:
+    """What would make the answer better."""
+    if model.name != LEARNED or not is_host(device) or own_model(device) is not None:
+        return ()
+    return (
+        "this host was never measured, the answer is a formula's; "
+        "`epochcast bench ops --out ops.jsonl` and `epochcast fit ops.jsonl` make it learn the machine",
+    )

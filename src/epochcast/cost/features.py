@@ -1,10 +1,8 @@
-"""What a learned cost model is told about an op on a device: numbers that say how well the op can use it, not how
-long it takes.
+"""What a learned cost model is told about an op: numbers that say how well a device can run it, not how long it takes.
 
-Sizes enter as logarithms, against the device where that makes sense: how many waves of tiles the op fills, how its
-operands compare with the L2 cache, whether its arithmetic or its traffic binds. The device itself is not named: what
-it sustains is a number of its own (`learned.Sustained`), and trees or nets that were told data sheets did not
-extrapolate to new ones.
+Sizes enter as logarithms: work, traffic, tiles of the result, channels. The device is not among them. What it sustains
+is a number of its own (`hardware.sustained`), trees and nets that were told data sheets did not extrapolate to new
+ones, and a model that cannot see the device cannot make a faster one slower.
 """
 
 from dataclasses import dataclass
@@ -12,9 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.roofline import limits
 from epochcast.graph.trace import CLASSES, MATHS, Columns
-from epochcast.hardware.device import Device
 
 Array = NDArray[np.float64]
 
@@ -31,17 +27,11 @@ class Setting:
     framework_age: float = 0.0
 
 
-def features(columns: Columns, device: Device, setting: Setting) -> Array:
-    """One row per op, one column per name of `NAMES`."""
-    limit = limits(columns, device)
-    compute, traffic = limit.compute, limit.memory
-    bound = np.maximum(np.maximum(compute, traffic), 1e-9)
+def features(columns: Columns, setting: Setting) -> Array:
+    """One row per op."""
     tiles = np.ceil(columns.m / TILE) * np.ceil(columns.n / TILE) * columns.count
-    waves = tiles / device.compute_units
-    wave_efficiency = waves / np.maximum(np.ceil(waves), 1.0)
     tile_efficiency = columns.m * columns.n * columns.count / np.maximum(tiles * TILE * TILE, 1.0)
     is_matrix = columns.is_matrix.astype(np.float64)
-    l2_bytes = float(device.l2_bytes or 4 * 2**20)
     size = len(columns)
     # Windows that do not overlap (patches) read each input once, as a 1x1 does; beyond 11x11 nothing changes.
     window = np.where(columns.stride >= columns.kernel, 1.0, np.minimum(columns.kernel, 121.0))
@@ -56,13 +46,24 @@ def features(columns: Columns, device: Device, setting: Setting) -> Array:
 
     into = columns.channels_in / np.maximum(columns.groups, 1.0)
     out = columns.channels_out / np.maximum(columns.groups, 1.0)
+    is_conv = (columns.channels_in > 0).astype(np.float64)
+    even = aligned(columns.channels_in, 8) * aligned(columns.channels_out, 8) * is_conv
+    last = float(setting.channels_last)
+    is_grouped = (columns.groups > 1).astype(np.float64)
+    thin = log(np.minimum(into, out) + 1) / 6
     numbers = [
-        log(bound / 1e-5) / 3,
-        np.clip(log(np.maximum(compute, 1e-12) / np.maximum(traffic, 1e-12)), -8, 8) / 3,
-        log(columns.bytes / l2_bytes) / 4,
-        log(waves) / 3 * is_matrix,
-        wave_efficiency * is_matrix,
+        log(columns.flops / 1e8 + 1e-4) / 5,
+        log(columns.bytes / 2**20) / 4,
+        np.clip(log(np.maximum(columns.flops, 1.0) / np.maximum(columns.bytes, 1.0)), -3, 8) / 3,
+        log(tiles) / 3 * is_matrix,
         tile_efficiency * is_matrix,
+        even,
+        even * last,
+        last * is_grouped * log(window) / 2,
+        last * is_grouped * thin,
+        last * is_grouped * (out * into == 1),
+        is_grouped * (out * into == 1) * log(window) / 2,
+        last * is_conv * thin,
         log(columns.m + 1) / 8,
         log(columns.n + 1) / 8,
         log(columns.k + 1) / 8,
@@ -79,13 +80,12 @@ def features(columns: Columns, device: Device, setting: Setting) -> Array:
         (columns.element_bytes == 2).astype(np.float64),
     ]
     constants = [
-        float(setting.channels_last),
+        last,
         setting.framework_age,
+        last * setting.framework_age,
         float(setting.framework == "tensorflow"),
     ]
-    both = float(setting.channels_last) * np.stack(
-        [(columns.kernel > 1).astype(float), (columns.groups > 1).astype(float)]
-    )
+    both = last * np.stack([(columns.kernel > 1).astype(float), is_grouped])
     hot_class = np.eye(len(CLASSES))[columns.op_class]
     hot_math = np.eye(len(MATHS))[columns.math]
     hot_pass = np.eye(4)[columns.gradient]

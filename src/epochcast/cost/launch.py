@@ -8,9 +8,9 @@ the learned model.
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.learned import load_learned
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
+from epochcast.hardware.sustained import stack_launch_seconds
 
 # The runs whose fitted launch seconds stand for PyTorch in eager mode: small batches of small networks, bound by them.
 EAGER_SOURCE = "torchvision_gpu_bench"
@@ -18,7 +18,7 @@ EAGER_SOURCE = "torchvision_gpu_bench"
 
 def launch_seconds(device: Device) -> float:
     """Host seconds per kernel: the device's own where it was calibrated, else what was fitted for the framework."""
-    return load_learned().launch_seconds[EAGER_SOURCE] if device.launch_seconds is None else device.launch_seconds
+    return stack_launch_seconds(EAGER_SOURCE) if device.launch_seconds is None else device.launch_seconds
 
 
 def host_seconds(trace: Trace, device: Device) -> NDArray[np.float64]:

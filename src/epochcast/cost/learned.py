@@ -3,9 +3,9 @@
     seconds = bound / efficiency,   bound = max(flops/(g·peak), bytes/(b·bandwidth))
     efficiency = e^cap · e^(-softplus(net(features)))
 
-g and b are the sustained fractions of the device's profile, or of its generation where nobody measured it. Trained by
-`make model` (`fit.train`), kept as text, evaluated with numpy: no framework is needed to forecast. The nets'
-disagreement and the errors on held-out families and devices set the interval (`spread`).
+g and b are what the device sustains (`hardware.sustained`), or its relatives where nobody measured it. Trained by
+`make model` (`fit.train`), kept as text, evaluated with numpy: no framework is needed to forecast. Errors on families
+and devices that were left out of the training set the interval (`spreads`).
 """
 
 import json
@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from math import exp
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from epochcast.cost.roofline import limits
 from epochcast.graph.trace import CLASSES, MATHS, Columns, Trace
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
+from epochcast.hardware.sustained import sustained
 
 Array = NDArray[np.float64]
 
@@ -39,6 +39,43 @@ TODAY = Setting(framework_age=0.77)
 # No kernel is shorter than this from its launch to its end.
 KERNEL_SECONDS = 1.5e-6
 _WINOGRAD = frozenset({OpClass.CONV, OpClass.CONV_GROUPED, OpClass.CONV_TRANSPOSED, OpClass.CONV_DEPTHWISE})
+
+
+# Classes of op that a device may run better or worse than others do; convolutions by layout too.
+GROUPS = (
+    "conv",
+    "conv_channels_last",
+    "conv_grouped",
+    "conv_grouped_channels_last",
+    "matmul",
+    "norm",
+    "elementwise",
+    "update",
+)
+_GROUP_OF = {
+    OpClass.CONV: "conv",
+    OpClass.CONV_POINTWISE: "conv",
+    OpClass.CONV_TRANSPOSED: "conv",
+    OpClass.CONV_GROUPED: "conv_grouped",
+    OpClass.CONV_DEPTHWISE: "conv_grouped",
+    OpClass.LINEAR: "matmul",
+    OpClass.BATCHED_MATMUL: "matmul",
+    OpClass.ATTENTION: "matmul",
+    OpClass.RECURRENT: "matmul",
+    OpClass.BATCH_NORM: "norm",
+    OpClass.LAYER_NORM: "norm",
+    OpClass.OTHER_NORM: "norm",
+    OpClass.UPDATE: "update",
+}
+_PLAIN_GROUPS = np.array([GROUPS.index(_GROUP_OF.get(c, "elementwise")) for c in CLASSES])
+_LAYOUT_GROUPS = np.array([g + 1 if GROUPS[g].startswith("conv") else g for g in _PLAIN_GROUPS])
+
+
+def op_groups(columns: Columns, setting: Setting) -> NDArray[np.int64]:
+    """The group of every op, as an index of GROUPS."""
+    table = _LAYOUT_GROUPS if setting.channels_last else _PLAIN_GROUPS
+    groups: NDArray[np.int64] = table[columns.op_class]
+    return groups
 
 
 def caps(columns: Columns) -> Array:
@@ -65,39 +102,19 @@ class Net:
 
 
 @dataclass(frozen=True)
-class Sustained:
-    """What a device keeps up, as fractions of its data sheet; `is_known` where it was measured."""
-
-    math_fractions: Mapping[str, float]
-    vector_fraction: float
-    bandwidth_fraction: float
-    is_known: bool
-
-
-@dataclass(frozen=True)
 class Learned:
     """The ensemble as a cost model.
 
-    `seen` is the range of every feature in training: beyond it the nets are not asked. `launch_seconds` are the host's
-    per kernel, by source of the measurements.
+    `seen` is the range of every feature in training: beyond it the nets are not asked. `spreads` are the factors of the
+    90 % interval of a step on a device that was measured ("known") and on one that was not ("unseen"). The nets are
+    told nothing of the device, so that a faster one is never forecast slower.
     """
 
     nets: tuple[Net, ...]
     seen: tuple[Array, Array]
-    devices: Mapping[str, Sustained]
-    published: Mapping[str, Sustained]
-    generations: Mapping[str, Sustained]
     spreads: Mapping[str, tuple[float, float]]
-    launch_seconds: Mapping[str, float]
     name: str = "learned"
     is_monotone: bool = False
-
-    def sustained(self, device: Device) -> Sustained:
-        """The device's own fractions, else its generation's, else those of all."""
-        found = (
-            self.devices.get(device.name) or self.published.get(device.name) or self.generations.get(device.generation)
-        )
-        return found or self.generations["any"]
 
     def costs(self, trace: Trace, device: Device) -> Costs:
         """Seconds of every op of a trace."""
@@ -105,28 +122,24 @@ class Learned:
 
     def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """Seconds of every op of some columns."""
-        sustained = self.sustained(device)
+        kept = sustained(device)
         limit = limits(columns, device)
-        fractions = np.array([sustained.math_fractions.get(math, sustained.math_fractions["fp32"]) for math in MATHS])
-        arithmetic = limit.compute / np.where(columns.is_matrix, fractions[columns.math], sustained.vector_fraction)
-        bound = np.maximum(np.maximum(arithmetic, limit.memory / sustained.bandwidth_fraction), 1e-12)
-        inputs = np.clip(features(columns, device, setting), *self.seen)
+        fractions = np.array([kept.math_fraction(math) for math in MATHS])
+        arithmetic = limit.compute / np.where(columns.is_matrix, fractions[columns.math], kept.vector_fraction)
+        bound = np.maximum(np.maximum(arithmetic, limit.memory / kept.bandwidth_fraction), 1e-12)
+        inputs = np.clip(features(columns, setting), *self.seen)
         outputs = np.stack([net(inputs) for net in self.nets])
         slowdown = np.minimum(np.logaddexp(0.0, outputs), MOST_SLOWDOWN)  # softplus, bounded
-        mid = np.maximum(bound * np.exp(slowdown.mean(axis=0) - caps(columns)), KERNEL_SECONDS)
+        groups = np.array([kept.group_factors.get(group, 1.0) for group in GROUPS])[op_groups(columns, setting)]
+        mid = np.maximum(groups * bound * np.exp(slowdown.mean(axis=0) - caps(columns)), KERNEL_SECONDS)
         mid[~self.knows(columns, device)] = np.nan
-        low, high = self.spread(device)
+        low, high = kept.spread or self.spreads["known" if kept.is_known else "unseen"]
         return Costs.by(self.name, mid * low, mid, mid * high)
 
     def knows(self, columns: Columns, device: Device) -> NDArray[np.bool_]:
         """Not what no GPU was seen doing: opaque ops, eight-bit arithmetic, anything on another kind of device."""
         seen = (columns.op_class != CLASSES.index(OpClass.OPAQUE)) & (columns.math != MATHS.index("fp8"))
         return seen if device.kind == "gpu" else np.zeros_like(seen)
-
-    def spread(self, device: Device) -> tuple[float, float]:
-        """Factors of the 90 % interval of a step: narrower where the device was measured, its own where often."""
-        group = "known" if device.name in self.devices else "unseen"
-        return self.spreads.get(device.name, self.spreads[group])
 
 
 @cache
@@ -145,22 +158,5 @@ def read_learned(text: str) -> Learned:
         )
         for net in document["nets"]
     )
-
-    def table(rows: Mapping[str, Mapping[str, float]], known: bool) -> dict[str, Sustained]:
-        return {
-            name: Sustained(
-                {m: exp(row[m]) for m in MATHS if m in row}, exp(row["vector"]), exp(row["bandwidth"]), known
-            )
-            for name, row in rows.items()
-        }
-
     spreads = {name: (low, high) for name, (low, high) in document["spreads"].items()}
-    return Learned(
-        nets,
-        (np.array(document["seen"][0]), np.array(document["seen"][1])),
-        table(document["devices"], True),
-        table(document.get("published", {}), False),
-        table(document["generations"], False),
-        spreads,
-        document["launch_seconds"],
-    )
+    return Learned(nets, (np.array(document["seen"][0]), np.array(document["seen"][1])), spreads)

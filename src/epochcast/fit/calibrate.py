@@ -120,10 +120,10 @@ def calibrate(
         fractions = {gemm.math: gemm.peak_fraction(device)}
         pieces.append(gemm.pieces(device, cost_model))
     made = fitted(pieces, CANDIDATES if steps else PRODUCT_CANDIDATES)
-    chosen = _chosen(made, len(pieces))
+    chosen = best(made, len(pieces))
     compute, memory, launch = (float(np.exp(theta)) for theta in chosen.factors)
     prior = float(np.mean([p.prior_spread for p in pieces]))
-    spread = _spread(pieces, chosen, prior)
+    spread = calibrated_spread(pieces, chosen, prior)
     launch_seconds = seconds_per_launch(device) * launch
     behind = [f"{steps} measured steps"] if steps else []
     behind += ["one measured product"] if gemm is not None else []
@@ -211,7 +211,7 @@ def _ape(piece: StepPieces, factors: Array) -> float:
     return abs(piece.seconds(factors) - piece.measured_seconds) / piece.measured_seconds
 
 
-def _chosen(candidates: Sequence[Candidate], count: int) -> Candidate:
+def best(candidates: Sequence[Candidate], count: int) -> Candidate:
     """The plainest that no richer one clearly beats on rows left out, and none that is worse than "none" on all."""
     none = candidates[0]
     allowed = [c for c in candidates if c.mape <= none.mape]
@@ -224,7 +224,7 @@ def _chosen(candidates: Sequence[Candidate], count: int) -> Candidate:
     return best
 
 
-def _spread(pieces: Sequence[StepPieces], chosen: Candidate, prior: float) -> float:
+def calibrated_spread(pieces: Sequence[StepPieces], chosen: Candidate, prior: float) -> float:
     """e^(1.645 σ̂): leave-one-out errors and the interval before, weighed by rows."""
     groups = {**CANDIDATES, **PRODUCT_CANDIDATES}[chosen.name]
     errors = [

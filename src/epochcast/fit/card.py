@@ -2,15 +2,13 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.fit.examples import Example
-
-if TYPE_CHECKING:
-    from epochcast.fit.train import Material
+from epochcast.fit.left_out import GIVEN_RUNS, Given, LeftOut
+from epochcast.fit.material import Material
 
 _HEAD = """# The learned cost model
 
@@ -18,16 +16,15 @@ Written by `make model`. Formula and assumptions are in [cost models](cost-model
 are not part of the project; `EPOCHCAST_DATA` names where they lie.
 
 APE is |predicted - measured| / measured of a whole step. Every figure here is for a network or a device that the
-model behind it had **not** been trained on: four models each leave out a quarter of the families; one model per device
-leaves that device out, its op measurements too, and answers for it from its generation. The shipped ensemble is then
+model behind it had **not** been trained on: four ensembles each leave out a quarter of the families; one net per device
+leaves that device out, its op measurements too, and answers for it from its relatives. The shipped ensemble is then
 trained on everything.
 """
 
 
 def model_card(
-    material: "Material",
-    known: NDArray[np.float64],
-    unseen: NDArray[np.float64],
+    material: Material,
+    found: LeftOut,
     spreads: dict[str, tuple[float, float]],
 ) -> str:
     """The page."""
@@ -41,15 +38,17 @@ def model_card(
         f"({', '.join(f'{s} {n:,}' for s, n in rows.items())}). "
         f"{len(material.failures)} networks of the tables could not be captured.\n",
         "## Families never seen, device known\n",
-        _table(material, known, _group),
+        _table(material, found.family, _group),
         "## Devices never seen\n",
-        _table(material, unseen, lambda e: (e.device.name, e.recipe.precision, e.recipe.mode)),
+        _table(material, found.device, lambda e: (e.device.name, e.recipe.precision, e.recipe.mode)),
+        f"## Devices never seen, {GIVEN_RUNS} runs given to `epochcast calibrate`\n",
+        _given(found.given),
         "## Intervals\n",
         "The 90 % interval of a step is its middle times\n",
         "| group | low | high |\n|---|---|---|\n"
         + "".join(f"| {name} device | {low:.2f} | {high:.2f} |\n" for name, (low, high) in spreads.items()),
         "## The ten worst\n",
-        _worst(material, known),
+        _worst(material, found.family),
     ]
     return "\n".join(pieces)
 
@@ -59,7 +58,7 @@ def _group(example: Example) -> tuple[str, ...]:
     return (example.source, example.device.name, example.recipe.precision, example.recipe.mode, layout)
 
 
-def _table(material: "Material", residuals: NDArray[np.float64], key: Callable[[Example], tuple[str, ...]]) -> str:
+def _table(material: Material, residuals: NDArray[np.float64], key: Callable[[Example], tuple[str, ...]]) -> str:
     groups: dict[tuple[str, ...], list[float]] = {}
     for example, residual in zip(material.examples, residuals, strict=True):
         if np.isfinite(residual):
@@ -72,7 +71,16 @@ def _table(material: "Material", residuals: NDArray[np.float64], key: Callable[[
     return "\n".join(lines) + "\n"
 
 
-def _worst(material: "Material", residuals: NDArray[np.float64]) -> str:
+def _given(given: list[Given]) -> str:
+    lines = ["| device | errors | MAPE | median APE | intervals that hold |", "|---|---|---|---|---|"]
+    for one in given:
+        ape = np.abs(np.exp(one.log_errors) - 1)
+        if len(ape):
+            lines.append(f"| {one.device} | {len(ape)} | {ape.mean():.1%} | {np.median(ape):.1%} | {one.covered:.0%} |")
+    return "\n".join(lines) + "\n"
+
+
+def _worst(material: Material, residuals: NDArray[np.float64]) -> str:
     order: list[int] = np.argsort(-np.abs(np.nan_to_num(residuals)))[:60].tolist()
     lines = ["| network | where | predicted / measured |", "|---|---|---|"]
     seen: set[str] = set()

@@ -129,7 +129,7 @@ def evaluate(
     frame = read_table(table) if isinstance(table, str | Path) else table
     polars()
     kind = kind_of(frame.columns)
-    if given_single and kind != "runs":
+    if given_single and kind not in ("runs", "report"):
         raise BadInput(f"--given-single is about runs on several GPUs; this is a table of {kind}")
     known = {*frame.columns, "device", "family"}
     for name in by:
@@ -146,6 +146,13 @@ def _runs(frame: "DataFrame", model: CostModel, **options: Any) -> Predicted:
     from epochcast.fit.evaluate_runs import forecast_runs
 
     return forecast_runs(frame.to_dicts(), model, **options)
+
+
+def _report(frame: "DataFrame", model: CostModel, **options: Any) -> Predicted:
+    from epochcast.fit.evaluate_runs import forecast_runs
+    from epochcast.fit.report_table import as_run
+
+    return forecast_runs([as_run(row) for row in frame.to_dicts()], model, **options)
 
 
 def _ops(frame: "DataFrame", model: CostModel, *, progress: Progress | None, **_: Any) -> Predicted:
@@ -184,4 +191,4 @@ def _device_names(frame: "DataFrame") -> list[str]:
     return [names[name] for name in frame["device"]]
 
 
-_PREDICTORS: Mapping[str, Any] = {"runs": _runs, "ops": _ops, "layers": _layers}
+_PREDICTORS: Mapping[str, Any] = {"runs": _runs, "report": _report, "ops": _ops, "layers": _layers}

@@ -1,41 +1,30 @@
 """Forecasts of measured runs. Every network is captured once and resized for each of its rows.
 
-`given_single` asks what several GPUs change, not how fast one is. The single-GPU step of the same system, model, batch
-per GPU and precision is taken as measured, and only the difference is forecast:
-
-    step(N GPUs) = measured step(1 GPU) + forecast step(N GPUs) − forecast step(1 GPU)
-
-which is the measured step plus the exposed part of the gradient exchange. Its interval reaches from all of the
-exchange hidden to none of it hidden at half the nominal bandwidth; steps repeat to 3 %.
+`given_single` asks what several GPUs change, not how fast one is (`given_single.py`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 from epochcast.capture.resolve import find_model
-from epochcast.comm.allreduce import all_reduce_seconds
 from epochcast.cost.columns import AtSetting
 from epochcast.cost.model import CostModel, Costs
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.fit.given_single import given_step, single_steps
 from epochcast.fit.predicted import Predicted, Progress
 from epochcast.fit.run_placement import run_placement
 from epochcast.fit.run_table import Failure, Run, family_of, read_runs
-from epochcast.forecast.exchange import gradients
-from epochcast.forecast.placement import STRATEGIES
-from epochcast.forecast.step import step_forecast
+from epochcast.forecast.keras_step import keras_step
+from epochcast.forecast.step import StepForecast, step_forecast
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
-
-EXCHANGE_FACTOR = 2.0
-REPEAT_FRACTION = 0.03
-"""FINDINGS of the shipped tables: 0.1–2.3 % over a fleet of one GPU type, 4 % over seeds."""
+from epochcast.interval import Interval
 
 # Below this many networks a second process costs more to start than it saves.
 WORTH_A_PROCESS = 40
@@ -43,16 +32,10 @@ WORTH_A_PROCESS = 40
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The forecast of one run, and, of a run on several GPUs, what the others add to one: by the forecast, and were
-    nothing of the exchange hidden.
-    """
+    """The forecast of one run."""
 
     place: int
-    low_seconds: float
-    mid_seconds: float
-    high_seconds: float
-    added_seconds: float
-    unhidden_seconds: float
+    seconds: Interval
 
 
 @dataclass
@@ -89,38 +72,27 @@ def forecast_runs(
     """The step of every row, or the reason why there is none."""
     runs, unread = read_runs(rows)
     failures = list(unread)
-    known = _single_steps(runs) if given_single else {}
+    known = single_steps(runs) if given_single else {}
     asked = [run for run in runs if run.gpus > 1] if given_single else runs
     if given_single:
-        without = [run for run in asked if _single_key(run) not in known]
+        without = [run for run in asked if run.place not in known]
         reason = "no single-GPU row of the same system, model, batch per GPU and precision"
         failures += [Failure(run.place, run.model, reason) for run in without]
-        asked = [run for run in asked if _single_key(run) in known]
+        asked = [run for run in asked if run.place in known]
         failures = [f for f in failures if int(rows[f.place].get("gpus") or 1) > 1]
-    answers, more = _answers(asked, cost_model, allow_code, workers, progress)
+    answers, more = _answers(asked, cost_model, known, allow_code, workers, progress)
     failures += more
     low, mid, high = (np.full(len(rows), np.nan) for _ in range(3))
     by_place = {run.place: run for run in runs}
     for answer in answers:
         place = answer.place
-        low[place], mid[place], high[place] = answer.low_seconds, answer.mid_seconds, answer.high_seconds
-        if given_single:
-            single = known[_single_key(by_place[place])]
-            low[place], mid[place], high[place] = _given(single, answer)
+        low[place], mid[place], high[place] = answer.seconds.low, answer.seconds.mid, answer.seconds.high
     measured = np.array([by_place[i].step_seconds if i in by_place else np.nan for i in range(len(rows))])
     labels = {
         "device": [by_place[i].device.name if i in by_place else _device(row) for i, row in enumerate(rows)],
         "family": [family_of(str(row.get("model"))) for row in rows],
     }
     return Predicted(measured, low, mid, high, tuple(sorted(failures, key=_place)), labels, ~np.isnan(mid))
-
-
-def _given(single_seconds: float, answer: Answer) -> tuple[float, float, float]:
-    """Low, mid and high of measured + added; never less than nothing."""
-    mid = max(single_seconds + answer.added_seconds, 0.1 * single_seconds)
-    noise = REPEAT_FRACTION * single_seconds
-    most = max(answer.added_seconds, answer.unhidden_seconds * EXCHANGE_FACTOR)
-    return min(mid, single_seconds - noise), mid, max(mid, single_seconds + most + noise)
 
 
 def _place(failure: Failure) -> int:
@@ -136,23 +108,13 @@ def _device(row: dict[str, Any]) -> str:
         return str(name)
 
 
-def _single_key(run: Run) -> tuple[Any, ...]:
-    """What a run shares with its single-GPU row; gavel's systems name the scale, so their first word counts."""
-    recipe = run.recipe
-    return (run.source, run.system.partition(":")[0], run.model, run.device.name, recipe, run.setting)
-
-
-def _single_steps(runs: Iterable[Run]) -> dict[tuple[Any, ...], float]:
-    """The measured single-GPU step of every question; the median where it was measured more than once."""
-    found: dict[tuple[Any, ...], list[float]] = {}
-    for run in runs:
-        if run.gpus == 1:
-            found.setdefault(_single_key(run), []).append(run.step_seconds)
-    return {key: median(steps) for key, steps in found.items()}
-
-
 def _answers(
-    runs: list[Run], cost_model: CostModel, allow_code: bool, workers: int, progress: Progress | None
+    runs: list[Run],
+    cost_model: CostModel,
+    singles: Mapping[int, float],
+    allow_code: bool,
+    workers: int,
+    progress: Progress | None,
 ) -> tuple[list[Answer], list[Failure]]:
     """Runs grouped by network and forecast, in this process or in several."""
     groups: dict[tuple[Any, ...], list[Run]] = {}
@@ -170,19 +132,19 @@ def _answers(
     report(0, len(runs))
     if workers <= 1 or len(groups) < WORTH_A_PROCESS:
         for group in groups.values():
-            take(forecast_group(group, cost_model, allow_code))
+            take(forecast_group(group, cost_model, allow_code, singles))
         return answers, failures
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(forecast_group, group, cost_model, allow_code) for group in groups.values()]
+        waiting = [pool.submit(forecast_group, group, cost_model, allow_code, singles) for group in groups.values()]
         for future in as_completed(waiting):
             take(future.result())
     return answers, failures
 
 
 def forecast_group(
-    runs: list[Run], cost_model: CostModel, allow_code: bool = False
+    runs: list[Run], cost_model: CostModel, allow_code: bool = False, singles: Mapping[int, float] | None = None
 ) -> tuple[list[Answer], list[Failure]]:
-    """Forecasts of runs of one network at one input size."""
+    """Forecasts of runs of one network at one input size; `singles` are known single-GPU steps by place."""
     answers, failures = [], []
     try:
         model = find_model(runs[0].reference, runs[0].input_shape, allow_code=allow_code)
@@ -197,10 +159,23 @@ def forecast_group(
             trace = traces[run.recipe]
             if isinstance(trace, EpochcastError):
                 raise trace
-            answers.append(_answer(run, trace, _Remembered(AtSetting(cost_model, run.setting), kept)))
+            asked = _Remembered(AtSetting(cost_model, run.setting), kept)
+            single_seconds = (singles or {}).get(run.place)
+            if single_seconds is None:
+                seconds = _step(run, trace, asked).seconds
+            else:
+                seconds = given_step(run, trace, asked, single_seconds)
+            answers.append(Answer(run.place, seconds))
         except EpochcastError as error:
             failures.append(Failure(run.place, run.model, str(error)))
     return answers, failures
+
+
+def _step(run: Run, trace: Trace, model: CostModel) -> StepForecast:
+    """As the framework of the run runs it."""
+    placement = run_placement(run)
+    own = keras_step(trace, placement) if run.is_keras else None
+    return own or step_forecast(trace, placement, model)
 
 
 def _trace(model: Any, run: Run) -> Trace | EpochcastError:
@@ -212,14 +187,3 @@ def _trace(model: Any, run: Run) -> Trace | EpochcastError:
         return error
     except Exception as error:
         return BadInput(f"capturing {run.reference} ended in {type(error).__name__}: {str(error)[:200]}")
-
-
-def _answer(run: Run, trace: Trace, model: CostModel) -> Answer:
-    placement = run_placement(run)
-    step = step_forecast(trace, placement, model).seconds
-    if run.gpus == 1:
-        return Answer(run.place, step.low, step.mid, step.high, 0.0, 0.0)
-    alone = step_forecast(trace, run_placement(run, gpus=1), model).seconds
-    algorithm = STRATEGIES[placement.strategy].algorithm
-    unhidden = all_reduce_seconds(gradients(trace).total_bytes, placement.group(), algorithm)
-    return Answer(run.place, step.low, step.mid, step.high, step.mid - alone.mid, unhidden)

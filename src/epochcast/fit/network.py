@@ -17,12 +17,15 @@ import torch
 from numpy.typing import NDArray
 
 from epochcast.cost.features import Setting, features
-from epochcast.cost.learned import MOST_SLOWDOWN, caps
+from epochcast.cost.learned import GROUPS, MOST_SLOWDOWN, caps, op_groups
 from epochcast.cost.roofline import limits
 from epochcast.fit.examples import Example, select
 from epochcast.graph.trace import MATHS, Columns
 from epochcast.hardware.device import Device
 
+# The columns of what a device sustains; groups are factors of seconds, the others fractions of the data sheet.
+SUSTAINED = (*MATHS, "vector", "bandwidth", *GROUPS)
+BANDWIDTH = SUSTAINED.index("bandwidth")
 # A row timed alone is timed with its launch: it is never shorter than the launch, and near it neither counts alone.
 FLOOR_POWER = 3.0
 # How sharply a step changes from launch-bound to kernel-bound.
@@ -31,7 +34,7 @@ STEP_POWER = 8.0
 
 @dataclass
 class OpRows:
-    """Single-op measurements, ready for the net."""
+    """Single-op measurements, ready for the net; rows of one `timing` share a floor."""
 
     inputs: torch.Tensor
     log_compute: torch.Tensor
@@ -40,6 +43,7 @@ class OpRows:
     device: torch.Tensor
     math: torch.Tensor
     group: torch.Tensor
+    timing: torch.Tensor
     log_seconds: torch.Tensor
     weight: NDArray[np.float64]
 
@@ -53,6 +57,7 @@ class NetRow:
     log_memory: torch.Tensor
     cap: torch.Tensor
     math: torch.Tensor
+    group: torch.Tensor
     times: torch.Tensor
     launches: float
     device: int
@@ -72,14 +77,15 @@ class Vocabulary:
 
 
 def prepared(columns: Columns, device: Device, setting: Setting) -> tuple[torch.Tensor, ...]:
-    """Features, the logarithms of both limits, the cap and the math of every op."""
+    """Features, the logarithms of both limits, the cap, the math and the group of every op."""
     limit = limits(columns, device)
     return (
-        torch.tensor(features(columns, device, setting), dtype=torch.float32),
+        torch.tensor(features(columns, setting), dtype=torch.float32),
         torch.tensor(np.log(np.maximum(limit.compute, 1e-12)), dtype=torch.float32),
         torch.tensor(np.log(np.maximum(limit.memory, 1e-12)), dtype=torch.float32),
         torch.tensor(caps(columns), dtype=torch.float32),
         torch.tensor(np.where(columns.is_matrix, columns.math, len(MATHS)), dtype=torch.int64),
+        torch.tensor(op_groups(columns, setting) + len(MATHS) + 2, dtype=torch.int64),
     )
 
 
@@ -89,13 +95,14 @@ def net_row(example: Example, devices: Vocabulary, stacks: Vocabulary, weight: f
     work = np.stack([columns.flops, columns.read_bytes, columns.written_bytes, columns.m, columns.n, columns.k], axis=1)
     kinds = np.stack([columns.op_class, columns.phase, columns.gradient, columns.kernel, columns.groups], axis=1)
     _, first, times = np.unique(np.concatenate([work, kinds], axis=1), axis=0, return_index=True, return_counts=True)
-    inputs, compute, memory, cap, math = prepared(select(columns, first), example.device, example.setting)
+    inputs, compute, memory, cap, math, group = prepared(select(columns, first), example.device, example.setting)
     return NetRow(
         inputs,
         compute,
         memory,
         cap,
         math,
+        group,
         torch.tensor(times, dtype=torch.float32),
         float(columns.launches.sum()),
         devices.index(example.device.name),
@@ -126,7 +133,7 @@ class EfficiencyNet(torch.nn.Module):
             torch.nn.Linear(hidden, 1),
         )
         self.register_buffer("seen", torch.stack([torch.full((inputs,), -1e9), torch.full((inputs,), 1e9)]))
-        self.sustained = torch.nn.Parameter(torch.zeros(devices, len(MATHS) + 2))  # maths, vector arithmetic, bandwidth
+        self.sustained = torch.nn.Parameter(torch.zeros(devices, len(SUSTAINED)))
         self.launch = torch.nn.Parameter(torch.full((stacks,), np.log(8e-6)))
         self.floor = torch.nn.Parameter(torch.tensor(np.log(floors), dtype=torch.float32))
 
@@ -138,12 +145,14 @@ class EfficiencyNet(torch.nn.Module):
         cap: torch.Tensor,
         device: torch.Tensor,
         math: torch.Tensor,
+        group: torch.Tensor,
     ) -> torch.Tensor:
         """Log seconds of each kernel."""
         inputs = torch.minimum(torch.maximum(inputs, self.seen[0]), self.seen[1])
         fractions = self.sustained[device]
         arithmetic = compute - fractions.gather(-1, math.unsqueeze(-1)).squeeze(-1)
-        bound = torch.maximum(arithmetic, memory - fractions[..., -1])
+        bound = torch.maximum(arithmetic, memory - fractions[..., BANDWIDTH])
+        bound = bound + fractions.gather(-1, group.unsqueeze(-1)).squeeze(-1)
         slowdown = torch.nn.functional.softplus(self.body(inputs).squeeze(-1))
         return bound - cap + torch.clamp(slowdown, max=MOST_SLOWDOWN)
 
@@ -156,8 +165,9 @@ class EfficiencyNet(torch.nn.Module):
             rows.cap[pick],
             rows.device[pick],
             rows.math[pick],
+            rows.group[pick],
         )
-        floor = self.floor[rows.group[pick]]
+        floor = self.floor[rows.timing[pick]]
         return torch.logaddexp(FLOOR_POWER * kernel, FLOOR_POWER * floor) / FLOOR_POWER
 
     def log_steps(self, rows: list[NetRow]) -> torch.Tensor:
@@ -172,6 +182,7 @@ class EfficiencyNet(torch.nn.Module):
                 torch.cat([r.cap for r in rows]),
                 device,
                 torch.cat([r.math for r in rows]),
+                torch.cat([r.group for r in rows]),
             )
         )
         owner = torch.repeat_interleave(torch.arange(len(rows)), torch.tensor(sizes))
@@ -188,14 +199,16 @@ def train(
     *,
     steps: int,
     seed: int,
-    op_batch: int = 768,
-    net_batch: int = 12,
+    op_batch: int = 384,
+    net_batch: int = 32,
     pull: float = 0.05,
+    group_pull: float = 0.5,
     decay: float = 3e-3,
     rate: float = 3e-3,
 ) -> None:
     """Mixed batches of op rows and whole steps. `pull` holds sustained fractions near the prior."""
     generator = np.random.default_rng(seed)
+    pulls = torch.tensor([group_pull if name in GROUPS else pull for name in SUSTAINED])
     _remember_range(model, ops, nets)
     optimizer = torch.optim.AdamW(
         [
@@ -209,7 +222,7 @@ def train(
     chances = chances / chances.sum() if len(nets) else chances
     targets = torch.tensor([n.log_seconds for n in nets], dtype=torch.float32)
     for _ in range(steps):
-        loss = pull * (model.sustained**2).sum(dim=1).mean()
+        loss = (pulls * model.sustained**2).sum(dim=1).mean()
         if ops is not None:
             pick = torch.tensor(generator.choice(len(ops.weight), op_batch, p=ops.weight))
             loss = loss + torch.nn.functional.smooth_l1_loss(model.log_row(ops, pick), ops.log_seconds[pick], beta=0.1)

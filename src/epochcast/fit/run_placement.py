@@ -7,7 +7,7 @@ boxes, stands in.
 """
 
 import re
-from math import log
+from math import ceil, log
 
 from epochcast.fit.run_table import Run
 from epochcast.forecast.placement import STRATEGIES, Placement
@@ -23,16 +23,17 @@ _INNER: tuple[tuple[str, str | None], ...] = (
     (r"pcie", "pcie3"),
 )
 # Machines that are known by name: what leaves one box. NVIDIA's data sheets of DGX-1 (4 × EDR), DGX-2 (8 × EDR), DGX
-# A100 (8 × HDR); the catalogue's Ethernet links of 400 and 800 Gbit/s stand for the first two.
+# A100 (8 × HDR).
 _MACHINES: tuple[tuple[str, str], ...] = (
     (r"dgx a100", "infiniband_hdr_x8"),
-    (r"dgx-2", "ethernet_800g"),
-    (r"dgx-1", "ethernet_400g"),
+    (r"dgx-2", "infiniband_edr_x8"),
+    (r"dgx-1", "infiniband_edr_x4"),
+    (r"aws g4dn\.12xlarge", "ena_50g"),
     (r"cloud network", "ethernet_10g"),
     (r"hccs", "ethernet_800g"),  # Ascend servers: a 100 Gbit/s port at each of eight chips
 )
 # Where the text says nothing: the box NVIDIA sells its NVLink boards in, by generation.
-_BOXES = {"volta": "ethernet_400g", "ampere": "infiniband_hdr_x8", "hopper": "infiniband_ndr_x8"}
+_BOXES = {"volta": "infiniband_edr_x4", "ampere": "infiniband_hdr_x8", "hopper": "infiniband_ndr_x8"}
 # Gbit/s of one port by the name of its standard or adapter; a number with its unit counts before them.
 _PORTS = {"hdr100": 100, "hdr": 200, "edr": 100, "fdr": 56, "ndr": 400, "connectx-5": 100, "connectx-6": 200}
 _RATE = re.compile(r"(\d+) ?(?:gb/s|gbps|gbe|gbit/s|gb ethernet)")
@@ -43,18 +44,23 @@ _STRATEGIES = {"data_parallel": "data_parallel", "dp": "ddp", "multi_worker": "m
 
 
 def run_placement(run: Run, gpus: int | None = None) -> Placement:
-    """The placement of a run, or the same with another number of GPUs in one box."""
+    """The placement of a run, or the same with another number of GPUs in one box.
+
+    Schedulers place jobs unevenly (2 + 2 + 4), which a `Group` does not model: boxes are taken as full as the mean,
+    rounded up.
+    """
     if gpus == 1 or (gpus is None and run.gpus == 1):
         return Placement(run.device)
-    nodes = even_nodes(run.gpus, run.nodes)
+    nodes = min(max(run.nodes, 1), run.gpus)
+    each = ceil(run.gpus / nodes)
     if nodes == 1:
-        link = inner_link(run.interconnect, run.device)
+        link = inner_link(run.interconnect, run.device, each)
     elif run.device.interconnect.startswith(_FABRICS):
         link = run.device.interconnect
     else:
         own = run.device.interconnect.startswith("nvlink")
         link = outer_link(run.interconnect) or (_BOXES.get(run.device.generation) if own else None)
-    return Placement(run.device, run.gpus, nodes, strategy_of(run), link)
+    return Placement(run.device, nodes * each, nodes, strategy_of(run), link)
 
 
 def strategy_of(run: Run) -> str:
@@ -71,28 +77,20 @@ def strategy_of(run: Run) -> str:
         # known.
         return "data_parallel" if "data_parallel" in STRATEGIES else "parameter_server"
     if run.setting.framework == "tensorflow":
-        return "mirrored" if run.nodes == 1 else "horovod"
+        # NVIDIA's own TensorFlow examples (NGC) use Horovod in one box, too.
+        return "mirrored" if run.nodes == 1 and "ngc" not in run.framework else "horovod"
     return "ddp"
 
 
-def even_nodes(gpus: int, nodes: int) -> int:
-    """The number of boxes that share `gpus` evenly and is nearest to `nodes`; one box only where there was one.
-
-    Schedulers place jobs unevenly (2 + 2 + 4), which a `Group` does not model.
-    """
-    if nodes <= 1 or gpus <= 1:
-        return 1
-    fitting = [n for n in range(2, gpus + 1) if gpus % n == 0]
-    return min(fitting, key=lambda n: abs(log(n / nodes)))
-
-
-def inner_link(text: str | None, device: Device) -> str | None:
-    """The link between the GPUs of a box; None where the device's own counts."""
+def inner_link(text: str | None, device: Device, gpus: int = 2) -> str | None:
+    """The link between the GPUs of a box; None where the device's own counts. A bridge joins two, others go by PCIe."""
     inside = re.split(r"net:|inter\b|ethernet", (text or "").casefold())[0]
     for pattern, link in _INNER:
         if re.search(pattern, inside):
             if link == "pcie3" and device.interconnect.startswith("pcie"):
                 return None  # a bare "PCIe" says no more than the data sheet
+            if link == "NVLink bridge" and gpus > 2:
+                return device.host_link
             return link
     return None
 
@@ -107,7 +105,8 @@ def outer_link(text: str | None) -> str | None:
     compute = network.partition("compute:")[2] or network
     rates = [_gigabits_per_second(part, network) for part in re.split(r",| \+ ", compute)]
     fastest = max(rates, default=0.0)
-    return nearest_link(fastest * 1e9 / 8) if fastest else None
+    is_rdma = any(name in network for name in ("infiniband", " ib ", *_PORTS))
+    return nearest_link(fastest * 1e9 / 8, "rdma" if is_rdma else "tcp") if fastest else None
 
 
 def _gigabits_per_second(part: str, network: str) -> float:
@@ -124,9 +123,9 @@ def _gigabits_per_second(part: str, network: str) -> float:
     return 0.0
 
 
-def nearest_link(bytes_per_second: float) -> str:
-    """The Ethernet or InfiniBand link of the catalogue whose rate is nearest by ratio."""
-    networks = [link for link in links() if re.match(r"(ethernet|infiniband)_", link.name)]
+def nearest_link(bytes_per_second: float, medium: str = "tcp") -> str:
+    """The Ethernet (tcp) or InfiniBand (rdma) link of the catalogue whose rate is nearest by ratio."""
+    networks = [link for link in links() if link.medium == medium and re.match(r"(ethernet|infiniband)_", link.name)]
     return min(networks, key=lambda link: abs(log(link.bandwidth_bytes_per_second / bytes_per_second))).name
 
 

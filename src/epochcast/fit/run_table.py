@@ -55,6 +55,10 @@ class Run:
     step_seconds: float
     family: str
     system: str
+    framework: str = ""
+    data: str = ""
+    is_keras: bool = False
+    """On TensorFlow 2, where a step is what Keras makes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,9 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
         float(seconds),
         family_of(model),
         str(row.get("system") or ""),
+        str(row.get("framework") or "").casefold(),
+        str(row.get("data") or ""),
+        _framework(row) == "tensorflow" and version is not None and version >= (2, 0),
     )
 
 

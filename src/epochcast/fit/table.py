@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 ENDINGS = (".parquet", ".csv", ".jsonl", ".ndjson")
 
-# What makes a table one of measured runs, single ops or single layers. Of the times in the second tuple one is enough.
+# What makes a table one of measured runs, single ops, epochs of the source report or single layers. Of the times in the
+# second tuple one is enough.
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "runs": (("model", "device", "batch_per_gpu"), ("step_seconds", "samples_per_second")),
     "ops": (("device", "family", "op", "phase", "dtype"), ("seconds",)),
+    "report": (("model", "device", "batch_size_per_replica", "steps_per_epoch"), ("seconds",)),
     "layers": (("device", "batch_size", "backward_and_update", "optimizer"), ("seconds_median",)),
 }
 
@@ -86,7 +88,7 @@ def check_folder(path: Path) -> None:
 
 
 def kind_of(columns: Iterable[str]) -> str:
-    """`runs`, `ops` or `layers` by the columns; where it is none of them, what the nearest one lacks."""
+    """`runs`, `ops`, `report` or `layers` by the columns; where it is none of them, what the nearest one lacks."""
     have = set(columns)
     lacking: dict[str, list[str]] = {}
     for kind, (needed, times) in KINDS.items():

@@ -1,18 +1,29 @@
 """Gradients between data-parallel ranks: in buckets, in the order the backward pass makes them, on a second stream.
 
-A bucket may leave when its last gradient is ready and the wire is free (Li et al. 2020, "PyTorch Distributed"). What is
-still travelling when the backward pass ends is exposed; the rest was hidden behind it.
+A bucket may leave when its last gradient is ready and the wire is free (Li et al. 2020, "PyTorch Distributed"); Horovod
+looks for ready ones every cycle. What is still travelling when the backward pass ends is exposed; the rest was hidden
+behind it, and slowed it down where both need the same memory (`comm.waiting`).
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from epochcast.comm.allreduce import all_reduce_seconds
-from epochcast.forecast.placement import STRATEGIES, Placement, Strategy
+from epochcast.comm.waiting import Waiting, contention_fraction, waiting, waiting_seconds
+from epochcast.forecast.placement import Placement, Strategy
 from epochcast.forecast.streams import Seconds
 from epochcast.graph.backward import grad
-from epochcast.graph.kinds import View
+from epochcast.graph.kinds import Embedding, Recurrent, View
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import Trace
+from epochcast.hardware.cluster import Group
+from epochcast.hardware.device import Device
+
+T = TypeVar("T")
+
+# Tables of fewer rows are no vocabulary: BERT's two token types, positions, users and items of small recommenders.
+LEAST_WORDS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +41,10 @@ class Gradients:
 
 def gradients(trace: Trace) -> Gradients:
     """Read off the trace: the last backward op that writes each trainable parameter's gradient."""
+    return _kept(trace, _gradients)
+
+
+def _gradients(trace: Trace) -> Gradients:
     trained = {grad(p.tensor).name for p in trace.parameters if p.trainable}
     made: dict[str, tuple[int, int]] = {}
     column = -1
@@ -42,19 +57,99 @@ def gradients(trace: Trace) -> Gradients:
     return Gradients(tuple(size for _, size in ordered), tuple(place for place, _ in ordered))
 
 
-def exposed_seconds(trace: Trace, ends: Seconds, backward_end_seconds: float, placement: Placement) -> float:
-    """Seconds of gradient exchange that the backward pass does not hide."""
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What the exchange of one step costs: `wire_seconds` of collectives, of which `exposed_seconds` are left behind
+    the backward pass and the others slow kernels down by `slowed_seconds`; then everybody waits for the slowest rank.
+    """
+
+    wire_seconds: float
+    exposed_seconds: float
+    slowed_seconds: float
+    waiting_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """What it adds to the step."""
+        return self.exposed_seconds + self.slowed_seconds + self.waiting_seconds
+
+
+def exchange(trace: Trace, ends: Seconds, backward_end_seconds: float, placement: Placement) -> Exchange:
+    """The exchange of a step whose kernels end at `ends`."""
     if placement.gpus == 1:
-        return 0.0
-    made = gradients(trace)
-    strategy, group = STRATEGIES[placement.strategy], placement.group()
+        return Exchange(0.0, 0.0, 0.0, 0.0)
+    made, strategy = gradients(trace), placement.rule
     if strategy.bucket_bytes is None:
-        return all_reduce_seconds(made.total_bytes, group, strategy.algorithm)
-    wire_free_seconds = 0.0
-    for size_bytes, place in buckets(made, strategy):
-        start = max(wire_free_seconds, float(ends[place]))
-        wire_free_seconds = start + all_reduce_seconds(size_bytes, group, strategy.algorithm)
-    return max(0.0, wire_free_seconds - backward_end_seconds)
+        ready = [(float(made.total_bytes), backward_end_seconds)]
+    else:
+        ready = [(float(size_bytes), float(ends[place])) for size_bytes, place in buckets(made, strategy)]
+    return exchange_ready(
+        ready,
+        backward_end_seconds,
+        placement.group(),
+        placement.device,
+        strategy,
+        accumulate=trace.recipe.accumulate,
+        is_ragged=is_ragged(trace),
+    )
+
+
+def exchange_ready(
+    ready: Sequence[tuple[float, float]],
+    backward_end_seconds: float,
+    group: Group,
+    device: Device,
+    strategy: Strategy,
+    *,
+    accumulate: int = 1,
+    is_ragged: bool = False,
+    known: Waiting | None = None,
+) -> Exchange:
+    """Two streams: buckets of so many bytes are ready at so many seconds; collectives run one after another."""
+    known = known or waiting()
+    wire_seconds = free_seconds = 0.0
+    for size_bytes, ready_seconds in ready:
+        bucket_seconds = all_reduce_seconds(size_bytes, group, strategy.algorithm)
+        begin_seconds = max(free_seconds, ready_seconds) + known.bucket_seconds + strategy.cycle_seconds
+        free_seconds = begin_seconds + bucket_seconds
+        wire_seconds += bucket_seconds
+    exposed = max(0.0, free_seconds - backward_end_seconds)
+    slowed = max(0.0, wire_seconds - exposed) * contention_fraction(group, device, known)
+    computing_seconds = accumulate * backward_end_seconds
+    waits = waiting_seconds(computing_seconds, group.ranks, accumulate=accumulate, is_ragged=is_ragged, known=known)
+    return Exchange(wire_seconds, exposed, slowed, waits)
+
+
+def exposed_seconds(trace: Trace, ends: Seconds, backward_end_seconds: float, placement: Placement) -> float:
+    """Seconds that exchanging gradients adds to a step."""
+    return exchange(trace, ends, backward_end_seconds, placement).seconds
+
+
+def is_ragged(trace: Trace) -> bool:
+    """Whether samples differ in length, so that ranks differ in work: recurrent networks (speech, translation), and
+    those that read two texts, source and target. Other networks are fed sizes that are fixed or padded.
+    """
+    return _kept(trace, _is_ragged)
+
+
+def _is_ragged(trace: Trace) -> bool:
+    texts = set()
+    for op in trace.template.base:
+        if isinstance(op.kind, Recurrent):
+            return True
+        is_lookup = isinstance(op.kind, Embedding) and op.phase is Phase.FORWARD and op.weights
+        if is_lookup and op.weights[0].shape[0] >= LEAST_WORDS and len(op.inputs[0].shape) == 2:
+            texts.add(op.inputs[0].name)
+    return len(texts) == 2
+
+
+def _kept(trace: Trace, read: Callable[[Trace], T]) -> T:
+    """What `read` finds in a trace, kept beside its columns: a step asks several times."""
+    kept: dict[str, T] = trace.__dict__
+    name = read.__name__
+    if name not in kept:
+        kept[name] = read(trace)
+    return kept[name]
 
 
 def buckets(made: Gradients, strategy: Strategy) -> list[tuple[int, int]]:

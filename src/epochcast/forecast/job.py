@@ -7,7 +7,9 @@ Batch augmentation (Hoffer et al. 2019): each of the B samples of a step is seen
 computes on M·B and an epoch has as many steps as before. Validation runs forward passes of the size a GPU takes, M·B.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil
 
 from epochcast.errors import BadInput
@@ -15,7 +17,8 @@ from epochcast.forecast.placement import Placement
 from epochcast.forecast.step import StepForecast
 from epochcast.graph.trace import Trace
 from epochcast.interval import Interval
-from epochcast.memory.floor import MemoryFloor
+from epochcast.memory.peak import PeakMemory
+from epochcast.memory.remedies import Remedy
 from epochcast.units import show_seconds
 
 # First epoch minus the later ones, median over the source report's CIFAR-10 runs on a P100 (report_runs: 11 batch
@@ -57,8 +60,9 @@ class Forecast:
     placement: Placement
     schedule: Schedule
     step: StepForecast
-    memory: MemoryFloor
+    memory: PeakMemory
     warnings: tuple[str, ...] = field(default=())
+    remedies: Callable[[], tuple[Remedy, ...]] = field(default=tuple, compare=False)
 
     def __repr__(self) -> str:
         place, step = self.placement, self.step.seconds
@@ -74,7 +78,7 @@ class Forecast:
     @property
     def global_batch(self) -> int:
         """Samples of one step over all GPUs."""
-        return self.batch_per_gpu * self.placement.gpus
+        return self.batch_per_gpu * self.placement.replicas
 
     @property
     def samples_per_second(self) -> float:
@@ -92,10 +96,9 @@ class Forecast:
         steps = self.steps_per_epoch
         if steps is None:
             return None
-        passes = ceil(self.schedule.validation_samples / (self.trace.batch * self.placement.gpus))
+        passes = ceil(self.schedule.validation_samples / (self.trace.batch * self.placement.replicas))
         validation = passes * self.step.forward_seconds
-        saved_bytes = self.memory.parameter_bytes + self.memory.state_bytes
-        checkpoints = self.schedule.checkpoints_per_epoch * saved_bytes / CHECKPOINT_BYTES_PER_SECOND
+        checkpoints = self.schedule.checkpoints_per_epoch * self.memory.saved_bytes / CHECKPOINT_BYTES_PER_SECOND
         mid = steps * self.step.seconds.mid + validation + checkpoints
         return self.step.seconds.scaled(mid / self.step.seconds.mid)
 
@@ -116,12 +119,16 @@ class Forecast:
 
     @property
     def fits(self) -> bool:
-        """Whether the memory the step needs at the least is there."""
-        return self.memory.peak_bytes <= self.placement.device.memory_bytes
+        """Whether the memory the step is expected to need is there."""
+        return bool(self.memory.fits)
+
+    @cached_property
+    def would_fit(self) -> tuple[Remedy, ...]:
+        """What would make the step fit; nothing where it does. Looked for when asked."""
+        return () if self.fits else self.remedies()
 
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast forecast`."""
-        peak = float(self.memory.peak_bytes)
 
         def shown(interval: Interval | None) -> dict[str, float] | None:
             return None if interval is None else interval.as_dict()
@@ -147,9 +154,14 @@ class Forecast:
             "epoch_seconds": shown(self.epoch_seconds),
             "total_seconds": shown(self.total_seconds),
             "samples_per_second": self.samples_per_second,
-            "peak_bytes": Interval.exact(peak).as_dict(),
+            "peak_bytes": self.memory.bytes.as_dict(),
+            "peak_breakdown": dict(self.memory.breakdown),
+            "peak_op": self.memory.peak_op,
+            "allocated_bytes": self.memory.allocated_bytes,
+            "reserved_bytes": self.memory.reserved_bytes,
             "memory_bytes": self.placement.device.memory_bytes,
             "fits": self.fits,
+            "would_fit": [remedy.as_dict() for remedy in self.would_fit],
             "dollars": shown(self.dollars),
             "dollars_per_hour": self.placement.dollars_per_hour,
             "price_source": self.placement.price_source,

@@ -1,41 +1,16 @@
 """Where a job runs: which device, how many, how they are wired, how they work together, and what an hour costs."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import BadInput
+from epochcast.forecast.strategies.rules import STRATEGIES, Family, Strategy, algorithm_named, find_strategy
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
 from epochcast.hardware.price import price_dollars_per_hour
+from epochcast.hardware.topology import find_topology
 
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """How ranks bring their gradients together.
-
-    `bucket_bytes` of gradients travel together (None: all at once, after the backward pass), the first bucket is
-    `first_bucket_bytes`; `algorithm` is the collective.
-    """
-
-    algorithm: str
-    bucket_bytes: int | None = None
-    first_bucket_bytes: int | None = None
-
-
-MEBIBYTE = 2**20
-
-STRATEGIES: Mapping[str, Strategy] = {
-    "single": Strategy("ring"),
-    # torch.nn.parallel.DistributedDataParallel: bucket_cap_mb=25, first bucket 1 MiB (_DEFAULT_FIRST_BUCKET_BYTES).
-    "ddp": Strategy("fastest", 25 * MEBIBYTE, 1 * MEBIBYTE),
-    # Horovod: HOROVOD_FUSION_THRESHOLD defaults to 64 MiB.
-    "horovod": Strategy("ring", 64 * MEBIBYTE, 64 * MEBIBYTE),
-    # tf.distribute: one packed all-reduce behind the backward pass (measured in docs: single step + one all-reduce).
-    "mirrored": Strategy("ring"),
-    "multi_worker_mirrored": Strategy("hierarchical"),
-    "parameter_server": Strategy("one_to_all"),
-}
+__all__ = ["DEFAULT_OUTER_LINK", "STRATEGIES", "Placement", "Strategy", "place"]
 
 # Between boxes where nothing was said. The answer carries a warning that it was assumed.
 DEFAULT_OUTER_LINK = "ethernet_10g"
@@ -43,7 +18,11 @@ DEFAULT_OUTER_LINK = "ethernet_10g"
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """`gpus` devices in `nodes` boxes under a strategy; `dollars_per_hour` is for all of them, None where unknown."""
+    """`gpus` devices in `nodes` boxes under a strategy; `dollars_per_hour` is for all of them, None where unknown.
+
+    `allreduce` is the collective instead of the strategy's own; `topology` is the box, by name, whose wires count where
+    no `link` is given.
+    """
 
     device: Device
     gpus: int = 1
@@ -52,30 +31,54 @@ class Placement:
     link: str | None = None
     dollars_per_hour: float | None = None
     price_source: str | None = None
+    allreduce: str | None = None
+    topology: str | None = None
 
     def __post_init__(self) -> None:
         if self.gpus < 1 or self.nodes < 1:
             raise BadInput(f"gpus and nodes must be at least 1, got {self.gpus} and {self.nodes}")
         if self.gpus % self.nodes:
             raise BadInput(f"{self.gpus} GPUs do not share out evenly over {self.nodes} nodes")
-        if self.strategy not in STRATEGIES:
-            raise UnknownName("strategy", self.strategy, STRATEGIES)
+        if self.rule.family is Family.REPLICAS and self.nodes > 1:
+            raise BadInput(f"strategy {self.strategy!r} is for the GPUs of one box, not {self.nodes}; try ddp")
         if self.strategy == "single" and self.gpus > 1:
             raise BadInput(f"strategy 'single' runs on one GPU, not {self.gpus}; try ddp, horovod or mirrored")
         if self.dollars_per_hour is not None and not self.dollars_per_hour >= 0:
             raise BadInput(f"a price cannot be negative, got {self.dollars_per_hour}")
         self.group()  # an unknown link is refused here
 
+    @property
+    def rule(self) -> Strategy:
+        """What the name of the strategy means on these GPUs."""
+        found = find_strategy(self.strategy, self.gpus)
+        return found if self.allreduce is None else replace(found, algorithm=algorithm_named(self.allreduce))
+
+    @property
+    def ranks_per_node(self) -> int:
+        """GPUs in a box: they share its processors, its disk and what joins it to the others."""
+        return self.gpus // self.nodes
+
+    @property
+    def replicas(self) -> int:
+        """Copies of the model that are fed different samples; the GPUs of a split model share one."""
+        layout = self.rule.layout
+        return self.gpus if layout is None else layout.data
+
     def group(self) -> Group:
         """The ranks and their wires."""
-        inner = find_link(self.link if self.link and self.nodes == 1 else self.device.interconnect)
-        outer = find_link(self.link or DEFAULT_OUTER_LINK)
-        return Group(self.nodes, self.gpus // self.nodes, inner, outer)
+        inner, outer = self.device.interconnect, DEFAULT_OUTER_LINK
+        if self.topology is not None:
+            box = find_topology(self.topology)
+            box.check(self.gpus, self.nodes)
+            inner, outer = box.inner_link, box.outer_link
+        if self.link is not None:
+            inner, outer = (self.link, outer) if self.nodes == 1 else (inner, self.link)
+        return Group(self.nodes, self.ranks_per_node, find_link(inner), find_link(outer))
 
     @property
     def assumes_outer_link(self) -> bool:
         """Whether boxes are joined by the default because no link was named."""
-        return self.nodes > 1 and self.link is None
+        return self.nodes > 1 and self.link is None and self.topology is None and self.topology is None
 
 
 def place(
@@ -86,9 +89,16 @@ def place(
     strategy: str | None = None,
     link: str | None = None,
     dollars_per_gpu_hour: float | None = None,
+    allreduce: str | None = None,
+    topology: str | None = None,
 ) -> Placement:
-    """A placement by names; the strategy of several GPUs is ddp, the price the catalogue's, unless given."""
+    """A placement by names; the strategy of several GPUs is ddp, the price the catalogue's, unless given.
+
+    A `topology` fills as many of its boxes as the GPUs need.
+    """
     found = device if isinstance(device, Device) else find_device(device)
+    if topology is not None and nodes == 1:
+        nodes = find_topology(topology).boxes(gpus)
     chosen = strategy or ("ddp" if gpus > 1 else "single")
     price, source = None, None
     if dollars_per_gpu_hour is not None:
@@ -98,4 +108,4 @@ def place(
         if listed is not None:
             price, instance = listed
             source = f"{instance.cloud} {instance.name}"
-    return Placement(found, gpus, nodes, chosen, link, price, source)
+    return Placement(found, gpus, nodes, chosen, link, price, source, allreduce, topology)

@@ -1,47 +1,32 @@
-"""One training step on a placement: kernels, launches, gradient exchange. Parts are exposed seconds that sum to it.
+"""One training step on a placement: kernels, launches, exchange. Parts are exposed seconds that sum to it.
 
     step = forward + backward + update   (kernels busy)
          + host                          (the device waits for a launch)
          + exposed communication + input stall
 
-With gradient accumulation forward and backward run `accumulate` times for one exchange and one update.
+With gradient accumulation forward and backward run `accumulate` times for one exchange and one update. What GPUs
+exchange and when is the strategy's (`strategies`); a strategy that splits the model costs the ops of one rank.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
-import numpy as np
-
+from epochcast.comm.waiting import waiting_seconds
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel, Costs
-from epochcast.forecast.exchange import exposed_seconds
+from epochcast.forecast.exchange import exposed_seconds, gradients, is_ragged
+from epochcast.forecast.parts import FORWARD, Kernels, StepParts, assembled
 from epochcast.forecast.placement import Placement
+from epochcast.forecast.strategies import hybrid, layout, replicas, sharded
+from epochcast.forecast.strategies.rules import Family
+from epochcast.forecast.strategies.servers import servers_seconds
+from epochcast.forecast.strategies.tensor import Rank, rank_of
 from epochcast.forecast.streams import Seconds, kernel_ends
-from epochcast.graph.op import Phase
-from epochcast.graph.trace import PHASES, Trace
+from epochcast.graph.trace import Trace
 from epochcast.interval import Interval
 
-_FORWARD, _BACKWARD, _UPDATE = (PHASES.index(p) for p in (Phase.FORWARD, Phase.BACKWARD, Phase.UPDATE))
-
-
-@dataclass(frozen=True, slots=True)
-class StepParts:
-    """Exposed seconds of a step, middle values."""
-
-    forward: float
-    backward: float
-    update: float
-    exposed_comm: float
-    exposed_input: float
-    host: float
-
-    @property
-    def total_seconds(self) -> float:
-        """The whole step."""
-        return self.forward + self.backward + self.update + self.exposed_comm + self.exposed_input + self.host
-
-    def as_dict(self) -> dict[str, float]:
-        """By the names of the JSON contract."""
-        return {name: getattr(self, name) for name in self.__slots__}
+__all__ = ["StepForecast", "StepParts", "step_forecast"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +34,7 @@ class StepForecast:
     """A step: how long, made of what, answered by whom.
 
     `forward_seconds` is one forward pass with its launches, as a validation step runs it; `costs` has the seconds of
-    every op.
+    every op of one rank.
     """
 
     seconds: Interval
@@ -62,44 +47,75 @@ class StepForecast:
 def step_forecast(
     trace: Trace, placement: Placement, model: CostModel, *, exposed_input_seconds: float = 0.0
 ) -> StepForecast:
-    """Cost every op, run the two streams, exchange the gradients."""
-    costs = model.costs(trace, placement.device)
-    launches = host_seconds(trace, placement.device)
+    """Cost every op of a rank, run the streams, exchange what the strategy exchanges."""
+    rule = placement.rule
+    rank = rank_of(trace, rule.layout.tensor if rule.layout else 1)
+    own = hybrid.rank_trace(trace, placement) if rule.family is Family.HYBRID else rank.trace
+    costs = model.costs(own, placement.device)
+    launches = host_seconds(own, placement.device)
+
+    way = _way(trace, rank, placement, costs)
     parts = [
-        _parts(trace, kernels, launches, placement, exposed_input_seconds)
-        for kernels in (costs.low, costs.mid, costs.high)
+        way(Kernels(own, seconds, launches), placement, exposed_input_seconds)
+        for seconds in (costs.low, costs.mid, costs.high)
     ]
     low, mid, high = (p.total_seconds for p in parts)
     low, high = min(low, mid), max(mid, high)  # against rounding alone: more kernel seconds never make a shorter step
-    is_forward = trace.columns.phase == _FORWARD
-    forward = kernel_ends(costs.mid[is_forward], launches[is_forward])
-    forward_seconds = float(forward[-1]) if len(forward) else 0.0
-    return StepForecast(Interval(low, mid, high), parts[1], forward_seconds, dict(costs.time_fractions()), costs)
+    seconds = Interval(low, mid, high)
+    forward = _forward_seconds(own, costs.mid, launches) / (rule.layout.pipeline if rule.layout else 1)
+    return StepForecast(seconds, parts[1], forward, dict(costs.time_fractions()), costs)
 
 
-def _parts(trace: Trace, kernels: Seconds, launches: Seconds, placement: Placement, input_seconds: float) -> StepParts:
-    """Forward and backward on the two streams; the update begins when the last gradients have arrived."""
-    phase = trace.columns.phase
-    forward, backward, update = (float(kernels[phase == index].sum()) for index in (_FORWARD, _BACKWARD, _UPDATE))
-    ends = kernel_ends(kernels, launches)
-    is_update = phase == _UPDATE
-    backward_end = float(ends[~is_update][-1]) if not np.all(is_update) else 0.0
-    is_training = trace.recipe.mode != "forward"
-    comm = exposed_seconds(trace, ends, backward_end, placement) if is_training else 0.0
-    arrived = backward_end + comm
-    total = _update_end(kernels[is_update], launches[is_update], arrived, float(launches[~is_update].sum()))
-    accumulate = trace.recipe.accumulate
-    repeated = backward_end - forward - backward  # the host's share of one forward and backward
-    host = total - comm - forward - backward - update + (accumulate - 1) * max(0.0, repeated)
-    return StepParts(accumulate * forward, accumulate * backward, update, comm, input_seconds, max(0.0, host))
+Way = Callable[[Kernels, Placement, float], StepParts]
 
 
-def _update_end(kernels: Seconds, launches: Seconds, arrived_seconds: float, launched_seconds: float) -> float:
-    """When the update is done that may begin once the gradients have arrived; its launches follow all the others."""
-    if not len(kernels):
-        return arrived_seconds
-    # The wait is a kernel in front of the others that was launched at once.
-    waited = kernel_ends(
-        np.array([arrived_seconds, *kernels]), np.array([0.0, launched_seconds + launches[0], *launches[1:]])
+def _way(trace: Trace, rank: Rank, placement: Placement, costs: Costs) -> Way:
+    """How the strategy's steps are timed."""
+    rule = placement.rule
+    if placement.gpus == 1 or rule.family is Family.DATA:
+        return _data_parallel
+    way: Way
+    match rule.family:
+        case Family.LAYOUT:
+            assert rule.layout is not None
+            whole_bytes = float(sum(p.tensor.bytes for p in trace.parameters))
+            way = partial(layout.parts, plan=layout.planned(rank, whole_bytes, costs.mid, rule.layout))
+        case Family.HYBRID:
+            way = partial(hybrid.parts, whole=trace)
+        case Family.SHARDED:
+            way = sharded.parts
+        case Family.REPLICAS:
+            way = replicas.parts
+    return lambda kernels, where, stall: _waiting(way(kernels, where, stall), trace, where)
+
+
+def _waiting(parts: StepParts, trace: Trace, placement: Placement) -> StepParts:
+    """The parts of a step in which every rank waits for the slowest."""
+    waits = waiting_seconds(
+        parts.forward + parts.backward,
+        placement.gpus,
+        accumulate=trace.recipe.accumulate,
+        is_ragged=is_ragged(trace),
     )
-    return float(waited[-1])
+    return replace(parts, exposed_comm=parts.exposed_comm + waits)
+
+
+def _forward_seconds(trace: Trace, kernels: Seconds, launches: Seconds) -> float:
+    is_forward = trace.columns.phase == FORWARD
+    ends = kernel_ends(kernels[is_forward], launches[is_forward])
+    return float(ends[-1]) if len(ends) else 0.0
+
+
+def _data_parallel(kernels: Kernels, placement: Placement, input_seconds: float) -> StepParts:
+    """Every rank has the model; the update begins when the last gradients have arrived."""
+    trace, rule = kernels.trace, placement.rule
+    ends = kernel_ends(kernels.seconds, kernels.launches)
+    passes = ends[~kernels.is_update]
+    alone = float(passes[-1]) if len(passes) else 0.0
+    comm = 0.0
+    if trace.recipe.mode != "forward":
+        if rule.servers > 1:
+            comm = servers_seconds(gradients(trace).total_bytes, placement.group(), rule.servers)
+        else:
+            comm = exposed_seconds(trace, ends, alone, placement)
+    return assembled(kernels, alone_seconds=alone, comm_seconds=comm, input_seconds=input_seconds)

@@ -13,7 +13,7 @@ from epochcast.errors import UnknownName
 from epochcast.graph.backward import grad
 from epochcast.graph.kinds import OptimizerUpdate, Reduce
 from epochcast.graph.op import Op, Parameter, Phase
-from epochcast.graph.tensor import Tensor
+from epochcast.graph.tensor import DType, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,13 @@ class Pass:
 @dataclass(frozen=True, slots=True)
 class Rule:
     """An optimizer: its passes, its per-parameter state by letter and name, and what it takes the norm of before the
-    last pass.
+    last pass. `state_dtype` is that of the state where it is not the parameter's.
     """
 
     passes: tuple[Pass, ...]
     state: Mapping[str, str]
     norms: str = ""
+    state_dtype: DType | None = None
 
     @property
     def state_tensors(self) -> int:
@@ -54,6 +55,9 @@ _ADAM = (
     Pass("addcdiv", "pmt", "p", 3),
 )
 _DECAY = Pass("decay", "p", "p")
+_ADAM8BIT = Pass("step", "pgmv", "pmv", 5)
+# bitsandbytes keeps the state of smaller tensors as it is (min_8bit_size).
+LEAST_QUANTISED_ELEMENTS = 4096
 
 OPTIMIZERS: Mapping[str, Rule] = {
     "sgd": Rule((_SGD,), {}),
@@ -103,6 +107,9 @@ OPTIMIZERS: Mapping[str, Rule] = {
         {"m": "exp_avg", "v": "exp_avg_sq"},
         norms="pt",
     ),
+    # Dettmers et al. 2022 (bitsandbytes): Adam in one kernel, both moments quantised block by block.
+    "adam8bit": Rule((_ADAM8BIT,), {"m": "exp_avg", "v": "exp_avg_sq"}, state_dtype=DType.UINT8),
+    "adamw8bit": Rule((_ADAM8BIT,), {"m": "exp_avg", "v": "exp_avg_sq"}, state_dtype=DType.UINT8),
     "none": Rule((), {}),
 }
 """Every optimizer by name; "none" updates nothing."""
@@ -157,4 +164,6 @@ def _operand(letter: str, parameter: Tensor, rule: Rule) -> Tensor:
         case "g":
             return grad(parameter)
         case _:
-            return replace(parameter, name=f"{rule.state.get(letter, f'temporary_{letter}')}:{parameter.name}")
+            named = replace(parameter, name=f"{rule.state.get(letter, f'temporary_{letter}')}:{parameter.name}")
+            is_quantised = letter in rule.state and parameter.elements >= LEAST_QUANTISED_ELEMENTS
+            return replace(named, dtype=rule.state_dtype) if rule.state_dtype and is_quantised else named

@@ -64,9 +64,10 @@ class Template:
 
     def ops(self, batch: int) -> tuple[Op, ...]:
         """The ops at a batch size."""
-        return tuple(self._op(place, batch) for place in range(len(self.base)))
+        return tuple(self.op(place, batch) for place in range(len(self.base)))
 
-    def _op(self, place: int, batch: int) -> Op:
+    def op(self, place: int, batch: int) -> Op:
+        """One op at a batch size."""
         op, growth = self.base[place], self.growths[place]
         if growth is None:
             return op
@@ -87,7 +88,7 @@ class Template:
         (constant, first, second), bent = self._quadratics
         numbers: Numbers = constant + batch * (first + batch * second)
         if len(bent):
-            numbers[bent] = [work(self._op(place, batch)) for place in bent]
+            numbers[bent] = [work(self.op(place, batch)) for place in bent]
         return numbers
 
     @cached_property
@@ -105,7 +106,7 @@ class Template:
         if not len(growing):
             return coefficients, growing
         one, two, three, far = (
-            np.array([work(self._op(place, n)) for place in growing], dtype=np.float64) for n in (1, 2, 3, FAR_BATCH)
+            np.array([work(self.op(place, n)) for place in growing], dtype=np.float64) for n in (1, 2, 3, FAR_BATCH)
         )
         second = (three - 2 * two + one) / 2
         first = two - one - 3 * second

@@ -17,6 +17,7 @@ class Recipe:
     `mode` training is forward, loss, backward and update; forward_backward leaves the update out; forward runs the
     network alone. `freeze` are glob patterns of parameters that are not trained. `attention` flash keeps the fused
     kernel, eager writes the scores to memory. `accumulate` steps of forward and backward share one update.
+    `checkpointing` runs every block's forward pass again in backward instead of keeping its activations.
     """
 
     batch: int
@@ -29,6 +30,7 @@ class Recipe:
     channels_last: bool = False
     accumulate: int = 1
     with_loss: bool = True
+    checkpointing: bool = False
 
     def __post_init__(self) -> None:
         if self.batch < 1:

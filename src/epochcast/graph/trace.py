@@ -4,7 +4,7 @@ A Trace keeps its ops as a template (affine in the batch) and its numbers as col
 never builds the ops again. `ops` are the typed values for whoever wants to read them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -20,7 +20,7 @@ from epochcast.graph.recipe import Recipe
 from epochcast.graph.shapes import conv_shape
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.training import step_ops
-from epochcast.graph.work import OpClass, op_class
+from epochcast.graph.work import OpClass, op_class, work
 
 CLASSES = tuple(OpClass)
 PHASES = tuple(Phase)
@@ -169,6 +169,15 @@ def _row(op: Op) -> tuple[float, ...]:
         out,
         kind_class.is_matrix,
     )
+
+
+def columns_of(ops: Sequence[Op]) -> Columns:
+    """The numbers of ops that belong to no trace, views left out."""
+    run = [op for op in ops if not isinstance(op.kind, View)]
+    grown = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
+    static = list(zip(*(_row(op) for op in run), strict=True)) if run else [()] * len(_STATIC_TYPES)
+    arrays = [np.array(c, dtype=t) for c, t in zip(static, _STATIC_TYPES, strict=True)]
+    return Columns(*(grown.T if run else np.zeros((8, 0))), *arrays)
 
 
 def trace_from(build: Callable[[int], Graph], recipe: Recipe) -> Trace:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from epochcast.errors import UnknownName
 from epochcast.graph.backward import backward
+from epochcast.graph.checkpointing import checkpointed
 from epochcast.graph.kinds import Loss, Softmax
 from epochcast.graph.lower import eager_attention
 from epochcast.graph.op import Graph, Op
@@ -31,7 +32,8 @@ def step_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
     ops = (*graph.ops, *backward(graph))
     if recipe.mode == "training":
         ops = (*ops, *update(graph.parameters, recipe.optimizer, recipe.update_style))
-    return with_precision(ops, graph.parameters, recipe.precision)
+    ops = with_precision(ops, graph.parameters, recipe.precision)
+    return checkpointed(ops, graph.name) if recipe.checkpointing else ops
 
 
 def with_loss(graph: Graph) -> Graph:

@@ -22,9 +22,9 @@ from epochcast.errors import AmbiguousName, BadInput, UnknownName
 from epochcast.hardware import rows
 from epochcast.hardware.dataset import Dataset
 from epochcast.hardware.device import Device
-from epochcast.hardware.host import HOST_NAMES, detect_host
+from epochcast.hardware.host import HOST_NAMES, HOST_PREFIX, detect_host
 from epochcast.hardware.instance import Instance
-from epochcast.hardware.link import Link
+from epochcast.hardware.link import Link, from_text
 from epochcast.hardware.names import plain
 
 DEVICES_FILE, LINKS_FILE, DATASETS_FILE, INSTANCES_FILE = (
@@ -80,14 +80,14 @@ def find_device(name: str, memory_bytes: float | None = None, source: str | None
     `memory_bytes` chooses between the variants of a bare family name; `source` is the body of measurements the name
     comes from, where that decides its meaning.
     """
-    if plain(name) in HOST_NAMES:
+    if plain(name) in HOST_NAMES or (name.startswith(HOST_PREFIX) and name == detect_host().name):
         return detect_host()
     return _device_table().find(name, memory_bytes, source)
 
 
 def find_link(name: str) -> Link:
-    """The link called `name`."""
-    return _find("link", name, _links())
+    """The link called `name`, or described by latency and bandwidth like 40us+2.5GB/s."""
+    return from_text(name) or _find("link", name, _links())
 
 
 def find_dataset(name: str) -> Dataset:
@@ -221,6 +221,7 @@ def _device(row: rows.Row) -> Device:
         verified=row.flag("verified"),
         aliases=row.texts("aliases"),
         note=row.text("note", ""),
+        watts=row.number("watts") if row.has("watts") else None,
     )
 
 
@@ -232,6 +233,10 @@ def _link(row: rows.Row) -> Link:
         source=row.text("source"),
         verified=row.flag("verified"),
         aliases=row.texts("aliases"),
+        sustained_fraction=row.number("sustained_fraction") if row.has("sustained_fraction") else 1.0,
+        medium=row.text("medium", ""),
+        pair_fraction=row.number("pair_fraction") if row.has("pair_fraction") else 1.0,
+        crowding_per_rank=row.number("crowding_per_rank") if row.has("crowding_per_rank") else 0.0,
     )
 
 

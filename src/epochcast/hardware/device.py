@@ -55,6 +55,7 @@ class Device:
     verified: bool
     aliases: tuple[str, ...] = ()
     note: str = ""
+    watts: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "peak_flops_per_second", dict(self.peak_flops_per_second))

@@ -20,6 +20,7 @@ from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 
 HOST_NAMES = ("cpu", "host", "local")
+HOST_PREFIX = "host CPU"
 
 FMA_UNITS = 2
 BANDWIDTH_PER_CORE_BYTES_PER_SECOND = 10e9
@@ -49,6 +50,11 @@ def detect_host() -> Device:
             raise BadInput(
                 f"cannot describe this machine's CPU on {other or 'an unknown system'}; name a device instead"
             )
+
+
+def is_host(device: Device) -> bool:
+    """Whether a device is this machine's processors, or another's that describes itself."""
+    return device.vendor == "host"
 
 
 def from_linux(cpuinfo: str, meminfo: str, usable_cpus: int, clock_hertz: float | None = None) -> Device:
@@ -98,7 +104,7 @@ def _host(model: str, cores: int, clock_hertz: float, features: list[str], memor
         MOST_BANDWIDTH_BYTES_PER_SECOND,
     )
     return Device(
-        name=f"host CPU ({model}, {cores} cores)",
+        name=f"{HOST_PREFIX} ({model}, {cores} cores)",
         vendor="host",
         kind="cpu",
         generation="host",

@@ -1,13 +1,20 @@
 """One hop between two endpoints, after Hockney (1994), "The communication challenge for MPP": T(n) = α + n/B.
 
 Bandwidths in the catalogue are nominal: what the wire carries in one direction after line coding, before protocol.
-How much of it a collective sustains is measured elsewhere.
+`sustained_fraction` is the share of it that large messages of a collective were measured to reach, and B above is the
+sustained rate. `medium` says what kind of wire it is, which decides which of NCCL's protocols it takes
+(`comm.protocol`); `pair_fraction` is what is left of the sustained rate where two boxes alone exchange, and
+`crowding_per_rank` how much slower the slowest flow gets with every rank that joins: B/(1 + c·p).
 """
 
 from dataclasses import dataclass
 from math import isfinite
 
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, UnknownName
+from epochcast.units import parse_rate, parse_seconds
+
+MEDIA = ("", "pcie", "nvlink", "rdma", "tcp", "fabric", "memory")
+"""Kinds of wires; the empty one is a link nobody said more of than latency and bandwidth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +27,43 @@ class Link:
     source: str = ""
     verified: bool = False
     aliases: tuple[str, ...] = ()
+    sustained_fraction: float = 1.0
+    medium: str = ""
+    pair_fraction: float = 1.0
+    crowding_per_rank: float = 0.0
 
     def __post_init__(self) -> None:
         if not (isfinite(self.latency_seconds) and self.latency_seconds >= 0):
             raise BadInput(f"latency_seconds must be at least 0, got {self.latency_seconds}")
         if not (isfinite(self.bandwidth_bytes_per_second) and self.bandwidth_bytes_per_second > 0):
             raise BadInput(f"bandwidth_bytes_per_second must be above 0, got {self.bandwidth_bytes_per_second}")
+        if not 0 < self.sustained_fraction <= 1:
+            raise BadInput(f"sustained_fraction must be above 0 and at most 1, got {self.sustained_fraction}")
+        if not 0 < self.pair_fraction <= 1:
+            raise BadInput(f"pair_fraction must be above 0 and at most 1, got {self.pair_fraction}")
+        if not 0 <= self.crowding_per_rank < 1:
+            raise BadInput(f"crowding_per_rank must be at least 0 and below 1, got {self.crowding_per_rank}")
+        if self.medium not in MEDIA:
+            raise UnknownName("medium of a link", self.medium, MEDIA)
+
+    @property
+    def sustained_bytes_per_second(self) -> float:
+        """What large messages reach."""
+        return self.bandwidth_bytes_per_second * self.sustained_fraction
 
     def seconds(self, size_bytes: float) -> float:
         """Time for one message: T(n) = α + n/B."""
-        return self.latency_seconds + size_bytes / self.bandwidth_bytes_per_second
+        return self.latency_seconds + size_bytes / self.sustained_bytes_per_second
+
+
+def to_text(link: Link) -> str:
+    """Latency and sustained bandwidth as one word that `from_text` reads: 4.1e-05s+2.3e+09B/s."""
+    return f"{link.latency_seconds:.6g}s+{link.sustained_bytes_per_second:.6g}B/s"
+
+
+def from_text(text: str) -> Link | None:
+    """The link that a text such as 40us+2.5GB/s describes; None where it is no such text."""
+    latency, plus, bandwidth = text.replace(" ", "").rpartition("s+")
+    if not plus or not bandwidth.endswith("B/s"):
+        return None
+    return Link(parse_seconds(f"{latency}s"), parse_rate(bandwidth), name=text, source="given")

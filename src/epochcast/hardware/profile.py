@@ -1,9 +1,7 @@
-"""What was measured on a device, beside its data sheet: the fractions it sustains and how far a cost model is off on
-it.
+"""What a user measured on a device: by how much a cost model is off there.
 
-Shipped profiles are fitted from public measurements (`profiles.toml`); a user's own come from `epochcast calibrate
---save`, one file per device in the user's data folder (EPOCHCAST_PROFILES names another), and count before the shipped
-ones.
+Profiles come from `epochcast calibrate --save`, one file per device in the user's data folder (EPOCHCAST_PROFILES names
+another).
 
 The factors of a profile multiply what one cost model answers: `relative_to` names it, because another model errs
 otherwise.
@@ -15,7 +13,6 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from math import isfinite
 from pathlib import Path
 
@@ -23,8 +20,6 @@ from epochcast.errors import BadInput
 from epochcast.hardware import rows
 from epochcast.hardware.device import MATHS, Device
 from epochcast.hardware.names import plain
-
-FILE = "profiles.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +72,6 @@ class Profile:
                 raise BadInput(f"step_spread must be two factors, low ≤ 1 ≤ high, got {low} and {high}")
 
 
-def find_profile(device: Device) -> Profile | None:
-    """The user's profile of a device, else the shipped one, else None."""
-    return user_profile(device) or shipped_profile(device)
-
-
 def user_profile(device: Device) -> Profile | None:
     """What `epochcast calibrate --save` left for this device on this host; None where it did not."""
     path = profile_path(device)
@@ -91,16 +81,6 @@ def user_profile(device: Device) -> Profile | None:
     if plain(device.name) not in found:
         raise BadInput(f"{path}: has no profile of {device.name}")
     return found[plain(device.name)]
-
-
-def shipped_profile(device: Device) -> Profile | None:
-    """The profile fitted from public measurements, None where there are none of this device."""
-    return _shipped().get(plain(device.name))
-
-
-@cache
-def _shipped() -> Mapping[str, Profile]:
-    return load_profiles(rows.shipped(FILE), FILE)
 
 
 def profiles_folder() -> Path:
@@ -131,7 +111,7 @@ def save_profile(profile: Profile, path: Path) -> None:
         raise
 
 
-def load_profiles(text: str, file: str = FILE) -> dict[str, Profile]:
+def load_profiles(text: str, file: str = "a profile") -> dict[str, Profile]:
     """The profiles in a TOML text by plain device name."""
     found: dict[str, Profile] = {}
     for profile in rows.read(rows.parse(text, file), "profile", file, _profile):

@@ -1,12 +1,17 @@
 """Answers as tables for a terminal. Numbers are scaled here and nowhere before."""
 
-from epochcast.render.catalogues import datasets, devices, instances, links, models
+from epochcast.render.advise import advice, loader, probe
+from epochcast.render.bench import campaign
+from epochcast.render.catalogues import datasets, devices, instances, links, models, topologies
 from epochcast.render.forecast import choices, forecast
 from epochcast.render.inspection import comparison, inspection
 from epochcast.render.memory import memory
+from epochcast.render.scaling import scaling
 from epochcast.render.table import table
 
 __all__ = [
+    "advice",
+    "campaign",
     "choices",
     "comparison",
     "datasets",
@@ -15,7 +20,11 @@ __all__ = [
     "inspection",
     "instances",
     "links",
+    "loader",
     "memory",
     "models",
+    "probe",
+    "scaling",
     "table",
+    "topologies",
 ]

@@ -9,6 +9,7 @@ from epochcast.hardware.dataset import Dataset
 from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.link import Link
+from epochcast.hardware.topology import Topology
 from epochcast.render.table import shape, table
 from epochcast.units import show_bytes, show_count, show_dollars, show_seconds
 
@@ -91,9 +92,27 @@ def links(rows: Iterable[Link]) -> RenderableType:
         (
             link.name,
             show_count(link.bandwidth_bytes_per_second, "B/s"),
+            show_count(link.sustained_bytes_per_second, "B/s"),
             show_seconds(link.latency_seconds),
             "yes" if link.verified else "recalled",
         )
         for link in rows
     ]
-    return table("links", "link | > bandwidth | > latency | checked", cells, caption="nominal, in one direction")
+    columns = "link | > bandwidth | > sustained | > latency | checked"
+    return table("links", columns, cells, caption="in one direction; sustained by gradients in training")
+
+
+def topologies(rows: Iterable[Topology]) -> RenderableType:
+    """The catalogue of boxes."""
+    cells = [
+        (
+            box.name,
+            f"{box.gpus} × {box.device}",
+            box.inner_link,
+            box.outer_link,
+            str(box.cpus),
+            "yes" if box.verified else "recalled",
+        )
+        for box in rows
+    ]
+    return table("topologies", "box | GPUs | inside | between boxes | > CPUs | checked", cells)

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from epochcast.forecast.explain import Share, by_class, by_layer
 from epochcast.forecast.job import Forecast
+from epochcast.render.memory import remedies
 from epochcast.render.table import INTERVAL, Cells, interval_cells, rate, table
 from epochcast.units import show_bytes, show_count, show_dollars, show_seconds
 
@@ -16,7 +17,7 @@ _PARTS = {
     "forward": "forward kernels",
     "backward": "backward kernels",
     "update": "optimizer kernels",
-    "exposed_comm": "waiting for gradients",
+    "exposed_comm": "waiting for other GPUs",
     "exposed_input": "waiting for data",
     "host": "waiting for launches",
 }
@@ -43,6 +44,8 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
             _shares("kernel time by class of op", by_class(answer)),
             _shares(f"kernel time of {heaviest}", layers[:LAYERS_EXPLAINED]),
         ]
+    if not answer.fits:
+        pieces.append(remedies(answer))
     if answer.trace.opaque:
         pieces.append(Text("not understood, costed by bytes: " + ", ".join(answer.trace.opaque), style="yellow"))
     pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
@@ -77,7 +80,7 @@ def _answers(answer: Forecast) -> Cells:
         yield "epoch, job", "unknown", "", "say how much data: --dataset NAME or --samples N"
     verdict = "fits" if answer.fits else "DOES NOT FIT"
     has = f"of {show_bytes(place.device.memory_bytes)}: {verdict}"
-    yield "memory", f"≥ {show_bytes(answer.memory.peak_bytes)}", "", has
+    yield "memory", *interval_cells(answer.memory.bytes, show_bytes), has
     if answer.dollars and place.dollars_per_hour is not None:
         price = f"{show_dollars(place.dollars_per_hour)}/h, {place.price_source}"
         yield "cost", *interval_cells(answer.dollars, show_dollars), price
@@ -99,7 +102,7 @@ def choices(title: str, answers: Iterable[Forecast]) -> RenderableType:
                 f"{answer.batch_per_gpu:,}",
                 rate(answer.samples_per_second),
                 *(interval_cells(total, show_seconds) if total else ("unknown", "")),
-                f"≥ {show_bytes(answer.memory.peak_bytes)}",
+                show_bytes(answer.memory.bytes.mid),
                 show_dollars(answer.dollars.mid) if answer.dollars else "unknown",
             )
         )

@@ -1,27 +1,60 @@
-"""What a step holds in memory."""
+"""What a step holds in memory, and what would make it fit."""
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from epochcast.forecast.job import Forecast
-from epochcast.render.table import table
+from epochcast.memory.context import usable_bytes
+from epochcast.render.table import INTERVAL, interval_cells, table
 from epochcast.units import show_bytes
+
+_PARTS = {
+    "parameters": "parameters",
+    "gradients": "gradients",
+    "optimizer_state": "optimizer state",
+    "activations": "activations kept for backward",
+    "temporaries": "temporaries",
+    "inputs": "inputs",
+    "autocast_copies": "half-precision copies of weights",
+    "buffers": "buffers",
+    "workspace": "workspace of the convolution",
+    "buckets": "gradient buckets",
+    "fragmentation": "allocator: rounding, fragmentation",
+    "context": "context and libraries",
+}
 
 
 def memory(answer: Forecast) -> RenderableType:
-    """What the least memory of a training step holds."""
-    held = answer.memory
+    """What a training step holds at its peak."""
+    held, device = answer.memory, answer.placement.device
+    whole = held.bytes.mid
     rows = [
-        ("parameters", show_bytes(held.parameter_bytes)),
-        ("gradients", show_bytes(held.gradient_bytes)),
-        ("optimizer state", show_bytes(held.state_bytes)),
-        ("activations and inputs", show_bytes(held.activation_bytes)),
-        ("at least", show_bytes(held.peak_bytes)),
-        (f"{answer.placement.device.name} has", show_bytes(answer.placement.device.memory_bytes)),
+        (_PARTS[name], show_bytes(size), f"{size / whole:.0%}", "") for name, size in held.breakdown.items() if size
+    ]
+    expected, interval = interval_cells(held.bytes, show_bytes)
+    rows += [
+        ("in all", expected, "", interval),
+        (f"{device.name} has", show_bytes(usable_bytes(device)), "", ""),
     ]
     verdict = "fits" if answer.fits else "DOES NOT FIT"
+    pieces: list[RenderableType] = [
+        table(
+            f"memory of a training step at batch {answer.batch_per_gpu}: {verdict}",
+            f"| > bytes | > share | {INTERVAL}",
+            rows,
+            caption=f"most is alive in {held.peak_op}",
+        )
+    ]
+    if not answer.fits:
+        pieces.append(remedies(answer))
+    return Group(*pieces)
+
+
+def remedies(answer: Forecast) -> RenderableType:
+    """What would make a step fit, one change a row."""
+    rows = [
+        (remedy.change, remedy.value, *interval_cells(remedy.peak_bytes, show_bytes), remedy.device)
+        for remedy in answer.would_fit
+    ]
     return table(
-        f"memory of a training step at batch {answer.batch_per_gpu}: {verdict}",
-        "| >",
-        rows,
-        caption=f"at its peak, in {held.peak_op}; allocator, workspaces and context come on top",
+        "what would fit", f"change | to | > peak | {INTERVAL} | on", rows or [("nothing we know", "", "", "", "")]
     )

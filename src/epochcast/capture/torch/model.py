@@ -14,6 +14,7 @@ from epochcast.capture.torch.example import Example
 from epochcast.capture.torch.feeding import example_for
 from epochcast.capture.torch.steps import Captured, Loss, derived_update, parameters_of, run
 from epochcast.graph.backward import grad
+from epochcast.graph.checkpointing import checkpointed
 from epochcast.graph.kinds import OptimizerUpdate, View
 from epochcast.graph.op import Graph, Op, Parameter, Phase
 from epochcast.graph.precision import with_precision
@@ -85,13 +86,15 @@ class TorchModel:
         small, large = self._captured(recipe)
         tail = (*self._unscaled(recipe, parameters), *derived_update(parameters, recipe))
         steps = [with_precision(_joined(c.ops, tail), parameters, recipe.precision) for c in (small, large)]
+        if recipe.checkpointing:
+            steps = [checkpointed(ops, self.name) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
         return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, self.notes)
 
     def _captured(self, recipe: Recipe) -> tuple[Captured, Captured]:
         """The step in float32 at the two sizes; the update does not grow and is recorded once."""
-        key = replace(recipe, batch=1, precision="fp32", accumulate=1)
+        key = replace(recipe, batch=1, precision="fp32", accumulate=1, checkpointing=False)
         if key not in self._pairs:
             with self.around(), self._frozen(recipe.freeze):
                 small = run(self.module, self.example, key.at(SMALL_BATCH), loss=self.loss)

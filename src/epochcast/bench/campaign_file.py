@@ -1,0 +1,134 @@
+"""The campaign file of `epochcast bench models`, in TOML: every list is one axis, and all combinations are measured.
+
+    models = ["resnet18", "mnist_cnn", "file.py:factory"]
+    batches = [4, 16]
+    optimizers = ["sgd", "adam"]        # default: sgd
+    precisions = ["fp32"]               # default: fp32
+    modes = ["training", "forward"]     # training, forward_backward, forward, loader; default: training
+    backend = "torch"                   # or keras
+    data = "synthetic"                  # or file.py:make_loader, which gives (inputs, targets)
+    repetitions = 2                     # default: 1
+    seconds = "10s"                     # the most one configuration may take
+    inputs = { r3d_18 = "3x4x56x56" }   # samples of another shape than usual
+
+    [[runs]]                            # further sets; what they do not say is as above
+    models = ["vgg11"]
+    batches = [2]
+
+Repetitions are the outermost loop, so that those of one configuration are spread over the whole campaign.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from epochcast.bench.campaign import Question
+from epochcast.bench.models import BACKENDS, LOADER_MODE, STEP_SECONDS, SYNTHETIC, question_of
+from epochcast.errors import BadInput, EpochcastError, UnknownName
+from epochcast.graph.recipe import MODES, Recipe
+from epochcast.units import parse_seconds, parse_shape
+
+KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "models": ("a list of names", lambda v: _is_list(v, str) and bool(v)),
+    "batches": ("a list of whole numbers", lambda v: _is_list(v, int) and bool(v)),
+    "optimizers": ("a list of names", lambda v: _is_list(v, str) and bool(v)),
+    "precisions": ("a list of names", lambda v: _is_list(v, str) and bool(v)),
+    "modes": ("a list of names", lambda v: _is_list(v, str) and bool(v)),
+    "backend": ("text", lambda v: isinstance(v, str)),
+    "data": ("text", lambda v: isinstance(v, str)),
+    "repetitions": ("a whole number from 1", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 1),
+    "seconds": ("a time like '10s'", lambda v: isinstance(v, str)),
+    "inputs": ("a table of shapes by model", lambda v: isinstance(v, dict) and _is_list(list(v.values()), str)),
+}
+DEFAULTS: Mapping[str, Any] = {
+    "optimizers": ["sgd"],
+    "precisions": ["fp32"],
+    "modes": ["training"],
+    "backend": "torch",
+    "data": SYNTHETIC,
+    "repetitions": 1,
+    "seconds": f"{STEP_SECONDS:g}s",
+    "inputs": {},
+}
+
+
+def read_campaign(path: Path, device: str) -> list[Question]:
+    """Every configuration of a campaign file, as questions."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"no campaign file {str(path)!r}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise BadInput(f"{path.name} is not TOML: {problem}") from None
+    runs = document.pop("runs", None)
+    if runs is not None and not _is_list(runs, dict):
+        raise BadInput(f"{path.name}: runs must be [[runs]] tables")
+    _check(document, path.name)
+    sets = [{**DEFAULTS, **document}] if "models" in document or not runs else []
+    for place, run in enumerate(runs or (), start=1):
+        _check(run, f"{path.name}, run {place}")
+        sets.append({**DEFAULTS, **document, **run})
+    try:
+        return _questions(sets, device)
+    except EpochcastError as problem:
+        problem.args = (f"{path.name}: {problem}",)
+        raise
+
+
+def _check(table: Mapping[str, Any], place: str) -> None:
+    for key, value in table.items():
+        if key not in KEYS:
+            raise BadInput(f"{place}: {UnknownName('key', key, (*KEYS, 'runs'))}")
+        wanted, is_right = KEYS[key]
+        if not is_right(value):
+            raise BadInput(f"{place}: {key} must be {wanted}, got {value!r}")
+
+
+def _is_list(value: object, kind: type) -> bool:
+    return isinstance(value, list) and all(isinstance(v, kind) and not isinstance(v, bool) for v in value)
+
+
+def _questions(sets: list[dict[str, Any]], device: str) -> list[Question]:
+    found: dict[str, Question] = {}
+    most = max(int(table["repetitions"]) for table in sets)
+    for repetition, table in product(range(most), sets):
+        if repetition < table["repetitions"]:
+            for question in _combinations(table, device, repetition):
+                found.setdefault(question.key, question)
+    return list(found.values())
+
+
+def _combinations(table: Mapping[str, Any], device: str, repetition: int) -> list[Question]:
+    for key in ("models", "batches"):
+        if key not in table:
+            raise BadInput(f"it names no {key}")
+    if table["backend"] not in BACKENDS:
+        raise UnknownName("backend", table["backend"], BACKENDS)
+    strangers = sorted(set(table["inputs"]) - set(table["models"]))
+    if strangers:
+        raise UnknownName("model to give an input to", strangers[0], table["models"])
+    for text in table["inputs"].values():
+        parse_shape(text)
+    axes = (table[key] for key in ("models", "batches", "optimizers", "precisions", "modes"))
+    return [
+        question_of(
+            model,
+            Recipe(batch, optimizer, precision, "training" if mode == LOADER_MODE else _mode(mode)),
+            device=device,
+            backend=table["backend"],
+            input_text=table["inputs"].get(model, ""),
+            data=table["data"],
+            only_loader=mode == LOADER_MODE,
+            repetition=repetition,
+            limit_seconds=parse_seconds(table["seconds"]),
+        )
+        for model, batch, optimizer, precision, mode in product(*axes)
+    ]
+
+
+def _mode(mode: str) -> str:
+    if mode not in MODES:
+        raise UnknownName("mode", mode, (*MODES, LOADER_MODE))
+    return mode

@@ -1,0 +1,422 @@
+"""An op executed for real: from its kind, phase and shapes to a call of the PyTorch kernel it stands for.
+
+Where ATen has the kernel by itself it is called by itself: `convolution_backward` with only the wanted gradient,
+`native_batch_norm_backward`, `_foreach_addcmul_`. Where it has not (attention, recurrent layers, some norms) the
+gradient is asked of autograd, which adds some ten microseconds of its own.
+
+A kernel is a function of the op's operands: `kernel(inputs, weights)`, both lists of tensors in the order of the op.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial, singledispatch
+from math import gcd, prod
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from epochcast.errors import BadInput
+from epochcast.graph.kinds import (
+    Attention,
+    Conv,
+    Copy,
+    Elementwise,
+    Embedding,
+    Gather,
+    Kind,
+    Loss,
+    Matmul,
+    Norm,
+    OptimizerUpdate,
+    Pool,
+    Recurrent,
+    Reduce,
+    Scatter,
+    Softmax,
+)
+from epochcast.graph.op import Gradient, Op
+
+Tensors = Sequence[torch.Tensor]
+Kernel = Callable[[Tensors, Tensors], object]
+
+aten: Any = torch.ops.aten
+EPSILON = 1e-5
+
+
+def is_in_place(op: Op) -> bool:
+    """Whether the op writes over its first input."""
+    return bool(op.inputs) and bool(op.outputs) and op.inputs[0].name == op.output.name
+
+
+@singledispatch
+def kernel(kind: Kind, op: Op) -> Kernel:
+    """The call for an op; kinds without one are refused by name."""
+    raise BadInput(f"no kernel to measure for {kind.label} ({op.name})")
+
+
+@kernel.register
+def _(kind: Matmul, op: Op) -> Kernel:
+    """Transposed operands are views, as in a framework; a second weight is a bias, added in the epilogue."""
+
+    def call(inputs: Tensors, weights: Tensors) -> object:
+        a = inputs[0].mT if kind.transpose_a else inputs[0]
+        b = weights[0] if weights else inputs[1]
+        if kind.transpose_b:
+            b = b.mT
+        if len(weights) > 1:
+            return torch.addmm(weights[1], a.reshape(-1, a.shape[-1]), b)
+        return torch.matmul(a, b)
+
+    return call
+
+
+@kernel.register
+def _(kind: Conv, op: Op) -> Kernel:
+    """Forward, or one of the two gradients alone; the operand a gradient does not read is there by its shape only."""
+    dims = len(kind.stride)
+    if op.gradient is Gradient.NONE:
+        extra = [0] * dims
+        if kind.transposed:
+            sizes = zip(
+                op.output.shape[2:], op.inputs[0].shape[2:], kind.stride, kind.padding, op.weights[0].shape[2:],
+                strict=True,
+            )  # fmt: skip
+            extra = [out - ((n - 1) * s - 2 * p + k) for out, n, s, p, k in sizes]
+        return lambda x, w: aten.convolution(
+            x[0], w[0], w[1] if len(w) > 1 else None, kind.stride, kind.padding, kind.dilation, kind.transposed,
+            extra, kind.groups,
+        )  # fmt: skip
+    rest = (None, kind.stride, kind.padding, kind.dilation, kind.transposed, [0] * dims, kind.groups)
+    result = op.output.shape
+    if op.gradient is Gradient.DATA:
+        return lambda x, w: aten.convolution_backward(x[0], x[0].new_empty(result), w[0], *rest, [True, False, False])
+    return lambda x, _: aten.convolution_backward(x[0], x[1], x[0].new_empty(result), *rest, [False, True, False])
+
+
+@kernel.register
+def _(kind: Attention, op: Op) -> Kernel:
+    attend: Any = partial(F.scaled_dot_product_attention, is_causal=kind.causal)
+    if op.is_gradient:
+        return _autograd(lambda x, _: attend(*x[1:4]), slice(1, 4))
+    return _recording(lambda x, _: attend(*x[:3]))
+
+
+@kernel.register
+def _(kind: Recurrent, op: Op) -> Kernel:
+    """One layer from zero states, batch first, by the routine behind `torch.nn.LSTM` and `torch.nn.GRU`."""
+    routine: Any = {"lstm": torch.lstm, "gru": torch.gru}.get(kind.cell, torch.rnn_tanh)
+    has_bias = len(op.weights) > 2 * kind.directions
+
+    def forward(x: torch.Tensor, weights: Tensors) -> torch.Tensor:
+        state = x.new_zeros(kind.directions, x.shape[0], kind.hidden)
+        states = (state, state) if kind.cell == "lstm" else state
+        output: torch.Tensor = routine(x, states, weights, has_bias, 1, 0.0, True, kind.directions > 1, True)[0]
+        return output
+
+    if op.is_gradient:
+        return _autograd(lambda x, w: forward(x[1], w), slice(1, 2), with_weights=op.gradient is Gradient.BOTH)
+    return _recording(lambda x, w: forward(x[0], w))
+
+
+@kernel.register
+def _(kind: Norm, op: Op) -> Kernel:
+    match kind.style:
+        case "batch" | "instance":
+            return _batch_norm(op)
+        case "layer":
+            return _layer_norm(op)
+        case "group":
+            channels = op.inputs[0].shape[1]
+            forward = partial(F.group_norm, num_groups=gcd(channels, 32))
+            normed: Callable[..., torch.Tensor] = lambda x, w: forward(x, weight=w[0], bias=w[1])  # noqa: E731
+        case "rms":
+            width = op.inputs[0].shape[-1]
+            normed = lambda x, w: F.rms_norm(x, (width,), w[0])  # noqa: E731
+        case _:
+            raise BadInput(f"no kernel to measure for {kind.style} normalisation")
+    if op.is_gradient:
+        return _autograd(lambda x, w: normed(x[1], [*w, *w]), slice(1, 2), with_weights=True)
+    return lambda x, w: normed(x[0], w)
+
+
+def _batch_norm(op: Op) -> Kernel:
+    shape = op.inputs[0].shape[1:2]
+
+    def statistics(like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return filled(0.0, shape, like.device, like.dtype), filled(1.0, shape, like.device, like.dtype)
+
+    if not op.is_gradient:
+        return lambda x, w: aten.native_batch_norm(x[0], w[0], w[1], *statistics(w[0]), True, 0.1, EPSILON)
+    return lambda x, w: aten.native_batch_norm_backward(
+        x[0], x[1], w[0], *statistics(w[0]), *statistics(w[0]), True, EPSILON, [True] * 3
+    )
+
+
+def _layer_norm(op: Op) -> Kernel:
+    shape = op.inputs[0].shape
+    if not op.is_gradient:
+        return lambda x, w: aten.native_layer_norm(x[0], shape[-1:], *_two(w), EPSILON)
+    rows = (*shape[:-1], 1)
+
+    def backward(x: Tensors, w: Tensors) -> object:
+        mean, deviation = (filled(value, rows, x[0].device, x[0].dtype) for value in (0.0, 1.0))
+        return aten.native_layer_norm_backward(x[0], x[1], shape[-1:], mean, deviation, w[0], w[0], [True] * 3)
+
+    return backward
+
+
+def _two(weights: Tensors) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    return (weights[0] if weights else None, weights[1] if len(weights) > 1 else None)
+
+
+@kernel.register
+def _(kind: Pool, op: Op) -> Kernel:
+    dims = len(kind.window)
+    if not all(kind.window):
+        size = op.output.shape[2:]
+        return lambda x, _: getattr(F, f"adaptive_{'avg' if kind.style == 'average' else 'max'}_pool{dims}d")(
+            x[0], size
+        )
+    where = (kind.window, kind.stride, kind.padding)
+    if kind.style == "max":
+        if op.is_gradient:
+            backward = getattr(aten, f"max_pool{dims}d_with_indices_backward")
+            return lambda x, _: backward(x[0], x[1], *where, [1] * dims, False, x[2])
+        forward = getattr(aten, f"max_pool{dims}d_with_indices")
+        return lambda x, _: forward(x[0], *where)
+    if op.is_gradient:
+        backward = getattr(aten, f"avg_pool{dims}d_backward")
+        result = op.output.shape
+        return lambda x, _: backward(x[0], x[0].new_empty(result), *where, False, True, None)
+    forward = getattr(aten, f"avg_pool{dims}d")
+    return lambda x, _: forward(x[0], *where)
+
+
+@kernel.register
+def _(kind: Softmax, op: Op) -> Kernel:
+    name = "_log_softmax" if kind.log else "_softmax"
+    if op.is_gradient:
+        backward = getattr(aten, f"{name}_backward_data")
+        return lambda x, _: backward(x[0], x[1], -1, x[0].dtype)
+    forward = getattr(aten, name)
+    return lambda x, _: forward(x[0], -1, False)
+
+
+@kernel.register
+def _(kind: Elementwise, op: Op) -> Kernel:
+    """From the table of functions; over the first input where that is what the op writes."""
+    if op.is_gradient and kind.function in GRADIENTS:
+        return GRADIENTS[kind.function]
+    if kind.function not in FUNCTIONS:
+        raise BadInput(f"no kernel to measure for elementwise {kind.function}")
+    function = FUNCTIONS[kind.function]
+    if is_in_place(op):
+        return lambda x, _: function(*x, out=x[0])
+    if kind.function in ("mul", "div") and len(op.inputs) == 1:
+        return _spread(op)
+    return lambda x, _: function(*x)
+
+
+def _spread(op: Op) -> Kernel:
+    """The gradient of a mean: every element of the result is its share of the one it went into."""
+    shape, given = op.output.shape, op.inputs[0].shape
+    gone = set(reduced_axes(shape, given)) if len(given) < len(shape) else set()
+    sizes = iter(given)
+    lined_up = tuple(1 if place in gone else next(sizes) for place in range(len(shape)))
+    return lambda x, _: torch.mul(x[0].reshape(lined_up).expand(shape), 0.5)
+
+
+def _relu(x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+    return torch.relu(x) if out is None else torch.relu_(x)
+
+
+FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
+    "relu": _relu,
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": lambda x, *y, **into: torch.div(x, *(y or (2.0,)), **into),
+    "exp": torch.exp,
+    "sqrt": torch.sqrt,
+    "neg": torch.neg,
+    "scale": lambda x: torch.mul(x, 0.5),
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "hardswish": F.hardswish,
+    "dropout": lambda x: aten.native_dropout(x, 0.1, True),
+}
+GRADIENTS: Mapping[str, Kernel] = {
+    "relu": lambda x, _: aten.threshold_backward(x[0], x[1], 0),
+    "gelu": lambda x, _: aten.gelu_backward(x[0], x[1]),
+    "silu": lambda x, _: aten.silu_backward(x[0], x[1]),
+    "sigmoid": lambda x, _: aten.sigmoid_backward(x[0], x[1]),
+    "tanh": lambda x, _: aten.tanh_backward(x[0], x[1]),
+    "hardswish": lambda x, _: aten.hardswish_backward(x[0], x[1]),
+    "dropout": lambda x, _: aten.native_dropout_backward(x[0], x[1], 1.1),
+}
+
+
+@kernel.register
+def _(kind: Reduce, op: Op) -> Kernel:
+    axes = reduced_axes(op.inputs[0].shape, op.output.shape)
+    reduce: Any = {"sum": torch.sum, "mean": torch.mean, "amax": torch.amax, "max": torch.amax}.get(kind.function)
+    if reduce is None or len(op.inputs) > 1:
+        raise BadInput(f"no kernel to measure for reduction {kind.function}")
+    return lambda x, _: reduce(x[0], axes)
+
+
+def reduced_axes(given: tuple[int, ...], result: tuple[int, ...]) -> list[int]:
+    """The dimensions that are gone. One vector left of an image is one per channel, of rows one per column."""
+    if prod(result) == 1:
+        return list(range(len(given)))
+    if len(result) == 1:
+        places = [i for i, n in enumerate(given) if n == result[0]]
+        kept = 1 if len(given) > 3 and 1 in places else places[-1]
+        return [i for i in range(len(given)) if i != kept]
+    if len(result) == len(given):
+        return [i for i, (n, m) in enumerate(zip(given, result, strict=True)) if m == 1 and n != 1]
+    left, gone = list(result), []
+    for place, size in enumerate(given):
+        if left and size == left[0]:
+            left.pop(0)
+        else:
+            gone.append(place)
+    return gone
+
+
+@kernel.register
+def _(kind: Embedding, op: Op) -> Kernel:
+    if op.is_gradient:
+        rows = op.output.shape[0]
+        return lambda x, _: aten.embedding_dense_backward(x[0], x[1], rows, -1, False)
+    return lambda x, w: aten.embedding(w[0], x[0])
+
+
+@kernel.register
+def _(kind: Gather, op: Op) -> Kernel:
+    return lambda x, _: torch.index_select(x[0], 0, x[1])
+
+
+@kernel.register
+def _(kind: Scatter, op: Op) -> Kernel:
+    shape = op.output.shape
+    return lambda x, _: x[0].new_zeros(shape).index_add_(0, x[1], x[0])
+
+
+@kernel.register
+def _(kind: Copy, op: Op) -> Kernel:
+    shape = op.output.shape
+    match kind.function:
+        case "concatenate":
+            axis = next(i for i, n in enumerate(shape) if n != op.inputs[0].shape[i])
+            return lambda x, _: torch.cat(list(x), axis)
+        case "contiguous":
+            return lambda x, _: x[0].movedim(-1, 1).clone(memory_format=torch.contiguous_format)
+        case "pad":
+            pads = [n for a, b in zip(reversed(shape), reversed(op.inputs[0].shape), strict=True) for n in (a - b, 0)]
+            return lambda x, _: F.pad(x[0], pads)
+        case "cast":
+            dtype = torch_dtype(op.output.dtype.value)
+            return lambda x, _: x[0].to(dtype)
+        case "copy":
+            return lambda x, _: x[0].clone()
+        case _:
+            raise BadInput(f"no kernel to measure for {kind.function}")
+
+
+@kernel.register
+def _(kind: Loss, op: Op) -> Kernel:
+    if kind.function == "nll":
+        shape = op.output.shape if op.is_gradient else op.inputs[0].shape
+        classes = shape[-1]
+        if not op.is_gradient:
+            return lambda x, _: F.nll_loss(x[0].reshape(-1, classes), x[1].reshape(-1))
+        rows, dtype = prod(shape[:-1]), torch_dtype(op.output.dtype.value)
+
+        def backward(x: Tensors, _: Tensors) -> object:
+            one = filled(1.0, (), x[0].device, dtype)
+            scores = filled(0.0, (1,), x[0].device, dtype).expand(rows, classes)  # read for its shape
+            return aten.nll_loss_backward(one, scores, x[0].reshape(-1), None, 1, -100, one)
+
+        return backward
+    if kind.function == "mse":
+        if op.is_gradient:
+            return lambda x, _: aten.mse_loss_backward(x[0].new_ones(()), x[0], x[1], 1)
+        return lambda x, _: F.mse_loss(x[0], x[1])
+    raise BadInput(f"no kernel to measure for loss {kind.function}")
+
+
+@kernel.register
+def _(kind: OptimizerUpdate, op: Op) -> Kernel:
+    """One pass over lists of tensors, over the list it writes where it reads that too."""
+    step, size = kind.step, len(op.outputs)
+    if step not in PASSES:
+        raise BadInput(f"no kernel to measure for the pass {step!r} of {kind.algorithm}")
+
+    def lists(x: Tensors) -> list[list[torch.Tensor]]:
+        return [list(x[i : i + size]) for i in range(0, len(x), size)]
+
+    sweep = PASSES[step]
+    return lambda x, _: sweep(*lists(x))
+
+
+# Factors near one, so that values repeated over and over stay what they are. A pass is given the lists it reads.
+PASSES: Mapping[str, Callable[..., object]] = {
+    "add": lambda x, y=None: torch._foreach_add_(x, 1e-8) if y is None else torch._foreach_add_(x, y, alpha=1e-6),
+    "mul": lambda x, *_: torch._foreach_mul_(x, 0.9999),
+    "decay": lambda x: torch._foreach_mul_(x, 0.9999),
+    "lerp": lambda m, g: torch._foreach_lerp_(m, g, 1e-4),
+    "addcmul": lambda v, g, *_: torch._foreach_addcmul_(v, g, g, 1e-4),
+    "sqrt": torch._foreach_sqrt,
+    "div": lambda x, *_: torch._foreach_div_(x, 1.0001),
+    "addcdiv": lambda p, m, t: torch._foreach_addcdiv_(p, m, t, -1e-6),
+}
+
+
+# ---- autograd -----------------------------------------------------------------------------------
+
+
+def _recording(forward: Callable[[Tensors, Tensors], torch.Tensor]) -> Kernel:
+    """Forward as in training: some kernels are chosen, and save what they need, only where a gradient is wanted."""
+
+    def call(inputs: Tensors, weights: Tensors) -> object:
+        with torch.enable_grad():
+            for tensor in (*inputs, *weights):
+                tensor.requires_grad_()
+            return forward(inputs, weights).detach()
+
+    return call
+
+
+def _autograd(
+    forward: Callable[[Tensors, Tensors], torch.Tensor], wanted: slice, *, with_weights: bool = False
+) -> Kernel:
+    """The gradient of `forward`, whose graph is recorded at the first call for the same operands and kept."""
+    graphs: dict[int, tuple[torch.Tensor, list[torch.Tensor]]] = {}
+
+    def call(inputs: Tensors, weights: Tensors) -> object:
+        key = id(inputs)
+        if key not in graphs:
+            with torch.enable_grad():
+                leaves = [*inputs[wanted], *(weights if with_weights else [])]
+                for tensor in leaves:
+                    tensor.requires_grad_()
+                graphs[key] = (forward(inputs, weights), leaves)
+        output, leaves = graphs[key]
+        return torch.autograd.grad(output, leaves, inputs[0], retain_graph=True)
+
+    return call
+
+
+@lru_cache(maxsize=64)
+def filled(value: float, shape: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """A constant that an operator wants to see, made once."""
+    return torch.full(shape, value, device=device, dtype=dtype)
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The torch dtype of a name of ours."""
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype

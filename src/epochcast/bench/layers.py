@@ -1,0 +1,197 @@
+"""Single layers timed by themselves: as they run in a network, and as the source report timed them.
+
+    network   forward; backward from a gradient that arrives, to the input and the weights; the optimizer on the weights
+    report    the input and a target of the output's size are trained, too: forward, mean squared error over the whole
+              output, backward, the optimizer on weights, input and target (`cost/single_layer.py` says what that adds)
+
+A layer is {kind: conv2d | dense, batch, channels_in, channels_out, size, kernel, stride, padding, activation,
+optimizer}; a dense layer has size, kernel and stride 1.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from random import Random
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from epochcast.bench.campaign import Outcome, Question, answered, key_of
+from epochcast.bench.fingerprint import machine
+from epochcast.bench.measurements import Measurement
+from epochcast.bench.ops import limits_on
+from epochcast.bench.shapes import LARGEST_BATCH, Limits, log_uniform, width
+from epochcast.bench.timing import sample_on, time_executions
+from epochcast.capture.torch.steps import OPTIMIZERS
+from epochcast.errors import UnknownName
+from epochcast.graph.kinds import Conv, Elementwise, Matmul
+from epochcast.graph.op import Graph
+
+WAYS = ("network", "report")
+LAYER_LIMIT_SECONDS = 0.8
+DRAWS = 400
+_ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "none": lambda x: x,
+    "relu": torch.relu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer and how it is trained."""
+
+    kind: str
+    batch: int
+    channels_in: int
+    channels_out: int
+    size: int = 1
+    kernel: int = 1
+    stride: int = 1
+    padding: int = 0
+    activation: str = "relu"
+    optimizer: str = "sgd"
+
+    def __post_init__(self) -> None:
+        for what, name, known in (
+            ("kind of layer", self.kind, ("conv2d", "dense")),
+            ("activation", self.activation, _ACTIVATIONS),
+            ("optimizer", self.optimizer, OPTIMIZERS),
+        ):
+            if name not in known:
+                raise UnknownName(what, name, known)
+
+    @property
+    def output_size(self) -> int:
+        """Pixels along each side that come out."""
+        return (self.size + 2 * self.padding - self.kernel) // self.stride + 1
+
+    @property
+    def forward_flops(self) -> int:
+        """2 · N · H'·W' · k² · C_in · C_out"""
+        return 2 * self.batch * self.output_size**2 * self.kernel**2 * self.channels_in * self.channels_out
+
+    @property
+    def data_bytes(self) -> int:
+        """Input and output in float32."""
+        into, out = self.size**2 * self.channels_in, self.output_size**2 * self.channels_out
+        return 4 * self.batch * (into + out)
+
+
+def draw_layers(seed: int, count: int, limits: Limits) -> list[Layer]:
+    """Random layers in the ranges of Justus et al. (2018), as far as the limits let them."""
+    random, found = Random(seed), list[Layer]()
+    while len(found) < count:
+        batch, activation = log_uniform(random, 1, LARGEST_BATCH), random.choice(tuple(_ACTIVATIONS))
+        optimizer = random.choice(("sgd", "adam", "rmsprop"))
+        if random.random() < 0.3:
+            layer = Layer(
+                "dense", batch, width(random, 1, 4096), width(random, 1, 4096), activation=activation,
+                optimizer=optimizer,
+            )  # fmt: skip
+        else:
+            size, kernel = log_uniform(random, 4, 224), random.choice((1, 3, 3, 5, 7))
+            layer = Layer(
+                "conv2d", batch, width(random, 1, 512), width(random, 8, 512), size, kernel,
+                random.choice((1, 1, 2)), kernel // 2, activation, optimizer,
+            )  # fmt: skip
+        if 3 * layer.forward_flops <= limits.flops and 3 * layer.data_bytes <= limits.bytes:
+            found.append(layer)
+    return found
+
+
+def layers_of(graph: Graph, optimizer: str = "sgd") -> list[Layer]:
+    """The convolutions over square images and the dense layers of a network, each with the activation behind it."""
+    found = []
+    after = {op.inputs[0].name: op.kind.function for op in graph.ops if isinstance(op.kind, Elementwise) and op.inputs}
+    for op in graph.ops:
+        activation = after.get(op.output.name, "none")
+        words: dict[str, Any] = {
+            "activation": activation if activation in _ACTIVATIONS else "none",
+            "optimizer": optimizer,
+        }
+        if isinstance(op.kind, Conv) and len(op.kind.stride) == 2 and op.kind.groups == 1 and not op.kind.transposed:
+            given, out = op.inputs[0].shape, op.output.shape
+            window = (op.weights[0].shape[2], op.kind.stride[0], op.kind.padding[0])
+            found.append(Layer("conv2d", given[0], given[1], out[1], given[2], *window, **words))
+        elif isinstance(op.kind, Matmul) and op.weights:
+            rows = op.output.elements // op.output.shape[-1]
+            found.append(Layer("dense", rows, op.inputs[0].shape[-1], op.output.shape[-1], **words))
+    return found
+
+
+def questions(device: str, way: str, layers: Sequence[Layer] | None = None, seed: int = 0) -> list[Question]:
+    """Random layers, or the given ones, each timed in one of the two ways."""
+    if way not in WAYS:
+        raise UnknownName("way to time a layer", way, WAYS)
+    chosen = draw_layers(seed, DRAWS, limits_on(device)) if layers is None else layers
+    found: dict[str, Question] = {}
+    for layer in chosen:
+        ask = {"device": device, "way": way, "layer": asdict(layer)}
+        question = Question("layer", key_of(("layer", way, layer.kind, layer.optimizer), ask), ask, LAYER_LIMIT_SECONDS)
+        found.setdefault(question.key, question)
+    return list(found.values())
+
+
+def measure(question: Question) -> Measurement:
+    """Time one layer in the way the question asks for."""
+    ask = question.ask
+    device = str(ask["device"])
+
+    def run() -> Outcome:
+        layer = Layer(**ask["layer"])
+        step = {"network": _in_network, "report": _as_in_report}[str(ask["way"])](layer, device)
+        return Outcome(time_executions(step, question.limit_seconds, sample_on(device)))
+
+    return answered(question, machine(device, torch.get_num_threads()), run)
+
+
+def _module(layer: Layer, device: str) -> tuple[nn.Module, torch.Tensor]:
+    """The layer and an input for it."""
+    if layer.kind == "dense":
+        return nn.Linear(layer.channels_in, layer.channels_out).to(device), _numbers(
+            (layer.batch, layer.channels_in), device
+        )
+    module = nn.Conv2d(layer.channels_in, layer.channels_out, layer.kernel, layer.stride, layer.padding)
+    return module.to(device), _numbers((layer.batch, layer.channels_in, layer.size, layer.size), device)
+
+
+def _numbers(shape: tuple[int, ...], device: str) -> torch.Tensor:
+    return torch.randn(shape, device=device)
+
+
+def _in_network(layer: Layer, device: str) -> Callable[[], None]:
+    module, x = _module(layer, device)
+    activate = _ACTIVATIONS[layer.activation]
+    x.requires_grad_()  # a layer in front of it waits for this gradient; nobody updates the input
+    with torch.no_grad():
+        arriving = torch.randn_like(module(x))
+    weights = list(module.parameters())
+    update = OPTIMIZERS[layer.optimizer](weights)
+
+    def step() -> None:
+        output = activate(module(x))
+        gradients = torch.autograd.grad(output, [x, *weights], arriving)
+        for weight, gradient in zip(weights, gradients[1:], strict=True):
+            weight.grad = gradient
+        update.step()
+
+    return step
+
+
+def _as_in_report(layer: Layer, device: str) -> Callable[[], None]:
+    module, x = _module(layer, device)
+    activate = _ACTIVATIONS[layer.activation]
+    given: Any = nn.Parameter(x)
+    with torch.no_grad():
+        target: Any = nn.Parameter(torch.randn_like(module(given)))
+    update = OPTIMIZERS[layer.optimizer]([*module.parameters(), given, target])
+
+    def step() -> None:
+        update.zero_grad(set_to_none=True)
+        F.mse_loss(activate(module(given)), target).backward()  # type: ignore[no-untyped-call]
+        update.step()
+
+    return step

@@ -1,0 +1,120 @@
+"""Latency and bandwidth of the link behind measured collectives, by the ring formulas of `comm/`.
+
+    all-reduce                     T(n) = 2(p-1)·(α + n/pB)
+    all-gather, reduce-scatter     T(n) =  (p-1)·(α + n/pB)
+
+with p ranks, n bytes, α seconds per message and B bytes per second. T is linear in α and 1/B: least squares of the
+relative residuals, so that the small collectives that show α count as much as the large ones that show B; a negative
+one of the two is zero (and 1/B then has all of it). What is fitted is the tenth percentile of the repeats: the link
+when nobody disturbs. The residuals say where the formula does not hold, as at sizes that leave the caches.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from epochcast.bench.measurements import Measurement
+from epochcast.hardware.link import Link
+
+# Messages that a ring sends one after the other, per rank beyond the first.
+ROUNDS: Mapping[str, int] = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """One measured size beside the formula."""
+
+    size_bytes: int
+    measured_seconds: float
+    fitted_seconds: float
+
+    @property
+    def error_fraction(self) -> float:
+        """Of what was measured; above zero where the formula says more."""
+        return self.fitted_seconds / self.measured_seconds - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFit:
+    """α and B of one collective among so many ranks, and what they miss."""
+
+    machine: str
+    backend: str
+    collective: str
+    ranks: int
+    latency_seconds: float
+    bytes_per_second: float
+    residuals: tuple[Residual, ...]
+
+    @property
+    def error_fraction(self) -> float:
+        """Root mean square of the relative residuals."""
+        return sqrt(sum(r.error_fraction**2 for r in self.residuals) / len(self.residuals))
+
+    def link(self) -> Link:
+        """As `comm/` takes it; its bandwidth is what was sustained."""
+        source = f"epochcast bench collectives: {self.collective}, {self.backend}, {self.ranks} ranks"
+        return Link(self.latency_seconds, self.bytes_per_second, name=f"{self.backend}-{self.machine}", source=source)
+
+    def as_dict(self) -> dict[str, object]:
+        """The figures of the JSON answer."""
+        return {
+            "machine": self.machine,
+            "backend": self.backend,
+            "collective": self.collective,
+            "ranks": self.ranks,
+            "latency_seconds": self.latency_seconds,
+            "bytes_per_second": self.bytes_per_second,
+            "error_fraction": self.error_fraction,
+            "residuals": [
+                {
+                    "size_bytes": r.size_bytes,
+                    "measured_seconds": r.measured_seconds,
+                    "fitted_seconds": r.fitted_seconds,
+                }
+                for r in self.residuals
+            ],
+        }
+
+
+def link_fits(rows: Sequence[Measurement]) -> list[LinkFit]:
+    """A fit for each machine, backend, collective and number of ranks.
+
+    None where fewer than two sizes were measured, or noise hid that larger ones take longer.
+    """
+    groups: dict[tuple[str, str, str, int], dict[int, float]] = {}
+    for row in rows:
+        if row.kind != "collective" or row.seconds is None:
+            continue
+        ask = row.question
+        group = (row.machine.id, str(ask["backend"]), str(ask["collective"]), int(ask["ranks"]))
+        groups.setdefault(group, {})[int(ask["size_bytes"])] = row.low_seconds or row.seconds
+    found = [_fitted(*group, sizes) for group, sizes in groups.items() if len(sizes) > 1]
+    return [fit for fit in found if fit is not None]
+
+
+def _fitted(machine: str, backend: str, collective: str, ranks: int, seconds: Mapping[int, float]) -> LinkFit | None:
+    messages = ROUNDS[collective] * (ranks - 1)
+    sizes = sorted(seconds)
+    measured = np.array([seconds[size] for size in sizes])
+    moved_bytes = messages * np.array(sizes) / ranks
+    latency_seconds, seconds_per_byte = ring_coefficients(np.full(len(sizes), messages), moved_bytes, measured)
+    if seconds_per_byte <= 0:
+        return None
+    fitted = messages * latency_seconds + moved_bytes * seconds_per_byte
+    residuals = tuple(Residual(n, t, f) for n, t, f in zip(sizes, measured.tolist(), fitted.tolist(), strict=True))
+    return LinkFit(machine, backend, collective, ranks, latency_seconds, 1 / seconds_per_byte, residuals)
+
+
+def ring_coefficients(
+    messages: Sequence[float] | np.ndarray, moved_bytes: Sequence[float] | np.ndarray, seconds: np.ndarray
+) -> tuple[float, float]:
+    """α and 1/B of seconds = messages·α + moved_bytes/B, by least relative squares, neither below zero."""
+    columns = np.stack([np.asarray(messages) / seconds, np.asarray(moved_bytes) / seconds], axis=1)
+    scale = np.linalg.norm(columns, axis=0)
+    latency, per_byte = np.linalg.lstsq(columns / scale, np.ones(len(seconds)), rcond=None)[0] / scale
+    if latency < 0:
+        latency, per_byte = 0.0, columns[:, 1].sum() / (columns[:, 1] ** 2).sum()
+    return float(latency), max(0.0, float(per_byte))

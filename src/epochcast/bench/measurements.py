@@ -1,0 +1,237 @@
+"""The measurement file: JSON lines, appended to and never rewritten.
+
+Two kinds of line. A *machine* says where measurements were made, once, before the first of them:
+
+    {"kind": "machine", "machine": ID, "facts": {"cpu": …, "device": …, "driver": …, "torch": …, "threads": …}}
+
+Every other line is one *measurement*, the answer to one question:
+
+    kind          op | model | loader | collective | layer
+    key           the question as a short name; one machine answers a key once, which is how a campaign resumes
+    machine       ID of the machine that answered
+    question      what was measured, in full. By kind:
+                    op          {"device", "ops"}: `ops` is a document of graph/serial.py (`ops_from_json`): the ops
+                                that were timed together, nearly always one
+                    model       {"device", "backend", "model", "input", "recipe", "data", "part", "repetition"}:
+                                recipe as `recipe_from_json` reads it; part `step`, or `loader` where only that ran;
+                                details.reference and .input_shape are what a forecast of it is asked for
+                    layer       {"device", "way", "layer"}: way is `network` or `report`, layer as layers.py says
+                    loader, collective    as their modules say
+    seconds       median over the repeats of one execution; null where it failed
+    low_seconds   the tenth percentile: what it takes when nobody disturbs
+    spread        (third quartile − first) / median
+    repeats       executions behind these figures
+    peak_bytes    most bytes allocated on the device at once, null where nobody counts
+    failed        why there is no figure: "out of memory: …", "unsupported: …"; null where there is one
+    details       whatever else was seen: date, threads, steal_fraction (of the processor, taken by other guests),
+                  processor_seconds (of the measuring process per execution, all its threads; with one thread, less
+                  than seconds where other programs wanted the same core), …
+
+Every line is written whole and synchronised to disk before the next question is asked. A file that was cut inside its
+last line (a kill, a full disk) is read up to the last whole line, with a warning; an appender cuts the rest off.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from epochcast.errors import BadInput, EpochcastError, UnknownName
+
+KINDS = ("op", "model", "loader", "collective", "layer")
+MACHINE = "machine"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where measurements are made: an ID, and the facts it stands for (`fingerprint.machine` finds them)."""
+
+    id: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One answered question; the module's docstring says what each field means."""
+
+    kind: str
+    key: str
+    machine: Machine
+    question: Mapping[str, Any]
+    seconds: float | None = None
+    low_seconds: float | None = None
+    spread: float | None = None
+    repeats: int = 0
+    peak_bytes: int | None = None
+    failed: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UnknownName("kind of measurement", self.kind, KINDS)
+        if not self.key:
+            raise BadInput("a measurement needs a key")
+        if (self.seconds is None) != (self.failed is not None):
+            raise BadInput(f"{self.key}: a measurement has either seconds or a reason why it failed")
+        for what in ("seconds", "low_seconds"):
+            value = getattr(self, what)
+            if value is not None and not (isfinite(value) and value > 0):
+                raise BadInput(f"{self.key}: {what} must be positive, got {value}")
+
+    def as_row(self) -> dict[str, Any]:
+        """The line as it is written, the machine by its ID."""
+        row = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return row | {"machine": self.machine.id, "question": dict(self.question), "details": dict(self.details)}
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """What a file holds. `whole_bytes` is how far it can be trusted; `warnings` say what was left out."""
+
+    rows: tuple[Measurement, ...]
+    machines: Mapping[str, Machine]
+    whole_bytes: int = 0
+    warnings: tuple[str, ...] = ()
+
+    def of(self, kind: str) -> tuple[Measurement, ...]:
+        """The rows of one kind, failed ones included."""
+        return tuple(row for row in self.rows if row.kind == kind)
+
+    def keys(self, machine: Machine) -> frozenset[str]:
+        """The questions this machine has answered."""
+        return frozenset(row.key for row in self.rows if row.machine.id == machine.id)
+
+
+def read(path: Path) -> Measurements:
+    """Every whole line of a file. A line that is whole but wrong is refused by its number."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise BadInput(f"no measurement file {str(path)!r}") from None
+    whole_bytes = content.rfind(b"\n") + 1
+    warnings = []
+    if whole_bytes < len(content):
+        warnings.append(f"{path.name} was cut inside its last row; the whole rows before it are used")
+    machines: dict[str, Machine] = {}
+    rows: dict[tuple[str, str], Measurement] = {}
+    for number, line in enumerate(content[:whole_bytes].splitlines(), start=1):
+        place = f"{path.name}, line {number}"
+        document = _document(line, place)
+        if document.get("kind") == MACHINE:
+            machine = Machine(_text(document, "machine", place), document.get("facts") or {})
+            machines.setdefault(machine.id, machine)
+            continue
+        row = _measurement(document, machines, place)
+        if rows.setdefault((row.machine.id, row.key), row) is not row:
+            warnings.append(f"{place}: {row.key!r} was measured before on the same machine; the first row is used")
+    return Measurements(tuple(rows.values()), machines, whole_bytes, tuple(warnings))
+
+
+class Appender:
+    """An open measurement file that takes one whole row at a time; one process at a time.
+
+    `before` is what the file held when it was opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.parent.is_dir():
+            raise BadInput(f"cannot write {path.name}: no folder {str(path.parent)!r}")
+        if path.is_dir():
+            raise BadInput(f"cannot write measurements to {str(path)!r}: it is a folder")
+        self._file = path.open("ab")
+        try:
+            _lock(self._file.fileno(), path)
+            self.before = read(path)
+            self._file.truncate(self.before.whole_bytes)
+        except BaseException:
+            self._file.close()
+            raise
+        self._machines = set(self.before.machines)
+
+    def append(self, row: Measurement) -> None:
+        """Write one row, and its machine before it where the file does not know it yet; on disk when this returns."""
+        lines = [row.as_row()]
+        if row.machine.id not in self._machines:
+            lines.insert(0, {"kind": MACHINE, "machine": row.machine.id, "facts": dict(row.machine.facts)})
+        text = "".join(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n" for line in lines)
+        self._file.write(text.encode())
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._machines.add(row.machine.id)
+
+    def close(self) -> None:
+        """Close the file and let others have it."""
+        self._file.close()
+
+    def __enter__(self) -> "Appender":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _lock(handle: int, path: Path) -> None:
+    """Hold the file against a second appender; where the system has no such locks, nothing holds it."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BadInput(f"another process is measuring into {path.name}; wait for it or give another --out") from None
+
+
+def _document(line: bytes, place: str) -> Mapping[str, Any]:
+    try:
+        document = json.loads(line)
+    except ValueError:
+        raise BadInput(f"{place} is not JSON; a measurement file has one JSON object per line") from None
+    if not isinstance(document, dict):
+        raise BadInput(f"{place} must be a JSON object, got {type(document).__name__}")
+    return document
+
+
+def _measurement(document: Mapping[str, Any], machines: Mapping[str, Machine], place: str) -> Measurement:
+    names = set(Measurement.__dataclass_fields__)
+    unknown = sorted(set(document) - names)
+    if unknown:
+        raise BadInput(f"{place}: {UnknownName('key', unknown[0], names)}")
+    machine = _text(document, "machine", place)
+    if machine not in machines:
+        raise BadInput(f"{place}: no line before it says what machine {machine!r} is")
+    for key in ("question", "details"):
+        if not isinstance(document.get(key, {}), dict):
+            raise BadInput(f"{place}: {key} must be an object, got {document[key]!r}")
+    for key in ("seconds", "low_seconds", "spread", "repeats", "peak_bytes"):
+        if not isinstance(document.get(key), int | float | None) or isinstance(document.get(key), bool):
+            raise BadInput(f"{place}: {key} must be a number or null, got {document[key]!r}")
+    for key in ("kind", "key"):
+        _text(document, key, place)
+    if not isinstance(document.get("question"), dict):
+        raise BadInput(f"{place} has no question")
+    try:
+        return Measurement(**{**document, "machine": machines[machine]})
+    except EpochcastError as error:
+        raise BadInput(f"{place}: {error}") from None
+
+
+def _text(document: Mapping[str, Any], key: str, place: str) -> str:
+    value = document.get(key)
+    if not isinstance(value, str):
+        raise BadInput(f"{place}: {key} must be text, got {value!r}")
+    return value
+
+
+def show_kinds(rows: tuple[Measurement, ...]) -> Iterator[tuple[str, int, int]]:
+    """Each kind that is there, with its rows and how many of them failed."""
+    for kind in KINDS:
+        found = [row for row in rows if row.kind == kind]
+        if found:
+            yield kind, len(found), sum(row.failed is not None for row in found)

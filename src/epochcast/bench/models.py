@@ -1,0 +1,140 @@
+"""`epochcast bench models`: real training steps of named networks, one row per configuration.
+
+A configuration is a network, a recipe (batch, optimizer, precision, mode), a backend and where the data come from.
+What a device or framework cannot do (out of memory, an optimizer it lacks) is a row with its reason.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from epochcast.bench.campaign import Outcome, Question, answered, key_of
+from epochcast.bench.fingerprint import machine
+from epochcast.bench.measurements import Measurement
+from epochcast.bench.timing import host_sample, sample_on, time_executions
+from epochcast.errors import BadInput, MissingExtra
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.serial import recipe_from_json, recipe_to_json
+from epochcast.units import parse_shape
+
+BACKENDS = ("torch", "keras")
+SYNTHETIC = "synthetic"
+LOADER_MODE = "loader"
+"""Beside the modes of a recipe: only the loader runs."""
+
+STEP_SECONDS = 10.0
+# The median of a step need not be known better than the step repeats itself.
+STEP_TOLERANCE = 0.03
+MOST_STEPS = 50
+
+
+def question_of(
+    model: str,
+    recipe: Recipe,
+    *,
+    device: str = "cpu",
+    backend: str = "torch",
+    input_text: str = "",
+    data: str = SYNTHETIC,
+    only_loader: bool = False,
+    repetition: int = 0,
+    limit_seconds: float = STEP_SECONDS,
+) -> Question:
+    """The question for one configuration."""
+    ask: dict[str, Any] = {
+        "device": device,
+        "backend": backend,
+        "model": model,
+        "input": input_text,
+        "recipe": recipe_to_json(recipe),
+        "data": data,
+        "part": "loader" if only_loader else "step",
+        "repetition": repetition,
+    }
+    mode = LOADER_MODE if only_loader else recipe.mode
+    words = ("model", backend, model, f"b{recipe.batch}", recipe.optimizer, recipe.precision, mode)
+    return Question("model", key_of(words, ask), ask, limit_seconds)
+
+
+def measure(question: Question) -> Measurement:
+    """Train the network of one question for as many steps as it takes."""
+    ask = question.ask
+    device = str(ask["device"])
+    threads = threads_of(str(ask["backend"]))
+    runs: Mapping[str, Callable[[Question], Outcome]] = {"torch": _torch, "keras": _keras}
+    run = _loader if ask["part"] == "loader" else runs[str(ask["backend"])]
+    return answered(question, machine(device, threads), lambda: run(question))
+
+
+def reference_of(ask: Mapping[str, Any]) -> tuple[str, tuple[int, ...] | None]:
+    """What a forecast of the same network is asked for: the model's reference and its input shape."""
+    from epochcast.bench.networks import find_network
+
+    network = find_network(str(ask["model"]), _shape(ask))
+    return network.reference, network.input_shape
+
+
+def _torch(question: Question) -> Outcome:
+    from epochcast.bench.networks import find_network
+    from epochcast.bench.torch_step import WARM_UP_STEPS, TorchStep
+
+    ask = question.ask
+    device = str(ask["device"])
+    network = find_network(str(ask["model"]), _shape(ask))
+    step = TorchStep(network, recipe_from_json(ask["recipe"]), device, _batches(str(ask["data"])))
+    for _ in range(WARM_UP_STEPS):
+        step()
+    peak = step.peak_bytes()
+    timing = time_executions(step, question.limit_seconds, sample_on(device), STEP_TOLERANCE, MOST_STEPS)
+    shape = None if network.input_shape is None else list(network.input_shape)
+    return Outcome(timing, peak, {"reference": network.reference, "input_shape": shape})
+
+
+def _keras(question: Question) -> Outcome:
+    from epochcast.bench.keras_step import KerasStep
+
+    ask = question.ask
+    if ask["data"] != SYNTHETIC:
+        raise BadInput("the Keras backend measures with made-up data only")
+    step = KerasStep(str(ask["model"]), recipe_from_json(ask["recipe"]))
+    timing = time_executions(step, question.limit_seconds, host_sample, STEP_TOLERANCE, MOST_STEPS)
+    return Outcome(timing, details={"reference": str(ask["model"])})
+
+
+def _loader(question: Question) -> Outcome:
+    from epochcast.bench.torch_step import endless
+
+    batches = _batches(str(question.ask["data"]))
+    if batches is None:
+        raise BadInput("a loader-only run needs data = 'file.py:make_loader'")
+    stream = endless(batches)
+    timing = time_executions(lambda: next(stream), question.limit_seconds, host_sample, STEP_TOLERANCE, MOST_STEPS)
+    return Outcome(timing)
+
+
+def _batches(data: str) -> Iterable[Any] | None:
+    """The loader that a factory makes: it gives (inputs, targets)."""
+    if data == SYNTHETIC:
+        return None
+    from epochcast.capture.torch.factory import named_object
+
+    found: Any = named_object(data)
+    made: Iterable[Any] = found() if callable(found) else found
+    return made
+
+
+def _shape(ask: Mapping[str, Any]) -> tuple[int, ...] | None:
+    return parse_shape(str(ask["input"])) if ask.get("input") else None
+
+
+def threads_of(backend: str) -> int | None:
+    """Threads a backend computes with; None where it does not tell."""
+    if backend == "keras":
+        from epochcast.bench.keras_step import import_keras
+
+        tensorflow, _ = import_keras()
+        return int(tensorflow.config.threading.get_intra_op_parallelism_threads()) or None
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise MissingExtra("torch") from None
+    return torch.get_num_threads()

@@ -1,0 +1,200 @@
+"""`epochcast bench ops`: random ops, the most informative first, each timed alone.
+
+The questions are drawn once from a seed and put in an order whose every beginning fills the space evenly: within each
+group (op class, direction, dtype) the next op is the one farthest from all before it (Gonzalez 1985) in the logarithms
+of flops, bytes and matrix sizes; groups take turns, in proportion to the time that networks spend in them. So a budget
+is spent on the best prefix, and a longer one only adds to it.
+
+An op is executed over a ring of operands that together exceed the last cache where memory allows, and results stay
+alive for one turn of the ring, as activations do in a training step: nothing is found in cache that a network would
+not find there.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
+from math import ceil, log
+from random import Random
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from epochcast.bench.campaign import Outcome, Question, answered, key_of
+from epochcast.bench.fingerprint import last_cache_bytes, machine
+from epochcast.bench.kernels import kernel, torch_dtype
+from epochcast.bench.measurements import Measurement
+from epochcast.bench.shapes import Limits, draw
+from epochcast.bench.timing import sample_on, time_executions
+from epochcast.errors import BadInput, UnknownName
+from epochcast.graph.kinds import Embedding, Loss
+from epochcast.graph.op import Op
+from epochcast.graph.serial import ops_from_json, ops_to_json
+from epochcast.graph.tensor import DType, Tensor
+from epochcast.graph.work import OpClass, op_class, work
+from epochcast.hardware.host import detect_host
+
+DRAWS = 1200
+OP_LIMIT_SECONDS = 0.4
+RING_COPIES = 8
+# Longer than this an op is not drawn, at the speed the data sheet promises.
+LONGEST_SECONDS = 0.03
+LARGEST_BYTES = 3 * 2**26
+# A dtype the processor has no units for runs through slow fallbacks; it is asked for, but rarely.
+DTYPE_SHARE = {"cpu": {DType.FLOAT32: 1.0, DType.BFLOAT16: 0.1}}
+EVERY_DTYPE = {DType.FLOAT32: 1.0, DType.FLOAT16: 1.0, DType.BFLOAT16: 1.0}
+
+# How much of the campaign a class gets: roughly the share of training time that networks spend in it.
+CLASS_SHARE: dict[OpClass, float] = {
+    OpClass.CONV: 6,
+    OpClass.LINEAR: 6,
+    OpClass.CONV_POINTWISE: 5,
+    OpClass.ELEMENTWISE: 4,
+    OpClass.BATCH_NORM: 3,
+    OpClass.CONV_DEPTHWISE: 3,
+    OpClass.UPDATE: 3,
+    OpClass.ATTENTION: 2,
+    OpClass.BATCHED_MATMUL: 2,
+    OpClass.COPY: 2,
+    OpClass.LAYER_NORM: 2,
+    OpClass.POOL: 2,
+    OpClass.RECURRENT: 2,
+}
+
+
+def questions(device: str, seed: int = 0, draws: int = DRAWS, dtypes: Sequence[DType] = ()) -> list[Question]:
+    """All ops of a campaign, the most informative first."""
+    shares = DTYPE_SHARE.get(device.partition(":")[0], EVERY_DTYPE)
+    wanted = {dtype: shares.get(dtype, 1.0) for dtype in dtypes} if dtypes else shares
+    groups: dict[tuple[OpClass, str, DType], dict[Op, list[float]]] = {}
+    for dtype, share in wanted.items():
+        random, limits = Random(seed), limits_on(device)
+        for _ in range(ceil(draws * share)):
+            for op in draw(random, limits, dtype):
+                group = groups.setdefault((op_class(op.kind, op), op.gradient.value, dtype), {})
+                group.setdefault(op, _coordinates(op))
+    ranked: list[tuple[float, int, Op]] = []
+    directions = Counter((kind, dtype) for kind, _, dtype in groups)
+    for (kind, _, dtype), members in groups.items():
+        share = wanted[dtype] * CLASS_SHARE.get(kind, 1.0) / directions[kind, dtype]
+        ops = list(members)
+        for place, index in enumerate(farthest_first(np.array(list(members.values())))):
+            ranked.append(((place + 0.5) / share, len(ranked), ops[index]))
+    return [question_of(op, device) for *_, op in sorted(ranked, key=lambda entry: entry[:2])]
+
+
+def find_dtypes(text: str | None) -> list[DType]:
+    """The dtypes of a list like "float32,bfloat16"; none where nothing is asked for."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    known = {dtype.value: dtype for dtype in EVERY_DTYPE} | {"float64": DType.FLOAT64}
+    for name in names:
+        if name not in known:
+            raise UnknownName("dtype to measure", name, known)
+    return [known[name] for name in names]
+
+
+def question_of(op: Op, device: str) -> Question:
+    """The question for one op."""
+    ask = {"device": device, "ops": ops_to_json((op,))}
+    words = ("op", op_class(op.kind, op).value, op.gradient.value, op.dtype.value)
+    return Question("op", key_of(words, ask), ask, OP_LIMIT_SECONDS)
+
+
+def limits_on(device: str) -> Limits:
+    """What an op may need here: a part of the memory, and not too long at the promised speed."""
+    if device.startswith("cuda"):
+        return Limits(flops=1e12, bytes=torch.cuda.get_device_properties(device).total_memory / 16)
+    try:
+        host = detect_host()
+    except BadInput:
+        return Limits(flops=1e9, bytes=LARGEST_BYTES)
+    flops = LONGEST_SECONDS * host.peak_flops_per_second["fp32"]
+    return Limits(flops, min(host.memory_bytes / 32, LARGEST_BYTES))
+
+
+def _coordinates(op: Op) -> list[float]:
+    done = work(op)
+    sizes = [log(max(1, n)) / 2 for n in (done.m, done.n, done.k, done.repeats)]
+    return [log(max(1, done.flops)), log(max(1, done.read_bytes + done.written_bytes)), *sizes]
+
+
+def farthest_first(points: NDArray[np.float64]) -> list[int]:
+    """An order of points: first the one nearest the middle, then always the one farthest from all before it."""
+    if not len(points):
+        return []
+    order = [int(np.argmin(((points - np.median(points, axis=0)) ** 2).sum(axis=1)))]
+    nearest = np.full(len(points), np.inf)
+    while len(order) < len(points):
+        nearest = np.minimum(nearest, ((points - points[order[-1]]) ** 2).sum(axis=1))
+        nearest[order[-1]] = -1.0
+        order.append(int(np.argmax(nearest)))
+    return order
+
+
+# ---- measuring ----------------------------------------------------------------------------------
+
+
+def measure(question: Question) -> Measurement:
+    """Time the ops of one question on the device it names."""
+    device = str(question.ask["device"])
+
+    def run() -> Outcome:
+        ops = ops_from_json(question.ask["ops"])
+        with torch.no_grad():
+            calls = [executions(op, device) for op in ops]
+            timing = time_executions(lambda: [call() for call in calls], question.limit_seconds, sample_on(device))
+        return Outcome(timing, details={"threads": torch.get_num_threads()})
+
+    return answered(question, machine(device, torch.get_num_threads()), run)
+
+
+def executions(op: Op, device: str) -> Callable[[], object]:
+    """A call that executes the op once, on the next operands of the ring."""
+    call = kernel(op.kind, op)
+    done = work(op)
+    size_bytes = max(1, done.read_bytes + done.written_bytes)
+    copies = max(1, min(RING_COPIES, ceil(2 * last_cache_bytes() / size_bytes)))
+    ring = [(operands(op, op.inputs, device), operands(op, op.weights, device)) for _ in range(copies)]
+    kept: list[object] = [None] * copies
+    places = cycle(range(copies))
+
+    def execute() -> None:
+        place = next(places)
+        kept[place] = None
+        kept[place] = call(*ring[place])
+
+    return execute
+
+
+def operands(op: Op, tensors: Sequence[Tensor], device: str) -> list[torch.Tensor]:
+    """Tensors with values: normal numbers, or indices within what they point into."""
+    return [_filled(tensor, _upper(op), device) for tensor in tensors]
+
+
+def _upper(op: Op) -> int:
+    """What an index of the op must stay below."""
+    if isinstance(op.kind, Loss):
+        return op.output.shape[-1] if op.is_gradient else op.inputs[0].shape[-1]
+    if isinstance(op.kind, Embedding) and not op.is_gradient:
+        return op.weights[0].shape[0]
+    rows = op.output.shape if op.is_gradient else op.inputs[0].shape
+    return rows[0] if rows else 1
+
+
+def _filled(tensor: Tensor, upper: int, device: str) -> torch.Tensor:
+    dtype = torch_dtype(tensor.dtype.value)
+    if dtype == torch.bool:
+        return torch.ones(tensor.shape, dtype=dtype, device=device)
+    if not dtype.is_floating_point:
+        return torch.randint(0, max(1, upper), tensor.shape, dtype=dtype, device=device)
+    # A short random block repeated: drawing hundreds of megabytes takes longer than measuring with them.
+    block = torch.randn(min(tensor.elements, 2**16), device=device, dtype=torch.float32).to(dtype)
+    full = torch.empty(tensor.shape, dtype=dtype, device=device)
+    flat = full.view(-1)
+    for begin in _steps(tensor.elements, len(block)):
+        flat[begin : begin + len(block)] = block[: tensor.elements - begin]
+    return full
+
+
+def _steps(size: int, step: int) -> Iterator[int]:
+    return iter(range(0, size, step)) if size else iter(())

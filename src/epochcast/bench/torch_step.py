@@ -1,0 +1,155 @@
+"""One step of a real torch module, by a recipe: forward, loss, backward, update, as `capture/torch/steps.py` has it.
+
+Targets are made once, for the shape that comes out first; a step then only trains. Batches come from a loader where
+there is one. Peak bytes are the CUDA allocator's own; on other devices every allocation and release of one step that
+torch's profiler reports, summed above what stands before it (parameters, buffers, optimizer state, the batch).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from epochcast.bench.networks import Network, real
+from epochcast.capture.torch.example import Example, mapped, tensors_in
+from epochcast.capture.torch.steps import OPTIMIZERS
+from epochcast.errors import BadInput
+from epochcast.graph.precision import PRECISIONS
+from epochcast.graph.recipe import Recipe
+
+# The first makes gradients and optimizer state; from the second on every step is alike.
+WARM_UP_STEPS = 2
+
+
+class TorchStep:
+    """Call it to train one step."""
+
+    def __init__(self, network: Network, recipe: Recipe, device: str, batches: Iterable[Any] | None = None) -> None:
+        if recipe.accumulate != 1 or recipe.freeze or recipe.update_style != "foreach":
+            raise BadInput("a measured step has no accumulation, no frozen layers and foreach updates")
+        self.recipe, self.device, self.loss = recipe, device, network.loss
+        self.module, self.fed = real(network, recipe.batch, device)
+        if recipe.precision in ("fp16", "bf16", "fp64"):
+            dtype = torch_precision(recipe.precision)
+            self.module.to(dtype)
+            self.fed = _changed(self.fed, lambda t: t.to(dtype) if t.is_floating_point() else t)
+        if recipe.channels_last:
+            self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            self.fed = _changed(self.fed, lambda t: t.to(memory_format=torch.channels_last) if t.dim() == 4 else t)
+        self.update = self._optimizer()
+        self.batches: Iterator[Any] | None = endless(batches) if batches is not None else None
+        self._targets: list[torch.Tensor] = []
+
+    def _optimizer(self) -> torch.optim.Optimizer | None:
+        if self.recipe.mode != "training" or self.recipe.optimizer == "none":
+            return None
+        if self.recipe.optimizer not in OPTIMIZERS:
+            raise BadInput(f"torch has no optimizer {self.recipe.optimizer!r}; known: {', '.join(sorted(OPTIMIZERS))}")
+        return OPTIMIZERS[self.recipe.optimizer]([p for p in self.module.parameters() if p.requires_grad])
+
+    def __call__(self) -> None:
+        targets = None
+        if self.batches is not None:
+            inputs, targets = (part.to(self.device) for part in next(self.batches))
+            self.fed = Example((inputs,))
+        if self.recipe.mode == "forward":
+            with torch.no_grad(), self._autocast():
+                self.module(*self.fed.args, **self.fed.kwargs)
+            return
+        for parameter in self.module.parameters():
+            parameter.grad = None
+        with self._autocast():
+            result = self.module(*self.fed.args, **self.fed.kwargs)
+            loss = self._loss(result, targets)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self.update is not None:
+            self.update.step()
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        if not self.recipe.precision.startswith("amp_"):
+            return nullcontext()
+        return torch.autocast(self.device.partition(":")[0], torch_precision(self.recipe.precision))
+
+    def _loss(self, result: Any, targets: torch.Tensor | None) -> torch.Tensor:
+        own = getattr(result, "loss", None)
+        if isinstance(own, torch.Tensor):
+            return own
+        scores = [t for _, t in tensors_in(result) if t.requires_grad]
+        if not scores:
+            raise BadInput("nothing that comes out of the model can be trained")
+        if targets is not None:
+            return F.cross_entropy(scores[0], targets)
+        if not self._targets:
+            self._targets = [_target(s, self.loss) for s in scores]
+        parts = [_loss(s, t, self.loss) for s, t in zip(scores, self._targets, strict=True)]
+        return sum(parts[1:], start=parts[0])
+
+    def peak_bytes(self) -> int:
+        """The most that one step holds at once."""
+        if self.device.startswith("cuda"):
+            torch.cuda.reset_peak_memory_stats(self.device)
+            self()
+            torch.cuda.synchronize(self.device)
+            return int(torch.cuda.max_memory_allocated(self.device))
+        for parameter in self.module.parameters():
+            parameter.grad = None
+        standing = self._standing_bytes()
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+            self()
+        results: Any = profile.profiler
+        seen = [event for event in results.kineto_results.events() if event.name() == "[memory]"]
+        now = most = 0
+        for event in sorted(seen, key=lambda event: int(event.start_ns())):
+            now += event.nbytes()
+            most = max(most, now)
+        return standing + most
+
+    def _standing_bytes(self) -> int:
+        state = [] if self.update is None else [t for _, t in tensors_in(list(self.update.state.values()))]
+        fed = [t for _, t in tensors_in((self.fed.args, dict(self.fed.kwargs)))]
+        held = [*self.module.parameters(), *self.module.buffers(), *state, *fed, *self._targets]
+        return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in held}.values())
+
+
+def torch_precision(name: str) -> torch.dtype:
+    """The dtype that products run in."""
+    dtype: torch.dtype = getattr(torch, PRECISIONS[name].value)
+    return dtype
+
+
+def _target(scores: torch.Tensor, loss: str) -> torch.Tensor:
+    """Random classes, or numbers between 0 and 1 where the output is one number."""
+    if loss == "bce" or (scores.dim() == 2 and scores.shape[1] == 1):
+        return torch.rand_like(scores.detach())
+    classes = scores.shape[1] if scores.dim() == 4 else scores.shape[-1]
+    shape = (scores.shape[0], *scores.shape[2:]) if scores.dim() == 4 else scores.shape[:-1]
+    return torch.randint(0, classes, shape, device=scores.device)
+
+
+def _loss(scores: torch.Tensor, target: torch.Tensor, loss: str) -> torch.Tensor:
+    """By the rule of `capture/torch/loss.py`."""
+    if loss == "bce":
+        return F.binary_cross_entropy(scores, target)
+    if target.is_floating_point():
+        return F.mse_loss(scores, target)
+    if scores.dim() == 3:
+        return F.cross_entropy(scores.reshape(-1, scores.shape[-1]), target.reshape(-1))
+    return F.cross_entropy(scores, target)
+
+
+def _changed(fed: Example, change: Callable[[torch.Tensor], torch.Tensor]) -> Example:
+    return Example(mapped(fed.args, change), mapped(dict(fed.kwargs), change))
+
+
+def endless(batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches of a loader, from the start again where it ends."""
+    while True:
+        empty = True
+        for batch in batches:
+            empty = False
+            yield batch
+        if empty:
+            raise BadInput("the loader gives no batch")

@@ -1,0 +1,118 @@
+"""Throughput, time, cost, speed-up and efficiency against the number of GPUs, with the ideal beside them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from epochcast.charts.save import altair_module
+from epochcast.forecast.scaling import Row, Scaling
+
+WIDTH, HEIGHT, COLUMNS = 250, 190, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One small chart: what it shows, what an ideal job would show, and whether its axis is logarithmic."""
+
+    title: str
+    value: Callable[[Row], float | None]
+    ideal: Callable[[Row, Row], float | None]
+    is_log: bool = True
+    format: str = "~s"
+
+
+def _hours(row: Row) -> float | None:
+    total = row.forecast.total_seconds
+    return None if total is None else total.mid / 3600
+
+
+def _dollars(row: Row) -> float | None:
+    return None if row.forecast.dollars is None else row.forecast.dollars.mid
+
+
+def _step(row: Row) -> float:
+    return row.forecast.step.seconds.mid
+
+
+def _share(row: Row, first: Row) -> float:
+    """What one GPU of the first row would have to do in this one."""
+    return row.forecast.global_batch / row.case.gpus / (first.forecast.global_batch / first.case.gpus)
+
+
+def _divided(value: float | None, by: float) -> float | None:
+    return None if value is None else value / by
+
+
+PANELS = (
+    Panel(
+        "throughput, samples/s",
+        lambda row: row.forecast.samples_per_second,
+        lambda row, first: first.forecast.samples_per_second * row.case.gpus / first.case.gpus,
+    ),
+    Panel("step, seconds", _step, lambda row, first: _step(first) * _share(row, first), format="~g"),
+    Panel(
+        "job, hours", _hours, lambda row, first: _divided(_hours(first), row.case.gpus / first.case.gpus), format=",~g"
+    ),
+    Panel("cost, dollars", _dollars, lambda row, first: None, is_log=False, format="$,~r"),
+    Panel("speed-up", lambda row: row.speedup, lambda row, first: float(row.case.gpus)),
+    Panel("efficiency", lambda row: row.efficiency, lambda row, first: 1.0, is_log=False, format="%"),
+    Panel(
+        "waiting for other GPUs, share of a step",
+        lambda row: row.exposed_comm_seconds / _step(row),
+        lambda row, first: 0.0,
+        is_log=False,
+        format="%",
+    ),
+)
+
+
+def scaling(answer: Scaling) -> Any:
+    """Small charts side by side, a line per regime and collective; dashes are the ideal."""
+    alt = altair_module()
+    first = answer.rows[0].forecast
+    panels = [_panel(alt, answer, panel) for panel in PANELS]
+    shown = [chart for chart in panels if chart is not None]
+    title = alt.TitleParams(
+        f"{first.trace.name} on {first.placement.device.name}",
+        subtitle=f"{first.trace.recipe.precision}, batch {first.batch_per_gpu} per GPU at the start; dashed: ideal",
+        anchor="start",
+    )
+    return alt.concat(*shown, columns=COLUMNS, spacing=28).properties(title=title)
+
+
+def _panel(alt: Any, answer: Scaling, panel: Panel) -> Any:
+    several = len({series.allreduce for series in answer.series}) > 1
+    lines: list[dict[str, object]] = []
+    for series in answer.series:
+        name = f"{series.regime}, {series.allreduce}" if several else series.regime
+        for row in series.rows:
+            value, ideal = panel.value(row), panel.ideal(row, series.rows[0])
+            if value is None or (panel.is_log and value <= 0):
+                continue
+            lines.append(
+                {"gpus": row.case.gpus, "value": value, "ideal": ideal, "series": name, "regime": series.regime}
+            )
+    if not lines:
+        return None
+    counts = sorted({row.case.gpus for row in answer.rows})
+    scale = alt.Scale(type="log", base=2, domain=[counts[0], counts[-1]], nice=False)
+    x = alt.X("gpus:Q", title="GPUs", scale=scale, axis=alt.Axis(values=counts, format="d", labelOverlap=True))
+    y_scale = alt.Scale(type="log") if panel.is_log else alt.Scale(zero=True)
+    y = alt.Y("value:Q", title=None, scale=y_scale, axis=alt.Axis(format=panel.format, tickCount=5))
+    base = alt.Chart(alt.Data(values=lines))
+    measured = base.mark_line(point=alt.OverlayMarkDef(size=36), strokeWidth=2).encode(
+        x=x,
+        y=y,
+        color=alt.Color(
+            "series:N", title=None, scale=alt.Scale(scheme="tableau10"), legend=alt.Legend(orient="bottom")
+        ),
+        tooltip=["series:N", "gpus:Q", "value:Q"],
+    )
+    dashes = (
+        base.transform_filter("isValid(datum.ideal)")
+        .mark_line(color="#777777", strokeDash=[4, 3], strokeWidth=1)
+        .encode(x=x, y=alt.Y("ideal:Q", scale=y_scale), detail="regime:N")
+    )
+    return alt.layer(dashes, measured).properties(
+        width=WIDTH, height=HEIGHT, title=alt.TitleParams(panel.title, anchor="start", fontSize=12)
+    )

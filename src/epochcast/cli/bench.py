@@ -1,0 +1,245 @@
+"""`epochcast bench ops`, `models`, `loader`, `collectives`: measure, row by row, into one file."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from epochcast.cli.app import Json, app, show
+
+if TYPE_CHECKING:
+    from epochcast.bench.campaign import Progress, Question
+    from epochcast.bench.measurements import Machine
+
+bench = typer.Typer(
+    help="Measure this machine, or a fleet through Ray.",
+    epilog="Example: epochcast bench ops --budget 5m --out here.jsonl",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(bench, name="bench")
+
+Out = Annotated[Path, typer.Option(help="The measurement file (JSON lines); rows are appended.")]
+Budget = Annotated[str | None, typer.Option(help="Stop after so long, like 5m.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Ask only what the file does not answer yet.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps (default: the first GPU, else cpu).")]
+Threads = Annotated[int | None, typer.Option(help="Threads on the processor (default: torch's own choice).")]
+EngineName = Annotated[str, typer.Option("--engine", help="local, or ray: spread over a cluster.")]
+Address = Annotated[str, typer.Option(help="Where the Ray cluster is.")]
+
+DEFAULT_OUT = Path("measurements.jsonl")
+ENGINES = ("local", "ray")
+# What a campaign has left where a very short budget is spent on getting started: time for one question.
+SHORTEST_SECONDS = 1e-3
+
+
+@bench.command(epilog="Example: epochcast bench ops --budget 5m --out here.jsonl --resume")
+def ops(
+    out: Out = DEFAULT_OUT,
+    budget: Budget = "5m",
+    resume: Resume = False,
+    device: Device = None,
+    threads: Threads = None,
+    dtypes: Annotated[str | None, typer.Option(help="Like float32,bfloat16 (default: what the device is for).")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed draws other shapes.")] = 0,
+    layers: Annotated[
+        bool, typer.Option("--layers", help="Whole layers instead of ops, each as it is trained in a network.")
+    ] = False,
+    as_in_report: Annotated[
+        bool, typer.Option("--as-in-report", help="Whole layers with trainable input and target, as the report did.")
+    ] = False,
+    engine: EngineName = "local",
+    address: Address = "auto",
+    as_json: Json = False,
+) -> int:
+    """Random, realistic ops, forward and backward apart, the most informative first."""
+    from epochcast.bench.devices import find_torch_device
+
+    end = _end(budget)
+    where = find_torch_device(device, threads)
+    if layers or as_in_report:
+        from epochcast.bench.layers import questions as layer_questions
+
+        questions = layer_questions(where, "report" if as_in_report else "network", seed=seed)
+    else:
+        from epochcast.bench.ops import find_dtypes
+        from epochcast.bench.ops import questions as op_questions
+
+        questions = op_questions(where, seed, dtypes=find_dtypes(dtypes))
+    return _run(questions, out, where, end, resume, engine, address, as_json)
+
+
+@bench.command(epilog="Example: epochcast bench models campaign.toml --out here.jsonl")
+def models(
+    campaign: Annotated[Path, typer.Argument(help="Models × batches × optimizers × precisions, in TOML.")],
+    out: Out = DEFAULT_OUT,
+    budget: Budget = None,
+    resume: Resume = False,
+    device: Device = None,
+    threads: Threads = None,
+    engine: EngineName = "local",
+    address: Address = "auto",
+    as_json: Json = False,
+) -> int:
+    """Real training steps of named networks, as a campaign file lists them."""
+    # Set before torch is imported: its profiler, which counts the memory of a step, greets on standard error otherwise.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+    from epochcast.bench.campaign_file import read_campaign
+    from epochcast.bench.devices import find_torch_device
+
+    end = _end(budget)
+    questions = read_campaign(campaign, device or "cpu")
+    if any(question.ask["backend"] == "torch" for question in questions):
+        where = find_torch_device(device, threads)
+        questions = read_campaign(campaign, where)
+    return _run(questions, out, device or "cpu", end, resume, engine, address, as_json)
+
+
+@bench.command(epilog="Example: epochcast bench loader train.py:make_loader --out here.jsonl")
+def loader(
+    reference: Annotated[str, typer.Argument(help="file.py:make_loader (default: generated JPEG files).")] = "",
+    batch: Annotated[int, typer.Option(help="Samples per batch of the generated files.")] = 32,
+    out: Out = DEFAULT_OUT,
+    budget: Budget = "20s",
+    resume: Resume = False,
+    as_json: Json = False,
+) -> int:
+    """What decoding, collating and handing over a batch take, and how many cores are idle."""
+    from epochcast.bench.loader_rows import question_of
+    from epochcast.errors import BadInput
+
+    if batch < 1:
+        raise BadInput(f"batch must be at least 1, got {batch}")
+    end = _end(budget)
+    question = question_of(reference, batch)
+    return _run([question], out, "cpu", end, resume, "local", "", as_json, threads=1)
+
+
+@bench.command(epilog="Example: epochcast bench collectives --ranks 2 --out here.jsonl")
+def collectives(
+    ranks: Annotated[int, typer.Option(help="Processes (GPUs with nccl) that take part.")] = 2,
+    out: Out = DEFAULT_OUT,
+    budget: Budget = "2m",
+    resume: Resume = False,
+    device: Device = None,
+    engine: EngineName = "local",
+    address: Address = "auto",
+    as_json: Json = False,
+) -> int:
+    """All-reduce, all-gather and reduce-scatter over sizes: gloo on the processor, nccl on GPUs."""
+    from epochcast.bench.collectives import questions
+    from epochcast.bench.devices import find_torch_device
+
+    end = _end(budget)
+    where = find_torch_device(device)
+    asked = questions(ranks, device=where)
+    return _run(asked, out, where, end, resume, engine, address, as_json, threads=1)
+
+
+def _end(text: str | None) -> float | None:
+    """When the budget will be spent, by the host's clock; it runs from the start of the command."""
+    from epochcast.errors import BadInput
+    from epochcast.units import parse_seconds
+
+    if text is None:
+        return None
+    seconds = parse_seconds(text)
+    if seconds <= 0:
+        raise BadInput(f"--budget must be more than zero, got {text}")
+    return perf_counter() + seconds
+
+
+def _run(
+    questions: Sequence["Question"],
+    out: Path,
+    device: str,
+    end: float | None,
+    resume: bool,
+    engine: str,
+    address: str,
+    as_json: bool,
+    threads: int | None = None,
+) -> int:
+    """Ask the questions by the engine that is wanted, and say how it went."""
+    from epochcast.bench.campaign import run
+    from epochcast.bench.measurements import Appender, read
+    from epochcast.errors import UnknownName
+
+    if engine not in ENGINES:
+        raise UnknownName("engine", engine, ENGINES)
+    is_group = any(question.kind == "collective" for question in questions)
+    with Appender(out) as appender, _groups(is_group and engine == "local"):
+        for warning in appender.before.warnings:
+            sys.stderr.write(f"epochcast: {warning}\n")
+        where = _machine(device, questions, threads)
+        budget_seconds = None if end is None else max(SHORTEST_SECONDS, end - perf_counter())
+        with _bar("measuring") as progress:
+            if engine == "ray":
+                from epochcast.bench.ray_engine import fleet
+
+                with fleet(address, device, whole_nodes=is_group, budget_seconds=budget_seconds) as spread:
+                    report = run(
+                        questions, appender, where, budget_seconds=budget_seconds, resume=resume, progress=progress,
+                        engine=spread,
+                    )  # fmt: skip
+            else:
+                report = run(
+                    questions, appender, where, budget_seconds=budget_seconds, resume=resume, progress=progress
+                )
+    asked = {question.key for question in questions}
+    rows = [row for row in read(out).rows if row.key in asked]
+    from epochcast import render
+
+    answer = {
+        "out": str(out),
+        "machine": {"id": where.id, **where.facts},
+        "measured": report.measured,
+        "failed": report.failed,
+        "known": report.known,
+        "left": report.left,
+        "seconds": report.seconds,
+        "rows": [row.as_row() for row in rows[-report.measured :]] if report.measured else [],
+    }
+    show(answer, as_json, lambda: render.campaign(report, rows, str(out)))
+    return 0
+
+
+def _machine(device: str, questions: Sequence["Question"], threads: int | None) -> "Machine":
+    from epochcast.bench.fingerprint import machine
+
+    if threads is None:
+        from epochcast.bench.models import threads_of
+
+        threads = threads_of(str(questions[0].ask.get("backend", "torch")) if questions else "torch")
+    return machine(device, threads)
+
+
+def _groups(is_wanted: bool) -> AbstractContextManager[None]:
+    if not is_wanted:
+        return nullcontext()
+    from epochcast.bench.collectives import standing_groups
+
+    return standing_groups()
+
+
+@contextmanager
+def _bar(title: str) -> Iterator["Progress | None"]:
+    """How far the campaign is, and how long it will still take, on stderr; nothing where nobody looks."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn(title), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rows]} rows"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1.0, rows=0)
+        yield lambda done, rows: bar.update(task, completed=done, rows=rows)

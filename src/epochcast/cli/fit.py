@@ -1,0 +1,83 @@
+"""`epochcast fit`"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from epochcast.cli.app import Json, app, show
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from epochcast.fit.local import Fitted
+
+_EXAMPLE = "Example: epochcast fit measurements.jsonl --out my_machine.json"
+
+
+@app.command(epilog=_EXAMPLE)
+def fit(
+    measurements: Annotated[list[Path], typer.Argument(help="Files of `epochcast bench`: ops, models, collectives.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The profile (default: only where --device local looks for it).")
+    ] = None,
+    no_save: Annotated[
+        bool, typer.Option("--no-save", help="Write --out only; `--device local` answers as before.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Learn a machine from its measurements; `forecast --device local` then answers with what was learnt."""
+    import sys
+
+    from epochcast import api
+    from epochcast.cli.evaluate import progress_bar
+    from epochcast.cost.local_file import local_path, save_local
+    from epochcast.errors import BadInput
+    from epochcast.fit.local import device_of_model
+
+    if no_save and out is None:
+        raise BadInput("--no-save without --out would leave nothing")
+    with progress_bar("fitting") as progress:
+        answer = api.fit(measurements, progress=None if progress is None else lambda part: progress(int(100 * part), 100))
+    for warning in answer.warnings:
+        sys.stderr.write(f"epochcast: {warning}\n")
+    written = [] if out is None else [out]
+    if not no_save:
+        written.append(local_path(device_of_model(answer.model)))
+    for path in written:
+        save_local(answer.model, path)
+    body = {**answer.as_dict(), "written": [str(path) for path in written]}
+    show(body, as_json, lambda: _view(answer, written))
+    return 0
+
+
+def _view(answer: "Fitted", written: list[Path]) -> "RenderableType":
+    """What was learnt from how much, and how far it is off on what was left out."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from epochcast import render
+    from epochcast.units import show_seconds
+
+    rows = [
+        (
+            f"{name or 'all others'}" + (f", {size} bytes" if size not in (0, 4) else ""),
+            str(len(group.points)),
+            show_seconds(group.line.launch_seconds),
+            f"{1e-9 / group.line.seconds_per_flop:,.1f}",
+            f"{1e-9 / group.line.seconds_per_byte:,.1f}",
+        )
+        for (name, size), group in answer.model.groups.items()
+    ]
+    table = render.table(answer.model.device, "op class|>ops|>one call|>Gflop/s|>GB/s", rows)
+    told = [f"ops left out: median error {answer.op_error:.0%}"]
+    if answer.step_error is not None:
+        told.append(f"steps of a network left out: mean error {answer.step_error:.0%}")
+    if answer.model.link is not None:
+        link = answer.model.link
+        told.append(
+            f"link: {show_seconds(link.latency_seconds)} and {link.bandwidth_bytes_per_second / 1e9:.2f} GB/s"
+        )
+    told += [f"not used: {reason}" for reason in answer.unused[:10]]
+    told += [f"written: {path}" for path in written]
+    return Group(table, *(Text(line) for line in told))

@@ -1,0 +1,74 @@
+"""Time of the collectives beside the all-reduce, as NCCL runs them: rings, and messages between pairs.
+
+Notation as in `comm.allreduce`: p ranks in k boxes of g, α and B of the slowest link, n bytes.
+"""
+
+from math import ceil, isfinite
+
+from epochcast.comm.allreduce import all_reduce_seconds
+from epochcast.errors import BadInput
+from epochcast.hardware.cluster import Group
+
+__all__ = [
+    "all_gather_seconds",
+    "all_reduce_seconds",
+    "all_to_all_seconds",
+    "broadcast_seconds",
+    "point_to_point_seconds",
+    "reduce_scatter_seconds",
+]
+
+# Peers a rank talks to at once in an all-to-all: NCCL spreads point-to-point messages over its channels
+# (MAXCHANNELS is 32, of which small boxes use about eight).
+PEERS_AT_ONCE = 8
+
+
+def reduce_scatter_seconds(size_bytes: float, group: Group) -> float:
+    """(p-1)(α + n/pB): every rank begins with n bytes and ends with its p-th part of the sum. Half a ring."""
+    return all_reduce_seconds(size_bytes, group, "ring") / 2
+
+
+def all_gather_seconds(size_bytes: float, group: Group) -> float:
+    """(p-1)(α + n/pB): every rank begins with its p-th part of n bytes and ends with all of them."""
+    return all_reduce_seconds(size_bytes, group, "ring") / 2
+
+
+def broadcast_seconds(size_bytes: float, group: Group) -> float:
+    """(p-1)α + n/B: a chain through all ranks, pipelined in small pieces."""
+    _check(size_bytes)
+    if group.ranks == 1:
+        return 0.0
+    link = group.slowest
+    return (group.ranks - 1) * link.latency_seconds + size_bytes / link.sustained_bytes_per_second
+
+
+def all_to_all_seconds(size_bytes: float, group: Group) -> float:
+    """⌈(p-1)/8⌉α + max(n(g-1)/pB_in, g·n(p-g)/pB_out): every rank has n bytes, a p-th part for each of the others.
+
+    What stays in the box and what leaves it travel at once; all ranks of a box share its outer link.
+    """
+    _check(size_bytes)
+    if group.ranks == 1:
+        return 0.0
+    p, g = group.ranks, group.ranks_per_node
+    inside = size_bytes * (g - 1) / p / group.inner.sustained_bytes_per_second
+    across = g * size_bytes * (p - g) / p / group.across.sustained_bytes_per_second if group.nodes > 1 else 0.0
+    return ceil((p - 1) / PEERS_AT_ONCE) * group.slowest.latency_seconds + max(inside, across)
+
+
+def point_to_point_seconds(size_bytes: float, group: Group) -> float:
+    """α + n/B between neighbours: of one box, or, where the group has several, all ranks of a box at once to the next.
+
+    The ranks of a box share its outer link, so each gets a g-th part of it.
+    """
+    _check(size_bytes)
+    if group.ranks == 1:
+        return 0.0
+    if group.nodes == 1:
+        return group.inner.seconds(size_bytes)
+    return group.across.seconds(group.ranks_per_node * size_bytes)
+
+
+def _check(size_bytes: float) -> None:
+    if not (isfinite(size_bytes) and size_bytes >= 0):
+        raise BadInput(f"a collective needs at least 0 bytes, got {size_bytes}")

@@ -1,0 +1,42 @@
+"""NCCL's protocols: how a message is put on the wire decides its latency and how much of the bandwidth is data.
+
+LL sends every four bytes with a flag, which needs no fence and is quick, but halves the rate; LL128 does so per
+128 bytes and relies on NVLink keeping their order; Simple fences large pieces. Small messages go by LL, large ones by
+Simple.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from epochcast.hardware.cluster import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """`start_seconds` once per collective, `hop_factor` of a link's latency per message, a fraction of its rate."""
+
+    name: str
+    start_seconds: float
+    hop_factor: float
+    bandwidth_fraction: float
+    media: tuple[str, ...]
+    source: str
+
+    def runs_on(self, group: Group) -> bool:
+        """Whether every link the group uses takes it."""
+        return all(link.medium in self.media for link in group.used_links)
+
+
+@cache
+def fitted() -> dict[str, Any]:
+    """The tables of fitted.toml."""
+    return tomllib.loads(files("epochcast.comm").joinpath("fitted.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def protocols() -> tuple[Protocol, ...]:
+    """Every protocol; the first runs everywhere."""
+    return tuple(Protocol(**{**row, "media": tuple(row["media"])}) for row in fitted()["protocol"])

@@ -1,0 +1,98 @@
+"""Gaussian process regression (Rasmussen & Williams 2006, chapter 2) on a few hundred points, with numpy alone.
+
+    k(x, x') = c² + g²·[same kind] + s²·M(d)·(1 if same kind else ρ),     d² = Σ ((x_i − x'_i)/l_i)²
+    M(d) = (1 + √5·d + 5d²/3)·e^(−√5·d)                                    (Matérn 5/2)
+
+A kind is a small number that tells points apart which have no distance: the directions of an op. The mean of the prior
+is zero, so that far from every point the answer is zero with the width of the prior.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Added to the diagonal, relative to it, so that a point given twice does no harm.
+JITTER = 1e-9
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """`lengths` of every feature, standard deviations of the parts of k and of the noise, ρ between kinds."""
+
+    lengths: Array
+    signal: float
+    common: float
+    offset: float
+    correlation: float
+    noise: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.lengths).all() and (self.lengths > 0).all()):
+            raise ValueError("a kernel needs lengths above zero")
+        if not 0 <= self.correlation <= 1 or min(self.signal, self.common, self.offset, self.noise) < 0:
+            raise ValueError("a kernel needs a correlation between 0 and 1 and no negative deviation")
+
+    def between(self, a: Array, a_kinds: Integers, b: Array, b_kinds: Integers) -> Array:
+        """k of every pair, without noise."""
+        one, other = a / self.lengths, b / self.lengths
+        squares = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1)[None, :] - 2 * one @ other.T
+        root = np.sqrt(5 * np.maximum(squares, 0.0))
+        same = a_kinds[:, None] == b_kinds[None, :]
+        matern = (1 + root + root**2 / 3) * np.exp(-root)
+        result: Array = (
+            self.common**2 + self.offset**2 * same + self.signal**2 * matern * np.where(same, 1.0, self.correlation)
+        )
+        return result
+
+    @property
+    def prior_deviation(self) -> float:
+        """What is believed of a point before any was seen."""
+        return float(np.sqrt(self.common**2 + self.offset**2 + self.signal**2))
+
+
+@dataclass(frozen=True)
+class Process:
+    """Points with values under a kernel; `noises` are the deviations of the single points."""
+
+    kernel: Kernel
+    points: Array
+    kinds: Integers
+    values: Array
+    noises: Array
+
+    @cached_property
+    def _inverse(self) -> Array:
+        covariance = self.kernel.between(self.points, self.kinds, self.points, self.kinds)
+        covariance[np.diag_indices_from(covariance)] += self.noises**2 + JITTER * covariance.diagonal()
+        inverse: Array = np.linalg.inv(covariance)
+        return inverse
+
+    @cached_property
+    def _weights(self) -> Array:
+        weights: Array = self._inverse @ self.values
+        return weights
+
+    def answers(self, points: Array, kinds: Integers) -> tuple[Array, Array]:
+        """Mean and standard deviation (without noise) at new points."""
+        prior = self.kernel.prior_deviation**2
+        if not len(self.values):
+            return np.zeros(len(points)), np.full(len(points), np.sqrt(prior))
+        across = self.kernel.between(points, kinds, self.points, self.kinds)
+        explained = np.einsum("ij,jk,ik->i", across, self._inverse, across, optimize=True)
+        return across @ self._weights, np.sqrt(np.maximum(prior - explained, 1e-6 * prior))
+
+    def left_out(self) -> tuple[Array, Array]:
+        """Error of each point when the others predict it (value − mean), and its deviation with noise (5.12 there)."""
+        precision = self._inverse.diagonal()
+        return self._weights / precision, 1 / np.sqrt(precision)
+
+    def log_likelihood(self) -> float:
+        """log p(values); the higher the better the kernel fits."""
+        _, log_determinant = np.linalg.slogdet(self._inverse)
+        fit = float(self.values @ self._weights)
+        return 0.5 * float(log_determinant) - 0.5 * fit - 0.5 * len(self.values) * float(np.log(2 * np.pi))

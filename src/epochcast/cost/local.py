@@ -1,0 +1,195 @@
+"""The model of a device that was measured with `epochcast bench` and fitted with `epochcast fit`.
+
+    seconds(op)  = base(op) · e^f(op) · class_factor + host_seconds(phase)
+    base(op)     = a·launches + b·flops + c·bytes          one (a, b, c) per group: op class and bytes per element
+    f            = what the measured ops of the group say  (`gaussian.Process` over the logarithms of sizes)
+
+Near a measured op the answer is that measurement, between several it is interpolated, far from all it is the line of
+its group. A group without measurements is answered by the line through all of them. `class_factor` and `host_seconds`
+are per framework: what whole steps told beyond the sum of their ops (autograd, Python, caches).
+
+The interval is that of the step. Errors within a group are taken to be one error, those of groups to be unrelated:
+
+    σ² = σ_steps² + Σ_groups (share of the group · mean σ_f of its ops)²,      mid·e^(±1.645 σ)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from epochcast.cost.features import Setting
+from epochcast.cost.gaussian import Array, Integers, Kernel, Process
+from epochcast.cost.model import Costs
+from epochcast.errors import BadInput, UnknownName
+from epochcast.graph.trace import CLASSES, PHASES, Columns, Trace
+from epochcast.hardware.device import Device
+from epochcast.hardware.link import Link
+
+NAME = "local"
+NINETY = 1.645
+"""The normal quantile: nine of ten lie within ± this many standard deviations."""
+
+FEATURES = ("flops", "bytes", "m", "n", "k", "count", "kernel", "stride", "groups", "launches")
+"""The columns whose logarithms say how near two ops are."""
+
+DEFAULT_FRAMEWORK = "pytorch"
+Key = tuple[str, int]
+"""Op class and bytes per element."""
+
+ALL: Key = ("", 0)
+"""The group that answers for those without measurements."""
+
+
+def coordinates(columns: Columns) -> Array:
+    """Where each op stands among others: logarithms of its sizes."""
+    sizes = [np.maximum(np.asarray(getattr(columns, name), dtype=np.float64), 1.0) for name in FEATURES]
+    return np.log(np.stack(sizes, axis=1))
+
+
+def keys(columns: Columns) -> list[Key]:
+    """The group of each op."""
+    names = [c.value for c in CLASSES]
+    return [(names[c], int(b)) for c, b in zip(columns.op_class, columns.element_bytes, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """base = launch_seconds·launches + seconds_per_flop·flops + seconds_per_byte·bytes"""
+
+    launch_seconds: float
+    seconds_per_flop: float
+    seconds_per_byte: float
+
+    def __post_init__(self) -> None:
+        if not self.launch_seconds > 0 or min(self.seconds_per_flop, self.seconds_per_byte) < 0:
+            raise BadInput(f"a line needs a positive launch and no negative slope, got {self}")
+
+    def seconds(self, columns: Columns) -> Array:
+        """Of every op."""
+        launches = np.maximum(columns.launches, 1.0) * self.launch_seconds
+        result: Array = launches + columns.flops * self.seconds_per_flop + columns.bytes * self.seconds_per_byte
+        return result
+
+
+@dataclass(frozen=True)
+class Group:
+    """What was measured of one class in one element size: the line, and the ops themselves.
+
+    `points` are coordinates, `kinds` the directions (an index of `Gradient`), `log_ratios` the logarithms of measured
+    over the line, `noises` how far each may be off.
+    """
+
+    line: Line
+    points: Array
+    kinds: Integers
+    log_ratios: Array
+    noises: Array
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.points), len(self.kinds), len(self.log_ratios), len(self.noises)}
+        if len(sizes) != 1 or self.points.ndim != 2 or self.points.shape[1] != len(FEATURES):
+            raise BadInput(f"a group needs as many values as points of {len(FEATURES)} coordinates")
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What whole steps of one framework told: seconds of the host per op of a phase, factors of classes, σ of a step."""
+
+    host_seconds: Mapping[str, float] = field(default_factory=dict)
+    class_factor: Mapping[str, float] = field(default_factory=dict)
+    deviation: float = 0.15
+
+    def __post_init__(self) -> None:
+        _check_names("phase", self.host_seconds, [p.value for p in PHASES])
+        _check_names("op class", self.class_factor, [c.value for c in CLASSES])
+        if any(not 0 <= seconds < 1 for seconds in self.host_seconds.values()):
+            raise BadInput(f"host_seconds must lie between 0 and 1, got {dict(self.host_seconds)}")
+        if any(not 1e-2 < factor < 1e2 for factor in self.class_factor.values()):
+            raise BadInput(f"factors of classes must lie between 0.01 and 100, got {dict(self.class_factor)}")
+        if not 0 < self.deviation < 3:
+            raise BadInput(f"deviation must lie between 0 and 3, got {self.deviation}")
+
+
+@dataclass(frozen=True)
+class Local:
+    """A measured device as a cost model. On any other device it has no answer."""
+
+    device: str
+    kernel: Kernel
+    groups: Mapping[Key, Group]
+    corrections: Mapping[str, Correction] = field(default_factory=dict)
+    source: str = ""
+    date: str = ""
+    machine: Mapping[str, object] = field(default_factory=dict)
+    link: Link | None = None
+    name: str = NAME
+    is_monotone: bool = False
+
+    def __post_init__(self) -> None:
+        if not (self.device and self.source):
+            raise BadInput(f"a local profile needs a device and a source, got {self.device!r} and {self.source!r}")
+        if ALL not in self.groups:
+            raise BadInput("a local profile needs the line through all ops")
+        if len(self.kernel.lengths) != len(FEATURES):
+            raise BadInput(f"a local profile needs {len(FEATURES)} lengths, got {len(self.kernel.lengths)}")
+        _check_names("op class", (name for name, _ in self.groups if name), [c.value for c in CLASSES])
+
+    @cached_property
+    def _processes(self) -> dict[Key, Process]:
+        return {
+            key: Process(self.kernel, g.points, g.kinds, g.log_ratios, g.noises) for key, g in self.groups.items()
+        }
+
+    def costs(self, trace: Trace, device: Device) -> Costs:
+        """Seconds of every op, as PyTorch runs it."""
+        return self.column_costs(trace.columns, device, Setting())
+
+    def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """Seconds of every op, as a framework runs it."""
+        if device.name != self.device:
+            unknown = np.full(len(columns), np.nan)
+            return Costs.by(self.name, unknown, unknown, unknown)
+        logs, deviations, places = self.op_seconds(columns)
+        correction = self.correction(setting.framework)
+        factors = np.array([correction.class_factor.get(c.value, 1.0) for c in CLASSES])
+        host = np.array([correction.host_seconds.get(p.value, 0.0) for p in PHASES])
+        kernels = np.exp(logs) * factors[columns.op_class]
+        mid = kernels + host[columns.phase]
+        factor = np.exp(NINETY * step_deviation(kernels, deviations, places, correction.deviation))
+        return Costs.by(self.name, mid / factor, mid, mid * factor)
+
+    def correction(self, framework: str) -> Correction:
+        """Of a framework; where none of its steps were measured, what PyTorch's told, if those were."""
+        found = self.corrections.get(framework)
+        return found or self.corrections.get(DEFAULT_FRAMEWORK) or Correction()
+
+    def op_seconds(self, columns: Columns) -> tuple[Array, Array, Integers]:
+        """Logarithms of the seconds of every op alone, their deviations, and the place of its group in `groups`."""
+        where, near = keys(columns), coordinates(columns)
+        names = list(self.groups)
+        places = np.array([names.index(key if key in self.groups else ALL) for key in where], dtype=np.int64)
+        logs, deviations = np.zeros(len(columns)), np.zeros(len(columns))
+        for place in np.unique(places):
+            mine = places == place
+            key = names[place]
+            mean, deviation = self._processes[key].answers(near[mine], columns.gradient[mine])
+            logs[mine] = np.log(self.groups[key].line.seconds(columns)[mine]) + mean
+            deviations[mine] = deviation
+        return logs, deviations, places
+
+
+def step_deviation(seconds: Array, deviations: Array, places: Integers, steps: float) -> float:
+    """σ of the logarithm of a sum: one error per group, groups unrelated, and what steps scatter beyond."""
+    total = float(seconds.sum())
+    if not total:
+        return steps
+    shares = [float((seconds * deviations)[places == place].sum()) / total for place in np.unique(places)]
+    return float(np.sqrt(steps**2 + sum(share**2 for share in shares)))
+
+
+def _check_names(what: str, names: object, known: list[str]) -> None:
+    for name in names:  # type: ignore[attr-defined]
+        if name not in known:
+            raise UnknownName(what, name, known)

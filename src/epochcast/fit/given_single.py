@@ -1,0 +1,98 @@
+"""What several GPUs change, given how long one takes.
+
+The single-GPU step of the same system, model, batch per GPU and precision is taken as measured, and only the
+difference is forecast:
+
+    step(N GPUs) = measured step(1 GPU) + forecast step(N GPUs) − forecast step(1 GPU)
+
+with kernels scaled so that the forecast of one GPU meets the measured step: a backward pass that really takes longer
+hides more. The interval knows two errors: steps repeat to a few percent, and what is added is known to half.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import hypot
+from statistics import median
+from typing import Any
+
+from epochcast.cost.model import CostModel, Costs
+from epochcast.fit.run_placement import run_placement
+from epochcast.fit.run_table import Run
+from epochcast.forecast.step import step_forecast
+from epochcast.graph.trace import Trace
+from epochcast.hardware.device import Device
+from epochcast.interval import Interval
+
+# How far below and above the middle nine of ten measured steps lie, as fractions of the known step and of what is added
+# (studies/scaling). Tails are on the slow side: stragglers and input that ranks share.
+BELOW_FRACTIONS = (0.06, 0.5)
+ABOVE_FRACTIONS = (0.08, 0.6)
+
+# How much of the forecast of one GPU may be corrected: beyond it the two describe different runs.
+MOST_RATIO = 10.0
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A cost model whose kernels all take `factor` times as long."""
+
+    base: CostModel
+    factor: float
+
+    @property
+    def name(self) -> str:
+        """The base's own."""
+        return self.base.name
+
+    @property
+    def is_monotone(self) -> bool:
+        """As the base."""
+        return self.base.is_monotone
+
+    def costs(self, trace: Trace, device: Device) -> Costs:
+        """The base's answer, scaled."""
+        costs, factor = self.base.costs(trace, device), self.factor
+        return Costs(costs.low * factor, costs.mid * factor, costs.high * factor, costs.models, costs.answered)
+
+
+def single_steps(runs: Iterable[Run]) -> dict[int, float]:
+    """By the place of each run on several GPUs: the measured step of its single-GPU row, where there is one.
+
+    The row of the same framework and data counts, else of the same framework, else any; the median of several.
+    """
+    listed = list(runs)
+    measured: dict[tuple[Any, ...], list[float]] = {}
+    for run in listed:
+        if run.gpus == 1:
+            for key in _keys(run):
+                measured.setdefault(key, []).append(run.step_seconds)
+    found: dict[int, float] = {}
+    for run in listed:
+        known = next((measured[key] for key in _keys(run) if key in measured), None)
+        if run.gpus > 1 and known is not None:
+            found[run.place] = median(known)
+    return found
+
+
+def _keys(run: Run) -> tuple[tuple[Any, ...], ...]:
+    """What a run shares with its single-GPU row, the nearest first; of a system's name the part before a colon, behind
+    which some tables write the scale.
+    """
+    system = run.system.partition(":")[0]
+    key = (run.source, system, run.model, run.device.name, run.recipe, run.setting)
+    return (*key, run.framework, run.data), (*key, run.framework), key
+
+
+def given_step(run: Run, trace: Trace, model: CostModel, single_seconds: float) -> Interval:
+    """The step of a run on several GPUs whose single-GPU step took `single_seconds`."""
+    alone, placement = run_placement(run, gpus=1), run_placement(run)
+    ratio = single_seconds / step_forecast(trace, alone, model).seconds.mid
+    scaled = Scaled(model, min(MOST_RATIO, max(1 / MOST_RATIO, ratio)))
+    one, many = (step_forecast(trace, where, scaled).seconds.mid for where in (alone, placement))
+    added_seconds = many - one
+    mid = max(single_seconds + added_seconds, 0.1 * single_seconds)
+    below, above = (
+        hypot(of_step * single_seconds, of_added * added_seconds)
+        for of_step, of_added in (BELOW_FRACTIONS, ABOVE_FRACTIONS)
+    )
+    return Interval(max(0.0, mid - below), mid, mid + above)

@@ -1,0 +1,237 @@
+"""Training on part of the material, and how the forecasts of the rest turn out.
+
+Three splits: families of networks (device known), devices (neither steps nor ops of it are seen; its relatives answer
+for it), and rows at random. A device that was left out is then calibrated with five of its runs, as `epochcast
+calibrate` does it, and the others are scored again.
+"""
+
+import os
+from collections.abc import Hashable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from epochcast.fit.calibrate import best, calibrated_spread, fitted
+from epochcast.fit.fractions import device_fractions
+from epochcast.fit.material import Material, say
+from epochcast.fit.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, train
+from epochcast.fit.step_pieces import StepPieces
+from epochcast.hardware.catalogue import devices as all_devices
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.sustained import prior
+
+Array = NDArray[np.float64]
+
+HIDDEN = 72
+MEMBERS = 3
+# A device with fewer measured steps is not left out on its own: its error would be an anecdote.
+MANY_RUNS = 8
+GIVEN_RUNS, DRAWS = 5, 6
+
+
+@dataclass(frozen=True)
+class Task:
+    """One training: what is left out of it by which split, and for how long. Nothing left out: a member."""
+
+    split: str
+    outside: tuple[int, ...]
+    device: str | None
+    steps: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Given:
+    """A device that was left out, after five of its runs were given: errors of the others, and how many intervals hold.
+
+    `log_errors` are of all draws together.
+    """
+
+    device: str
+    log_errors: Array
+    covered: float
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """log(predicted/measured) of every step by each split, NaN where it was never left out."""
+
+    family: Array
+    device: Array
+    random: Array
+    given: list[Given]
+    members: list[EfficiencyNet]
+
+
+def train_on(
+    material: Material, keep_nets: Sequence[int], keep_ops: NDArray[np.bool_], *, steps: int, seed: int
+) -> EfficiencyNet:
+    """One net trained on part of the material."""
+    model = EfficiencyNet(
+        material.ops.inputs.shape[1],
+        HIDDEN,
+        len(material.devices.names),
+        len(material.stacks.names),
+        material.floors,
+        seed,
+    )
+    weight = np.where(keep_ops, material.ops.weight, 0.0)
+    kept = OpRows(**{**vars(material.ops), "weight": weight / weight.sum()})
+    train(model, kept, [material.nets[i] for i in keep_nets], steps=steps, seed=seed)
+    return model
+
+
+def log_steps(models: Sequence[EfficiencyNet], nets: Sequence[NetRow]) -> Array:
+    """The ensemble's answer for whole steps."""
+    answers = []
+    with torch.no_grad():
+        for model in models:
+            parts = [model.log_steps(list(nets[i : i + 32])) for i in range(0, len(nets), 32)]
+            answers.append(torch.cat(parts).numpy())
+    return np.asarray(np.mean(answers, axis=0), dtype=np.float64)
+
+
+def left_out(material: Material, folds: int, steps: int) -> LeftOut:
+    """Every split, and the ensemble that is shipped; on as many cores as there are."""
+    _MATERIAL[:] = [material]
+    tasks = [
+        *_fold_tasks("family", np.array([e.family for e in material.examples]), folds, steps, MEMBERS),
+        *(Task("none", (), None, round(1.5 * steps), seed) for seed in range(MEMBERS)),
+        *_device_tasks(material, round(0.4 * steps)),
+        *_fold_tasks("random", np.arange(len(material.nets)), folds, steps, 1),
+    ]
+    size = len(material.nets)
+    sums = {split: (np.zeros(size), np.zeros(size)) for split in ("family", "device", "random")}
+    given_runs: list[Given] = []
+    members: list[EfficiencyNet] = []
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork")) as pool:
+        for task, errors, given, model in pool.map(_work, tasks):
+            if task.split == "none":
+                members.append(model)
+                continue
+            total, count = sums[task.split]
+            total[list(task.outside)] += errors
+            count[list(task.outside)] += 1
+            given_runs += [] if given is None else [given]
+    with np.errstate(invalid="ignore"):
+        family, device, random = (total / count for total, count in sums.values())  # 0/0: never left out
+    return LeftOut(family, device, random, given_runs, members)
+
+
+def _fold_tasks(split: str, labels: NDArray[np.generic], folds: int, steps: int, members: int) -> list[Task]:
+    """Every label in the test part of one fold; an ensemble of `members` for each."""
+    return [
+        Task(split, outside, None, steps, 10 * member + place)
+        for place, outside in enumerate(folds_of(labels, folds))
+        for member in range(members)
+    ]
+
+
+def folds_of(labels: NDArray[np.generic], folds: int) -> list[tuple[int, ...]]:
+    """The rows of each fold; rows of one label share a fold. Always the same for the same labels."""
+    names = np.unique(labels)
+    np.random.default_rng(0).shuffle(names)
+    return [tuple(np.flatnonzero(np.isin(labels, fold)).tolist()) for fold in np.array_split(names, folds)]
+
+
+def _device_tasks(material: Material, steps: int) -> list[Task]:
+    names = np.array([e.device.name for e in material.examples])
+    return [
+        Task("device", tuple(np.flatnonzero(names == name).tolist()), str(name), steps, seed)
+        for seed, name in enumerate(np.unique(names))
+        if np.sum(names == name) >= MANY_RUNS
+    ]
+
+
+_MATERIAL: list[Material] = []
+"""What the forked workers train on; set once before they start."""
+
+
+def _work(task: Task) -> tuple[Task, Array, Given | None, EfficiencyNet]:
+    """Train, and the errors on what was left out."""
+    torch.set_num_threads(1)
+    (material,) = _MATERIAL
+    outside: NDArray[np.bool_] = np.zeros(len(material.nets), bool)
+    outside[list(task.outside)] = True
+    keep_ops = np.ones(len(material.ops.weight), bool) if task.device is None else material.op_devices != task.device
+    model = train_on(material, np.flatnonzero(~outside).tolist(), keep_ops, steps=task.steps, seed=task.seed)
+    if task.device is not None:
+        _forget(model, material, task.device)
+    nets = [material.nets[i] for i in task.outside]
+    settings = [(e.recipe.precision, e.recipe.mode, e.setting) for e in material.examples]
+    errors = log_steps([model], nets) - np.array([n.log_seconds for n in nets]) if nets else np.zeros(0)
+    given = None if task.device is None else _given(model, task.device, nets, [settings[i] for i in task.outside])
+    said = f"{task.split} {task.device or ''} seed {task.seed}: {summary(errors) if nets else 'trained'}"
+    say(said + ("" if given is None else f"; with {GIVEN_RUNS} runs given: {summary(given.log_errors)}"))
+    return task, errors, given, model
+
+
+def _forget(model: EfficiencyNet, material: Material, name: str) -> None:
+    """Give a device that was left out what its relatives sustain, as a forecast would."""
+    known = device_fractions([model], material, without=name)
+    expected = prior(find_device(name), known, all_devices())
+    values = {
+        **expected.math_fractions,
+        "vector": expected.vector_fraction,
+        "bandwidth": expected.bandwidth_fraction,
+        **expected.group_factors,
+    }
+    fp32 = expected.math_fractions["fp32"]
+    with torch.no_grad():
+        row = [float(np.log(values.get(key, fp32))) for key in SUSTAINED]
+        model.sustained[material.devices.names[name]] = torch.tensor(row)
+
+
+def _given(model: EfficiencyNet, device: str, nets: Sequence[NetRow], settings: Sequence[Hashable]) -> Given:
+    """Draws of five runs of one precision, mode, layout and framework; up to forty others of it are scored.
+
+    That is what a user has: a few steps of the job at hand.
+    """
+    generator = np.random.default_rng(0)
+    errors, held = [], []
+    prior_spread = float(np.exp(0.5))
+    alike: dict[Hashable, list[int]] = {}
+    for place, setting in enumerate(settings):
+        alike.setdefault(setting, []).append(place)
+    for places in (group for group in alike.values() if len(group) > GIVEN_RUNS for _ in range(DRAWS)):
+        order = generator.permutation(places)
+        pieces = [_pieces(model, nets[i], prior_spread) for i in order[: GIVEN_RUNS + 40]]
+        seen, rest = pieces[:GIVEN_RUNS], pieces[GIVEN_RUNS:]
+        chosen = best(fitted(seen), len(seen))
+        spread = np.log(calibrated_spread(seen, chosen, prior_spread))
+        logs = [np.log(p.seconds(np.array(chosen.factors)) / p.measured_seconds) for p in rest]
+        errors += logs
+        held += [abs(error) <= spread for error in logs]
+    return Given(device, np.array(errors), float(np.mean(held)) if held else float("nan"))
+
+
+def _pieces(model: EfficiencyNet, net: NetRow, prior_spread: float) -> StepPieces:
+    """A step's kernels and launches, for calibration; ops that run several times are taken together."""
+    device = torch.full((len(net.cap),), net.device)
+    with torch.no_grad():
+        logs = model.log_kernel(
+            net.inputs, net.log_compute, net.log_memory, net.cap, device, net.math, net.group
+        ).numpy()
+        launch = float(torch.exp(model.launch[net.stack]))
+    times = net.times.numpy().astype(np.float64)
+    kernels = np.exp(logs.astype(np.float64)) * times
+    return StepPieces(
+        kernels,
+        (net.log_compute >= net.log_memory).numpy(),
+        net.launches * launch * times / times.sum(),
+        np.zeros(len(kernels), dtype=np.bool_),
+        1,
+        0.0,
+        float(np.exp(net.log_seconds)),
+        prior_spread,
+    )
+
+
+def summary(log_errors: Array) -> str:
+    """MAPE and median of errors in logarithms."""
+    ape = np.abs(np.exp(log_errors[np.isfinite(log_errors)]) - 1)
+    return f"{len(ape)} runs, MAPE {ape.mean():.1%}, median {np.median(ape):.1%}" if len(ape) else "no runs"

@@ -1,0 +1,40 @@
+"""Conformal intervals: the factors between which nine of ten left-out truths lie.
+
+    low, high = the 5 % and 95 % quantiles of measured/predicted over steps that were left out of the training
+
+Groups have their own: devices that were measured, devices that were not (each device counts the same there, however
+often it was measured), and single devices with enough left-out steps.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+OUTSIDE = (0.05, 0.95)
+# Left-out steps a device needs for an interval of its own.
+OWN_INTERVAL_RUNS = 100
+
+
+def spread_of(log_errors: Array, labels: NDArray[np.str_] | None = None) -> tuple[float, float]:
+    """Factors low < 1 < high of the middle, from log(predicted/measured); every label weighs the same."""
+    known = np.isfinite(log_errors)
+    ratios = -log_errors[known]
+    if labels is None:
+        weights = np.ones(len(ratios))
+    else:
+        _, place, count = np.unique(labels[known], return_inverse=True, return_counts=True)
+        weights = 1.0 / count[place]
+    order = np.argsort(ratios)
+    reached = np.cumsum(weights[order]) / weights.sum()
+    low, high = (ratios[order][min(int(np.searchsorted(reached, q)), len(ratios) - 1)] for q in OUTSIDE)
+    return float(min(np.exp(low), 0.999)), float(max(np.exp(high), 1.001))
+
+
+def own_spreads(log_errors: Array, names: NDArray[np.str_]) -> dict[str, tuple[float, float]]:
+    """Intervals of devices with so many left-out steps that they need not share those of all."""
+    return {
+        str(name): spread_of(log_errors[names == name])
+        for name in np.unique(names)
+        if np.sum(np.isfinite(log_errors[names == name])) >= OWN_INTERVAL_RUNS
+    }

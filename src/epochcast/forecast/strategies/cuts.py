@@ -1,0 +1,141 @@
+"""Where a network can be cut: the places between its ops over which a single activation passes.
+
+A residual block, a transformer's attention or its feed-forward layer lie between two such places; a segment is what
+lies between two neighbours. Pipelines put whole segments on a stage, sharded strategies gather the parameters of one
+segment at a time. What does not grow with the batch (positions, masks, rotations) does not count: every stage has it. The loss stays with the last layer that has weights.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.graph.op import Op, Phase
+from epochcast.graph.trace import SMALL_BATCH, Trace
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """The segment of every entry of the columns, what crosses behind each segment per sample, and its parameters.
+
+    Entries of the update belong to none: -1. `parameter_bytes` are of the parameters first read in a segment.
+    """
+
+    of_entry: Places
+    crossing_bytes: tuple[float, ...]
+    parameter_bytes: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.parameter_bytes)
+
+
+def segments(trace: Trace) -> Segments:
+    """Read off the ops; kept on the template."""
+    kept: Segments | None = trace.template.__dict__.get("_segments")
+    if kept is None:
+        kept = _segments(trace)
+        trace.template.__dict__["_segments"] = kept
+    return kept
+
+
+def _segments(trace: Trace) -> Segments:
+    base, growths = trace.template.base, trace.template.growths
+    forward = [place for place, op in enumerate(base) if op.phase is Phase.FORWARD]
+    parameters = {p.name: p.tensor.bytes for p in trace.parameters}
+    last_weighted = max((place for place in forward if base[place].weights), default=-1)
+    last_use: dict[str, int] = {}
+    for place in forward:
+        for tensor in (*base[place].inputs, *base[place].weights):
+            last_use[tensor.name] = place
+    growing: dict[str, int] = {}
+    ends: dict[int, list[str]] = {}
+    segment_of_op: dict[int, int] = {}
+    crossing: list[float] = []
+    segment, holds_weights = 0, False
+    for place in forward:
+        op = base[place]
+        segment_of_op[place] = segment
+        holds_weights = holds_weights or bool(op.weights)
+        growth = growths[place]
+        for index, tensor in enumerate(op.outputs):
+            grows = growth is not None and growth[1][index] is not None
+            if grows and last_use.get(tensor.name, -1) > place and tensor.name not in growing:
+                growing[tensor.name] = tensor.bytes
+                ends.setdefault(last_use[tensor.name], []).append(tensor.name)
+        for name in ends.pop(place, []):
+            growing.pop(name, None)
+        if holds_weights and len(growing) == 1 and place < last_weighted:
+            crossing.append(next(iter(growing.values())) / SMALL_BATCH)
+            segment, holds_weights = segment + 1, False
+    return _with_backward(trace, base, segment_of_op, parameters, crossing, segment + 1)
+
+
+def _with_backward(
+    trace: Trace,
+    base: Sequence[Op],
+    segment_of_op: dict[int, int],
+    parameters: dict[str, int],
+    crossing: list[float],
+    count: int,
+) -> Segments:
+    """A backward op belongs where the forward ops of its layer are; one without a layer stays with the op before it."""
+    of_layer: dict[str, int] = {}
+    sizes = [0] * count
+    for place, segment in segment_of_op.items():
+        op = base[place]
+        of_layer.setdefault(op.layer, segment)
+        for tensor in (*op.inputs, *op.weights):
+            if tensor.name in parameters:
+                sizes[segment] += parameters.pop(tensor.name)
+    found: dict[int, int] = {}
+    current = count - 1
+    for place, op in enumerate(base):
+        if place in segment_of_op:
+            found[place] = segment_of_op[place]
+        elif op.phase is Phase.UPDATE:
+            found[place] = -1
+        else:
+            # Backward runs from the end to the front: a layer shared by several segments never leads back.
+            current = min(current, of_layer.get(op.layer, current))
+            found[place] = current
+    of_entry = np.array([found[int(place)] for place in trace.places], dtype=np.int64)
+    return Segments(of_entry, tuple(crossing), tuple(sizes))
+
+
+def balanced(weights: Sequence[float], parts: int) -> tuple[int, ...]:
+    """The part of every segment, in order, such that the heaviest part is as light as can be.
+
+    Bisection on the weight of a part; segments are filled in greedily, and every part gets at least one.
+    """
+    low, high = max(weights), sum(weights)
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _needed(weights, middle) <= parts:
+            high = middle
+        else:
+            low = middle
+    chosen: list[int] = []
+    part, filled = 0, 0.0
+    for place, weight in enumerate(weights):
+        left = len(weights) - place
+        is_full = filled + weight > high * (1 + 1e-9)
+        must_open = left <= parts - part - 1
+        if place and part < parts - 1 and filled and (is_full or must_open):
+            part, filled = part + 1, 0.0
+        chosen.append(part)
+        filled += weight
+    return tuple(chosen)
+
+
+def _needed(weights: Sequence[float], most: float) -> int:
+    parts, filled = 1, 0.0
+    for weight in weights:
+        if filled + weight > most:
+            parts, filled = parts + 1, 0.0
+        filled += weight
+    return parts

@@ -1,0 +1,60 @@
+"""What one GPU holds of a step's memory, as fractions of what a GPU that had the whole model would hold.
+
+ZeRO 1, 2, 3    state; + gradients; + parameters: one p-th each (two gathered segments come on top)
+tensor          parameters by how they are split; activations by the step of one rank
+pipeline        a p-th of the model; of 1F1B's first stage, p micro-batches in flight; of GPipe's, all of them
+hybrid          the products' parameters by rank
+"""
+
+from epochcast.forecast.placement import Placement
+from epochcast.forecast.strategies.cuts import segments
+from epochcast.forecast.strategies.hybrid import head_of
+from epochcast.forecast.strategies.rules import Family
+from epochcast.forecast.strategies.tensor import parameter_fraction, rank_of
+from epochcast.graph.trace import Trace
+from epochcast.memory.peak import PeakMemory, peak_memory
+from epochcast.memory.sharding import WHOLE, Shares, zero_shares
+
+
+def memory_shares(trace: Trace, placement: Placement) -> Shares:
+    """Of the GPU that holds most."""
+    rule, gpus = placement.rule, placement.gpus
+    if gpus == 1:
+        return WHOLE
+    match rule.family:
+        case Family.DATA:  # buckets without a cycle are DistributedDataParallel's: it keeps them beside the gradients
+            return Shares(has_buckets=rule.bucket_bytes is not None and not rule.cycle_seconds)
+        case Family.SHARDED:
+            gathered = 2 * max(segments(trace).parameter_bytes, default=0) if rule.stage == 3 else 0
+            return zero_shares(rule.stage, gpus, gathered)
+        case Family.HYBRID:
+            head_of(trace)
+            part = parameter_fraction(trace, rank_of(trace, gpus).trace)
+            return Shares(part, part, part)
+        case Family.LAYOUT if rule.layout is not None:
+            layout = rule.layout
+            rank = rank_of(trace, layout.tensor).trace
+            part = parameter_fraction(trace, rank) / layout.pipeline
+            in_flight = trace.recipe.accumulate
+            if layout.schedule != "gpipe":
+                in_flight = min(in_flight, layout.pipeline if layout.schedule == "1f1b" else 1)
+            held = _activation_bytes(rank) / max(1, _activation_bytes(trace))
+            if layout.pipeline > 1:
+                held *= in_flight / layout.pipeline
+            return Shares(part, part, part / (layout.data if rule.stage else 1), held)
+        case _:
+            return WHOLE
+
+
+def rank_memory(
+    trace: Trace, placement: Placement, *, set_to_none: bool = True, allocator: str = "caching"
+) -> PeakMemory:
+    """The peak memory of the GPU that holds most."""
+    shares = memory_shares(trace, placement)
+    return peak_memory(trace, placement.device, set_to_none=set_to_none, allocator=allocator, shares=shares)
+
+
+def _activation_bytes(trace: Trace) -> int:
+    """The most that is alive at any time of the step, which need not be at its peak."""
+    live = peak_memory(trace).timeline.live_bytes.get("activations")
+    return 0 if live is None else int(live.max(initial=0))

@@ -1,0 +1,327 @@
+"""Tensor parallelism: one rank's part of a step (Shoeybi et al. 2019, "Megatron-LM").
+
+Inside a block the first product splits its output columns over the ranks, the next one its input rows, and what lies
+between (heads of the attention, activation functions) is split with them. The second product leaves partial sums: one
+all-reduce behind it in the forward pass, one behind the first product's data gradient in the backward pass. A large
+embedding table is split by rows, the output layer by columns, and the loss works on its part of the vocabulary.
+
+Every tensor of the step is in one of three states, and the states follow the data:
+
+    WHOLE     the same on every rank
+    SPLIT     every rank has a part
+    PARTIAL   every rank has a summand; sums of summands stay partial, anything else asks for an all-reduce
+
+A product splits its columns where its result reaches another product (or the loss) without meeting a whole tensor of
+its own size or a normalisation on the way. Products of experts and convolutions stay whole.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from epochcast.errors import BadInput
+from epochcast.graph.kinds import (
+    Attention,
+    Copy,
+    Elementwise,
+    Embedding,
+    Loss,
+    Matmul,
+    Reduce,
+    Scatter,
+    Softmax,
+    View,
+)
+from epochcast.graph.op import Op, Parameter, Phase
+from epochcast.graph.rebatch import Growth, Template
+from epochcast.graph.tensor import Tensor
+from epochcast.graph.trace import SMALL_BATCH, Trace
+
+Sides = tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]]
+
+# Tables with fewer rows than this (positions, token types) are not worth splitting.
+SPLIT_TABLE_ROWS = 4096
+# An output of at least so many columns is padded to a multiple of the ranks (vocabularies), a smaller one must divide.
+PADDED_COLUMNS = 1024
+
+
+class State(Enum):
+    """What a rank has of a tensor."""
+
+    WHOLE = "whole"
+    SPLIT = "split"
+    PARTIAL = "partial"
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One rank's step, and what it sums with the others: (after entry, before entry, bytes per sample)."""
+
+    trace: Trace
+    sums: tuple[tuple[int, int, float], ...]
+
+
+def rank_of(trace: Trace, degree: int) -> Rank:
+    """The step of one of `degree` ranks; kept on the template."""
+    if degree == 1:
+        return Rank(trace, ())
+    kept: dict[int, Rank] = trace.template.__dict__.setdefault("_tensor_ranks", {})
+    if degree not in kept:
+        kept[degree] = _rank(trace, degree)
+    rank = kept[degree]
+    return replace(rank, trace=replace(rank.trace, recipe=trace.recipe))
+
+
+def _rank(trace: Trace, degree: int) -> Rank:
+    _check_heads(trace, degree)
+    whole: set[str] = set()
+    while True:
+        walk = _Walk(trace, degree, frozenset(whole))
+        failed = walk.run()
+        if not failed:
+            break
+        whole |= failed
+    if not walk.has_rows:
+        raise BadInput(f"tensor parallel: {trace.name} has no two products to split one behind the other")
+    return walk.rank()
+
+
+def _check_heads(trace: Trace, degree: int) -> None:
+    for op in trace.template.base:
+        if isinstance(op.kind, Attention) and op.phase is Phase.FORWARD:
+            heads = op.inputs[0].shape[-3]
+            if heads % degree:
+                raise BadInput(f"tensor parallel over {degree} GPUs does not divide the {heads} heads of {trace.name}")
+
+
+class _Walk:
+    """One walk over a step, with some products kept whole; state by the name of a tensor."""
+
+    def __init__(self, trace: Trace, degree: int, kept_whole: frozenset[str]) -> None:
+        self.trace, self.degree, self.kept_whole = trace, degree, kept_whole
+        self.state: dict[str, State] = {}
+        self.dimension: dict[str, int] = {}  # of split tensors, counted from the end
+        self.origin: dict[str, frozenset[str]] = {}  # of split tensors: the products that split them
+        self.maker: dict[str, int] = {}
+        self.source: dict[str, Tensor] = {}  # of a cast copy of a parameter: the parameter
+        self.has_rows = False
+        self.sums: list[tuple[int, int, float]] = []
+        self.parameters = {p.name for p in trace.parameters}
+        self.is_loss_split = False
+
+    def run(self) -> frozenset[str]:
+        """Set the states; the products that cannot be split after all, if any."""
+        entry = -1
+        for op in self.trace.template.base:
+            if not isinstance(op.kind, View):
+                entry += 1
+            if op.phase is Phase.UPDATE:
+                break
+            failed = self._step(op, max(entry, 0))
+            if failed:
+                return failed
+        return frozenset()
+
+    def rank(self) -> Rank:
+        """What the walk found, as a step of its own."""
+        parameters = tuple(self._parameter(p) for p in self.trace.parameters)
+        base = self.trace.template.base
+        pairs = [self._shrunk(op, growth) for op, growth in zip(base, self.trace.template.growths, strict=True)]
+        template = Template(tuple(op for op, _ in pairs), tuple(growth for _, growth in pairs))
+        return Rank(replace(self.trace, template=template, parameters=parameters), tuple(self.sums))
+
+    # ---- states --------------------------------------------------------------------------------
+
+    def _of(self, tensor: Tensor) -> State:
+        return self.state.get(tensor.name, State.WHOLE)
+
+    def _step(self, op: Op, entry: int) -> frozenset[str]:
+        if isinstance(op.kind, Copy) and op.inputs and op.inputs[0].name in self.parameters:
+            self.source[op.output.name] = op.inputs[0]
+        if self._adds_partials(op):
+            self._set(op.outputs, State.PARTIAL, entry=entry)
+            return frozenset()
+        for tensor in (*op.inputs, *op.weights):
+            if self._of(tensor) is State.PARTIAL:
+                self._sum(tensor, entry)
+        if isinstance(op.kind, Matmul):
+            self._product(op, entry)
+        elif isinstance(op.kind, Embedding) and op.phase is Phase.FORWARD:
+            self._lookup(op, entry)
+        else:
+            return self._other(op, entry)
+        return frozenset()
+
+    def _adds_partials(self, op: Op) -> bool:
+        """Views and casts of a summand, and sums of summands."""
+        if not op.inputs or any(self._of(t) is not State.PARTIAL for t in op.inputs):
+            return False
+        is_sum = isinstance(op.kind, Elementwise) and op.kind.function == "add" and len(op.inputs) > 1
+        return is_sum or isinstance(op.kind, View) or (isinstance(op.kind, Copy) and op.kind.function == "cast")
+
+    def _sum(self, tensor: Tensor, entry: int) -> None:
+        """An all-reduce between whoever made the summands and this op, per sample of the batch."""
+        self.sums.append((self.maker[tensor.name], max(entry, self.maker[tensor.name] + 1), tensor.bytes / SMALL_BATCH))
+        self.state[tensor.name] = State.WHOLE
+
+    def _set(
+        self,
+        tensors: Sequence[Tensor],
+        state: State,
+        *,
+        entry: int,
+        dimension: int = -1,
+        origin: frozenset[str] = frozenset(),
+    ) -> None:
+        for made in tensors:
+            source = self.source.get(made.name)
+            if source is not None and state is State.SPLIT and self.state.get(source.name) is not State.SPLIT:
+                self._set([source], state, entry=-1, dimension=dimension, origin=origin)
+        for tensor in tensors:
+            self.state[tensor.name] = state
+            self.maker[tensor.name] = entry
+            if state is State.SPLIT:
+                self.dimension[tensor.name] = dimension
+                self.origin[tensor.name] = origin
+
+    def _product(self, op: Op, entry: int) -> None:
+        if op.weights and op.phase is Phase.FORWARD and self._of(op.weights[0]) is State.WHOLE:
+            self._decide(op)
+        first, second = op.inputs[0], op.weights[0] if op.weights else op.inputs[1]
+        split = [t for t in (first, second) if self._of(t) is State.SPLIT]
+        origin = self._origins(split)
+        if not split:
+            self._set(op.outputs, State.WHOLE, entry=entry)
+        elif len(split) == 2 and op.weights:
+            self._set(op.outputs, State.PARTIAL, entry=entry)
+        elif op.weights or len(second.shape) > 2:
+            self._set(op.outputs, State.SPLIT, entry=entry, dimension=-1 if op.weights else -3, origin=origin)
+        else:  # a weight gradient: its rows or its columns are the operand's
+            rows, columns = op.output.shape[-2:]
+            size = split[0].shape[-1]
+            dimension = -2 if size == rows and (split[0] is first or size != columns) else -1
+            self._set(op.outputs, State.SPLIT, entry=entry, dimension=dimension, origin=origin)
+
+    def _decide(self, op: Op) -> None:
+        """Split the weight of a forward product: by rows behind a split tensor, else by columns."""
+        assert isinstance(op.kind, Matmul)
+        weight = op.weights[0]
+        if len(weight.shape) != 2:
+            return
+        columns_at = -2 if op.kind.transpose_b else -1
+        if self._of(op.inputs[0]) is State.SPLIT:
+            self.has_rows = True
+            self._set([weight], State.SPLIT, entry=-1, dimension=-3 - columns_at)
+            return
+        width = weight.shape[columns_at]
+        if op.name in self.kept_whole or (width % self.degree and width < PADDED_COLUMNS):
+            return
+        origin = frozenset({op.name})
+        self._set([weight], State.SPLIT, entry=-1, dimension=columns_at, origin=origin)
+        self._set(op.weights[1:], State.SPLIT, entry=-1, origin=origin)
+
+    def _origins(self, tensors: Iterable[Tensor]) -> frozenset[str]:
+        return frozenset().union(*(self.origin.get(t.name, frozenset()) for t in tensors))
+
+    def _lookup(self, op: Op, entry: int) -> None:
+        table = op.weights[0] if op.weights else op.inputs[-1]
+        if len(table.shape) == 2 and table.shape[0] >= SPLIT_TABLE_ROWS:
+            self._set([table], State.SPLIT, entry=-1, dimension=-2)
+            self._set(op.outputs, State.PARTIAL, entry=entry)
+        else:
+            self._set(op.outputs, State.WHOLE, entry=entry)
+
+    def _other(self, op: Op, entry: int) -> frozenset[str]:
+        operands = (*op.inputs, *op.weights)
+        split = [t for t in operands if self._of(t) is State.SPLIT]
+        origin = self._origins(split)
+        if isinstance(op.kind, Loss):
+            if op.phase is Phase.FORWARD:
+                self.is_loss_split = self.is_loss_split or bool(split)
+                self._set(op.outputs, State.WHOLE, entry=entry)
+            else:
+                state = State.SPLIT if self.is_loss_split else State.WHOLE
+                self._set(op.outputs, state, entry=entry)
+            return frozenset()
+        if not split:
+            self._set(op.outputs, State.WHOLE, entry=entry)
+            if isinstance(op.kind, Scatter | Embedding) and op.phase is Phase.BACKWARD:
+                self._table_gradient(op, entry)
+            return frozenset()
+        if op.phase is Phase.FORWARD and self._clashes(op, split):
+            return origin
+        for tensor in op.outputs:
+            self._set([tensor], State.SPLIT, entry=entry, dimension=self._follows(op, tensor, split), origin=origin)
+        return frozenset()
+
+    def _table_gradient(self, op: Op, entry: int) -> None:
+        """The gradient of a split table is split as the table is."""
+        for tensor in op.outputs:
+            if len(tensor.shape) == 2 and tensor.shape[0] >= SPLIT_TABLE_ROWS:
+                self._set([tensor], State.SPLIT, entry=entry, dimension=-2)
+
+    def _clashes(self, op: Op, split: list[Tensor]) -> bool:
+        """Whether a forward op needs the whole of a split tensor, or meets a whole tensor of its size (a residual)."""
+        if isinstance(op.kind, Attention | View | Copy | Softmax):
+            return False
+        if not isinstance(op.kind, Elementwise):
+            return True
+        largest = max(t.elements for t in split)
+        return any(self._of(t) is State.WHOLE and t.elements >= largest and t.name in self.maker for t in op.inputs)
+
+    def _follows(self, op: Op, output: Tensor, split: list[Tensor]) -> int:
+        """The split dimension of an output: that of an operand of its shape, heads where they appear, else the last."""
+        if isinstance(op.kind, Reduce) and len(output.shape) == 1:
+            return -1
+        for tensor in split:
+            if tensor.shape == output.shape:
+                return self.dimension[tensor.name]
+        if isinstance(op.kind, Attention):
+            return -3
+        source = split[0]
+        if len(output.shape) > max(3, len(source.shape)):
+            return -3
+        if len(output.shape) < len(source.shape):
+            return -1
+        return self.dimension[source.name]
+
+    # ---- shapes --------------------------------------------------------------------------------
+
+    def _shrunk(self, op: Op, growth: Sides | None) -> tuple[Op, Sides | None]:
+        if op.phase is Phase.UPDATE:
+            return op, growth
+        sides: list[tuple[Tensor, ...]] = []
+        grown: list[tuple[Growth, ...]] = []
+        for index, tensors in enumerate((op.inputs, op.outputs, op.weights)):
+            pairs = [self._part(t, growth[index][i] if growth else None) for i, t in enumerate(tensors)]
+            sides.append(tuple(t for t, _ in pairs))
+            grown.append(tuple(g for _, g in pairs))
+        part = replace(op, inputs=sides[0], outputs=sides[1], weights=sides[2])
+        return part, (grown[0], grown[1], grown[2]) if growth else None
+
+    def _part(self, tensor: Tensor, growth: Growth) -> tuple[Tensor, Growth]:
+        if self._of(tensor) is not State.SPLIT or not tensor.shape:
+            return tensor, growth
+        at = self.dimension.get(tensor.name, -1)
+        at = at if -at <= len(tensor.shape) else -1
+        shape = list(tensor.shape)
+        shape[at] = -(-shape[at] // self.degree)
+        if growth is not None:
+            pairs = list(growth)
+            a, b = pairs[at]
+            pairs[at] = (-(-a // self.degree), -(-b // self.degree))
+            growth = tuple(pairs)
+        return replace(tensor, shape=tuple(shape)), growth
+
+    def _parameter(self, parameter: Parameter) -> Parameter:
+        return replace(parameter, tensor=self._part(parameter.tensor, None)[0])
+
+
+def parameter_fraction(whole: Trace, rank: Trace) -> float:
+    """Which part of the trained values a rank holds."""
+    mine, all_of_them = (
+        float(np.sum([p.elements for p in t.parameters if p.trainable], dtype=np.float64)) for t in (rank, whole)
+    )
+    return mine / all_of_them if all_of_them else 1.0

@@ -1,0 +1,87 @@
+"""Gradient checkpointing (Chen et al. 2016) as a rewrite of a step: blocks keep their inputs and run again in backward.
+
+Of a checkpointed block only what later blocks read stays in memory. Just before the first backward op of the block, its
+forward ops run once more (they are backward ops then, but no gradients), and the block's backward ops read what these
+make. That is torch.utils.checkpoint around every block.
+
+A *block* is a repeated part of the network: the modules below one number of a list (`encoder.layer.3`, `layer1.0`).
+Where that gives fewer than six blocks, the next number counts too (`stages.0.blocks.1`). A network without such names
+(VGG) has no blocks and is refused.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from epochcast.errors import BadInput
+from epochcast.graph.op import Op, Phase
+from epochcast.graph.tensor import Tensor
+
+FEWEST_BLOCKS = 6
+AGAIN = "%again"
+"""Behind the name of what is computed a second time."""
+
+
+def checkpointed(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:
+    """The step with every block checkpointed."""
+    forward = [op for op in ops if op.phase is Phase.FORWARD]
+    if len(forward) == len(ops):
+        return tuple(ops)
+    blocks = _blocks({op.layer for op in forward})
+    if not blocks:
+        raise BadInput(f"{name} has no repeated blocks to checkpoint: none of its layers is in a numbered list")
+    inside: dict[str, list[Op]] = {}
+    for op in forward:
+        if op.layer in blocks:
+            inside.setdefault(blocks[op.layer], []).append(op)
+    renamed = {block: {t.name for op in members for t in op.outputs} for block, members in inside.items()}
+    made: list[Op] = []
+    begun: set[str] = set()
+    for op in ops:
+        block = blocks.get(op.layer, "") if op.phase is Phase.BACKWARD else ""
+        if not block or block not in inside:
+            made.append(op)
+            continue
+        if block not in begun:
+            begun.add(block)
+            made.extend(_again(member, renamed[block]) for member in inside[block])
+        made.append(replace(op, inputs=_read(op.inputs, renamed[block]), weights=_read(op.weights, renamed[block])))
+    return tuple(made)
+
+
+def _again(op: Op, names: set[str]) -> Op:
+    """A forward op as the backward pass runs it."""
+    return replace(
+        op,
+        name=op.name + AGAIN,
+        inputs=_read(op.inputs, names),
+        weights=_read(op.weights, names),
+        outputs=_read(op.outputs, names),
+        phase=Phase.BACKWARD,
+    )
+
+
+def _read(tensors: tuple[Tensor, ...], names: set[str]) -> tuple[Tensor, ...]:
+    return tuple(replace(t, name=t.name + AGAIN) if t.name in names else t for t in tensors)
+
+
+def _blocks(layers: Iterable[str]) -> dict[str, str]:
+    """The block of every layer that is in one."""
+    known = [layer for layer in layers if layer]
+    for depth, is_number in ((1, str.isdecimal), (2, str.isdecimal), (1, _ends_in_digit), (2, _ends_in_digit)):
+        found = {layer: block for layer in known if (block := _prefix(layer, depth, is_number))}
+        whole = set(found.values())
+        found |= {layer: layer for layer in known if layer in whole}  # what a block's own forward does
+        if len(whole) >= FEWEST_BLOCKS:
+            return found
+    return {}
+
+
+def _ends_in_digit(part: str) -> bool:
+    return part[-1:].isdecimal()
+
+
+def _prefix(layer: str, depth: int, is_number: Callable[[str], bool]) -> str:
+    """The name up to its depth-th number, where something follows it; empty where there is none."""
+    parts = layer.split(".")
+    numbers = [place for place, part in enumerate(parts[:-1]) if is_number(part)]
+    return ".".join(parts[: numbers[depth - 1] + 1]) if len(numbers) >= depth else ""

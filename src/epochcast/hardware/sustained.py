@@ -1,0 +1,157 @@
+"""What devices sustain of their data sheets, fitted on public runs, and what to expect of one that nobody measured.
+
+`profiles.toml` is written by `make model`, a row per measured device: fractions of the peak by math, of vector
+arithmetic and of bandwidth, and by what factor the ops of a group take longer than on other devices.
+
+A device without a row gets the mean of all rows, weighed by kinship (logarithms of fractions and factors):
+
+    w = exp(-½ Σ (difference/length)²)
+
+over architecture, vendor, year, bytes per flop, how much faster halves are than singles, and whether the card is held
+to the power of its slot.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from math import exp, log
+
+from epochcast.hardware import rows
+from epochcast.hardware.catalogue import devices
+from epochcast.hardware.device import MATHS, Device
+
+FILE = "profiles.toml"
+# What a PCI Express slot gives without a cable: cards held to it never run at their boost clock.
+SLOT_WATTS = 75.0
+# How different two devices are before they say little of each other.
+_OTHER_GENERATION, _OTHER_VENDOR, _OTHER_POWER = 2.0, 3.0, 3.0
+_YEARS, _RATIO = 4.0, 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Sustained:
+    """Fractions of the data sheet, and factors of seconds by group of op.
+
+    `is_known` where the device was measured; `spread` are the factors of the 90 % interval of a step where so much was
+    measured that the device has its own.
+    """
+
+    math_fractions: Mapping[str, float] = field(hash=False)
+    vector_fraction: float
+    bandwidth_fraction: float
+    group_factors: Mapping[str, float] = field(hash=False)
+    is_known: bool = False
+    spread: tuple[float, float] | None = None
+    source: str = ""
+
+    def math_fraction(self, math: str) -> float:
+        """Of the peak in a math; as in fp32 where that math was not measured."""
+        return self.math_fractions.get(math, self.math_fractions["fp32"])
+
+
+@cache
+def sustained(device: Device) -> Sustained:
+    """The device's own row; what was not measured on it is what its relatives say."""
+    table = _table()
+    expected = prior(device, table, devices())
+    own = table.get(device.name)
+    if own is not None:
+        maths = {**expected.math_fractions, **own.math_fractions}
+        return replace(own, math_fractions=maths, group_factors={**expected.group_factors, **own.group_factors})
+    published = _published().get(device.name)
+    if published is None:
+        return expected
+    return replace(expected, math_fractions={**expected.math_fractions, "fp32": published})
+
+
+def stack_launch_seconds(stack: str) -> float:
+    """Host seconds per kernel that were fitted for a body of measurements."""
+    return _launches()[stack]
+
+
+def prior(device: Device, known: Mapping[str, Sustained], catalogue: tuple[Device, ...]) -> Sustained:
+    """The weighed mean of the known devices of a catalogue."""
+    relatives = [(kinship(device, other), known[other.name]) for other in catalogue if other.name in known]
+
+    def mean(pairs: list[tuple[float, float]]) -> float:
+        return exp(sum(w * log(v) for w, v in pairs) / sum(w for w, _ in pairs)) if pairs else 1.0
+
+    maths = {m: [(w, s.math_fractions[m]) for w, s in relatives if m in s.math_fractions] for m in MATHS}
+    groups = sorted({g for _, s in relatives for g in s.group_factors})
+    return Sustained(
+        {m: mean(pairs) for m, pairs in maths.items() if pairs or m == "fp32"},
+        mean([(w, s.vector_fraction) for w, s in relatives]),
+        mean([(w, s.bandwidth_fraction) for w, s in relatives]),
+        {g: mean([(w, s.group_factors[g]) for w, s in relatives if g in s.group_factors]) for g in groups},
+    )
+
+
+def kinship(one: Device, other: Device) -> float:
+    """1 for the same data sheet, near 0 for another vendor's card of another decade."""
+    differences = (
+        _OTHER_GENERATION * (one.generation != other.generation),
+        _OTHER_VENDOR * (one.vendor != other.vendor),
+        _OTHER_POWER * (_is_slot_powered(one) != _is_slot_powered(other)),
+        (one.year - other.year) / _YEARS,
+        log(_bytes_per_flop(one) / _bytes_per_flop(other)) / _RATIO,
+        log(_half_speed(one) / _half_speed(other)) / _RATIO,
+    )
+    return exp(-sum(d * d for d in differences) / 2)
+
+
+def _is_slot_powered(device: Device) -> bool:
+    return device.watts is not None and device.watts <= SLOT_WATTS
+
+
+def _bytes_per_flop(device: Device) -> float:
+    return device.memory_bytes_per_second / device.peak("fp32")
+
+
+def _half_speed(device: Device) -> float:
+    return device.peak("fp16") / device.peak("fp32")
+
+
+@cache
+def _table() -> Mapping[str, Sustained]:
+    return dict(rows.read(_document(), "device", FILE, _device_row))
+
+
+@cache
+def _published() -> Mapping[str, float]:
+    return dict(rows.read(_document(), "published", FILE, _published_row))
+
+
+@cache
+def _launches() -> Mapping[str, float]:
+    return dict(rows.read(_document(), "stack", FILE, _stack_row))
+
+
+@cache
+def _document() -> Mapping[str, object]:
+    return rows.parse(rows.shipped(FILE), FILE)
+
+
+def _device_row(row: rows.Row) -> tuple[str, Sustained]:
+    spread = row.numbers("spread") if row.has("spread") else None
+    row.count("steps")
+    row.count("ops")
+    made = Sustained(
+        row.numbers("math_fractions"),
+        row.number("vector_fraction"),
+        row.number("bandwidth_fraction"),
+        row.numbers("group_factors"),
+        True,
+        None if spread is None else (spread["low"], spread["high"]),
+        row.text("source"),
+    )
+    return row.text("name"), made
+
+
+def _published_row(row: rows.Row) -> tuple[str, float]:
+    row.text("source")
+    return row.text("name"), row.number("fp32_fraction")
+
+
+def _stack_row(row: rows.Row) -> tuple[str, float]:
+    row.text("source")
+    return row.text("name"), row.number("launch_seconds")

@@ -1,0 +1,75 @@
+"""A pool of memory with best fit, splitting and coalescing: what PyTorch's and TensorFlow's allocators share.
+
+The smallest free block that is large enough is taken, the lowest address first among equals. What a request leaves over
+becomes a free block of its own where the allocator says so. A freed block joins its free neighbours.
+"""
+
+from bisect import bisect_left, insort
+
+
+class Block:
+    """A stretch of memory between two neighbours of the same segment."""
+
+    __slots__ = ("above", "address", "below", "is_free", "size_bytes")
+
+    def __init__(self, address: int, size_bytes: int) -> None:
+        self.address, self.size_bytes = address, size_bytes
+        self.below: Block | None = None
+        self.above: Block | None = None
+        self.is_free = False
+
+
+class Pool:
+    """Free blocks in order of size, then address."""
+
+    def __init__(self) -> None:
+        self.free_blocks: list[tuple[int, int, Block]] = []
+
+    def best_fit(self, size_bytes: int) -> Block | None:
+        """Taken out of the pool; None where no free block is large enough."""
+        at = bisect_left(self.free_blocks, (size_bytes,))
+        if at == len(self.free_blocks):
+            return None
+        block = self.free_blocks.pop(at)[2]
+        block.is_free = False
+        return block
+
+    def split(self, block: Block, size_bytes: int) -> Block:
+        """Cut what a request does not need off the block, into the pool; the new free block."""
+        rest = Block(block.address + size_bytes, block.size_bytes - size_bytes)
+        block.size_bytes = size_bytes
+        rest.below, rest.above = block, block.above
+        if block.above is not None:
+            block.above.below = rest
+        block.above = rest
+        self._put(rest)
+        return rest
+
+    def free(self, block: Block) -> Block:
+        """Back into the pool, joined with its free neighbours; the block that comes of it."""
+        above, below = block.above, block.below
+        if above is not None and above.is_free:
+            self.take(above)
+            _join(block, above)
+        if below is not None and below.is_free:
+            self.take(below)
+            _join(below, block)
+            block = below
+        self._put(block)
+        return block
+
+    def take(self, block: Block) -> None:
+        """Out of the pool."""
+        del self.free_blocks[bisect_left(self.free_blocks, (block.size_bytes, block.address))]
+        block.is_free = False
+
+    def _put(self, block: Block) -> None:
+        block.is_free = True
+        insort(self.free_blocks, (block.size_bytes, block.address, block))
+
+
+def _join(block: Block, above: Block) -> None:
+    block.size_bytes += above.size_bytes
+    block.above = above.above
+    if above.above is not None:
+        above.above.below = block

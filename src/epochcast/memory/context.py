@@ -1,0 +1,64 @@
+"""What of a device's memory is not there for tensors: the driver's part, and the context of a process.
+
+    room = usable − context
+
+`context.toml` has the numbers with their sources. Only GPUs have them: a CPU's allocator takes from the host as it goes,
+and nothing is known of other accelerators.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from epochcast.hardware.device import Device
+from epochcast.hardware.rows import Row, parse, read
+
+_FILE = "context.toml"
+_DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    base_bytes: int
+    unit_bytes: int
+
+
+@cache
+def _tables() -> tuple[dict[str, _Context], dict[str, int], float]:
+    """Contexts by generation, usable bytes by device, and the fraction that is usable of any other."""
+    document = parse(files("epochcast.memory").joinpath(_FILE).read_text(encoding="utf-8"), _FILE)
+    contexts = dict(read(document, "context", _FILE, _context))
+    usable = dict(read(document, "usable", _FILE, _usable))
+    return contexts, {name: int(value) for name, value in usable.items() if value > 1}, usable[_DEFAULT]
+
+
+def _context(row: Row) -> tuple[str, _Context]:
+    row.text("source")
+    return row.text("generation"), _Context(row.size_bytes("base"), row.size_bytes("per_unit"))
+
+
+def _usable(row: Row) -> tuple[str, float]:
+    row.text("source")
+    return row.text("device"), row.number("fraction") if row.has("fraction") else row.size_bytes("memory")
+
+
+def context_bytes(device: Device) -> int:
+    """What one process holds before it has a tensor."""
+    if device.kind != "gpu":
+        return 0
+    contexts, _, _ = _tables()
+    found = contexts.get(device.generation, contexts[_DEFAULT])
+    return found.base_bytes + found.unit_bytes * device.compute_units
+
+
+def usable_bytes(device: Device) -> int:
+    """What the driver leaves of the data sheet's memory."""
+    if device.kind != "gpu":
+        return device.memory_bytes
+    _, usable, fraction = _tables()
+    return usable.get(device.name, int(fraction * device.memory_bytes))
+
+
+def room_bytes(device: Device) -> int:
+    """What an allocator may take."""
+    return max(0, usable_bytes(device) - context_bytes(device))

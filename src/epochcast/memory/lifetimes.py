@@ -1,0 +1,259 @@
+"""Births and deaths of every storage of a training step, affine in the batch.
+
+    bytes(n) = fixed + n·per_sample        of a storage at batch n (every dimension is affine in the batch)
+
+A storage is born by the first op that writes it and dies behind the last op that reads or writes it, which for a saved
+activation is in the backward pass. What was there before the step (parameters, optimizer state, buffers) stays to the
+end, and so do gradients and inputs. Views share their source's storage. Kernels also keep small things beside their
+results (`saved`): statistics of a norm, the log-sum-exp of attention, a recurrent layer's gates.
+
+Limit: a Python variable that holds a tensor longer than anyone reads it is not seen.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.graph.backward import GRADIENT
+from epochcast.graph.kinds import Norm, View
+from epochcast.graph.op import Op, Phase
+from epochcast.graph.rebatch import Growth
+from epochcast.graph.tensor import Tensor
+from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
+from epochcast.memory.saved import saved_bytes
+
+Integers = NDArray[np.int64]
+
+
+class Role(IntEnum):
+    """What a storage holds."""
+
+    PARAMETERS = 0
+    GRADIENTS = 1
+    OPTIMIZER_STATE = 2
+    ACTIVATIONS = 3
+    TEMPORARIES = 4
+    INPUTS = 5
+    AUTOCAST_COPIES = 6
+    BUFFERS = 7
+    WORKSPACE = 8
+    BUCKETS = 9
+
+    @property
+    def label(self) -> str:
+        """The key of a breakdown."""
+        return self.name.lower()
+
+
+BEFORE = -1
+"""The place of what is there before the first op."""
+
+
+@dataclass(frozen=True)
+class Lifetimes:
+    """One entry per storage: bytes at batch n, the places of the ops that make it and use it last, what it holds.
+
+    A place counts ops from 0; BEFORE is before the first, `ops` (their number) is after the last: it stays. Births are
+    those of a job's first step: gradients and optimizer state come into being there. `keeps_gradients`: later steps
+    begin with the gradients of the one before.
+    """
+
+    names: tuple[str, ...]
+    roles: Integers
+    fixed_bytes: Integers
+    sample_bytes: Integers
+    born: Integers
+    last: Integers
+    ops: int
+    keeps_gradients: bool
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def joined(
+        self,
+        names: tuple[str, ...],
+        roles: Integers,
+        fixed_bytes: Integers,
+        sample_bytes: Integers,
+        born: Integers,
+        last: Integers,
+    ) -> "Lifetimes":
+        """With more storages behind these."""
+        columns = (
+            np.concatenate(pair)
+            for pair in (
+                (self.roles, roles),
+                (self.fixed_bytes, fixed_bytes),
+                (self.sample_bytes, sample_bytes),
+                (self.born, born),
+                (self.last, last),
+            )
+        )
+        return Lifetimes((*self.names, *names), *columns, self.ops, self.keeps_gradients)
+
+    def bytes_at(self, batch: int) -> Integers:
+        """Bytes of every storage at a batch size."""
+        return np.maximum(0, self.fixed_bytes + batch * self.sample_bytes)
+
+    def total_bytes(self, role: Role, batch: int = 1) -> int:
+        """Bytes of all storages of a role, whether or not they live at one time."""
+        return int(self.bytes_at(batch)[self.roles == role].sum())
+
+    @cached_property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which storages a later step finds there, though the first step made them."""
+        kept: NDArray[np.bool_] = self.roles == Role.OPTIMIZER_STATE
+        return kept | (self.roles == Role.GRADIENTS) if self.keeps_gradients else kept
+
+    def live_bytes(self, size_bytes: Integers) -> Integers:
+        """(roles, ops + 1): bytes alive before the first op of a later step and during each, by role, where the
+        storages have these sizes.
+        """
+        changes = np.zeros((len(Role), self.ops + 2), dtype=np.int64)
+        np.add.at(changes, (self.roles, np.where(self.kept, BEFORE, self.born) + 1), size_bytes)
+        np.add.at(changes, (self.roles, np.minimum(self.last + 2, self.ops + 1)), -size_bytes)
+        live: Integers = np.cumsum(changes[:, : self.ops + 1], axis=1)
+        return live
+
+    @cached_property
+    def history(self) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+        """A job's beginning as an allocator sees it: the storages before the first step, and for two steps births (i)
+        and deaths (~i). Within an op, results are born before what it used last dies.
+        """
+        is_input = self.roles == Role.INPUTS
+        before = np.flatnonzero((self.born == BEFORE) & ~is_input)
+        inputs, mortal = np.flatnonzero(is_input), np.flatnonzero(self.last < self.ops)
+
+        def step(made: Integers) -> list[int]:
+            places = np.concatenate([2 * self.born[made], 2 * self.last[mortal] + 1])
+            codes: list[int] = np.concatenate([made, ~mortal])[np.argsort(places, kind="stable")].tolist()
+            return codes
+
+        first = step(np.flatnonzero((self.born > BEFORE) | is_input))
+        stale = np.concatenate([inputs, np.flatnonzero((self.roles == Role.GRADIENTS) & ~self.kept)])
+        second = [*(~stale).tolist(), *step(np.flatnonzero(((self.born > BEFORE) & ~self.kept) | is_input))]
+        return tuple(before.tolist()), (tuple(first), tuple(second))
+
+
+def lifetimes(trace: Trace, *, set_to_none: bool = True) -> Lifetimes:
+    """Of the trace's storages, at any batch; kept on the template. Gradients that are zeroed instead of dropped
+    (`set_to_none` false), or summed over several passes, are there from the beginning.
+    """
+    keeps_gradients = not set_to_none or trace.recipe.accumulate > 1
+    kept: dict[bool, Lifetimes] = trace.template.__dict__.setdefault("_lifetimes", {})
+    if keeps_gradients not in kept:
+        kept[keeps_gradients] = _Walk(trace, keeps_gradients).result()
+    return kept[keeps_gradients]
+
+
+class _Walk:
+    """One walk over the ops of a template, at its two sizes at once."""
+
+    def __init__(self, trace: Trace, keeps_gradients: bool) -> None:
+        self.trace, self.keeps_gradients = trace, keeps_gradients
+        self.parameters = {p.name for p in trace.parameters}
+        self.inputs = {t.name for t in trace.inputs}
+        self.root: dict[str, str] = {}
+        self.sizes: dict[str, tuple[int, int]] = {}
+        self.born: dict[str, int] = {}
+        self.last: dict[str, int] = {}
+        self.born_in: dict[str, Phase] = {}
+        self.last_in: dict[str, Phase] = {}
+        self.state: set[str] = set()
+        self.beside: dict[str, str] = {}  # what a kernel keeps beside its results → the storage it is read with
+        for place, (op, growth) in enumerate(zip(trace.template.base, trace.template.growths, strict=True)):
+            self._see(place, op, growth)
+        for parameter in trace.parameters:  # not used by any op, still there
+            if parameter.name not in self.born:
+                self.sizes[parameter.name] = (parameter.tensor.bytes, parameter.tensor.bytes)
+                self.born[parameter.name] = BEFORE
+
+    def _see(self, place: int, op: Op, growth: tuple[tuple[Growth, ...], ...] | None) -> None:
+        none: tuple[Growth, ...] = ()
+        into, out, weights = growth or (none, none, none)
+        for tensors, growths in ((op.inputs, into), (op.weights, weights)):
+            for index, tensor in enumerate(tensors):
+                self._use(place, op, tensor, growths[index] if growths else None, BEFORE)
+        for index, tensor in enumerate(op.outputs):
+            if isinstance(op.kind, View) and op.inputs:
+                first = op.inputs[0].name
+                self.root[tensor.name] = self.root.get(first, first)
+            self._use(place, op, tensor, out[index] if out else None, place)
+        beside = 0 if op.is_gradient or op.phase is Phase.UPDATE else saved_bytes(op.kind, op)
+        if beside:
+            name = f"{op.output.name}#saved"
+            many = beside if growth is None else saved_bytes(op.kind, self.trace.template.op(place, LARGE_BATCH))
+            self.sizes[name] = (beside, many)
+            self.born[name], self.born_in[name] = place, op.phase
+            anchor = op.inputs[0] if isinstance(op.kind, Norm) else op.output
+            self.beside[name] = self.root.get(anchor.name, anchor.name)
+
+    def _use(self, place: int, op: Op, tensor: Tensor, growth: Growth, birth: int) -> None:
+        name = self.root.get(tensor.name, tensor.name)
+        few, many = self.sizes.get(name, (0, 0))
+        small = tensor.bytes
+        large = small if growth is None else _bytes_at(growth, tensor.dtype.bytes, LARGE_BATCH)
+        self.sizes[name] = (max(few, small), max(many, large))
+        if name in self.parameters:
+            self.sizes[name] = (small, large)  # in the precision of the step
+        if name not in self.born:
+            if birth == BEFORE and op.phase is Phase.UPDATE and not self._is_known(name):
+                self.state.add(name)
+                birth = place
+            self.born[name], self.born_in[name] = birth, op.phase
+        self.last[name], self.last_in[name] = place, op.phase
+
+    def _is_known(self, name: str) -> bool:
+        return name in self.parameters or name.removeprefix(GRADIENT) in self.parameters
+
+    def result(self) -> Lifetimes:
+        ops = len(self.trace.template.base)
+        names = tuple(self.born)
+        roles = [self._role(name) for name in names]
+        stays = {Role.PARAMETERS, Role.OPTIMIZER_STATE, Role.INPUTS, Role.BUFFERS, Role.GRADIENTS}
+        born = [self.born[name] for name in names]
+        last = [ops if role in stays else self._last(name) for name, role in zip(names, roles, strict=True)]
+        small = np.array([self.sizes[name][0] for name in names], dtype=np.int64)
+        large = np.array([self.sizes[name][1] for name in names], dtype=np.int64)
+        slope = (large - small) // (LARGE_BATCH - SMALL_BATCH)
+        return Lifetimes(
+            names,
+            np.array(roles, dtype=np.int64),
+            small - SMALL_BATCH * slope,
+            slope,
+            np.array(born, dtype=np.int64),
+            np.array(last, dtype=np.int64),
+            ops,
+            self.keeps_gradients,
+        )
+
+    def _last(self, name: str) -> int:
+        return self.last[self.beside.get(name, name)]
+
+    def _role(self, name: str) -> Role:
+        """By name where it is a parameter's or its gradient's; else by when it is made and when it is last used."""
+        if name in self.parameters:
+            return Role.PARAMETERS
+        if name.removeprefix(GRADIENT) in self.parameters and name.startswith(GRADIENT):
+            return Role.GRADIENTS
+        first = self.born_in[name]
+        if name in self.state:
+            return Role.OPTIMIZER_STATE
+        if self.born[name] == BEFORE:
+            return Role.INPUTS if self.sizes[name][0] != self.sizes[name][1] or name in self.inputs else Role.BUFFERS
+        if name.partition("@")[0] in self.parameters:
+            return Role.AUTOCAST_COPIES
+        if first is Phase.FORWARD and self.last_in[self.beside.get(name, name)] is Phase.BACKWARD:
+            return Role.ACTIVATIONS
+        return Role.TEMPORARIES
+
+
+def _bytes_at(growth: tuple[tuple[int, int], ...], element_bytes: int, batch: int) -> int:
+    total = element_bytes
+    for constant, slope in growth:
+        total *= constant + slope * batch
+    return total

@@ -1,0 +1,200 @@
+"""Peak memory of a training step, as nvidia-smi shows it.
+
+    peak = what the allocator holds + context
+    what the allocator holds = storages alive at the peak + workspaces + rounding and fragmentation
+
+Live storages follow from the trace (`lifetimes`), what a rank has of them from the strategy (`sharding`), what the
+allocator makes of them from a replay of a job's first two steps (`caching_allocator`), workspaces and context from
+fitted tables (`workspaces`, `context`). Where the whole does not fit, the replay is repeated with the device's limit:
+PyTorch then gives cached segments back before it fails.
+
+On a CPU there is no cache and no context: the peak is what is alive.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.errors import BadInput, UnknownName
+from epochcast.graph.trace import Trace
+from epochcast.hardware.device import Device
+from epochcast.interval import Interval
+from epochcast.memory.bfc_allocator import BfcAllocator
+from epochcast.memory.caching_allocator import CachingAllocator
+from epochcast.memory.context import context_bytes, room_bytes, usable_bytes
+from epochcast.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
+from epochcast.memory.replay import Allocator, OutOfMemory, Usage, replay
+from epochcast.memory.sharding import WHOLE, Shares
+from epochcast.memory.workspaces import with_workspaces
+
+# The middle 90 % of measured/forecast over memory_schedtune, each GPU's context from the other GPUs' fit
+# (studies/memory; docs/memory.md has the table).
+LOW_FACTOR, HIGH_FACTOR = 0.90, 1.10
+
+ALLOCATORS: Mapping[str, Callable[[int | None], Allocator]] = {
+    "caching": CachingAllocator,
+    "expandable": lambda limit_bytes: CachingAllocator(limit_bytes, expandable_segments=True),
+    "bfc": BfcAllocator,
+}
+"""PyTorch's allocator, the same with expandable_segments, and TensorFlow's as it grows."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Bytes alive during every op (the first entry: before the first op), by what they hold."""
+
+    names: tuple[str, ...]
+    phases: tuple[str, ...]
+    live_bytes: Mapping[str, NDArray[np.int64]]
+
+    @cached_property
+    def total_bytes(self) -> NDArray[np.int64]:
+        """All of them together."""
+        total: NDArray[np.int64] = np.sum(list(self.live_bytes.values()), axis=0)
+        return total
+
+
+@dataclass(frozen=True)
+class PeakMemory:
+    """Bytes of one step at its peak.
+
+    `bytes` is what nvidia-smi shows; its middle is `reserved_bytes` + `context_bytes`, and the sum of `breakdown`.
+    `allocated_bytes` is PyTorch's max_memory_allocated. `peak_op` is the op during which most is alive. `fits`: whether
+    a replay within the device's memory succeeds; None where no device is given.
+    """
+
+    bytes: Interval
+    allocated_bytes: int
+    reserved_bytes: int
+    context_bytes: int
+    breakdown: Mapping[str, int]
+    peak_op: str
+    fits: bool | None
+    timeline: Timeline = field(repr=False)
+
+    @property
+    def saved_bytes(self) -> int:
+        """What a checkpoint writes: parameters and optimizer state."""
+        return self.breakdown.get("parameters", 0) + self.breakdown.get("optimizer_state", 0)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step's storages on a device, ready to be asked about any batch."""
+
+    name: str
+    lives: Lifetimes
+    device: Device | None = None
+    shares: Shares = WHOLE
+    allocator: str = "caching"
+
+    def __post_init__(self) -> None:
+        if self.allocator not in ALLOCATORS:
+            raise UnknownName("allocator", self.allocator, ALLOCATORS)
+
+    @cached_property
+    def workspaces(self) -> frozenset[int]:
+        """Storages that are done without where there is no room."""
+        return frozenset(np.flatnonzero(self.lives.roles == Role.WORKSPACE).tolist())
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether a caching allocator stands between the step and the device."""
+        return self.device is None or self.device.kind != "cpu"
+
+    def live_bytes(self, batch: int) -> Integers:
+        """(roles, ops + 1): what is alive, of this rank's share."""
+        return self.lives.live_bytes(self.shares.scaled(self.lives.bytes_at(batch), self.lives))
+
+    def usage(self, batch: int, limit_bytes: int | None = None) -> Usage:
+        """A replay; OutOfMemory where it does not fit in `limit_bytes`."""
+        size_bytes = self.shares.scaled(self.lives.bytes_at(batch), self.lives)
+        if not self.is_cached:
+            most = int(self.lives.live_bytes(size_bytes).sum(axis=0).max())
+            if limit_bytes is not None and most > limit_bytes:
+                raise OutOfMemory
+            return Usage(most, most)
+        allocator = ALLOCATORS[self.allocator](limit_bytes)
+        return replay(allocator, size_bytes.tolist(), *self.lives.history, optional=self.workspaces)
+
+    def fits(self, batch: int, limit_bytes: int) -> bool:
+        """Whether a replay within a limit succeeds."""
+        try:
+            self.usage(batch, limit_bytes)
+        except OutOfMemory:
+            return False
+        return True
+
+
+def step_on(
+    trace: Trace,
+    device: Device | None,
+    *,
+    set_to_none: bool = True,
+    allocator: str = "caching",
+    shares: Shares = WHOLE,
+) -> Step:
+    """The storages of a step on a device. `set_to_none`: gradients are dropped between steps, not zeroed."""
+    if device is not None and device.memory_bytes <= 0:
+        raise BadInput(f"{device.name} has no memory size; whether a step fits cannot be said")
+    lives = shares.of(with_workspaces(lifetimes(trace, set_to_none=set_to_none), trace, device))
+    return Step(trace.name, lives, device, shares, allocator)
+
+
+def peak_memory(
+    trace: Trace,
+    device: Device | None = None,
+    *,
+    set_to_none: bool = True,
+    allocator: str = "caching",
+    shares: Shares = WHOLE,
+) -> PeakMemory:
+    """The peak of the step at the trace's batch on a device (None: no limit, no context)."""
+    step = step_on(trace, device, set_to_none=set_to_none, allocator=allocator, shares=shares)
+    usage, fits = _usage(step, trace.batch)
+    live = step.live_bytes(trace.batch)
+    where = int(np.argmax(live.sum(axis=0)))
+    context = 0 if device is None else context_bytes(device)
+    parts = {role.label: int(live[role, where]) for role in Role if live[role, where]}
+    parts |= {"fragmentation": usage.reserved_bytes - sum(parts.values()), "context": context}
+    base = trace.template.base
+    timeline = Timeline(
+        ("start", *(op.name for op in base)),
+        ("start", *(op.phase.value for op in base)),
+        {role.label: live[role] for role in Role if live[role].any()},
+    )
+    return PeakMemory(
+        _interval(usage.reserved_bytes + context, device, fits),
+        usage.allocated_bytes,
+        usage.reserved_bytes,
+        context,
+        parts,
+        timeline.names[where],
+        fits,
+        timeline,
+    )
+
+
+def _usage(step: Step, batch: int) -> tuple[Usage, bool | None]:
+    """Of an endless device; where that is too much, of the real one."""
+    free = step.usage(batch)
+    if step.device is None:
+        return free, None
+    room = room_bytes(step.device)
+    if free.reserved_bytes <= room:
+        return free, True
+    try:
+        return step.usage(batch, room), True
+    except OutOfMemory:
+        return free, False
+
+
+def _interval(mid: float, device: Device | None, fits: bool | None) -> Interval:
+    """Around the middle; what fits holds no more than there is."""
+    high = HIGH_FACTOR * mid
+    if device is not None and fits:
+        high = max(mid, min(high, usable_bytes(device)))
+    return Interval(LOW_FACTOR * mid, mid, high)

@@ -1,0 +1,112 @@
+"""What would make a step fit that does not: each change with its numbers, the least intrusive first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+
+from epochcast.capture.model import Model
+from epochcast.errors import BadInput
+from epochcast.graph.recipe import Recipe
+from epochcast.hardware.catalogue import devices
+from epochcast.hardware.device import Device
+from epochcast.interval import Interval
+from epochcast.memory.largest import largest_batch
+from epochcast.memory.peak import PeakMemory, peak_memory
+from epochcast.memory.sharding import WHOLE, Shares, zero_shares
+
+RANKS = (2, 4, 8, 16, 32, 64)
+"""How many GPUs ZeRO is tried on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change that fits: what is changed, to what, and the peak it leads to."""
+
+    change: str
+    value: str
+    peak_bytes: Interval
+    device: str
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "change": self.change,
+            "value": self.value,
+            "peak_bytes": self.peak_bytes.as_dict(),
+            "device": self.device,
+        }
+
+
+def would_fit(model: Model, recipe: Recipe, device: Device, shares: Shares = WHOLE) -> tuple[Remedy, ...]:
+    """Every change that fits by itself, and checkpointing with half precision where neither does alone."""
+    return tuple(_remedies(model, recipe, device, shares))
+
+
+def _remedies(model: Model, recipe: Recipe, device: Device, shares: Shares) -> Iterator[Remedy]:
+    def peak(changed: Recipe, on: Device = device, share: Shares = shares) -> PeakMemory:
+        return peak_memory(model.trace(changed), on, shares=share)
+
+    def remedy(change: str, value: str, found: PeakMemory, on: Device = device) -> Iterator[Remedy]:
+        if found.fits:
+            yield Remedy(change, value, found.bytes, on.name)
+
+    most = largest_batch(model.trace(recipe), device, shares=shares).expected
+    if most:
+        yield from remedy("batch", str(most), peak(recipe.at(most)))
+    changes = _changes(model, recipe, device)
+    helped = False
+    for name, (value, changed) in changes.items():
+        found = list(remedy(name, value, peak(changed)))
+        helped = helped or bool(found)
+        yield from found
+    if len(changes) == 2 and not helped:
+        (_, (half, mixed)), _ = changes.items()
+        yield from remedy(
+            "precision and checkpointing", f"{half}, checkpointing", peak(replace(mixed, checkpointing=True))
+        )
+    if most:
+        passes = ceil(recipe.batch / most)
+        split = replace(recipe, batch=ceil(recipe.batch / passes), accumulate=recipe.accumulate * passes)
+        yield from remedy("accumulate", f"{split.accumulate} passes of {split.batch}", peak(split))
+    if shares == WHOLE and recipe.mode == "training":
+        yield from _zero(model, recipe, device)
+    for larger in _larger(device):
+        found = peak(recipe, larger)
+        if found.fits:
+            yield from remedy("device", larger.name, found, larger)
+            break
+
+
+def _changes(model: Model, recipe: Recipe, device: Device) -> dict[str, tuple[str, Recipe]]:
+    """Half precision where the step is in single, checkpointing where the network has blocks."""
+    changes = {}
+    if recipe.precision in ("fp32", "tf32"):
+        half = "amp_bf16" if "bf16" in device.peak_flops_per_second else "amp_fp16"
+        changes["precision"] = (half, replace(recipe, precision=half))
+    if recipe.mode != "forward" and not recipe.checkpointing:
+        again = replace(recipe, checkpointing=True)
+        try:
+            model.trace(again)
+        except BadInput:  # no blocks
+            return changes
+        changes["checkpointing"] = ("every block", again)
+    return changes
+
+
+def _zero(model: Model, recipe: Recipe, device: Device) -> Iterator[Remedy]:
+    """The lowest stage on the fewest GPUs; what is gathered for a moment is taken to be a tenth of the parameters."""
+    trace = model.trace(recipe)
+    gathered_bytes = sum(p.tensor.bytes for p in trace.parameters) // 10
+    for ranks in RANKS:
+        for stage in (1, 2, 3):
+            shares = zero_shares(stage, ranks, gathered_bytes if stage == 3 else 0)
+            found = peak_memory(trace, device, shares=shares)
+            if found.fits:
+                yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", found.bytes, device.name)
+                return
+
+
+def _larger(device: Device) -> list[Device]:
+    """Devices of the same maker that hold more, the smallest first."""
+    others = (d for d in devices() if d.kind == "gpu" and d.vendor == device.vendor)
+    return sorted((d for d in others if d.memory_bytes > device.memory_bytes), key=lambda d: (d.memory_bytes, d.name))

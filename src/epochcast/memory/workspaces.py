@@ -1,0 +1,62 @@
+"""Scratch memory of cuDNN's convolutions.
+
+Non-fused Winograd F(4x4, 3x3) (Lavin & Gray 2016) keeps 6x6 tiles of input, output and weights for every 4x4 outputs:
+
+    workspace = 36/16 · (input + output) + 36/9 · weights
+
+cuDNN's heuristics take it for dense 3x3 convolutions of stride 1 and at least 64 channels in float32. The measurements
+(memory_schedtune, VGG and ResNet) show it on Kepler and Turing; on Volta and Ampere implicit products need next to
+nothing. It is asked for and given back by every call, and where it cannot be had cuDNN falls back on an algorithm
+without it: a workspace can raise the peak, but never makes a step fail.
+"""
+
+import numpy as np
+
+from epochcast.graph.kinds import Conv
+from epochcast.graph.op import Op
+from epochcast.graph.shapes import conv_shape
+from epochcast.graph.tensor import DType
+from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
+from epochcast.hardware.device import Device
+from epochcast.memory.lifetimes import Lifetimes, Role
+
+WINOGRAD_GENERATIONS = frozenset({"kepler", "maxwell", "pascal", "turing"})
+"""Kepler and Turing were measured; Maxwell and Pascal lie between them and are taken to do the same."""
+LEAST_CHANNELS = 64
+
+
+def winograd_bytes(op: Op) -> int:
+    """Of one call; 0 where the algorithm does not apply."""
+    if not isinstance(op.kind, Conv) or op.kind.groups > 1 or op.kind.transposed or op.dtype is not DType.FLOAT32:
+        return 0
+    shape = conv_shape(op)
+    if shape.kernel != (3, 3) or set(op.kind.stride) != {1} or set(op.kind.dilation) != {1}:
+        return 0
+    if op.tf32 or min(shape.channels_in, shape.channels_out) < LEAST_CHANNELS:
+        return 0
+    operands = (*op.inputs, *op.outputs, *op.weights)
+    weight_bytes = 9 * shape.channels_in * shape.channels_out * op.dtype.bytes
+    data_bytes = sum(t.bytes for t in operands if len(t.shape) == 4) - weight_bytes
+    return 9 * data_bytes // 4 + 4 * weight_bytes
+
+
+def with_workspaces(lives: Lifetimes, trace: Trace, device: Device | None) -> Lifetimes:
+    """The lifetimes with a storage for every workspace the device's generation asks for."""
+    if device is None or device.generation not in WINOGRAD_GENERATIONS:
+        return lives
+    template = trace.template
+    found = [(place, few) for place, op in enumerate(template.base) if (few := winograd_bytes(op))]
+    if not found:
+        return lives
+    small = np.array([few for _, few in found], dtype=np.int64)
+    large = np.array([winograd_bytes(template.op(place, LARGE_BATCH)) for place, _ in found], dtype=np.int64)
+    slope = (large - small) // (LARGE_BATCH - SMALL_BATCH)
+    places = np.array([place for place, _ in found], dtype=np.int64)
+    return lives.joined(
+        tuple(f"{template.base[place].name}#workspace" for place, _ in found),
+        np.full(len(found), Role.WORKSPACE),
+        small - SMALL_BATCH * slope,
+        slope,
+        places,
+        places,
+    )

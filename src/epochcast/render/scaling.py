@@ -1,0 +1,63 @@
+"""One job at several numbers of GPUs."""
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from epochcast.forecast.scaling import Row, Scaling
+from epochcast.render.table import rate, table
+from epochcast.units import show_dollars, show_seconds
+
+
+def scaling(answer: Scaling) -> RenderableType:
+    """All rows in one table, or, where collectives stand side by side, in one per regime; then what the knees mean."""
+    first = answer.rows[0].forecast
+    title = f"{first.trace.name} on {first.placement.device.name} · {first.trace.recipe.precision}"
+    regimes = list(dict.fromkeys(row.case.regime for row in answer.rows))
+    is_mixed = len({series.allreduce for series in answer.series}) > 1
+    groups = [[r] for r in regimes] if is_mixed else [regimes]
+    pieces: list[RenderableType] = []
+    for group in groups:
+        rows = [row for row in answer.rows if row.case.regime in group]
+        pieces.append(_table(f"{title} · {' and '.join(group)} scaling", rows, is_mixed))
+    pieces += [Text(series.sentence, style="bold") for series in answer.series]
+    pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
+    return Group(*pieces)
+
+
+def _table(title: str, rows: list[Row], is_mixed: bool) -> RenderableType:
+    """Columns that say nothing are left out: one box everywhere, one regime, no data set, no price."""
+    shown = {
+        "scaling": len({row.case.regime for row in rows}) > 1,
+        "boxes": any(row.case.nodes > 1 for row in rows),
+        "per GPU": not is_mixed,
+        "all-reduce": is_mixed,
+        "job": any(row.forecast.total_seconds for row in rows),
+        "cost": any(row.forecast.dollars for row in rows),
+    }
+    cells = [_cells(row) for row in rows]
+    headings = [name for name in cells[0] if shown.get(name, True)]
+    columns = " | ".join(name if name in _TEXTS else f"> {name}" for name in headings)
+    return table(title, columns, [[row[name] for name in headings] for row in cells])
+
+
+_TEXTS = ("scaling",)
+
+
+def _cells(row: Row) -> dict[str, str]:
+    answer, step = row.forecast, row.forecast.step.seconds.mid
+    total, dollars = answer.total_seconds, answer.dollars
+    return {
+        "scaling": row.case.regime,
+        "GPUs": f"{row.case.gpus:,}" + ("" if answer.fits else " (too large)"),
+        "boxes": f"{row.case.nodes:,}",
+        "batch": f"{answer.global_batch:,}",
+        "per GPU": f"{answer.batch_per_gpu:,}",
+        "all-reduce": row.allreduce if row.case.gpus > 1 else "",
+        "step": show_seconds(step),
+        "waiting": f"{row.exposed_comm_seconds / step:.0%}",
+        "samples/s": rate(answer.samples_per_second),
+        "job": show_seconds(total.mid) if total else "unknown",
+        "cost": show_dollars(dollars.mid) if dollars else "unknown",
+        "speed-up": f"{row.speedup:.3g}×",
+        "of ideal": f"{row.efficiency:.0%}",
+    }

@@ -1,0 +1,1 @@
+"""How far forecasts are from every public measurement we have; writes docs/accuracy.md."""

@@ -1,0 +1,80 @@
+"""`left_out.csv`, written by `make model`: predicted/measured of every step by models that had not seen it.
+
+The order of its rows is that of `fit.material.measured_steps`.
+"""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.errors import BadInput
+from epochcast.fit.examples import Example
+from epochcast.fit.left_out import folds_of
+from studies.accuracy.figures import SEPARATOR, Array
+
+TABLE = Path(__file__).with_name("left_out.csv")
+SPLITS = ("family", "device", "random")
+FOLDS = 4  # of `make model`
+_NAMES = 9  # columns before the ratios
+
+Names = NDArray[np.str_]
+
+
+@dataclass(frozen=True)
+class LeftOutTable:
+    """One entry per step; a ratio is NaN where the step was never left out by that split."""
+
+    source: Names
+    device: Names
+    model: Names
+    family: Names
+    precision: Names
+    mode: Names
+    layout: Names
+    batch: Names
+    age: Names
+    ratios: dict[str, Array]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def groups(self) -> list[str]:
+        """Source, device, precision, mode and layout of every step."""
+        layout = np.where(self.layout == "nchw", "NCHW", "channels-last")
+        parts = (self.source, self.device, self.precision, self.mode, layout)
+        return [SEPARATOR.join(names) for names in zip(*parts, strict=True)]
+
+    def folds(self, split: str) -> NDArray[np.int64]:
+        """The fold in which each step was left out, by family or at random, as `make model` cut them."""
+        labels: NDArray[np.generic] = self.family if split == "family" else np.arange(len(self))
+        fold = np.zeros(len(self), dtype=np.int64)
+        for place, outside in enumerate(folds_of(labels, FOLDS)):
+            fold[list(outside)] = place
+        return fold
+
+    def check(self, steps: Sequence[Example]) -> None:
+        """The captured steps must be those of the table, one by one."""
+        mine = list(zip(self.source, self.device, self.model, self.batch, strict=True))
+        theirs = [(e.source, e.device.name, e.model, str(e.recipe.batch)) for e in steps]
+        if mine != theirs:
+            raise BadInput("left_out.csv was written from other measurements: run `make model`")
+
+
+def read_left_out(path: Path = TABLE) -> LeftOutTable:
+    """The table; names of splits repeat names of columns, so columns count by place."""
+    if not path.exists():
+        raise BadInput(f"{path.name} is missing: `make model` writes it")
+    with path.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    if tuple(head[_NAMES:]) != SPLITS or not rows:
+        raise BadInput(f"{path.name}: expected {_NAMES} names and the splits {', '.join(SPLITS)}")
+    columns = list(zip(*rows, strict=True))
+    numbers = [np.array([float(v) if v else np.nan for v in column]) for column in columns[_NAMES:]]
+    names: dict[str, Names] = {
+        field.name: np.array(column) for field, column in zip(fields(LeftOutTable), columns[:_NAMES], strict=False)
+    }
+    return LeftOutTable(**names, ratios=dict(zip(SPLITS, numbers, strict=True)))

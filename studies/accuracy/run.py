@@ -1,0 +1,159 @@
+"""docs/accuracy.md, and the gate: `python -m studies.accuracy.run [--accept]` (needs EPOCHCAST_DATA).
+
+Every source of measurements, by every split, worst first, beside peers on the same rows. Returns 1 if the MAPE of a
+group is more than a point above the committed one in `scores.json`; `--accept` commits the new ones instead.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from epochcast.errors import EpochcastError
+from epochcast.fit.material import data_folder, measured_steps, say
+from studies.accuracy import gate, page, targets, worst
+from studies.accuracy.figures import SEPARATOR, Array, Figure, by_group
+from studies.accuracy.intervals import given_runs, known_inside, unseen_inside
+from studies.accuracy.left_out_table import SPLITS, LeftOutTable, read_left_out
+from studies.accuracy.others import gated, justus_figures, report_figures
+from studies.accuracy.shipped import (
+    LAYERS,
+    NETWORKS,
+    ONE,
+    OP_ROWS,
+    ROWS,
+    SEVERAL,
+    TRAINED_ON,
+    reasons_why_not,
+    score_layers,
+    score_ops,
+    score_runs,
+)
+from studies.accuracy.whole_networks import peer_ratios
+from studies.correction_factor import run as correction
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "accuracy.md"
+CARD = DOCS / "model-card.md"
+
+
+def split_figures(table: LeftOutTable) -> tuple[list[Figure], dict[str, Array]]:
+    """Every group of the left-out steps by every split, and which intervals hold."""
+    inside = {split: known_inside(table, split) for split in ("family", "random")} | {"device": unseen_inside(table)}
+    found = [f for split in SPLITS for f in by_group(split, table.groups(), table.ratios[split], inside[split])]
+    return found, inside
+
+
+def study(folder: Path) -> tuple[str, gate.Scores]:
+    """The page and the scores."""
+    left_out, card = read_left_out(), CARD.read_text(encoding="utf-8")
+    found, inside = split_figures(left_out)
+    given, single_layers, reported = given_runs(card), justus_figures(), report_figures()
+    say("captured steps")
+    steps, _ = measured_steps(folder)
+    left_out.check(steps)
+    say("peers")
+    theirs = peer_ratios(steps, left_out)
+    rows = worst.worst_steps(left_out, steps)
+    del steps
+    say("the shipped model on runs")
+    runs = score_runs(folder)
+    say("on ops")
+    ops, op_peers = score_ops(folder)
+    say("on single layers")
+    layer_found, asked_layers = score_layers(folder)
+    rows += worst.worst_runs(runs.rows)
+    rows += worst.worst_ops(ops.rows, op_peers["roofline"])
+    rows += worst.worst_layers(asked_layers)
+    rows += worst.worst_report(reported)
+    wanted = [
+        *targets.image_targets(left_out),
+        *targets.transformer_targets(left_out),
+        *targets.layer_targets(single_layers),
+        *targets.device_targets(left_out, given),
+        *targets.report_targets(reported),
+    ]
+    text = "\n".join(
+        [
+            page.HEAD,
+            page.targets(wanted),
+            page.splits(left_out, inside),
+            page.coverage(left_out, inside, given),
+            page.peers(left_out, theirs),
+            page.transformers(left_out, theirs),
+            _runs(ONE, runs.figures),
+            _runs(SEVERAL, runs.figures),
+            page.failures(reasons_why_not(runs.rows)),
+            _ops(ops.rows, ops.figures, op_peers),
+            _layers(layer_found),
+            page.layers(single_layers),
+            page.report(correction.summary(reported)),
+            page.worst(rows),
+        ]
+    )
+    everything = [*found, *runs.figures, *ops.figures, *layer_found, *gated(single_layers, reported)]
+    return text.rstrip() + "\n", gate.scores_of(everything)
+
+
+def _runs(split: str, found: Sequence[Figure]) -> str:
+    mine = [f for f in found if f.split == split]
+    title = "The shipped model on one GPU" if split == ONE else "The shipped model on several GPUs"
+    text = (
+        f"`epochcast evaluate` on a fixed sample: up to {NETWORKS} networks of every source of `runs`, up to {ROWS} "
+        "rows of each group; all of `transformer_runs`. Where it was trained on the source, the figures are in-sample."
+        if split == ONE
+        else "The same sample; forecasts from nothing measured. The exchange of gradients is not fitted on these rows."
+    )
+    return page.shipped(title, text, mine, TRAINED_ON, {})
+
+
+def _ops(rows: pl.DataFrame, found: Sequence[Figure], ratios: dict[str, Array]) -> str:
+    labels = [SEPARATOR.join(names) for names in rows.select("source", "device_name", "dtype", "phase").iter_rows()]
+    theirs = {name: _by_all(labels, values, found) for name, values in ratios.items()}
+    text = (
+        f"`epochcast evaluate` on up to {OP_ROWS} rows of every source, device, type, family and phase. All but "
+        "recurrent cells and rows marked as suspect were trained on: in-sample."
+    )
+    return page.shipped("The shipped model on single ops", text, found, ("neusight", "deepbench"), theirs)
+
+
+def _by_all(labels: list[str], ratios: Array, found: Sequence[Figure]) -> list[Figure]:
+    """A figure for every group of ours, empty where a peer has none."""
+    mine = {f.group: f for f in by_group("", labels, ratios)}
+    return [mine.get(f.group, Figure("", f.group, 0, None, None, None)) for f in found]
+
+
+def _layers(found: Sequence[Figure]) -> str:
+    text = (
+        "The tenth of each table that the shipped model of single-layer benchmarks was not trained on; intervals are "
+        "counted on the half of it that did not set them."
+    )
+    return page.shipped("The shipped model on single layers", text, [f for f in found if f.split == LAYERS], (), {})
+
+
+def main() -> int:
+    """Score, write, compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--accept", action="store_true", help="commit the new scores to scores.json")
+    is_accepted = parser.parse_args().accept
+    try:
+        text, scores = study(data_folder())
+    except EpochcastError as error:
+        print(f"accuracy: {error}")
+        return 2
+    PAGE.write_text(text, encoding="utf-8")
+    if is_accepted:
+        gate.write_scores(scores)
+        print(f"accepted {sum(map(len, scores.values()))} groups")
+        return 0
+    worse = gate.regressions(scores, gate.read_scores())
+    for line in worse:
+        print(line)
+    print(f"{len(worse)} of {sum(map(len, scores.values()))} groups are more than a point worse than committed")
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""The targets, our figures, and why one is missed: in numbers that the rows themselves give."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studies.accuracy.figures import Array
+from studies.accuracy.intervals import GivenRuns
+from studies.accuracy.left_out_table import LeftOutTable
+from studies.correction_factor import run as correction
+from studies.justus import run as justus
+
+AMD = "MI"  # the AMD boards among the transformer rows
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`wanted` and `ours` in one unit ("%", or "ms" for an RMSE): the mean, and the median where it is asked."""
+
+    what: str
+    n: int
+    wanted: tuple[float, ...]
+    ours: tuple[float, ...]
+    unit: str = "%"
+    why: str = ""
+
+    @property
+    def is_met(self) -> bool:
+        """Every figure as wanted or better."""
+        return all(mine <= most for mine, most in zip(self.ours, self.wanted, strict=True))
+
+    @property
+    def verdict(self) -> str:
+        """Met, or by how much not."""
+        if self.is_met:
+            return "met"
+        by = max(mine - most for mine, most in zip(self.ours, self.wanted, strict=True))
+        return f"missed by {by:.1f} points" if self.unit == "%" else f"missed by {by:.2f} ms"
+
+
+def errors(ratios: Array) -> tuple[float, float]:
+    """MAPE and median APE in percent."""
+    ape = 100 * np.abs(ratios[np.isfinite(ratios)] - 1)
+    return float(ape.mean()), float(np.median(ape))
+
+
+def image_targets(table: LeftOutTable) -> list[Target]:
+    """RTX 3090, mixed precision, training, the family left out."""
+    made = []
+    for layout, wanted in (("nchw", (8.0, 5.0)), ("channels_last", (10.0, 6.0))):
+        mine = (table.source == "timm") & (table.device == "RTX 3090") & (table.mode == "training")
+        mine &= (table.layout == layout) & np.isfinite(table.ratios["family"])
+        if mine.any():
+            ratios = table.ratios["family"][mine]
+            name = "NCHW" if layout == "nchw" else "channels-last"
+            what = f"image networks, RTX 3090, mixed precision, {name}, family never seen"
+            made.append(
+                Target(what, int(mine.sum()), wanted, errors(ratios), why=carried_by(ratios, table.family[mine]))
+            )
+    return made
+
+
+def carried_by(ratios: Array, families: NDArray[np.str_], most: int = 4) -> str:
+    """Which families carry the error, and what is left without them."""
+    ape = np.abs(ratios - 1)
+    names, place = np.unique(families, return_inverse=True)
+    sums = np.bincount(place, weights=ape)
+    worst = np.argsort(-(sums - ape.mean() * np.bincount(place)))[:most]
+    rest = ~np.isin(place, worst)
+    if not rest.any():
+        return ""
+    mape, median = errors(ratios[rest])
+    share, rows = sums[worst].sum() / sums.sum(), 1 - rest.mean()
+    return (
+        f"{', '.join(names[worst])} carry {share:.0%} of the error on {rows:.0%} of the rows; "
+        f"without them {mape:.1f} / {median:.1f}"
+    )
+
+
+def nvidia_cells(table: LeftOutTable) -> NDArray[np.bool_]:
+    """The transformer steps on one NVIDIA GPU."""
+    is_amd: NDArray[np.bool_] = np.char.startswith(table.device, AMD)
+    return (table.source == "neusight") & ~is_amd
+
+
+def transformer_targets(table: LeftOutTable) -> list[Target]:
+    """The 40 cells: those on GPUs that could be left out, ops included; and all with the GPU known, family left out."""
+    mine, made = nvidia_cells(table), []
+    for split, what in (("device", "GPU left out, its ops too"), ("family", "GPU known, family left out")):
+        asked = mine & np.isfinite(table.ratios[split])
+        if asked.any():
+            ratios = table.ratios[split][asked]
+            by_device = {str(d): errors(ratios[table.device[asked] == d])[0] for d in np.unique(table.device[asked])}
+            worst = max(by_device, key=lambda name: by_device[name])
+            why = f"the worst of {len(by_device)} GPUs is {worst} with {by_device[worst]:.1f} %"
+            name = f"transformers, fp32, {what}"
+            made.append(Target(name, int(asked.sum()), (8.0, 5.5), errors(ratios), why=why))
+    return made
+
+
+def layer_targets(found: Sequence[justus.Figure]) -> list[Target]:
+    """Justus' protocol by GPU, and fifty rows of a GPU that was left out."""
+    made = [
+        Target(
+            f"convolution layers, Justus' protocol, {f.device}",
+            f.rows,
+            (justus.CLAIM_RMSE_MS[f.device],),
+            (f.rmse_ms,),
+            "ms",
+        )
+        for f in found
+        if f.split == "random tenth" and f.layer == "conv2d" and f.device != justus.ALL
+    ]
+    for f in found:
+        if f.split == f"GPU left out, {justus.CALIBRATION_ROWS} rows given" and f.layer == "conv2d":
+            what = f"convolution layers, {f.device} left out, {justus.CALIBRATION_ROWS} rows given"
+            made.append(Target(what, f.rows, (100 * justus.CLAIM_CALIBRATED_MAPE,), (100 * f.mape,)))
+    return made
+
+
+def device_targets(table: LeftOutTable, given: Sequence[GivenRuns]) -> list[Target]:
+    """Whole networks on devices that were left out: as they are, and after five runs. Every device counts the same."""
+    ratios, made = table.ratios["device"], []
+    scored = np.isfinite(ratios)
+    if scored.any():
+        names = np.unique(table.device[scored])
+        each = {str(name): errors(ratios[scored & (table.device == name)])[0] for name in names}
+        mean = float(np.mean(list(each.values())))
+        why = _over(each, 20.0)
+        what = f"whole networks, GPU with no profile, mean over {len(names)} GPUs"
+        made.append(Target(what, int(scored.sum()), (20.0,), (mean,), why=why))
+    if given:
+        each = {one.device: 100 * one.mape for one in given}
+        what = f"the same, five runs given, mean over {len(given)} GPUs"
+        n = sum(one.n for one in given)
+        made.append(Target(what, n, (10.0,), (float(np.mean(list(each.values()))),), why=_over(each, 10.0)))
+    return made
+
+
+def _over(each: dict[str, float], most: float) -> str:
+    above = sorted((name for name, value in each.items() if value > most), key=lambda name: -each[name])
+    named = ", ".join(f"{name} {each[name]:.0f} %" for name in above[:4])
+    return f"{len(above)} of {len(each)} GPUs are above {most:.0f} %" + (f": {named}" if above else "")
+
+
+def report_targets(found: Sequence[correction.Figure]) -> list[Target]:
+    """The report's networks, with the network's own runs left out of what was fitted."""
+    summary, made = correction.summary(found), []
+    for strategy, wanted in (("single", 6.0), ("mirrored", 5.0)):
+        what = f"forecast, {strategy}"
+        n = sum(f.what == what for f in found)
+        ours = 100 * summary[f"{what}, network left out"]
+        each = {
+            network: 100 * summary[f"{what}, {network} left out"]
+            for network in sorted({f.network for f in found if f.what == what})
+        }
+        name = f"the report's networks, P100, {strategy}, network left out"
+        with_own = f"with their own runs among the fitted ones {100 * summary[what]:.1f} %"
+        made.append(Target(name, n, (wanted,), (ours,), why=f"{with_own}; {_over(each, wanted)}"))
+    return made

@@ -1,0 +1,55 @@
+"""Peers on the very steps of `left_out.csv`, in the same run: what needs no fit on every step, what does on the same
+folds of families as ours, per source, device, precision, mode and layout.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.cost.columns import column_costs
+from epochcast.cost.registry import find_cost_model
+from epochcast.fit.examples import Example
+from epochcast.fit.peers import STEP_PEERS
+from studies.accuracy.figures import Array
+from studies.accuracy.left_out_table import LeftOutTable
+
+Places = NDArray[np.int64]
+
+UNFITTED = ("roofline", "paleo")
+PEERS = (*UNFITTED, *STEP_PEERS)
+# Fewer steps of a group in the other folds than this cannot carry the coefficients of the fitted peers.
+FEWEST_TRAINED = 100
+
+
+def peer_ratios(steps: Sequence[Example], table: LeftOutTable) -> dict[str, Array]:
+    """predicted/measured of every step by every peer; NaN where a fitted one had too few steps to learn from."""
+    found = {name: _unfitted(name, steps) for name in UNFITTED}
+    seconds = np.array([step.seconds for step in steps])
+    for name, (features, make) in STEP_PEERS.items():
+        inputs = np.stack([features(step.columns) for step in steps])
+        found[name] = np.full(len(steps), np.nan)
+        for fitted_on, asked in _parts(table):
+            answer = make().fit(inputs[fitted_on], seconds[fitted_on]).seconds(inputs[asked])
+            found[name][asked] = answer / seconds[asked]
+    return found
+
+
+def _unfitted(name: str, steps: Sequence[Example]) -> Array:
+    model = find_cost_model(name)
+    return np.array([column_costs(model, s.columns, s.device, s.setting).mid.sum() / s.seconds for s in steps])
+
+
+def _parts(table: LeftOutTable) -> list[tuple[Places, Places]]:
+    """For every group and fold of families: the steps of the other folds, and those of this one."""
+    groups, folds = np.array(table.groups()), table.folds("family")
+    pairs = [
+        (_places((groups == group) & (folds != fold)), _places((groups == group) & (folds == fold)))
+        for group in np.unique(groups)
+        for fold in np.unique(folds)
+    ]
+    return [(others, asked) for others, asked in pairs if len(others) >= FEWEST_TRAINED and len(asked)]
+
+
+def _places(where: NDArray[np.bool_]) -> Places:
+    return np.flatnonzero(where).astype(np.int64)

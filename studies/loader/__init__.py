@@ -1,0 +1,1 @@
+"""Forecast against real: the queue of a DataLoader."""

@@ -1,0 +1,189 @@
+"""The loader's queue against a real torch DataLoader: sleeping samples, and JPEG decoding on the cores that are idle.
+
+    python -m studies loader        writes docs/loader.md; about three minutes
+
+Each case is measured several times with the loader's speed and the idle cores measured right before; medians count.
+Beside ours: the thesis' max(t_g, t_d/W), and for decoding the same queue on all cores of the machine.
+"""
+
+import sys
+import time
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import mean, median
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader
+
+from epochcast.bench.idle_cpus import idle_cpus, usable_cpus
+from epochcast.bench.jpegs import jpeg_folder
+from epochcast.bench.loader import measure_loader
+from epochcast.forecast.loader import Feed, Host, Service
+
+NEEDS_DATA = False
+BY_HAND = True
+PAGE = Path(__file__).parents[2] / "docs" / "loader.md"
+REPEATS = 2
+SLEEP_TARGET, DECODE_TARGET = 0.08, 0.15
+BEGIN, END = "<!-- measured: written by python -m studies loader -->\n", "<!-- end of measured -->"
+
+
+class Sleeping:
+    """Samples that take a gamma-distributed time and no processor."""
+
+    def __init__(self, mean_seconds: float, variation: float, length: int) -> None:
+        chance = np.random.default_rng(3)
+        shape = 1 / variation**2 if variation else 0.0
+        drawn = chance.gamma(shape, mean_seconds / shape, length) if variation else np.full(length, mean_seconds)
+        self.seconds = drawn.tolist()
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def __getitem__(self, place: int) -> torch.Tensor:
+        time.sleep(self.seconds[place])
+        return torch.zeros(16)
+
+
+@dataclass(frozen=True)
+class Case:
+    kind: str
+    workers: int
+    prefetch: int
+    gpu_seconds: float
+    variation: float = 0.0
+
+
+@dataclass(frozen=True)
+class Row:
+    case: Case
+    measured_seconds: float
+    ours_seconds: float
+    thesis_seconds: float
+    all_cores_seconds: float
+
+    def error(self, predicted: float) -> float:
+        return predicted / self.measured_seconds - 1
+
+
+SLEEP_BATCH, SLEEP_SECONDS = 8, 0.02
+SLEEPING = [
+    Case("sleep", workers, prefetch, gpu, variation)
+    for workers, prefetch, gpu in ((1, 2, 0.08), (2, 2, 0.07), (4, 2, 0.05), (4, 4, 0.05))
+    for variation in (0.0, 0.5, 1.5)
+]
+DECODE_BATCH = 16
+DECODING = [Case("jpeg", workers, 2, gpu) for workers, gpu in ((1, 0.02), (2, 0.02), (2, 0.2), (4, 0.05))]
+
+
+def real_step(dataset: object, case: Case, batch: int, steps: int) -> tuple[float, float]:
+    """Mean seconds of a step behind those that fill the queue, and of the consumer's own part of it."""
+    filling = 2 * case.prefetch * case.workers
+    plan = [list(range(batch * i, batch * (i + 1))) for i in range(filling + steps)]
+    loader = DataLoader(
+        dataset,  # type: ignore[arg-type]
+        batch_sampler=plan,
+        num_workers=case.workers,
+        prefetch_factor=case.prefetch if case.workers else None,
+    )
+    busy, ends = [], []
+    for _ in loader:
+        begun = time.perf_counter()
+        time.sleep(case.gpu_seconds)
+        ends.append(time.perf_counter())
+        busy.append(ends[-1] - begun)
+    return (ends[-1] - ends[filling - 1]) / (len(ends) - filling), mean(busy[filling:])
+
+
+def sleeping(case: Case) -> Row:
+    """The service is known: what was drawn, plus what sleeping oversleeps (measured)."""
+    steps = 48
+    taken, ours, thesis = [], [], []
+    dataset = Sleeping(SLEEP_SECONDS, case.variation, SLEEP_BATCH * (steps + 2 * case.prefetch * case.workers))
+    for _ in range(REPEATS):
+        service = measure_loader(DataLoader(dataset, batch_size=SLEEP_BATCH), budget_seconds=1.0).service()
+        # The measured part of a heavy tail is a sample; the mean of what was drawn is known.
+        drawn = float(np.mean(dataset.seconds))
+        known = replace(service, wait_seconds=max(drawn, service.wait_seconds) if not case.variation else drawn,
+                        variation=case.variation, samples_seconds=())  # fmt: skip
+        step, busy = real_step(dataset, case, SLEEP_BATCH, steps)
+        feed = Feed(known, Host(usable_cpus()), SLEEP_BATCH, case.workers, case.prefetch)
+        taken.append(step)
+        ours.append(feed.step_seconds(busy))
+        thesis.append(max(busy, known.seconds(SLEEP_BATCH) / case.workers))
+    return Row(case, median(taken), median(ours), median(thesis), median(ours))
+
+
+def decoding(case: Case, dataset: object) -> Row:
+    """Speed and idle cores are measured beside each run."""
+    taken, ours, thesis, naive = [], [], [], []
+    for _ in range(REPEATS):
+        measured = measure_loader(DataLoader(dataset, batch_size=DECODE_BATCH), budget_seconds=2.0)  # type: ignore[arg-type]
+        before = idle_cpus(case.workers, 1.0)
+        step, busy = real_step(dataset, case, DECODE_BATCH, 24)
+        idle = mean((before, idle_cpus(case.workers, 1.0)))
+        service: Service = measured.service()
+        feed = Feed(service, Host(idle), DECODE_BATCH, case.workers, case.prefetch)
+        taken.append(step)
+        ours.append(feed.step_seconds(busy))
+        thesis.append(max(busy, service.seconds(DECODE_BATCH) / case.workers))
+        naive.append(replace(feed, host=Host(usable_cpus())).step_seconds(busy))
+    return Row(case, median(taken), median(ours), median(thesis), median(naive))
+
+
+def main() -> int:
+    """Measure, write the page, fail where a target is missed on average."""
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", message="This DataLoader will create")
+    rows = []
+    for case in SLEEPING:
+        rows.append(sleeping(case))
+        report(rows[-1])
+    with jpeg_folder() as pictures:
+        for case in DECODING:
+            rows.append(decoding(case, pictures))
+            report(rows[-1])
+    sleep = mean(abs(r.error(r.ours_seconds)) for r in rows if r.case.kind == "sleep")
+    decode = mean(abs(r.error(r.ours_seconds)) for r in rows if r.case.kind == "jpeg")
+    write(rows)
+    print(f"mean error: sleeping {sleep:.1%} (target {SLEEP_TARGET:.0%}), decoding {decode:.1%} ({DECODE_TARGET:.0%})")
+    return int(sleep > SLEEP_TARGET or decode > DECODE_TARGET)
+
+
+def report(row: Row) -> None:
+    case = row.case
+    print(f"{case.kind} W={case.workers} p={case.prefetch} g={case.gpu_seconds} cv={case.variation}: measured "
+          f"{row.measured_seconds * 1e3:.1f} ms, ours {row.error(row.ours_seconds):+.1%}, "
+          f"thesis {row.error(row.thesis_seconds):+.1%}, all cores {row.error(row.all_cores_seconds):+.1%}",
+          flush=True)  # fmt: skip
+
+
+def write(rows: list[Row]) -> None:
+    """The measured part of docs/loader.md, worst first."""
+    lines = [
+        "", "| | workers | prefetch | device busy | spread of samples | measured step | ours | max(t_g, t_d/W) | all cores |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for row in sorted(rows, key=lambda r: -abs(r.error(r.ours_seconds))):
+        case = row.case
+        lines.append(
+            f"| {case.kind} | {case.workers} | {case.prefetch} | {case.gpu_seconds * 1e3:.0f} ms | {case.variation:.0%} | "
+            f"{row.measured_seconds * 1e3:.1f} ms | {row.error(row.ours_seconds):+.1%} | "
+            f"{row.error(row.thesis_seconds):+.1%} | {row.error(row.all_cores_seconds):+.1%} |"
+        )
+    for kind, target in (("sleep", SLEEP_TARGET), ("jpeg", DECODE_TARGET)):
+        of = [r for r in rows if r.case.kind == kind]
+        means = [mean(abs(r.error(getattr(r, name))) for r in of)
+                 for name in ("ours_seconds", "thesis_seconds", "all_cores_seconds")]  # fmt: skip
+        lines.append(
+            f"| **{kind}, mean error** (target {target:.0%}) | | | | | | **{means[0]:.1%}** | {means[1]:.1%} | {means[2]:.1%} |"
+        )
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    PAGE.write_text(before + BEGIN + "\n".join(lines) + "\n\n" + END + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

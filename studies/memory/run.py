@@ -1,0 +1,211 @@
+"""Peak memory and largest batches against measurements: `python -m studies memory` (needs EPOCHCAST_DATA).
+
+Writes docs/memory-accuracy.md. Returns 1 if a figure we claim is missed.
+"""
+
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from epochcast.capture.resolve import find_model
+from epochcast.errors import EpochcastError
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.trace import Trace
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.device import Device
+from epochcast.memory.context import context_bytes
+from epochcast.memory.largest import LargestBatch, largest_batch, largest_of
+from epochcast.memory.peak import HIGH_FACTOR, LOW_FACTOR, Step, peak_memory
+from studies.memory.kept import kept_lifetimes
+from studies.memory.networks import THESIS
+from studies.memory.peers import accelerate_bytes, line_bytes, torchinfo_bytes
+from studies.memory.truth import NETWORKS, Check, profiled, tracked
+
+PAGE = Path(__file__).parents[2] / "docs" / "memory-accuracy.md"
+MIB = 2**20
+TIMM_ROWS = 160
+"""Rows of memory_timm_intervals that are captured, drawn at random; only rows with both ends of their bracket count."""
+CLAIMS = {"schedtune": 0.037, "thesis": 0.045, "timm inside": 0.85, "timm near": 0.97, "safe": 0.98, "profiled": 0.03}
+# The GPUs are known by their cores alone; two guesses are doubtful, so their memory is left out of it.
+GPUS = {2496: "K80", 2560: "T4", 5888: "RTX 3070", 5120: "V100-SXM2-16GB", 10496: "RTX 3090"}
+TRUTH_BATCH = 8
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measured peak: who, where, what we say, what others say."""
+
+    model: str
+    batch: int
+    device: str
+    measured_bytes: float
+    reserved_bytes: float
+    context_bytes: float
+    accelerate_bytes: float
+    torchinfo_bytes: float
+
+    @property
+    def forecast_bytes(self) -> float:
+        """With the shipped context."""
+        return self.reserved_bytes + self.context_bytes
+
+
+def data_folder() -> Path:
+    """Where the measurements are."""
+    return Path(os.environ["EPOCHCAST_DATA"])
+
+
+@cache
+def _trace(reference: str) -> Trace:
+    return find_model(reference).trace(Recipe(1, optimizer="momentum", update_style="loop"))
+
+
+def _device(cores: int) -> Device:
+    return replace(find_device(GPUS[cores]), memory_bytes=24 * 2**30)
+
+
+def schedtune() -> list[Point]:
+    """The 240 points of SchedTune (Albahar et al. 2022): SGD with momentum and kept gradients explain them best."""
+    points = []
+    for row in pl.read_parquet(data_folder() / "memory_schedtune.parquet").iter_rows(named=True):
+        trace, device = _trace(f"torchvision:{row['model']}").rebatch(row["batch"]), _device(row["cuda_cores"])
+        found = peak_memory(trace, device, set_to_none=False)
+        points.append(
+            Point(
+                row["model"],
+                row["batch"],
+                GPUS[row["cuda_cores"]],
+                row["peak_mib"] * MIB,
+                found.reserved_bytes,
+                context_bytes(device),
+                accelerate_bytes(trace),
+                torchinfo_bytes(trace),
+            )
+        )
+    return points
+
+
+def ape(points: Sequence[Point], forecast: Callable[[Point], float]) -> np.ndarray:
+    """|forecast − measured| / measured."""
+    return np.array([abs(forecast(p) / p.measured_bytes - 1) for p in points])
+
+
+def left_out(points: Sequence[Point]) -> Iterator[tuple[str, float, np.ndarray]]:
+    """Each GPU with the context that the others' median excess over the allocator gives: (device, context, ratios)."""
+    for device in GPUS.values():
+        others = [p.measured_bytes - p.reserved_bytes for p in points if p.device not in (device, "K80")]
+        context = float(np.median(others))
+        own = [p for p in points if p.device == device]
+        yield device, context, np.array([p.measured_bytes / (p.reserved_bytes + context) for p in own])
+
+
+def line_errors(points: Sequence[Point]) -> list[float]:
+    """The thesis' line through the measured batches 8 and 16, at 32 and 64."""
+    measured = {(p.model, p.device, p.batch): p.measured_bytes for p in points}
+    return [
+        abs(line_bytes((8, 16), (measured[m, d, 8], measured[m, d, 16]), n) / value - 1)
+        for (m, d, n), value in measured.items()
+        if n > 16
+    ]
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """A largest batch that is known between two sizes: the first ran, the second did not."""
+
+    model: str
+    layout: str
+    fits: int
+    fails: int
+    found: LargestBatch
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether what we expect lies between them."""
+        return self.fits <= self.found.expected < self.fails
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it lies within a tenth of them."""
+        return 0.9 * self.fits <= self.found.expected < 1.1 * self.fails
+
+
+def timm(rows: int) -> tuple[list[Bracket], list[str]]:
+    """Mixed precision on an RTX 3090; and the models that could not be captured, with the reason."""
+    table = pl.read_parquet(data_folder() / "memory_timm_intervals.parquet").drop_nulls("batch_fails_below")
+    asked = table.rows(named=True)
+    random.Random(1).shuffle(asked)
+    device, found, failed = find_device("RTX 3090"), [], []
+    for row in asked[:rows]:
+        recipe = Recipe(
+            1,
+            optimizer="momentum",
+            precision="amp",
+            update_style="loop",
+            attention="eager",
+            channels_last=row["layout"] != "nchw",
+        )
+        try:
+            lives = kept_lifetimes(f"timm:{row['model']}", (3, row["img"], row["img"]), recipe)
+        except EpochcastError as error:
+            failed.append(f"{row['model']}: {error}")
+            continue
+        most = largest_of(Step(row["model"], lives, device), device)
+        found.append(Bracket(row["model"], row["layout"], row["batch_fits"], int(row["batch_fails_below"]), most))
+    return found, failed
+
+
+def thesis() -> list[tuple[str, int, int, LargestBatch]]:
+    """Table 5.1: name, the thesis' estimate, the actual largest batch, ours."""
+    device = find_device("V100-SXM2-16GB")
+    recipe = Recipe(1, optimizer="momentum", update_style="loop")
+    return [
+        (name, theirs, actual, largest_batch(make().trace(recipe), device, set_to_none=False))
+        for name, (make, theirs, actual) in THESIS.items()
+    ]
+
+
+def truth() -> tuple[list[Check], list[Check]]:
+    """Real steps on this host, and MemTracker's account of the same."""
+    cases = [(name, size, optimizer) for name, size in NETWORKS.items() for optimizer in ("momentum", "adam")]
+    return (
+        [profiled(name, optimizer, size, TRUTH_BATCH) for name, size, optimizer in cases],
+        [tracked(name, optimizer, size, TRUTH_BATCH) for name, size, optimizer in cases],
+    )
+
+
+def main() -> int:
+    """Run everything, write the page, check the claims."""
+    from studies.memory.page import page
+
+    points, table = schedtune(), thesis()
+    (brackets, failed), (counted, followed) = timm(TIMM_ROWS), truth()
+    PAGE.write_text(page(points, table, brackets, failed, counted, followed), encoding="utf-8")
+    errors = ape(points, lambda p: p.forecast_bytes)
+    batches = [abs(found.expected / actual - 1) for _, _, actual, found in table]
+    figures = {
+        "schedtune": float(errors.mean()),
+        "thesis": float(np.mean(batches)),
+        "timm inside": float(np.mean([b.is_inside for b in brackets])),
+        "timm near": float(np.mean([b.is_near for b in brackets])),
+        "safe": float(np.mean([b.found.safe < b.fails for b in brackets])),
+        "profiled": max(abs(check.error) for check in counted),
+    }
+    for name, figure in figures.items():
+        print(f"{name:14} {figure:.3f}  claimed {CLAIMS[name]}")
+    at_least = {"timm inside", "timm near", "safe"}
+    met = all((figures[n] >= c) if n in at_least else (figures[n] <= c) for n, c in CLAIMS.items())
+    inside = np.mean([LOW_FACTOR <= p.measured_bytes / p.forecast_bytes <= HIGH_FACTOR for p in points])
+    print(f"coverage of the interval {inside:.2f}")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Measured steps on several GPUs beside the known step of one, and when their gradients are ready."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from epochcast.capture.resolve import find_model
+from epochcast.comm.waiting import Waiting
+from epochcast.cost.columns import AtSetting
+from epochcast.cost.launch import host_seconds
+from epochcast.cost.model import CostModel
+from epochcast.errors import EpochcastError
+from epochcast.fit.given_single import single_steps
+from epochcast.fit.run_placement import run_placement
+from epochcast.fit.run_table import Run, read_runs
+from epochcast.fit.table import read_table
+from epochcast.forecast.exchange import buckets, exchange_ready, gradients, is_ragged
+from epochcast.forecast.placement import Placement
+from epochcast.forecast.streams import kernel_ends
+from epochcast.graph.op import Phase
+from epochcast.graph.trace import PHASES
+from epochcast.hardware.cluster import Group
+
+UPDATE = PHASES.index(Phase.UPDATE)
+FITTED = ("nvidia_dle", "tf_benchmarks_2017", "pollux_osdi21")
+"""Sources whose 1-GPU rows were measured on the same machine; gavel's were not."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run on several GPUs, taken apart: `ready` are its buckets with the seconds at which they may leave."""
+
+    run: Run
+    placement: Placement
+    single_seconds: float
+    ready: tuple[tuple[float, float], ...]
+    backward_end_seconds: float
+    total_bytes: float
+    is_ragged: bool
+
+    @property
+    def slice(self) -> str:
+        """What joins its GPUs."""
+        if self.placement.nodes > 1:
+            return "several boxes"
+        return f"one box, {'NVLink' if self.placement.group().inner.medium == 'nvlink' else 'PCIe'}"
+
+    def seconds(self, group: Group | None = None, known: Waiting | None = None) -> float:
+        """The forecast step, with other wires or constants where given."""
+        return (
+            self.single_seconds
+            + exchange_ready(
+                self.ready,
+                self.backward_end_seconds,
+                group or self.placement.group(),
+                self.placement.device,
+                self.placement.rule,
+                accumulate=self.run.recipe.accumulate,
+                is_ragged=self.is_ragged,
+                known=known,
+            ).seconds
+        )
+
+
+def scaling_rows(data: Path, model: CostModel, sources: tuple[str, ...] = FITTED, every: int = 1) -> list[Row]:
+    """Rows of the sources that have a 1-GPU row; of those of pollux every so many."""
+    table = [row for row in read_table(data / "runs.parquet").to_dicts() if row["source"] in sources]
+    runs, _ = read_runs(table)
+    singles = single_steps(runs)
+    asked = [run for run in runs if run.place in singles]
+    thinned = [run for i, run in enumerate(asked) if run.source != "pollux_osdi21" or i % every == 0]
+    groups: dict[Any, list[Run]] = {}
+    for run in thinned:
+        groups.setdefault((run.reference, run.input_shape), []).append(run)
+    return [row for group in groups.values() for row in _rows_of(group, singles, model)]
+
+
+def _rows_of(runs: list[Run], singles: dict[int, float], model: CostModel) -> list[Row]:
+    """Rows of one network; each recipe is costed once per device."""
+    try:
+        network = find_model(runs[0].reference, runs[0].input_shape, allow_code=False)
+    except EpochcastError:
+        return []
+    kept: dict[Any, Any] = {}
+    rows = []
+    for run in runs:
+        key = (run.recipe, run.device.name, run.setting)
+        if key not in kept:
+            trace = network.trace(run.recipe)
+            costs = AtSetting(model, run.setting).costs(trace, run.device)
+            ends = kernel_ends(costs.mid, host_seconds(trace, run.device))
+            before = trace.columns.phase != UPDATE
+            kept[key] = trace, ends, float(ends[before][-1]), float(ends[-1])
+        trace, ends, backward_end, end = kept[key]
+        update_seconds = end - backward_end
+        scale = singles[run.place] / (run.recipe.accumulate * backward_end + update_seconds)
+        placement, made = run_placement(run), gradients(trace)
+        rule = placement.rule
+        if rule.bucket_bytes is None:
+            ready = [(float(made.total_bytes), scale * backward_end)]
+        else:
+            ready = [(float(size), scale * float(ends[place])) for size, place in buckets(made, rule)]
+        rows.append(
+            Row(
+                run,
+                placement,
+                singles[run.place],
+                tuple(ready),
+                scale * backward_end,
+                float(made.total_bytes),
+                is_ragged(trace),
+            )
+        )
+    return rows
+
+
+def with_fractions(group: Group, fractions: dict[str, float]) -> Group:
+    """The group with other sustained fractions, by the medium of a link; rates of TCP are multiplied instead."""
+
+    def changed(link: Any) -> Any:
+        if link.medium == "tcp" and link.crowding_per_rank:
+            return replace(link, sustained_fraction=min(1.0, link.sustained_fraction * fractions["flow"]))
+        return replace(link, sustained_fraction=fractions.get(link.medium, link.sustained_fraction))
+
+    return replace(group, inner=changed(group.inner), outer=changed(group.outer))
+
+
+def log_errors(rows: list[Row], forecasts: list[float]) -> np.ndarray:
+    """|ln(forecast/measured)|."""
+    measured = np.array([row.run.step_seconds for row in rows])
+    return np.abs(np.log(np.array(forecasts) / measured))

@@ -1,0 +1,1 @@
+"""Measure, fit, forecast, train for real, compare: the whole loop on the machine it is run on."""

@@ -1,0 +1,302 @@
+"""The whole loop on the machine it is run on: measure, fit, forecast, train for real, compare.
+
+    python -m studies this_machine        writes docs/this-machine.md and result.csv; ten to fifteen minutes
+    python -m studies.this_machine.run --quick      the same in about four, on fewer cases, writing nothing
+
+Five minutes of `epochcast bench` (ops, a few networks, collectives) make a profile. Then networks that were not among
+those are trained, in turns, and compared with what the profile says of them; beside it the sums of their layers timed
+alone, as in the source report, and those sums divided by 1.5. Then the report's networks on Keras, and two processes.
+"""
+
+import argparse
+import csv
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+import epochcast as ec
+from epochcast.bench.distributed import ScalingRun, measure_scaling
+from epochcast.bench.fingerprint import host_facts, library_versions
+from epochcast.cost.local_file import save_local
+from epochcast.graph.recipe import Recipe
+from studies.this_machine.cases import KERAS, SCALED, TRAINED, Case
+from studies.this_machine.measure import Shares, Trained, bench, keras_step, layer_sums, torch_step, train
+
+NEEDS_DATA = False
+BY_HAND = True
+PAGE = Path(__file__).parents[2] / "docs" / "this-machine.md"
+RESULT = Path(__file__).with_name("result.csv")
+BEGIN, END = "<!-- measured: written by python -m studies this_machine -->\n", "<!-- end of measured -->"
+REPORT_FACTOR = 1.5
+TARGET_MAPE, TARGET_COVERAGE, TARGET_SCALING = 0.15, 0.8, 0.15
+SCALING_SECONDS = 6.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One network at one batch: forecast, measured, and what the rivals say (NaN where they were not asked)."""
+
+    framework: str
+    trained: Trained
+    low_seconds: float
+    mid_seconds: float
+    high_seconds: float
+    layers_seconds: float = math.nan
+
+    def error(self, predicted_seconds: float) -> float:
+        """Relative to the measurement."""
+        return predicted_seconds / self.trained.seconds - 1
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the interval holds the measurement."""
+        return self.low_seconds <= self.trained.seconds <= self.high_seconds
+
+
+@dataclass(frozen=True)
+class ScalingRow:
+    """A network over two processes: the forecast takes the step of one as measured."""
+
+    run: ScalingRun
+    efficiency: float
+
+    @property
+    def error(self) -> float:
+        """Of the scaling."""
+        return self.efficiency / self.run.efficiency - 1
+
+
+def forecast_rows(framework: str, trained: Sequence[Trained], profile: Path) -> list[Row]:
+    """What the profile says of networks that were trained."""
+    rows = []
+    for case in trained:
+        seconds = ec.forecast(
+            case.reference,
+            device="local",
+            profile=profile,
+            batch=case.batch,
+            optimizer=case.optimizer,
+            input_shape=case.input_shape,
+            framework=framework,
+        ).step.seconds
+        rows.append(Row(framework, case, seconds.low, seconds.mid, seconds.high))
+    return rows
+
+
+def scaling_row(way: str, case: Case, profile: Path) -> ScalingRow:
+    """Two processes for real, and forecast from the step of one of them."""
+    from epochcast.bench.networks import find_network
+
+    run = measure_scaling(way, case.model, Recipe(case.batches[0], optimizer=case.optimizer), SCALING_SECONDS)
+    network = find_network(case.model)
+    answer = ec.forecast(
+        network.reference,
+        device="local",
+        profile=profile,
+        batch=case.batches[0],
+        optimizer=case.optimizer,
+        input_shape=network.input_shape,
+        gpus=run.ranks,
+        strategy=way,
+        framework="tensorflow" if way == "mirrored" else "pytorch",
+    )
+    return ScalingRow(run, run.alone.low_seconds / (run.alone.low_seconds + answer.step.parts.exposed_comm))
+
+
+def mape(errors: Sequence[float]) -> float:
+    """Mean of absolute values, of those that are known."""
+    known = [abs(e) for e in errors if not math.isnan(e)]
+    return mean(known) if known else math.nan
+
+
+def main() -> int:
+    """Measure, write the page; 1 where a target is missed."""
+    import torch
+
+    parser = argparse.ArgumentParser(prog="python -m studies.this_machine.run")
+    parser.add_argument("--quick", action="store_true", help="fewer cases, a shorter bench, nothing written")
+    parser.add_argument("--keep", type=Path, help="a folder for measurements and profile; what is there is not measured again")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        where = given.keep or Path(folder)
+        where.mkdir(parents=True, exist_ok=True)
+        return study(where, quick=given.quick, threads=torch.get_num_threads())
+
+
+def study(folder: Path, *, quick: bool, threads: int) -> int:
+    """The loop; everything measured goes into the folder first."""
+    began = time.perf_counter()
+
+    def say(what: str) -> None:
+        print(f"[{time.perf_counter() - began:5.0f} s] {what}", flush=True)
+
+    file, profile = folder / "measurements.jsonl", folder / "profile.json"
+    if not file.exists():
+        bench(file, Shares(40, 30, 10) if quick else Shares(), threads, say)
+    fitted = ec.fit([file])
+    save_local(fitted.model, profile)
+    say(f"fitted: {fitted.as_dict()}")
+    few: Callable[[Sequence[Case]], list[Case]] = lambda cases: [  # noqa: E731
+        Case(c.model, c.batches[:1] if quick else c.batches, c.optimizer) for c in cases
+    ]
+    rows = forecast_rows("pytorch", train(few(TRAINED), torch_step), profile)
+    say(f"{len(rows)} steps of PyTorch trained")
+    for row in rows:
+        show(row)
+    sums = layer_sums([row.trained for row in rows])
+    say("single layers timed as in the report")
+    rows = [
+        Row(r.framework, r.trained, r.low_seconds, r.mid_seconds, r.high_seconds, sums[r.trained.model, r.trained.batch])
+        for r in rows
+    ]
+    keras_rows = forecast_rows("tensorflow", train(few(KERAS), keras_step), profile)
+    say(f"{len(keras_rows)} steps of Keras trained")
+    for row in keras_rows:
+        show(row)
+    scaling = []
+    for way, case in SCALED[::3] if quick else SCALED:
+        scaling.append(scaling_row(way, case, profile))
+        show_scaling(scaling[-1])
+    say("two processes trained")
+    verdict = judged(rows, keras_rows, scaling)
+    for line in verdict:
+        print(line)
+    if not quick:
+        write(rows, keras_rows, scaling, verdict, fitted.as_dict(), time.perf_counter() - began)
+    return int(any(line.endswith("missed") for line in verdict))
+
+
+def show(row: Row) -> None:
+    """One row in the terminal."""
+    t = row.trained
+    print(
+        f"  {row.framework:10} {t.model:22} {t.batch:4d}: measured {1e3 * t.seconds:8.1f} ms (spread {t.spread:4.0%}, "
+        f"steal {t.steal_fraction:3.0%}), forecast {1e3 * row.mid_seconds:8.1f} ms {row.error(row.mid_seconds):+6.1%} "
+        f"[{1e3 * row.low_seconds:.1f} … {1e3 * row.high_seconds:.1f}] {'inside' if row.is_inside else 'OUTSIDE'}",
+        flush=True,
+    )
+
+
+def show_scaling(row: ScalingRow) -> None:
+    """One row in the terminal."""
+    r = row.run
+    print(
+        f"  {r.way:10} {r.model:22} {r.recipe.batch:4d}: alone {1e3 * r.alone.low_seconds:.1f} ms, beside "
+        f"{1e3 * r.beside.low_seconds:.1f} ms, together {1e3 * r.together.low_seconds:.1f} ms; efficiency measured "
+        f"{r.efficiency:.0%} (spread {r.efficiency_spread:.0%}), forecast {row.efficiency:.0%}, {row.error:+.1%}",
+        flush=True,
+    )
+
+
+def judged(rows: Sequence[Row], keras_rows: Sequence[Row], scaling: Sequence[ScalingRow]) -> list[str]:
+    """Every target, reached or missed."""
+    ours = mape([row.error(row.mid_seconds) for row in rows])
+    sums = mape([row.error(row.layers_seconds) for row in rows])
+    divided = mape([row.error(row.layers_seconds / REPORT_FACTOR) for row in rows])
+    both = [*rows, *keras_rows]
+    coverage = mean(row.is_inside for row in both)
+    networks = mape([row.error for row in scaling])
+
+    def verdict(what: str, is_reached: bool) -> str:
+        return f"{what}: {'reached' if is_reached else 'missed'}"
+
+    return [
+        verdict(f"MAPE over {len(rows)} steps of PyTorch {ours:.1%}, target {TARGET_MAPE:.0%}", ours <= TARGET_MAPE),
+        verdict(f"sum of single layers {sums:.1%}, ours less than half", ours < sums / 2),
+        verdict(f"sum of single layers ÷ 1.5 {divided:.1%}, ours less than half", ours < divided / 2),
+        verdict(
+            f"{coverage:.0%} of {len(both)} steps inside the 90 % interval, target {TARGET_COVERAGE:.0%}",
+            coverage >= TARGET_COVERAGE,
+        ),
+        f"MAPE over {len(keras_rows)} steps of Keras {mape([row.error(row.mid_seconds) for row in keras_rows]):.1%}",
+        verdict(
+            f"scaling over two processes off by {networks:.1%} on average, target {TARGET_SCALING:.0%}",
+            networks <= TARGET_SCALING,
+        ),
+    ]
+
+
+# ---- the page -----------------------------------------------------------------------------------
+
+
+def write(
+    rows: Sequence[Row],
+    keras_rows: Sequence[Row],
+    scaling: Sequence[ScalingRow],
+    verdict: Sequence[str],
+    fitted: dict[str, object],
+    seconds: float,
+) -> None:
+    """The measured part of the page, worst first, and the same as a table beside the study."""
+    facts, versions = host_facts(), library_versions()
+    lines = [
+        "",
+        f"The machine it was last run on: {facts['cores']} cores, {facts['cpu']}, torch {versions.get('torch')}, TensorFlow "
+        f"{versions.get('tensorflow')}. The study took {seconds / 60:.0f} minutes, the profile was made of {fitted['ops']} "
+        f"ops, {fitted['steps']} steps and {fitted['collectives']} collectives.",
+        "",
+        *(f"- {line}" for line in verdict),
+        "",
+        "| network | batch | measured | repeat spread | forecast | 90 % interval | error | sum of layers | sum ÷ 1.5 |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *(_line(row) for row in sorted(rows, key=lambda r: -abs(r.error(r.mid_seconds)))),
+        "",
+        "Keras on TensorFlow:",
+        "",
+        "| network | batch | measured | repeat spread | forecast | 90 % interval | error | | |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *(_line(row) for row in sorted(keras_rows, key=lambda r: -abs(r.error(r.mid_seconds)))),
+        "",
+        "Two processes (or two replicas in one), one thread each, beside one process with one thread:",
+        "",
+        "| | network | batch each | alone | both, no exchange | together | efficiency | spread | forecast | error |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+        *(_scaling_line(row) for row in sorted(scaling, key=lambda r: -abs(r.error))),
+        "",
+    ]
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    PAGE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + after, encoding="utf-8")
+    with RESULT.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(
+            ["framework", "model", "batch", "measured_seconds", "spread", "low", "mid", "high", "sum_of_layers_seconds"]
+        )
+        for row in (*rows, *keras_rows):
+            t = row.trained
+            figures = (t.seconds, t.spread, row.low_seconds, row.mid_seconds, row.high_seconds, row.layers_seconds)
+            table.writerow([row.framework, t.model, t.batch, *(f"{figure:.4g}" for figure in figures)])
+
+
+def _line(row: Row) -> str:
+    t = row.trained
+    rivals = "| |"
+    if not math.isnan(row.layers_seconds):
+        sums = [row.layers_seconds, row.layers_seconds / REPORT_FACTOR]
+        rivals = " | ".join(f"{row.error(s):+.0%}" for s in sums) + " |"
+    return (
+        f"| {t.model} | {t.batch} | {_ms(t.seconds)} | {t.spread:.0%} | {_ms(row.mid_seconds)} | {_ms(row.low_seconds)} … "
+        f"{_ms(row.high_seconds)}{'' if row.is_inside else ' (outside)'} | {row.error(row.mid_seconds):+.1%} | {rivals}"
+    )
+
+
+def _scaling_line(row: ScalingRow) -> str:
+    r = row.run
+    return (
+        f"| {r.way} | {r.model} | {r.recipe.batch} | {_ms(r.alone.low_seconds)} | {_ms(r.beside.low_seconds)} | "
+        f"{_ms(r.together.low_seconds)} | {r.efficiency:.0%} | {r.efficiency_spread:.0%} | {row.efficiency:.0%} | "
+        f"{row.error:+.1%} |"
+    )
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:,.1f} ms" if seconds < 0.1 else f"{1e3 * seconds:,.0f} ms"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

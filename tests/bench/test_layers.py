@@ -1,0 +1,80 @@
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from epochcast.bench.campaign import measure
+from epochcast.bench.layers import WAYS, Layer, _as_in_report, _in_network, draw_layers, layers_of, questions
+from epochcast.bench.shapes import Limits
+from epochcast.capture.zoo import zoo_model
+from epochcast.errors import UnknownName
+
+LAYER = Layer("conv2d", 2, 3, 4, 8, 3, 1, 1, "relu", "adam")
+
+
+# by hand: 2 · 2 samples · 8² pixels · 3² taps · 3 · 4 channels
+def test_flops_of_a_layer_by_hand() -> None:
+    assert LAYER.output_size == 8
+    assert LAYER.forward_flops == 2 * 2 * 64 * 9 * 12
+
+
+def test_the_layers_of_the_reports_network() -> None:
+    found = layers_of(zoo_model("cifar10_cnn").graph(8), "adam")
+    assert [(layer.kind, layer.channels_in, layer.channels_out, layer.size) for layer in found] == [
+        ("conv2d", 3, 64, 32),
+        ("conv2d", 64, 64, 15),
+        ("conv2d", 64, 32, 6),
+        ("dense", 128, 512, 1),
+        ("dense", 512, 256, 1),
+        ("dense", 256, 128, 1),
+        ("dense", 128, 10, 1),
+    ]
+    assert [layer.activation for layer in found] == ["relu"] * 6 + ["none"]
+    assert {layer.padding for layer in found} == {0}
+
+
+def trained(way: str) -> set[tuple[int, ...]]:
+    """Shapes of everything the optimizer changes in one step."""
+    seen: set[tuple[int, ...]] = set()
+    original = torch.optim.Adam.step
+
+    def step(self: torch.optim.Adam) -> None:
+        seen.update(tuple(p.shape) for group in self.param_groups for p in group["params"])
+        original(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.Adam, "step", step)
+        {"network": _in_network, "report": _as_in_report}[way](LAYER, "cpu")()
+    return seen
+
+
+def test_in_a_network_only_the_weights_are_updated() -> None:
+    assert trained("network") == {(4, 3, 3, 3), (4,)}
+
+
+def test_as_in_the_report_input_and_target_are_updated_too() -> None:
+    assert trained("report") == {(4, 3, 3, 3), (4,), (2, 3, 8, 8), (2, 4, 8, 8)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_both_ways_are_measured(way: str) -> None:
+    (asked,) = questions("cpu", way, [LAYER])
+    row = measure(asked)
+    assert row.failed is None
+    assert (row.question["way"], row.question["layer"]) == (way, asdict(LAYER))
+
+
+def test_both_ways_ask_for_the_same_random_layers() -> None:
+    right, flawed = ([q.ask["layer"] for q in questions("cpu", way)] for way in WAYS)
+    assert right == flawed and len(right) > 300
+
+
+def test_random_layers_keep_to_the_limits() -> None:
+    limits = Limits(1e9, 2**24)
+    for layer in draw_layers(1, 100, limits):
+        assert 3 * layer.forward_flops <= limits.flops and 3 * layer.data_bytes <= limits.bytes
+
+
+def test_an_unknown_way_is_named() -> None:
+    with pytest.raises(UnknownName, match="known: network, report"):
+        questions("cpu", "reports")

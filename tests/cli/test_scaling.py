@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command, answer
+
+LINE = "scaling resnet18 --device V100 --gpus 1,2,4,8 --batch 32 --samples 10000 --regime both"
+
+
+def test_json_has_a_row_per_regime_and_number() -> None:
+    body = answer(LINE)
+    assert [(row["regime"], row["gpus"]) for row in body["rows"]] == [
+        *(("strong", n) for n in (1, 2, 4, 8)),
+        *(("weak", n) for n in (1, 2, 4, 8)),
+    ]
+    assert [row["global_batch"] for row in body["rows"]] == [32] * 4 + [32, 64, 128, 256]
+    for row in body["rows"]:
+        assert row["step_seconds"]["low"] <= row["step_seconds"]["mid"] <= row["step_seconds"]["high"]
+        assert sum(row["step_parts"].values()) == pytest.approx(row["step_seconds"]["mid"])
+    assert body["knee_gpus"] in (1, 2, 4, None)
+
+
+def test_the_table_has_both_regimes_and_the_knees(command: Command) -> None:
+    out = command(LINE).out
+    for words in ("strong and weak scaling", "per GPU", "of ideal", "strong scaling: beyond", "weak scaling: "):
+        assert words in out
+
+
+def test_collectives_stand_side_by_side(command: Command) -> None:
+    out = command(f"{LINE} --allreduce nccl,reduce_to_one_device").out
+    assert "weak scaling, reduce_to_one_device: " in out
+    assert out.count("reduce_to_one_device") >= 2 * 3
+
+
+def test_a_chart_is_drawn(command: Command, tmp_path: Path) -> None:
+    command(f"{LINE} --plot {tmp_path / 'scaling.svg'}")
+    text = (tmp_path / "scaling.svg").read_text(encoding="utf-8")
+    for words in ("throughput, samples/s", "speed-up", "efficiency", "cost, dollars", "job, hours", "strong", "weak"):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--gpus 1,3 --batch 32 --regime strong", "a batch of 32 does not divide over 3 GPUs"),
+        ("--gpus two --batch 32", "numbers of GPUs are written 1,2,4,8; got 'two'"),
+        ("--gpus 2 --batch 32 --strategy tp2", "resnet18 has no two products to split"),
+        ("--gpus 2 --batch 32 --strategy horovd", "no strategy called 'horovd'; near: horovod"),
+        ("--gpus 2 --batch 32 --allreduce butter", "no all-reduce algorithm called 'butter'"),
+        ("--gpus 2 --batch 32 --plot out.gif", "cannot draw out.gif"),
+    ],
+)
+def test_bad_input_is_one_line(command: Command, line: str, message: str) -> None:
+    result = command(f"scaling resnet18 --device V100 {line}")
+    assert result.code == 2
+    assert message in result.err
+    assert result.err.count("\n") == 1

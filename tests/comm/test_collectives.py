@@ -1,0 +1,64 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcast.comm import collectives
+from epochcast.comm.collectives import (
+    all_gather_seconds,
+    all_reduce_seconds,
+    all_to_all_seconds,
+    broadcast_seconds,
+    point_to_point_seconds,
+    reduce_scatter_seconds,
+)
+from epochcast.errors import BadInput
+from epochcast.hardware.cluster import Group
+from epochcast.hardware.link import Link
+
+NVLINK = Link(latency_seconds=1e-6, bandwidth_bytes_per_second=100e9)
+ETHERNET = Link(latency_seconds=1e-5, bandwidth_bytes_per_second=1e9)
+FOUR_BOXES = Group(4, 1, NVLINK, ETHERNET)
+TWO_BY_FOUR = Group(2, 4, NVLINK, ETHERNET)
+GIGABYTE = 10**9
+
+every_collective = pytest.mark.parametrize("name", collectives.__all__)
+
+
+# By hand: 1 GB over 4 boxes of one rank, α = 10 µs, B = 1 GB/s.
+def test_four_boxes_by_hand() -> None:
+    assert reduce_scatter_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(3 * (1e-5 + 0.25))
+    assert all_gather_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(3 * (1e-5 + 0.25))
+    assert broadcast_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(3e-5 + 1.0)
+    assert all_to_all_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(1e-5 + 0.75)
+    assert point_to_point_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(1e-5 + 1.0)
+
+
+def test_the_ranks_of_a_box_share_its_card() -> None:
+    """2 boxes of 4: each of four ranks sends half of its bytes to the other box, or a whole message."""
+    assert all_to_all_seconds(GIGABYTE, TWO_BY_FOUR) == pytest.approx(1e-5 + 4 * 0.5)
+    assert point_to_point_seconds(GIGABYTE, TWO_BY_FOUR) == pytest.approx(1e-5 + 4.0)
+
+
+@given(size=st.integers(0, 10**11), nodes=st.integers(1, 64), each=st.integers(1, 16))
+def test_scattering_and_gathering_is_a_ring(size: int, nodes: int, each: int) -> None:
+    group = Group(nodes, each, NVLINK, ETHERNET)
+    both = reduce_scatter_seconds(size, group) + all_gather_seconds(size, group)
+    assert both == pytest.approx(all_reduce_seconds(size, group, "ring"))
+
+
+@every_collective
+def test_one_rank_has_nothing_to_send(name: str) -> None:
+    assert getattr(collectives, name)(GIGABYTE, Group(1, 1, NVLINK, ETHERNET)) == 0
+
+
+@every_collective
+@given(size=st.integers(0, 10**11), more=st.integers(0, 10**11))
+def test_more_bytes_never_take_less_time(name: str, size: int, more: int) -> None:
+    seconds = getattr(collectives, name)
+    assert seconds(size, TWO_BY_FOUR) <= seconds(size + more, TWO_BY_FOUR)
+
+
+@every_collective
+def test_a_size_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match="at least 0 bytes"):
+        getattr(collectives, name)(-1.0, FOUR_BOXES)

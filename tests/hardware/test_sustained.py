@@ -1,0 +1,50 @@
+import pytest
+
+from epochcast.hardware.catalogue import devices, find_device
+from epochcast.hardware.sustained import Sustained, kinship, prior, stack_launch_seconds, sustained
+
+A, B = find_device("V100-PCIE-32GB"), find_device("T4")
+
+
+def row(fp32: float) -> Sustained:
+    return Sustained({"fp32": fp32}, 0.9, 0.8, {"conv": 1.1}, is_known=True)
+
+
+def test_a_measured_device_keeps_its_row_and_lends_what_was_not_measured() -> None:
+    kept = sustained(find_device("V100-PCIE-32GB"))
+    assert kept.is_known
+    assert set(kept.math_fractions) >= {"fp32", "fp16"}
+
+
+def test_a_device_nobody_measured_is_not_known() -> None:
+    assert not sustained(find_device("H100")).is_known
+
+
+@pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
+def test_every_device_of_the_catalogue_sustains_something_plausible(device: object) -> None:
+    kept = sustained(device)  # type: ignore[arg-type]
+    for value in (*kept.math_fractions.values(), kept.vector_fraction, kept.bandwidth_fraction):
+        assert 0.1 < value < 3
+    assert all(0.2 < factor < 5 for factor in kept.group_factors.values())
+
+
+def test_one_relative_answers_alone() -> None:
+    expected = prior(find_device("V100-SXM2-16GB"), {A.name: row(0.6)}, (A, B))
+    assert expected.math_fractions == pytest.approx({"fp32": 0.6})
+    assert expected.group_factors == pytest.approx({"conv": 1.1})
+
+
+def test_the_nearer_relative_counts_more() -> None:
+    known = {A.name: row(0.9), B.name: row(0.3)}
+    assert prior(find_device("V100-SXM2-16GB"), known, (A, B)).math_fractions["fp32"] > 0.8
+    assert prior(find_device("L4"), known, (A, B)).math_fractions["fp32"] < 0.5
+
+
+def test_kinship_is_symmetric_and_one_at_most() -> None:
+    assert kinship(A, A) == 1
+    assert kinship(A, B) == pytest.approx(kinship(B, A))
+    assert kinship(A, B) < 0.1
+
+
+def test_a_launch_takes_microseconds() -> None:
+    assert 1e-6 < stack_launch_seconds("torchvision_gpu_bench") < 5e-5

@@ -1,0 +1,75 @@
+import pytest
+
+from epochcast.errors import BadInput, UnknownName
+from epochcast.forecast.placement import place
+from epochcast.hardware.catalogue import find_device, find_link
+from epochcast.hardware.topology import Topology, find_topology, load_topologies, topologies
+
+
+@pytest.mark.parametrize("box", topologies(), ids=lambda box: box.name)
+def test_every_box_says_where_its_figures_come_from(box: Topology) -> None:
+    assert len(box.source) > 10
+    assert find_device(box.device).name == box.device
+    assert find_link(box.inner_link).sustained_bytes_per_second > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "inner", "outer"),
+    [
+        ("dgx-1", 8, "nvlink2", "infiniband_edr_x4"),
+        ("HGX H100", 8, "nvswitch3", "infiniband_ndr_x8"),
+        ("p3.16xlarge", 8, "nvlink2", "ena_25g"),
+        ("aws g4dn", 4, "pcie3", "ena_50g"),
+        ("ND96asr_v4", 8, "nvswitch2", "infiniband_hdr_x8"),
+        ("a2-megagpu-16g", 16, "nvswitch2", "ethernet_100g"),
+    ],
+)
+def test_boxes_are_found_by_name_and_alias(name: str, gpus: int, inner: str, outer: str) -> None:
+    box = find_topology(name)
+    assert (box.gpus, box.inner_link, box.outer_link) == (gpus, inner, outer)
+
+
+def test_an_unknown_box_is_answered_with_near_ones() -> None:
+    with pytest.raises(UnknownName, match="no topology called 'DGX A10'; near: DGX A100"):
+        find_topology("DGX A10")
+
+
+def test_a_placement_takes_the_wires_of_its_box() -> None:
+    group = place("A100", gpus=16, topology="p4d.24xlarge").group()
+    assert (group.nodes, group.ranks_per_node, group.inner.name, group.outer.name) == (2, 8, "nvswitch2", "efa_400")
+
+
+def test_a_link_that_is_given_counts_before_the_boxs() -> None:
+    placement = place("V100", gpus=16, topology="DGX-1", link="ethernet_100g")
+    assert (placement.group().inner.name, placement.group().outer.name) == ("nvlink2", "ethernet_100g")
+
+
+def test_a_box_does_not_hold_more_than_it_has() -> None:
+    with pytest.raises(BadInput, match="2 × DGX-1 V100 have 16 GPUs, not 32"):
+        place("V100", gpus=32, nodes=2, topology="DGX-1")
+
+
+def test_boxes_of_a_named_topology_need_no_warning() -> None:
+    assert not place("V100", gpus=16, topology="DGX-1").assumes_outer_link
+    assert place("V100", gpus=16, nodes=2).assumes_outer_link
+
+
+ROW = """
+[[topology]]
+name = "a"
+device = "V100-SXM2-16GB"
+gpus = 8
+inner_link = "nvlink2"
+outer_link = "ethernet_10g"
+network_cards = 1
+cpus = 8
+source = "by hand"
+verified = true
+"""
+
+
+def test_a_broken_box_names_file_and_row() -> None:
+    with pytest.raises(BadInput, match=r"topologies.toml, \[\[topology\]\] row 1 \(a\): gpus must be at least 1"):
+        load_topologies(ROW.replace("gpus = 8", "gpus = 0"))
+    with pytest.raises(BadInput, match="names both"):
+        load_topologies(ROW + ROW.replace("cpus = 8", "cpus = 9"))

@@ -1,0 +1,98 @@
+from dataclasses import replace
+
+import pytest
+
+from epochcast.capture.zoo import zoo_model
+from epochcast.errors import BadInput, UnknownName
+from epochcast.graph.recipe import Recipe
+from epochcast.hardware.catalogue import devices, find_device
+from epochcast.memory.context import context_bytes, room_bytes, usable_bytes
+from epochcast.memory.largest import largest_batch
+from epochcast.memory.peak import peak_memory
+from epochcast.memory.remedies import would_fit
+from epochcast.memory.sharding import Shares, zero_shares
+from epochcast.memory.workspaces import winograd_bytes
+
+RESNET = zoo_model("resnet18")
+V100 = find_device("V100")
+
+
+def test_the_breakdown_sums_to_the_middle() -> None:
+    found = peak_memory(RESNET.trace(Recipe(32, optimizer="adam")), V100)
+    assert sum(found.breakdown.values()) == found.bytes.mid == found.reserved_bytes + found.context_bytes
+    assert found.reserved_bytes >= found.allocated_bytes >= found.timeline.total_bytes.max()
+    assert found.breakdown["parameters"] == 4 * 11_689_512
+
+
+def test_more_samples_never_need_less() -> None:
+    peaks = [peak_memory(RESNET.trace(Recipe(n)), V100).allocated_bytes for n in range(1, 200, 20)]
+    assert peaks == sorted(peaks)
+
+
+def test_without_a_device_there_is_no_context_and_no_verdict() -> None:
+    found = peak_memory(RESNET.trace(Recipe(8)))
+    assert (found.context_bytes, found.fits) == (0, None)
+
+
+def test_a_processor_has_no_cache_and_no_context() -> None:
+    cpu = replace(V100, kind="cpu")
+    found = peak_memory(RESNET.trace(Recipe(8)), cpu)
+    assert found.bytes.mid == found.timeline.total_bytes.max()
+
+
+def test_the_largest_batch_is_the_largest_that_fits() -> None:
+    trace = RESNET.trace(Recipe(1, optimizer="momentum"))
+    most = largest_batch(trace, V100)
+    assert 0 < most.safe <= most.expected <= most.limit
+    assert peak_memory(trace.rebatch(most.expected), V100).fits
+    assert not peak_memory(trace.rebatch(2 * most.limit), V100).fits
+
+
+def test_no_batch_fits_where_the_weights_do_not() -> None:
+    small = replace(V100, memory_bytes=2**31)
+    most = largest_batch(zoo_model("vgg16").trace(Recipe(1, optimizer="adam")), small)
+    assert (most.safe, most.expected, most.limit) == (0, 0, 0)
+
+
+# 64 images of 64 x 56 x 56, 3x3, 64 → 64: 36/16 of both maps, 36/9 of the weights.
+def test_a_winograd_workspace_by_hand() -> None:
+    op = next(op for op in RESNET.trace(Recipe(64)).ops if op.name.startswith("layer1.0.conv1"))
+    maps, weights = 2 * 64 * 64 * 56 * 56 * 4, 64 * 64 * 9 * 4
+    assert winograd_bytes(op) == 9 * maps // 4 + 4 * weights
+
+
+def test_workspaces_depend_on_the_generation() -> None:
+    old, new = (peak_memory(RESNET.trace(Recipe(64)), find_device(name)).breakdown for name in ("K80", "RTX 3090"))
+    assert "workspace" in old and "workspace" not in new
+
+
+def test_zero_shards_state_then_gradients_then_parameters() -> None:
+    trace = RESNET.trace(Recipe(8, optimizer="adam"))
+    peaks = [peak_memory(trace, V100, shares=zero_shares(stage, 8)).allocated_bytes for stage in (1, 2, 3)]
+    assert peak_memory(trace, V100).allocated_bytes > peaks[0] >= peaks[1] > peaks[2]
+    with pytest.raises(BadInput, match="stages 1, 2 and 3"):
+        zero_shares(4, 8)
+
+
+def test_buckets_hold_the_gradients_once_more() -> None:
+    found = peak_memory(RESNET.trace(Recipe(8)), V100, shares=Shares(has_buckets=True))
+    assert found.breakdown["buckets"] == 4 * 11_689_512
+
+
+def test_what_would_fit_fits() -> None:
+    recipe = Recipe(512, optimizer="momentum")
+    found = {remedy.change: remedy for remedy in would_fit(RESNET, recipe, replace(V100, memory_bytes=2**33))}
+    assert {"batch", "accumulate", "device"} <= set(found)
+    assert found["device"].peak_bytes.mid > 2**33
+    assert all(r.peak_bytes.mid <= 2**33 for name, r in found.items() if name != "device")
+
+
+def test_every_device_leaves_room_for_tensors() -> None:
+    for device in devices():
+        assert 0 <= room_bytes(device) < usable_bytes(device) + 1 <= device.memory_bytes + 1
+        assert context_bytes(device) < 3 * 2**30
+
+
+def test_an_unknown_allocator_names_the_known_ones() -> None:
+    with pytest.raises(UnknownName, match="no allocator called 'buddy'; known: bfc, caching, expandable"):
+        peak_memory(RESNET.trace(Recipe(1)), V100, allocator="buddy")
