@@ -28,10 +28,10 @@ CHECKED := src tests $(wildcard examples studies benchmarks)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs bench studies model clean
+.PHONY: help demo test lint format docs bench studies study-local model clean
 
 help: ## This list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "epochcast needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -73,6 +73,9 @@ bench: $(DEV) ## Time epochcast itself
 
 studies: $(DEV) ## Score the forecasts on measured data
 	$(BIN)/python -m studies
+
+study-local: $(DEV) ## Measure this machine, fit it, forecast, train for real, compare: about ten minutes
+	$(BIN)/python -m studies this_machine
 
 model: $(DEV) ## Train the shipped cost model from the measurements
 	$(BIN)/python -m epochcast.fit.train

@@ -7,6 +7,7 @@ group is more than a point above the committed one in `scores.json`; `--accept` 
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -26,12 +27,14 @@ from studies.accuracy.shipped import (
     ROWS,
     SEVERAL,
     TRAINED_ON,
+    Asked,
     reasons_why_not,
     score_layers,
     score_ops,
     score_runs,
 )
 from studies.accuracy.whole_networks import peer_ratios
+from studies.accuracy.worst import WorstRow
 from studies.correction_factor import run as correction
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -46,33 +49,61 @@ def split_figures(table: LeftOutTable) -> tuple[list[Figure], dict[str, Array]]:
     return found, inside
 
 
-def study(folder: Path) -> tuple[str, gate.Scores]:
-    """The page and the scores."""
-    left_out, card = read_left_out(), CARD.read_text(encoding="utf-8")
-    found, inside = split_figures(left_out)
-    given, single_layers, reported = given_runs(card), justus_figures(), report_figures()
+@dataclass(frozen=True)
+class Peers:
+    """What the captured steps of the left-out table give: ratios of the peers, and the worst with reasons."""
+
+    ratios: dict[str, Array]
+    worst: list[WorstRow]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """What the shipped model gives on a sample of every table."""
+
+    runs: Asked
+    ops: Asked
+    op_peers: dict[str, Array]
+    layers: list[Figure]
+    worst: list[WorstRow]
+
+
+def peers(folder: Path, left_out: LeftOutTable) -> Peers:
+    """Capture the steps (or read them from the scratch folder) and ask the peers."""
     say("captured steps")
     steps, _ = measured_steps(folder)
     left_out.check(steps)
-    say("peers")
-    theirs = peer_ratios(steps, left_out)
-    rows = worst.worst_steps(left_out, steps)
-    del steps
-    say("the shipped model on runs")
-    runs = score_runs(folder)
-    say("on ops")
+    say("peers on them")
+    return Peers(peer_ratios(steps, left_out), worst.worst_steps(left_out, steps))
+
+
+def shipped(folder: Path) -> Shipped:
+    """Ask the shipped model."""
+    say("the shipped model on ops")
     ops, op_peers = score_ops(folder)
     say("on single layers")
-    layer_found, asked_layers = score_layers(folder)
-    rows += worst.worst_runs(runs.rows)
-    rows += worst.worst_ops(ops.rows, op_peers["roofline"])
-    rows += worst.worst_layers(asked_layers)
-    rows += worst.worst_report(reported)
+    figures, asked = score_layers(folder)
+    say("on runs")
+    runs = score_runs(folder)
+    rows = [
+        *worst.worst_runs(runs.rows),
+        *worst.worst_ops(ops.rows, op_peers["roofline"]),
+        *worst.worst_layers(asked),
+    ]
+    return Shipped(runs, ops, op_peers, figures, rows)
+
+
+def compose(left_out: LeftOutTable, theirs: Peers, ours: Shipped) -> tuple[str, gate.Scores]:
+    """The page and the scores."""
+    found, inside = split_figures(left_out)
+    given = given_runs(CARD.read_text(encoding="utf-8"))
+    single_layers, reported = justus_figures(), report_figures()
+    trained = {*map(str, left_out.device), *ours.ops.rows["device_name"]}
     wanted = [
         *targets.image_targets(left_out),
-        *targets.transformer_targets(left_out),
+        *targets.transformer_targets(left_out, trained),
         *targets.layer_targets(single_layers),
-        *targets.device_targets(left_out, given),
+        *targets.device_targets(left_out, given, trained),
         *targets.report_targets(reported),
     ]
     text = "\n".join(
@@ -80,20 +111,20 @@ def study(folder: Path) -> tuple[str, gate.Scores]:
             page.HEAD,
             page.targets(wanted),
             page.splits(left_out, inside),
-            page.coverage(left_out, inside, given),
-            page.peers(left_out, theirs),
-            page.transformers(left_out, theirs),
-            _runs(ONE, runs.figures),
-            _runs(SEVERAL, runs.figures),
-            page.failures(reasons_why_not(runs.rows)),
-            _ops(ops.rows, ops.figures, op_peers),
-            _layers(layer_found),
+            page.coverage(left_out, inside, given, trained),
+            page.peers(left_out, theirs.ratios),
+            page.transformers(left_out, theirs.ratios),
+            _runs(ONE, ours.runs.figures),
+            _runs(SEVERAL, ours.runs.figures),
+            page.failures(reasons_why_not(ours.runs.rows)),
+            _ops(ours.ops.rows, ours.ops.figures, ours.op_peers),
+            _layers(ours.layers),
             page.layers(single_layers),
             page.report(correction.summary(reported)),
-            page.worst(rows),
+            page.worst([*theirs.worst, *ours.worst, *worst.worst_report(reported)]),
         ]
     )
-    everything = [*found, *runs.figures, *ops.figures, *layer_found, *gated(single_layers, reported)]
+    everything = [*found, *ours.runs.figures, *ours.ops.figures, *ours.layers, *gated(single_layers, reported)]
     return text.rstrip() + "\n", gate.scores_of(everything)
 
 
@@ -139,7 +170,8 @@ def main() -> int:
     parser.add_argument("--accept", action="store_true", help="commit the new scores to scores.json")
     is_accepted = parser.parse_args().accept
     try:
-        text, scores = study(data_folder())
+        folder, left_out = data_folder(), read_left_out()
+        text, scores = compose(left_out, peers(folder, left_out), shipped(folder))
     except EpochcastError as error:
         print(f"accuracy: {error}")
         return 2

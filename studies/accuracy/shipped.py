@@ -22,7 +22,7 @@ from studies.accuracy.figures import SEPARATOR, Array, Figure, figure
 from studies.accuracy.sample import every, sampled_runs
 
 TRAINED_ON = frozenset(WEIGHTS)
-NETWORKS, ROWS, OP_ROWS = 20, 40, 100
+NETWORKS, ROWS, OP_ROWS = 10, 40, 60
 ONE, SEVERAL = "shipped, one GPU", "shipped, several GPUs"
 OPS, LAYERS = "shipped, ops", "shipped, single layers"
 OP_PEERS = ("roofline", "paleo")

@@ -1,6 +1,6 @@
 """The targets, our figures, and why one is missed: in numbers that the rows themselves give."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from studies.accuracy.figures import Array
 from studies.accuracy.intervals import GivenRuns
+from studies.accuracy.leaks import has_relative, same_chip
 from studies.accuracy.left_out_table import LeftOutTable
 from studies.correction_factor import run as correction
 from studies.justus import run as justus
@@ -17,7 +18,10 @@ AMD = "MI"  # the AMD boards among the transformer rows
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`wanted` and `ours` in one unit ("%", or "ms" for an RMSE): the mean, and the median where it is asked."""
+    """`wanted` and `ours` in one unit ("%", or "ms" for an RMSE): the mean, and the median where it is asked.
+
+    A `caveat` says in what the rows are easier than the target's words.
+    """
 
     what: str
     n: int
@@ -25,6 +29,7 @@ class Target:
     ours: tuple[float, ...]
     unit: str = "%"
     why: str = ""
+    caveat: str = ""
 
     @property
     def is_met(self) -> bool:
@@ -35,7 +40,7 @@ class Target:
     def verdict(self) -> str:
         """Met, or by how much not."""
         if self.is_met:
-            return "met"
+            return "met, with a caveat" if self.caveat else "met"
         by = max(mine - most for mine, most in zip(self.ours, self.wanted, strict=True))
         return f"missed by {by:.1f} points" if self.unit == "%" else f"missed by {by:.2f} ms"
 
@@ -56,10 +61,21 @@ def image_targets(table: LeftOutTable) -> list[Target]:
             ratios = table.ratios["family"][mine]
             name = "NCHW" if layout == "nchw" else "channels-last"
             what = f"image networks, RTX 3090, mixed precision, {name}, family never seen"
-            made.append(
-                Target(what, int(mine.sum()), wanted, errors(ratios), why=carried_by(ratios, table.family[mine]))
-            )
+            why, caveat = carried_by(ratios, table.family[mine]), _relatives(ratios, has_relative(table)[mine])
+            made.append(Target(what, int(mine.sum()), wanted, errors(ratios), why=why, caveat=caveat))
     return made
+
+
+def _relatives(ratios: Array, related: NDArray[np.bool_]) -> str:
+    """What rows without a relative in the training err by, beside those with one."""
+    if not related.any() or related.all():
+        return ""
+    mape, median = errors(ratios[~related])
+    their_mape, their_median = errors(ratios[related])
+    return (
+        f"{related.mean():.0%} of the rows had a relative under another label in the training: "
+        f"{their_mape:.1f} / {their_median:.1f} on them, {mape:.1f} / {median:.1f} on the others"
+    )
 
 
 def carried_by(ratios: Array, families: NDArray[np.str_], most: int = 4) -> str:
@@ -81,11 +97,11 @@ def carried_by(ratios: Array, families: NDArray[np.str_], most: int = 4) -> str:
 
 def nvidia_cells(table: LeftOutTable) -> NDArray[np.bool_]:
     """The transformer steps on one NVIDIA GPU."""
-    is_amd: NDArray[np.bool_] = np.char.startswith(table.device, AMD)
+    is_amd = np.array([name.startswith(AMD) for name in table.device], dtype=np.bool_)
     return (table.source == "neusight") & ~is_amd
 
 
-def transformer_targets(table: LeftOutTable) -> list[Target]:
+def transformer_targets(table: LeftOutTable, trained: Iterable[str]) -> list[Target]:
     """The 40 cells: those on GPUs that could be left out, ops included; and all with the GPU known, family left out."""
     mine, made = nvidia_cells(table), []
     for split, what in (("device", "GPU left out, its ops too"), ("family", "GPU known, family left out")):
@@ -96,8 +112,26 @@ def transformer_targets(table: LeftOutTable) -> list[Target]:
             worst = max(by_device, key=lambda name: by_device[name])
             why = f"the worst of {len(by_device)} GPUs is {worst} with {by_device[worst]:.1f} %"
             name = f"transformers, fp32, {what}"
-            made.append(Target(name, int(asked.sum()), (8.0, 5.5), errors(ratios), why=why))
+            caveat = _chips(table, by_device, trained) if split == "device" else ""
+            made.append(Target(name, int(asked.sum()), (8.0, 5.5), errors(ratios), why=why, caveat=caveat))
     return made
+
+
+def _chips(table: LeftOutTable, devices: Iterable[str], trained: Iterable[str]) -> str:
+    """Which left-out devices had a board of their chip in the training, and what the transformers without one err."""
+    twins = {name: same_chip(name, trained) for name in devices}
+    known = [f"{', '.join(others)} for {name}" for name, others in twins.items() if others]
+    if not known:
+        return ""
+    ratios = table.ratios["device"]
+    scored = (table.source == "neusight") & np.isfinite(ratios)
+    clean = [str(d) for d in np.unique(table.device[scored]) if not same_chip(str(d), trained)]
+    alone = scored & np.isin(table.device, clean)
+    said = f"boards of the same chip stayed in the training ({'; '.join(known)})"
+    if not alone.any():
+        return f"{said}: no chip among these rows was never seen"
+    mape, median = errors(ratios[alone])
+    return f"{said}; the transformer rows without such a board ({', '.join(clean)}) have {mape:.1f} / {median:.1f}"
 
 
 def layer_targets(found: Sequence[justus.Figure]) -> list[Target]:
@@ -120,7 +154,7 @@ def layer_targets(found: Sequence[justus.Figure]) -> list[Target]:
     return made
 
 
-def device_targets(table: LeftOutTable, given: Sequence[GivenRuns]) -> list[Target]:
+def device_targets(table: LeftOutTable, given: Sequence[GivenRuns], trained: Iterable[str]) -> list[Target]:
     """Whole networks on devices that were left out: as they are, and after five runs. Every device counts the same."""
     ratios, made = table.ratios["device"], []
     scored = np.isfinite(ratios)
@@ -128,21 +162,26 @@ def device_targets(table: LeftOutTable, given: Sequence[GivenRuns]) -> list[Targ
         names = np.unique(table.device[scored])
         each = {str(name): errors(ratios[scored & (table.device == name)])[0] for name in names}
         mean = float(np.mean(list(each.values())))
-        why = _over(each, 20.0)
+        clean = [value for name, value in each.items() if not same_chip(name, trained)]
+        why = f"{_over(each, 20.0)}; over all rows {errors(ratios)[0]:.1f} %"
+        if clean:
+            why += f"; over the {len(clean)} GPUs without a board of their chip in the training {np.mean(clean):.1f} %"
         what = f"whole networks, GPU with no profile, mean over {len(names)} GPUs"
         made.append(Target(what, int(scored.sum()), (20.0,), (mean,), why=why))
     if given:
         each = {one.device: 100 * one.mape for one in given}
         what = f"the same, five runs given, mean over {len(given)} GPUs"
         n = sum(one.n for one in given)
-        made.append(Target(what, n, (10.0,), (float(np.mean(list(each.values()))),), why=_over(each, 10.0)))
+        rows = 100 * sum(one.mape * one.n for one in given) / n
+        why = f"{_over(each, 10.0)}; over all rows {rows:.1f} %"
+        made.append(Target(what, n, (10.0,), (float(np.mean(list(each.values()))),), why=why))
     return made
 
 
-def _over(each: dict[str, float], most: float) -> str:
+def _over(each: dict[str, float], most: float, what: str = "GPUs") -> str:
     above = sorted((name for name, value in each.items() if value > most), key=lambda name: -each[name])
     named = ", ".join(f"{name} {each[name]:.0f} %" for name in above[:4])
-    return f"{len(above)} of {len(each)} GPUs are above {most:.0f} %" + (f": {named}" if above else "")
+    return f"{len(above)} of {len(each)} {what} are above {most:.0f} %" + (f": {named}" if above else "")
 
 
 def report_targets(found: Sequence[correction.Figure]) -> list[Target]:
@@ -158,5 +197,5 @@ def report_targets(found: Sequence[correction.Figure]) -> list[Target]:
         }
         name = f"the report's networks, P100, {strategy}, network left out"
         with_own = f"with their own runs among the fitted ones {100 * summary[what]:.1f} %"
-        made.append(Target(name, n, (wanted,), (ours,), why=f"{with_own}; {_over(each, wanted)}"))
+        made.append(Target(name, n, (wanted,), (ours,), why=f"{with_own}; {_over(each, wanted, 'networks')}"))
     return made

@@ -19,7 +19,7 @@ Places = NDArray[np.int64]
 UNFITTED = ("roofline", "paleo")
 PEERS = (*UNFITTED, *STEP_PEERS)
 # Fewer steps of a group in the other folds than this cannot carry the coefficients of the fitted peers.
-FEWEST_TRAINED = 100
+FEWEST_TRAINED = 60
 
 
 def peer_ratios(steps: Sequence[Example], table: LeftOutTable) -> dict[str, Array]:

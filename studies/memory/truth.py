@@ -18,15 +18,16 @@ OPTIMIZERS: Mapping[str, Callable[[list[nn.Parameter]], torch.optim.Optimizer]] 
     "adam": lambda p: torch.optim.Adam(p, foreach=True),
 }
 NETWORKS: Mapping[str, int] = {
-    "alexnet": 96,
-    "vgg11": 64,
     "squeezenet1_1": 96,
-    "resnet18": 96,
+    "resnet18": 112,
+    "resnet34": 112,
     "resnet50": 64,
-    "mobilenet_v2": 96,
+    "mobilenet_v2": 64,
+    "mobilenet_v3_small": 96,
     "shufflenet_v2_x1_0": 96,
-    "mnasnet1_0": 96,
-    "regnet_y_400mf": 96,
+    "mnasnet1_0": 64,
+    "regnet_y_400mf": 64,
+    "efficientnet_b0": 64,
     "densenet121": 64,
 }
 """torchvision networks and the size of their images."""

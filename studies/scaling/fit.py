@@ -33,7 +33,7 @@ GUESSES = {
     "flow": 0.9,
 }
 WIRES = ("nvlink", "pcie", "flow")
-STEPS = (0.5, 0.2, 0.07)
+STEPS = (0.5, 0.15)
 # What a log of a constant costs per unit it moves: enough to keep still what no row speaks of.
 HOLD = 0.0005
 
@@ -43,7 +43,7 @@ def forecasts(rows: list[Row], logs: dict[str, float]) -> list[float]:
     values = constants(logs)
     known = replace(waiting(), **{name: value for name, value in values.items() if name not in WIRES})
     wires = {name: values[name] for name in WIRES}
-    return [row.seconds(with_fractions(row.placement.group(), wires), known) for row in rows]
+    return [row.seconds(with_fractions(row.group, **wires), known) for row in rows]
 
 
 def constants(logs: dict[str, float]) -> dict[str, float]:
@@ -80,7 +80,7 @@ def fit(rows: list[Row]) -> dict[str, float]:
 
 def main() -> int:
     """Fit on all and without each source; write what the latter scored."""
-    rows = scaling_rows(Path(os.environ["EPOCHCAST_DATA"]), find_cost_model(), every=40)
+    rows = scaling_rows(Path(os.environ["EPOCHCAST_DATA"]), find_cost_model(), every=100)
     lines = []
     for left_out in (None, *FITTED):
         logs = fit([row for row in rows if row.run.source != left_out])

@@ -1,6 +1,7 @@
 """Measured steps on several GPUs beside the known step of one, and when their gradients are ready."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ UPDATE = PHASES.index(Phase.UPDATE)
 FITTED = ("nvidia_dle", "tf_benchmarks_2017", "pollux_osdi21")
 """Sources whose 1-GPU rows were measured on the same machine; gavel's were not."""
 
+THIN = 50
+"""Where only every so many rows or fewer are wanted, none is kept for its number of GPUs."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -34,6 +38,7 @@ class Row:
 
     run: Run
     placement: Placement
+    group: Group
     single_seconds: float
     ready: tuple[tuple[float, float], ...]
     backward_end_seconds: float
@@ -45,7 +50,7 @@ class Row:
         """What joins its GPUs."""
         if self.placement.nodes > 1:
             return "several boxes"
-        return f"one box, {'NVLink' if self.placement.group().inner.medium == 'nvlink' else 'PCIe'}"
+        return f"one box, {'NVLink' if self.group.inner.medium == 'nvlink' else 'PCIe'}"
 
     def seconds(self, group: Group | None = None, known: Waiting | None = None) -> float:
         """The forecast step, with other wires or constants where given."""
@@ -54,7 +59,7 @@ class Row:
             + exchange_ready(
                 self.ready,
                 self.backward_end_seconds,
-                group or self.placement.group(),
+                group or self.group,
                 self.placement.device,
                 self.placement.rule,
                 accumulate=self.run.recipe.accumulate,
@@ -65,12 +70,16 @@ class Row:
 
 
 def scaling_rows(data: Path, model: CostModel, sources: tuple[str, ...] = FITTED, every: int = 1) -> list[Row]:
-    """Rows of the sources that have a 1-GPU row; of those of pollux every so many."""
+    """Rows of the sources that have a 1-GPU row; of those of pollux every so many, and all on 64 GPUs or at most 4."""
     table = [row for row in read_table(data / "runs.parquet").to_dicts() if row["source"] in sources]
     runs, _ = read_runs(table)
     singles = single_steps(runs)
     asked = [run for run in runs if run.place in singles]
-    thinned = [run for i, run in enumerate(asked) if run.source != "pollux_osdi21" or i % every == 0]
+    thinned = [
+        run
+        for i, run in enumerate(asked)
+        if run.source != "pollux_osdi21" or i % every == 0 or (every < THIN and not 4 < run.gpus < 64)
+    ]
     groups: dict[Any, list[Run]] = {}
     for run in thinned:
         groups.setdefault((run.reference, run.input_shape), []).append(run)
@@ -106,6 +115,7 @@ def _rows_of(runs: list[Run], singles: dict[int, float], model: CostModel) -> li
             Row(
                 run,
                 placement,
+                placement.group(),
                 singles[run.place],
                 tuple(ready),
                 scale * backward_end,
@@ -116,12 +126,14 @@ def _rows_of(runs: list[Run], singles: dict[int, float], model: CostModel) -> li
     return rows
 
 
-def with_fractions(group: Group, fractions: dict[str, float]) -> Group:
-    """The group with other sustained fractions, by the medium of a link; rates of TCP are multiplied instead."""
+@lru_cache(maxsize=10_000)
+def with_fractions(group: Group, nvlink: float, pcie: float, flow: float) -> Group:
+    """The group with other sustained fractions of NVLink and PCIe, and `flow` times the rate of crowding TCP flows."""
+    fractions = {"nvlink": nvlink, "pcie": pcie}
 
     def changed(link: Any) -> Any:
         if link.medium == "tcp" and link.crowding_per_rank:
-            return replace(link, sustained_fraction=min(1.0, link.sustained_fraction * fractions["flow"]))
+            return replace(link, sustained_fraction=min(1.0, link.sustained_fraction * flow))
         return replace(link, sustained_fraction=fractions.get(link.medium, link.sustained_fraction))
 
     return replace(group, inner=changed(group.inner), outer=changed(group.outer))

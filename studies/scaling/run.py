@@ -75,7 +75,7 @@ PEERS: tuple[tuple[str, Callable[[Row], float]], ...] = (
 
 
 def _nominal_ring(row: Row) -> float:
-    group = row.placement.group()
+    group = row.group
     inner, outer = (
         replace(link, sustained_fraction=1.0, pair_fraction=1.0, crowding_per_rank=0.0)
         for link in (group.inner, group.outer)

@@ -8,10 +8,10 @@ BERT_TINY = "hf:BertConfig(hidden_size=128, num_hidden_layers=2, num_attention_h
 # Within the bench budget; none of them is trained below.
 BENCHED: Mapping[str, tuple[int, ...]] = {
     "squeezenet1_1": (4,),
-    "mnist_cnn_2conv": (64,),
+    "mnist_cnn_2conv": (64, 512),
     BERT_TINY: (8,),
-    "shufflenet_v2_x1_0": (4,),
-    "alexnet": (4,),
+    "torchvision:shufflenet_v2_x1_0": (4,),
+    "alexnet": (4, 16),
     "resnet34": (1,),
     "timm:mixer_s32_224": (4,),
     "efficientnet_b0": (2,),

@@ -1,4 +1,7 @@
-"""Keras networks to bench: convolutions, pools and dense layers, in other sizes than those of the networks forecast."""
+"""Keras networks to bench: convolutions, pools and dense layers, in other sizes than those of the networks forecast.
+
+Built on whatever Keras runs on: TensorFlow where they are measured, torch where they are only read.
+"""
 
 from typing import Any
 
@@ -14,9 +17,8 @@ def wide() -> Any:
 
 
 def _network(shape: tuple[int, int, int], channels: tuple[int, ...], dense: tuple[int, ...]) -> Any:
-    from epochcast.bench.keras_step import import_keras
+    import keras
 
-    _, keras = import_keras()
     layers: list[Any] = [keras.Input(shape)]
     for out in channels:
         layers += [keras.layers.Conv2D(out, 3, padding="same", activation="relu"), keras.layers.MaxPooling2D(2)]

@@ -11,10 +11,11 @@ alone, as in the source report, and those sums divided by 1.5. Then the report's
 import argparse
 import csv
 import math
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -25,7 +26,7 @@ from epochcast.bench.fingerprint import host_facts, library_versions
 from epochcast.cost.local_file import save_local
 from epochcast.graph.recipe import Recipe
 from studies.this_machine.cases import KERAS, SCALED, TRAINED, Case
-from studies.this_machine.measure import Shares, Trained, bench, keras_step, layer_sums, torch_step, train
+from studies.this_machine.measure import Shares, Trained, bench, layer_sums, torch_step, train, train_keras
 
 NEEDS_DATA = False
 BY_HAND = True
@@ -120,8 +121,11 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(prog="python -m studies.this_machine.run")
     parser.add_argument("--quick", action="store_true", help="fewer cases, a shorter bench, nothing written")
-    parser.add_argument("--keep", type=Path, help="a folder for measurements and profile; what is there is not measured again")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder for measurements and profile; what is there is not measured again"
+    )
     given = parser.parse_args()
+    os.environ.setdefault("KERAS_BACKEND", "torch")  # here Keras networks are read, not run
     with tempfile.TemporaryDirectory() as folder:
         where = given.keep or Path(folder)
         where.mkdir(parents=True, exist_ok=True)
@@ -137,13 +141,14 @@ def study(folder: Path, *, quick: bool, threads: int) -> int:
 
     file, profile = folder / "measurements.jsonl", folder / "profile.json"
     if not file.exists():
-        bench(file, Shares(40, 30, 10) if quick else Shares(), threads, say)
+        bench(file, Shares(40, 30, 10, 20) if quick else Shares(), threads, say)
     fitted = ec.fit([file])
     save_local(fitted.model, profile)
     say(f"fitted: {fitted.as_dict()}")
-    few: Callable[[Sequence[Case]], list[Case]] = lambda cases: [  # noqa: E731
-        Case(c.model, c.batches[:1] if quick else c.batches, c.optimizer) for c in cases
-    ]
+
+    def few(cases: Sequence[Case]) -> list[Case]:
+        return [Case(c.model, c.batches[:1] if quick else c.batches, c.optimizer) for c in cases]
+
     rows = forecast_rows("pytorch", train(few(TRAINED), torch_step), profile)
     say(f"{len(rows)} steps of PyTorch trained")
     for row in rows:
@@ -151,10 +156,12 @@ def study(folder: Path, *, quick: bool, threads: int) -> int:
     sums = layer_sums([row.trained for row in rows])
     say("single layers timed as in the report")
     rows = [
-        Row(r.framework, r.trained, r.low_seconds, r.mid_seconds, r.high_seconds, sums[r.trained.model, r.trained.batch])
+        Row(
+            r.framework, r.trained, r.low_seconds, r.mid_seconds, r.high_seconds, sums[r.trained.model, r.trained.batch]
+        )
         for r in rows
     ]
-    keras_rows = forecast_rows("tensorflow", train(few(KERAS), keras_step), profile)
+    keras_rows = forecast_rows("tensorflow", train_keras(few(KERAS), folder / "keras.jsonl"), profile)
     say(f"{len(keras_rows)} steps of Keras trained")
     for row in keras_rows:
         show(row)
@@ -236,9 +243,9 @@ def write(
     facts, versions = host_facts(), library_versions()
     lines = [
         "",
-        f"The machine it was last run on: {facts['cores']} cores, {facts['cpu']}, torch {versions.get('torch')}, TensorFlow "
-        f"{versions.get('tensorflow')}. The study took {seconds / 60:.0f} minutes, the profile was made of {fitted['ops']} "
-        f"ops, {fitted['steps']} steps and {fitted['collectives']} collectives.",
+        f"The machine it was last run on: {facts['cores']} cores, {facts['cpu']}, torch {versions.get('torch')}, "
+        f"TensorFlow {versions.get('tensorflow')}. The study took {seconds / 60:.0f} minutes; the profile was made of "
+        f"{fitted['ops']} ops, {fitted['steps']} steps and {fitted['collectives']} collectives.",
         "",
         *(f"- {line}" for line in verdict),
         "",
@@ -279,9 +286,10 @@ def _line(row: Row) -> str:
     if not math.isnan(row.layers_seconds):
         sums = [row.layers_seconds, row.layers_seconds / REPORT_FACTOR]
         rivals = " | ".join(f"{row.error(s):+.0%}" for s in sums) + " |"
+    interval = f"{_ms(row.low_seconds)} … {_ms(row.high_seconds)}{'' if row.is_inside else ' (outside)'}"
     return (
-        f"| {t.model} | {t.batch} | {_ms(t.seconds)} | {t.spread:.0%} | {_ms(row.mid_seconds)} | {_ms(row.low_seconds)} … "
-        f"{_ms(row.high_seconds)}{'' if row.is_inside else ' (outside)'} | {row.error(row.mid_seconds):+.1%} | {rivals}"
+        f"| {t.model} | {t.batch} | {_ms(t.seconds)} | {t.spread:.0%} | {_ms(row.mid_seconds)} | {interval} | "
+        f"{row.error(row.mid_seconds):+.1%} | {rivals}"
     )
 
 

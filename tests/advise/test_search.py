@@ -3,7 +3,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from epochcast.advise.search import CLOSE, NEAR, PREFETCHES, Room, best_feed, candidate_batches, search
+from epochcast.advise.search import CLOSE, MOST_WORKERS, NEAR, PREFETCHES, Room, best_feed, candidate_batches, search
 from epochcast.cost.model import Costs
 from epochcast.forecast.loader import Host, Service
 from epochcast.forecast.step import StepForecast, StepParts
@@ -17,9 +17,11 @@ def step(batch: int) -> StepForecast:
     return StepForecast(Interval.exact(seconds), StepParts(seconds, 0, 0, 0, 0, 0), seconds, {"hand": 1.0}, costs)
 
 
-def room(cpu_seconds: float = 0.004, cpus: float = 16, memory_bytes: float = inf, **more: int) -> Room:
+def room(
+    cpu_seconds: float = 0.004, cpus: float = 16, memory_bytes: float = inf, most_workers: int = MOST_WORKERS
+) -> Room:
     service = Service(cpu_seconds, variation=0.5, sample_bytes=1e6)
-    return Room(service, Host(cpus, memory_bytes), **more)
+    return Room(service, Host(cpus, memory_bytes), most_workers=most_workers)
 
 
 def test_the_search_finds_what_trying_everything_finds() -> None:

@@ -104,7 +104,10 @@ def test_zero_budget_is_refused(file: Path) -> None:
         (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), "out of memory: CUDA out of memory"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "out of memory: Default"),
         (MemoryError(), "out of memory: MemoryError"),
-        (RuntimeError("slow_conv2d not implemented\nfor 'Half'"), "unsupported: slow_conv2d not implemented for 'Half'"),
+        (
+            RuntimeError("slow_conv2d not implemented\nfor 'Half'"),
+            "unsupported: slow_conv2d not implemented for 'Half'",
+        ),
         (BadInput("torch has no optimizer 'lamb'"), "torch has no optimizer 'lamb'"),
     ],
 )

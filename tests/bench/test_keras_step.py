@@ -2,13 +2,12 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
 from epochcast.bench.keras_step import REPORT_NETWORKS
 from epochcast.bench.networks import find_network
-
-pytest.importorskip("tensorflow")
 
 # In a process of its own: Keras keeps the backend it was first imported with, and other tests want torch.
 SCRIPT = """
@@ -28,6 +27,7 @@ print(json.dumps({"parameters": {n: keras_model(n).count_params() for n in REPOR
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs TensorFlow")
 def test_keras_trains_the_reports_networks_as_torch_does() -> None:
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(

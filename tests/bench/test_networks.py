@@ -5,7 +5,6 @@ from epochcast.bench.networks import NETWORKS, find_network, real
 from epochcast.capture.resolve import find_model
 from epochcast.errors import UnknownName
 
-pytest.importorskip("torchvision")
 SMALL = ["mnist_cnn", "cifar10_cnn", "patch_camelyon_prefix", "vit_tiny", "bert_mini", "gpt2_mini", "lstm_wikitext2"]
 FROM_TORCHVISION = ["resnet18", "resnet50", "densenet121", "mobilenet_v2"]
 
@@ -28,7 +27,7 @@ def test_made_up_inputs_are_accepted(name: str) -> None:
 
 
 def test_an_unknown_network_is_refused_with_near_names() -> None:
-    with pytest.raises(UnknownName, match="no network to train called 'resnet51'; near: .*resnet50"):
+    with pytest.raises(UnknownName, match=r"no network to train called 'resnet51'; near: .*resnet50"):
         find_network("resnet51")
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcast.bench import ops
-from epochcast.bench.campaign import measure
+from epochcast.bench.campaign import Question, measure
 from epochcast.errors import UnknownName
 from epochcast.graph.build import Builder
 from epochcast.graph.op import Phase
@@ -16,7 +16,7 @@ points = st.lists(st.tuples(st.floats(-10, 10), st.floats(-10, 10)), min_size=1,
 
 
 @pytest.fixture(scope="module")
-def asked() -> list[ops.Question]:
+def asked() -> list[Question]:
     return ops.questions("cpu", draws=150)
 
 
@@ -31,20 +31,20 @@ def test_an_order_holds_every_point_once(points: list[tuple[float, float]]) -> N
     assert sorted(ops.farthest_first(np.array(points))) == list(range(len(points)))
 
 
-def test_heavy_classes_come_first_and_every_beginning_is_mixed(asked: list[ops.Question]) -> None:
+def test_heavy_classes_come_first_and_every_beginning_is_mixed(asked: list[Question]) -> None:
     first = [op_class(op.kind, op) for q in asked[:40] for op in ops_from_json(q.ask["ops"])]
     assert {OpClass.CONV, OpClass.LINEAR, OpClass.CONV_POINTWISE, OpClass.ELEMENTWISE, OpClass.UPDATE} <= set(first)
     assert first.count(OpClass.CONV) >= 3
 
 
-def test_questions_differ_and_come_from_the_seed_alone(asked: list[ops.Question]) -> None:
+def test_questions_differ_and_come_from_the_seed_alone(asked: list[Question]) -> None:
     keys = [q.key for q in asked]
     assert len(set(keys)) == len(keys)
     assert keys == [q.key for q in ops.questions("cpu", draws=150)]
     assert keys != [q.key for q in ops.questions("cpu", seed=1, draws=150)]
 
 
-def test_forward_and_backward_are_asked_apart(asked: list[ops.Question]) -> None:
+def test_forward_and_backward_are_asked_apart(asked: list[Question]) -> None:
     phases = [[op.phase for op in ops_from_json(q.ask["ops"])] for q in asked]
     assert all(len(p) == 1 for p in phases)
     assert {p for (p,) in phases} == set(Phase)

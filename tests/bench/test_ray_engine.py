@@ -24,17 +24,40 @@ STORE_BYTES = 100 * 2**20
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A head without processors, two nodes with one, one with two GPUs that are only counted."""
+    """Three nodes with a processor each; the first has two GPUs, which are only counted."""
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 0, "num_gpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False}
-    made = Cluster(initialize_head=True, head_node_args=head)
+    node = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "include_dashboard": False}
+    made = Cluster(initialize_head=True, head_node_args={**node, "num_gpus": 2})
     try:
-        for gpus in (0, 0, 2):
-            made.add_node(num_cpus=1, num_gpus=gpus, object_store_memory=STORE_BYTES)
+        for _ in range(2):
+            made.add_node(**node, num_gpus=0)
         yield made
     finally:
         made.shutdown()
+
+
+@pytest.fixture(scope="module")
+def story(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, campaign.Report]:
+    """A campaign that is interrupted, then resumed; a node is killed in the middle, and one question kills workers.
+
+    The file, how many rows the interrupted half left in it, and the report of the second half.
+    """
+    path = tmp_path_factory.mktemp("story") / "m.jsonl"
+
+    def interrupt(_: float, rows: int) -> None:
+        if rows == 3:
+            raise KeyboardInterrupt
+
+    def kill_one(_: float, rows: int) -> None:
+        if rows == 4:
+            cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(cluster, questions(24), path, measure=pretended(), progress=interrupt)
+    before = lines(path)
+    asked = [Question("op", "op/deadly", {"deadly": True}), *questions(24)]
+    return path, before, run(cluster, asked, path, measure=pretended(), progress=kill_one, resume=True)
 
 
 def questions(count: int) -> list[Question]:
@@ -85,15 +108,26 @@ def by(rows: tuple[Measurement, ...], what: str) -> dict[str, list[Measurement]]
     return groups
 
 
-def test_ops_are_measured_on_the_nodes(cluster: Any, tmp_path: Path) -> None:
-    from epochcast.bench.ops import questions as ops
+def test_an_interrupted_campaign_goes_on_where_it_was(story: tuple[Path, int, campaign.Report]) -> None:
+    _, before, report = story
+    assert (before, report.known, report.measured, report.left) == (3, 3, 22, 0)
 
-    asked = ops("cpu", draws=20)[:4]
-    report = run(cluster, asked, tmp_path / "m.jsonl")
-    rows = read(tmp_path / "m.jsonl").rows
-    assert (report.measured, report.failed) == (4, 0)
-    assert sorted(row.key for row in rows) == sorted(question.key for question in asked)
-    assert all(row.machine.facts["torch"] for row in rows)
+
+def test_the_work_of_a_lost_node_is_redone_and_no_row_is_doubled(story: tuple[Path, int, campaign.Report]) -> None:
+    path, *_ = story
+    assert lines(path) == 25
+    assert keys(path) == sorted(["op/deadly", *(question.key for question in questions(24))])
+
+
+def test_a_node_measures_one_thing_at_a_time(story: tuple[Path, int, campaign.Report]) -> None:
+    nodes = by(tuple(row for row in read(story[0]).rows if row.failed is None), "node")
+    assert len(nodes) >= 2
+    assert not any(overlapping(rows) for rows in nodes.values())
+
+
+def test_a_question_that_kills_its_worker_is_a_failed_row(story: tuple[Path, int, campaign.Report]) -> None:
+    (failed,) = [row.failed for row in read(story[0]).rows if row.failed]
+    assert failed.startswith("unsupported: its worker died 3 times")
 
 
 def test_each_gpu_is_one_device_and_never_shared(cluster: Any, tmp_path: Path) -> None:
@@ -103,48 +137,22 @@ def test_each_gpu_is_one_device_and_never_shared(cluster: Any, tmp_path: Path) -
     assert not any(overlapping(rows) for rows in gpus.values())
 
 
-def test_an_interrupted_campaign_goes_on_where_it_was(cluster: Any, tmp_path: Path) -> None:
-    path = tmp_path / "m.jsonl"
-
-    def interrupt(_: float, rows: int) -> None:
-        if rows == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(cluster, questions(9), path, measure=pretended(), progress=interrupt)
-    assert len(keys(path)) == 3
-    report = run(cluster, questions(9), path, measure=pretended(), resume=True)
-    assert (report.known, report.measured, report.left) == (3, 6, 0)
-    assert lines(path) == 9 == len(keys(path))
-
-
-def test_a_question_that_kills_its_worker_is_a_failed_row(cluster: Any, tmp_path: Path) -> None:
-    deadly = Question("op", "op/deadly", {"deadly": True})
-    report = run(cluster, [deadly, *questions(3)], tmp_path / "m.jsonl", measure=pretended(0.05))
-    assert (report.measured, report.failed) == (4, 1)
-    (failed,) = [row.failed for row in read(tmp_path / "m.jsonl").rows if row.failed]
-    assert failed.startswith("unsupported: its worker died 3 times")
-
-
 def test_a_budget_ends_it_and_the_rest_is_left(cluster: Any, tmp_path: Path) -> None:
     report = run(cluster, questions(500), tmp_path / "m.jsonl", measure=pretended(), budget_seconds=3.0)
     assert report.left > 0
     assert report.seconds < 30
 
 
-def test_the_work_of_a_lost_node_is_redone_elsewhere(cluster: Any, tmp_path: Path) -> None:
-    path = tmp_path / "m.jsonl"
+def test_ops_are_measured_on_the_nodes(story: object, cluster: Any, tmp_path: Path) -> None:
+    """After the story: with two of the three nodes."""
+    from epochcast.bench.ops import questions as ops
 
-    def kill_one(_: float, rows: int) -> None:
-        if rows == 4:
-            cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
-
-    report = run(cluster, questions(20), path, measure=pretended(0.3), progress=kill_one)
-    assert (report.measured, report.failed, report.left) == (20, 0, 0)
-    assert lines(path) == 20 == len(keys(path))
-    nodes = by(read(path).rows, "node")
-    assert len(nodes) == 3
-    assert not any(overlapping(rows) for rows in nodes.values())
+    asked = ops("cpu", draws=20)[:4]
+    report = run(cluster, asked, tmp_path / "m.jsonl")
+    rows = read(tmp_path / "m.jsonl").rows
+    assert (report.measured, report.failed) == (4, 0)
+    assert sorted(row.key for row in rows) == sorted(question.key for question in asked)
+    assert all(row.machine.facts["torch"] for row in rows)
 
 
 # The messages a user meets.

@@ -105,7 +105,7 @@ def test_the_same_question_has_the_same_answer(feed: Feed, gpu: float) -> None:
 @few
 @given(feed=feeds, gpu=st.floats(0.001, 0.5), factor=st.floats(1.5, 10))
 def test_a_slower_device_never_has_a_shorter_step(feed: Feed, gpu: float, factor: float) -> None:
-    assert feed.step_seconds(factor * gpu) >= feed.step_seconds(gpu) * (1 - 1e-3)
+    assert feed.step_seconds(factor * gpu) >= feed.step_seconds(gpu) * 0.98  # the ends of the averaged window
 
 
 def test_host_memory_by_hand() -> None:

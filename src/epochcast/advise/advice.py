@@ -16,12 +16,13 @@ from epochcast.errors import BadInput, EpochcastError
 from epochcast.forecast.loader import Host, Service, device_copy_seconds, sample_bytes
 from epochcast.forecast.placement import Placement
 from epochcast.forecast.step import StepForecast, step_forecast
+from epochcast.forecast.strategies.shares import memory_shares, rank_memory
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import devices
 from epochcast.interval import Interval
 from epochcast.memory.largest import LargestBatch, largest_batch
-from epochcast.memory.peak import peak_memory
+from epochcast.memory.remedies import Remedy, would_fit
 from epochcast.units import show_bytes
 
 # Precisions that compute in 32 bits.
@@ -58,6 +59,7 @@ class Alternative:
     change: str
     max_batch: LargestBatch
     choice: Choice
+    gpus: int
     peak_bytes: Interval
     speedup: float | None
 
@@ -69,7 +71,7 @@ class Alternative:
             "batch": self.choice.batch,
             "workers": self.choice.feed.workers,
             "prefetch": self.choice.feed.prefetch,
-            "samples_per_second": self.choice.samples_per_second,
+            "samples_per_second": self.gpus * self.choice.samples_per_second,
             "step_seconds": self.choice.step.seconds.as_dict(),
             "stall_fraction": self.choice.stall_fraction,
             "peak_bytes": self.peak_bytes.as_dict(),
@@ -90,6 +92,7 @@ class Advice:
     alternatives: tuple[Alternative, ...] = ()
     thesis: Rule | None = None
     warnings: tuple[str, ...] = field(default=())
+    remedies: tuple[Remedy, ...] = ()
 
     def __repr__(self) -> str:
         name, place = self.trace.name, self.question.placement
@@ -136,6 +139,7 @@ class Advice:
             ends["thesis"] = self.thesis.as_dict()
         if self.found is None:
             absent = ("batch", "workers", "prefetch", "stall_fraction", "host_bytes", "step_seconds")
+            ends["remedies"] = [remedy.as_dict() for remedy in self.remedies]
             return {**common, **dict.fromkeys(absent), **ends}
         choice, fastest = self.found.smallest, self.found.fastest
         return {
@@ -170,7 +174,7 @@ def advise(question: Question, *, with_thesis: bool = False, notes: tuple[str, .
     trace = question.trace()
     found, most = _solve(question)
     fitting = found.smallest.batch if found else 1
-    peak = peak_memory(question.trace(fitting), question.placement.device).bytes
+    peak = rank_memory(question.trace(fitting), question.placement).bytes
     rule = _thesis(question, found) if with_thesis else None
     others = tuple(_alternatives(question, found))
     warnings = [*notes, *trace.notes]
@@ -179,13 +183,15 @@ def advise(question: Question, *, with_thesis: bool = False, notes: tuple[str, .
     if trace.opaque:
         warnings.append(f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone")
     binding = _binding(question, found, most) if found else "gpu_memory"
-    return Advice(question, trace, most, found, peak, binding, others, rule, tuple(warnings))
+    place = question.placement
+    remedies = () if found else would_fit(question.model, question.recipe, place.device, memory_shares(trace, place))
+    return Advice(question, trace, most, found, peak, binding, others, rule, tuple(warnings), remedies)
 
 
 def _solve(question: Question) -> tuple[Found | None, LargestBatch]:
     """The best setting and the largest batches; None where the device holds no sample."""
-    trace, device = question.trace(), question.placement.device
-    most = largest_batch(trace, device)
+    trace, device = question.trace(1), question.placement.device
+    most = largest_batch(trace, device, shares=memory_shares(trace, question.placement))
     largest = min(most.safe or most.expected, question.most_batch or most.limit)
     if largest < 1:
         return None, most
@@ -249,9 +255,9 @@ def _alternatives(question: Question, found: Found | None) -> Iterator[Alternati
             continue
         if other is None:
             continue
-        peak = peak_memory(changed.trace(other.smallest.batch), changed.placement.device).bytes
+        peak = rank_memory(changed.trace(other.smallest.batch), changed.placement).bytes
         speedup = None if before is None else other.smallest.samples_per_second / before
-        yield Alternative(change, most, other.smallest, peak, speedup)
+        yield Alternative(change, most, other.smallest, changed.placement.gpus, peak, speedup)
 
 
 def _changes(question: Question, found: Found | None) -> Iterator[tuple[str, Question]]:
@@ -263,6 +269,8 @@ def _changes(question: Question, found: Found | None) -> Iterator[tuple[str, Que
         if not recipe.channels_last and device.tensor_cores and any(len(t.shape) == 4 for t in question.trace().inputs):
             last = replace(mixed, channels_last=True)
             yield f"--precision {half} --channels-last", replace(question, recipe=last)
+    if not recipe.checkpointing:
+        yield "checkpointing", replace(question, recipe=replace(recipe, checkpointing=True))
     larger = [d for d in devices() if d.vendor == device.vendor and d.kind == device.kind]
     larger = [d for d in larger if d.generation == device.generation and d.memory_bytes > 1.2 * device.memory_bytes]
     if larger:
@@ -279,7 +287,7 @@ def _changes(question: Question, found: Found | None) -> Iterator[tuple[str, Que
 def _thesis(question: Question, found: Found | None) -> Rule:
     """Equations 4.7–4.17 on forecast memory at the thesis' two batches."""
     device = question.placement.device
-    held = tuple(peak_memory(question.trace(batch), device).bytes.mid for batch in PROBE_BATCHES)
+    held = tuple(rank_memory(question.trace(batch), question.placement).bytes.mid for batch in PROBE_BATCHES)
     graph = question.model.graph(2)
     output = sum(tensor.bytes for tensor in graph.outputs) / 2
     coefficients = Coefficients(PROBE_BATCHES, (held[0], held[1]), sample_bytes(question.trace()), output)

@@ -33,7 +33,7 @@ from epochcast.graph.serial import recipe_to_json
 
 RANKS = 2
 LEAST_ROUNDS = 3
-# Steps in a row, of each kind, in a round of about this long; the first is dropped: others are still beginning or ending.
+# Steps in a row, of each kind, in a round of about this long. The first is dropped: the others are only beginning.
 ROUND_SECONDS = 1.0
 LEAST_STEPS, MOST_STEPS = 3, 25
 # Starting a framework in every process, on a machine that does other things.
@@ -207,6 +207,7 @@ WAYS: Mapping[str, tuple[str, Callable[[], Layout]]] = {
 """The package each way needs, and its processes."""
 
 ABSENT: Mapping[str, str] = {
-    "horovod": "Horovod is not measured: its last release does not build for this Python and torch",
+    "horovod": "Horovod is not measured: its last release (0.28.1) is source only, compiled as C++14, "
+    "and headers of today's torch need C++17 or later",
 }
 """Ways that cannot be measured, and why."""

@@ -36,6 +36,15 @@ def machine(device: str = "cpu", threads: int | None = None) -> Machine:
     return Machine(digest[:12], facts)
 
 
+def torch_threads() -> int | None:
+    """Threads torch computes with on the processor; None where there is no torch."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return None
+    return torch.get_num_threads()
+
+
 def host_facts() -> dict[str, Any]:
     """Processor, cores, clock, memory and system, as far as the system tells."""
     facts: dict[str, Any] = {"system": f"{platform.system()} {platform.machine()}", "python": platform.python_version()}

@@ -6,6 +6,7 @@ peak on the processor, so peak bytes are known on GPUs only.
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from epochcast.capture.torch.factory import named_object
@@ -37,6 +38,9 @@ def import_keras() -> tuple[Any, Any]:
     """TensorFlow, and Keras on it."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    # torch loads triton late, and that crashes where TensorFlow was there before it; the other way round they agree.
+    with suppress(ImportError):
+        import triton  # noqa: F401
     try:
         import keras
         import tensorflow
@@ -83,6 +87,8 @@ class KerasStep:
             self.update.build(self.model.trainable_variables)
         finally:
             keras.mixed_precision.set_dtype_policy(before)
+        # 0 is TensorFlow's word for all cores.
+        self.threads = int(tensorflow.config.threading.get_intra_op_parallelism_threads())
         shape = (recipe.batch, *self.model.input_shape[1:])
         self.inputs = tensorflow.random.normal(shape)
         classes = int(self.model.output_shape[-1])

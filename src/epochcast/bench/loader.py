@@ -144,8 +144,7 @@ def _by_sample(loader: Any, name: str, budget_seconds: float, idle: float) -> Lo
     totals = [c + w for c, w in zip(cpu, waits, strict=True)]
     decode, wait, collated = mean(cpu), mean(waits), median(collate[1:] or collate)
     worker = batch * (decode + wait) + collated
-    patience = min(1.5 * worker, budget_seconds / (2 * HANDED_BATCHES))
-    handed, receive = _handed(loader, batches, patience)
+    handed, receive = _handed(loader, batches)
     transfer = None if handed is None else max(0.0, handed - batch * decode - collated)
     return LoaderMeasurement(
         name,
@@ -156,7 +155,7 @@ def _by_sample(loader: Any, name: str, budget_seconds: float, idle: float) -> Lo
         pstdev(totals) / mean(totals) if mean(totals) else 0.0,
         collated,
         transfer,
-        receive if receive is None or patience >= worker else None,
+        receive,
         worker + (transfer or 0.0),
         bytes_ / count,
         getattr(dataset, "stored_bytes", None),
@@ -167,10 +166,11 @@ def _by_sample(loader: Any, name: str, budget_seconds: float, idle: float) -> Lo
     )
 
 
-def _handed(loader: Any, batches: list[Any], waiting_seconds: float) -> tuple[float | None, float | None]:
-    """What one worker process spends of its processor per batch, all its threads; what taking a ready batch takes.
+def _handed(loader: Any, batches: list[Any]) -> tuple[float | None, float | None]:
+    """Processor seconds per batch of one worker process, all its threads, and of this one, which takes the batch.
 
-    Medians; None where too few batches came.
+    Medians; None where too few batches came. Seconds of the clock would count the wait for a worker that is kept from
+    its core, which the queue counts already.
     """
     plan = batches[: FIRST_BATCHES + HANDED_BATCHES]
     real = _torch_data().DataLoader(
@@ -182,12 +182,10 @@ def _handed(loader: Any, batches: list[Any], waiting_seconds: float) -> tuple[fl
     )
     moments, takes = [], []
     source = iter(real)
-    for place in range(len(plan)):
-        if place >= FIRST_BATCHES:
-            time.sleep(waiting_seconds)  # the next batch is ready by then
-        begun = time.perf_counter()
+    for _ in plan:
+        begun = time.thread_time()
         _, spent_seconds = next(source)
-        takes.append(time.perf_counter() - begun)
+        takes.append(time.thread_time() - begun)
         moments.append(spent_seconds)
     gaps = [after - before for before, after in pairwise(moments)][FIRST_BATCHES - 1 :]
     takes = takes[FIRST_BATCHES:]

@@ -33,7 +33,7 @@ last line (a kill, a full disk) is read up to the last whole line, with a warnin
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -227,11 +227,3 @@ def _text(document: Mapping[str, Any], key: str, place: str) -> str:
     if not isinstance(value, str):
         raise BadInput(f"{place}: {key} must be text, got {value!r}")
     return value
-
-
-def show_kinds(rows: tuple[Measurement, ...]) -> Iterator[tuple[str, int, int]]:
-    """Each kind that is there, with its rows and how many of them failed."""
-    for kind in KINDS:
-        found = [row for row in rows if row.kind == kind]
-        if found:
-            yield kind, len(found), sum(row.failed is not None for row in found)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from epochcast.bench.campaign import Outcome, Question, answered, key_of
-from epochcast.bench.fingerprint import machine
+from epochcast.bench.fingerprint import machine, torch_threads
 from epochcast.bench.measurements import Measurement
 from epochcast.bench.timing import host_sample, sample_on, time_executions
-from epochcast.errors import BadInput, MissingExtra
+from epochcast.errors import BadInput
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.serial import recipe_from_json, recipe_to_json
 from epochcast.units import parse_shape
@@ -59,10 +59,9 @@ def measure(question: Question) -> Measurement:
     """Train the network of one question for as many steps as it takes."""
     ask = question.ask
     device = str(ask["device"])
-    threads = threads_of(str(ask["backend"]))
     runs: Mapping[str, Callable[[Question], Outcome]] = {"torch": _torch, "keras": _keras}
     run = _loader if ask["part"] == "loader" else runs[str(ask["backend"])]
-    return answered(question, machine(device, threads), lambda: run(question))
+    return answered(question, machine(device, torch_threads()), lambda: run(question))
 
 
 def reference_of(ask: Mapping[str, Any]) -> tuple[str, tuple[int, ...] | None]:
@@ -97,7 +96,7 @@ def _keras(question: Question) -> Outcome:
         raise BadInput("the Keras backend measures with made-up data only")
     step = KerasStep(str(ask["model"]), recipe_from_json(ask["recipe"]))
     timing = time_executions(step, question.limit_seconds, host_sample, STEP_TOLERANCE, MOST_STEPS)
-    return Outcome(timing, details={"reference": str(ask["model"])})
+    return Outcome(timing, details={"reference": str(ask["model"]), "tensorflow_threads": step.threads})
 
 
 def _loader(question: Question) -> Outcome:
@@ -124,17 +123,3 @@ def _batches(data: str) -> Iterable[Any] | None:
 
 def _shape(ask: Mapping[str, Any]) -> tuple[int, ...] | None:
     return parse_shape(str(ask["input"])) if ask.get("input") else None
-
-
-def threads_of(backend: str) -> int | None:
-    """Threads a backend computes with; None where it does not tell."""
-    if backend == "keras":
-        from epochcast.bench.keras_step import import_keras
-
-        tensorflow, _ = import_keras()
-        return int(tensorflow.config.threading.get_intra_op_parallelism_threads()) or None
-    try:
-        import torch
-    except ModuleNotFoundError:
-        raise MissingExtra("torch") from None
-    return torch.get_num_threads()

@@ -1,7 +1,7 @@
 """What every front end hands on: something that has a forward graph and a training step at any batch size."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from epochcast.graph.op import Graph
@@ -40,7 +40,7 @@ class BuiltModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The derived step; the first call for a recipe builds it at two batch sizes, later ones only resize."""
-        key = recipe.at(1)
+        key = replace(recipe, batch=1, accumulate=1)
         if key not in self._traces:
             self._traces[key] = trace_from(self.build, key)
-        return self._traces[key].rebatch(recipe.batch)
+        return replace(self._traces[key], recipe=recipe)

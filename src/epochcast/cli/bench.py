@@ -13,8 +13,10 @@ import typer
 from epochcast.cli.app import Json, app, show
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from epochcast.bench.campaign import Progress, Question
-    from epochcast.bench.measurements import Machine
+    from epochcast.bench.link_fit import LinkFit
 
 bench = typer.Typer(
     help="Measure this machine, or a fleet through Ray.",
@@ -93,11 +95,12 @@ def models(
     from epochcast.bench.devices import find_torch_device
 
     end = _end(budget)
-    questions = read_campaign(campaign, device or "cpu")
+    where = device or "cpu"
+    questions = read_campaign(campaign, where)
     if any(question.ask["backend"] == "torch" for question in questions):
         where = find_torch_device(device, threads)
         questions = read_campaign(campaign, where)
-    return _run(questions, out, device or "cpu", end, resume, engine, address, as_json)
+    return _run(questions, out, where, end, resume, engine, address, as_json)
 
 
 @bench.command(epilog="Example: epochcast bench loader train.py:make_loader --out here.jsonl")
@@ -123,6 +126,7 @@ def loader(
 @bench.command(epilog="Example: epochcast bench collectives --ranks 2 --out here.jsonl")
 def collectives(
     ranks: Annotated[int, typer.Option(help="Processes (GPUs with nccl) that take part.")] = 2,
+    sizes: Annotated[str | None, typer.Option(help="Like 4KiB,1MiB,64MiB (default: 1 KiB to 64 MiB).")] = None,
     out: Out = DEFAULT_OUT,
     budget: Budget = "2m",
     resume: Resume = False,
@@ -132,12 +136,14 @@ def collectives(
     as_json: Json = False,
 ) -> int:
     """All-reduce, all-gather and reduce-scatter over sizes: gloo on the processor, nccl on GPUs."""
-    from epochcast.bench.collectives import questions
+    from epochcast.bench.collectives import SIZES_BYTES, questions
     from epochcast.bench.devices import find_torch_device
+    from epochcast.units import parse_bytes
 
     end = _end(budget)
     where = find_torch_device(device)
-    asked = questions(ranks, device=where)
+    sizes_bytes = SIZES_BYTES if sizes is None else [parse_bytes(size) for size in sizes.split(",")]
+    asked = questions(ranks, sizes_bytes, device=where)
     return _run(asked, out, where, end, resume, engine, address, as_json, threads=1)
 
 
@@ -167,6 +173,7 @@ def _run(
 ) -> int:
     """Ask the questions by the engine that is wanted, and say how it went."""
     from epochcast.bench.campaign import run
+    from epochcast.bench.fingerprint import machine, torch_threads
     from epochcast.bench.measurements import Appender, read
     from epochcast.errors import UnknownName
 
@@ -176,7 +183,7 @@ def _run(
     with Appender(out) as appender, _groups(is_group and engine == "local"):
         for warning in appender.before.warnings:
             sys.stderr.write(f"epochcast: {warning}\n")
-        where = _machine(device, questions, threads)
+        where = machine(device, torch_threads() if threads is None else threads)
         budget_seconds = None if end is None else max(SHORTEST_SECONDS, end - perf_counter())
         with _bar("measuring") as progress:
             if engine == "ray":
@@ -205,18 +212,24 @@ def _run(
         "seconds": report.seconds,
         "rows": [row.as_row() for row in rows[-report.measured :]] if report.measured else [],
     }
+    if is_group:
+        from epochcast.bench.link_fit import link_fits
+
+        fits = link_fits(rows)
+        answer["links"] = [fit.as_dict() for fit in fits]
+        show(answer, as_json, lambda: _with_links(render.campaign(report, rows, str(out)), fits))
+        return 0
     show(answer, as_json, lambda: render.campaign(report, rows, str(out)))
     return 0
 
 
-def _machine(device: str, questions: Sequence["Question"], threads: int | None) -> "Machine":
-    from epochcast.bench.fingerprint import machine
+def _with_links(campaign: "RenderableType", fits: "list[LinkFit]") -> "RenderableType":
+    """Below the campaign the links it shows, where it shows any."""
+    from rich.console import Group
 
-    if threads is None:
-        from epochcast.bench.models import threads_of
+    from epochcast.render.link_fit import links
 
-        threads = threads_of(str(questions[0].ask.get("backend", "torch")) if questions else "torch")
-    return machine(device, threads)
+    return Group(campaign, links(fits)) if fits else campaign
 
 
 def _groups(is_wanted: bool) -> AbstractContextManager[None]:

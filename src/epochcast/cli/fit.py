@@ -38,7 +38,9 @@ def fit(
     if no_save and out is None:
         raise BadInput("--no-save without --out would leave nothing")
     with progress_bar("fitting") as progress:
-        answer = api.fit(measurements, progress=None if progress is None else lambda part: progress(int(100 * part), 100))
+        answer = api.fit(
+            measurements, progress=None if progress is None else lambda part: progress(int(100 * part), 100)
+        )
     for warning in answer.warnings:
         sys.stderr.write(f"epochcast: {warning}\n")
     written = [] if out is None else [out]
@@ -75,9 +77,7 @@ def _view(answer: "Fitted", written: list[Path]) -> "RenderableType":
         told.append(f"steps of a network left out: mean error {answer.step_error:.0%}")
     if answer.model.link is not None:
         link = answer.model.link
-        told.append(
-            f"link: {show_seconds(link.latency_seconds)} and {link.bandwidth_bytes_per_second / 1e9:.2f} GB/s"
-        )
+        told.append(f"link: {show_seconds(link.latency_seconds)} and {link.bandwidth_bytes_per_second / 1e9:.2f} GB/s")
     told += [f"not used: {reason}" for reason in answer.unused[:10]]
     told += [f"written: {path}" for path in written]
     return Group(table, *(Text(line) for line in told))

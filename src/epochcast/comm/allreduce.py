@@ -72,7 +72,7 @@ def halving_doubling(size_bytes: float, group: Group) -> float:
     Rabenseifner: recursive halving scatters the sums, recursive doubling gathers them.
     """
     rounds = group.ranks.bit_length() - 1
-    power, link = 2**rounds, group.slowest
+    power, link = 1 << rounds, group.slowest
     folding = 0.0 if group.ranks == power else 2 * link.seconds(size_bytes)
     moved_bytes = 2 * size_bytes * (power - 1) / power
     return 2 * rounds * link.latency_seconds + moved_bytes / link.sustained_bytes_per_second + folding
@@ -127,7 +127,7 @@ def _double_tree(size_bytes: float, group: Group, protocol: Protocol) -> float:
         return 0.0
     hops_seconds = (group.ranks_per_node - 1) * group.inner.latency_seconds
     hops_seconds += ceil(log2(group.nodes)) * group.across.latency_seconds
-    fraction = fitted()["double_tree"]["bandwidth_fraction"] * protocol.bandwidth_fraction
+    fraction = float(fitted()["double_tree"]["bandwidth_fraction"]) * protocol.bandwidth_fraction
     rate = group.slowest.sustained_bytes_per_second * fraction
     return protocol.start_seconds + 2 * protocol.hop_factor * hops_seconds + 2 * size_bytes / rate
 

@@ -39,15 +39,20 @@ class Kernel:
 
     def between(self, a: Array, a_kinds: Integers, b: Array, b_kinds: Integers) -> Array:
         """k of every pair, without noise."""
-        one, other = a / self.lengths, b / self.lengths
-        squares = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1)[None, :] - 2 * one @ other.T
-        root = np.sqrt(5 * np.maximum(squares, 0.0))
+        root = self.roots(a, b)
         same = a_kinds[:, None] == b_kinds[None, :]
         matern = (1 + root + root**2 / 3) * np.exp(-root)
         result: Array = (
             self.common**2 + self.offset**2 * same + self.signal**2 * matern * np.where(same, 1.0, self.correlation)
         )
         return result
+
+    def roots(self, a: Array, b: Array) -> Array:
+        """√5·d of every pair."""
+        one, other = a / self.lengths, b / self.lengths
+        squares = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1)[None, :] - 2 * one @ other.T
+        roots: Array = np.sqrt(5 * np.maximum(squares, 0.0))
+        return roots
 
     @property
     def prior_deviation(self) -> float:
@@ -96,3 +101,25 @@ class Process:
         _, log_determinant = np.linalg.slogdet(self._inverse)
         fit = float(self.values @ self._weights)
         return 0.5 * float(log_determinant) - 0.5 * fit - 0.5 * len(self.values) * float(np.log(2 * np.pi))
+
+    def slopes(self) -> Array:
+        """Of the log likelihood (5.9 there): along the logarithms of lengths, signal, common, offset and the kernel's
+        own noise, and along the correlation.
+        """
+        kernel, points = self.kernel, self.points
+        surplus = 0.5 * (np.outer(self._weights, self._weights) - self._inverse)
+        same = self.kinds[:, None] == self.kinds[None, :]
+        root = kernel.roots(points, points)
+        matern = kernel.signal**2 * (1 + root + root**2 / 3) * np.exp(-root)
+        related = np.where(same, 1.0, kernel.correlation)
+        pulls = surplus * related * kernel.signal**2 * (5 / 3) * (1 + root) * np.exp(-root)
+        # Σ_ab g_ab·(x_a − x_b)² = 2·Σ_a (Σ_b g_ab)·x_a² − 2·xᵀ·g·x, for every feature at once.
+        apart = 2 * pulls.sum(axis=1) @ points**2 - 2 * np.einsum("ai,ab,bi->i", points, pulls, points, optimize=True)
+        others = [
+            2 * float((surplus * matern * related).sum()),
+            2 * kernel.common**2 * float(surplus.sum()),
+            2 * kernel.offset**2 * float((surplus * same).sum()),
+            2 * kernel.noise**2 * float(surplus.trace()),
+            float((surplus * matern * ~same).sum()),
+        ]
+        return np.concatenate([apart / kernel.lengths**2, others])

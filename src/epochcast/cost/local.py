@@ -1,12 +1,13 @@
 """The model of a device that was measured with `epochcast bench` and fitted with `epochcast fit`.
 
-    seconds(op)  = base(op) · e^f(op) · class_factor + host_seconds(phase)
+    seconds(op)  = base(op) · e^f(op) · class_factor + host_seconds + written bytes · fresh_seconds_per_byte
     base(op)     = a·launches + b·flops + c·bytes          one (a, b, c) per group: op class and bytes per element
     f            = what the measured ops of the group say  (`gaussian.Process` over the logarithms of sizes)
 
 Near a measured op the answer is that measurement, between several it is interpolated, far from all it is the line of
-its group. A group without measurements is answered by the line through all of them. `class_factor` and `host_seconds`
-are per framework: what whole steps told beyond the sum of their ops (autograd, Python, caches).
+its group. A group without measurements is answered by the line through all of them. The rest is per framework, what
+whole steps told beyond the sum of their ops: autograd and Python, caches, and memory that is given back to the system
+after every step and must be fetched page by page in the next.
 
 The interval is that of the step. Errors within a group are taken to be one error, those of groups to be unrelated:
 
@@ -31,8 +32,15 @@ NAME = "local"
 NINETY = 1.645
 """The normal quantile: nine of ten lie within ± this many standard deviations."""
 
-FEATURES = ("flops", "bytes", "m", "n", "k", "count", "kernel", "stride", "groups", "launches")
-"""The columns whose logarithms say how near two ops are."""
+SIZES = ("flops", "bytes", "m", "n", "k", "count", "kernel", "stride", "groups", "launches")
+FEATURES = (*SIZES, "read_share")
+"""What says how near two ops are: logarithms of sizes, and which part of its bytes an op reads.
+
+The last tells functions apart that are alike otherwise, as a dropout, which draws numbers and writes a mask, from a
+relu. It is stretched, so that a difference of a twentieth counts as much as a size e times as large.
+"""
+
+READ_STRETCH = 20.0
 
 DEFAULT_FRAMEWORK = "pytorch"
 Key = tuple[str, int]
@@ -43,9 +51,9 @@ ALL: Key = ("", 0)
 
 
 def coordinates(columns: Columns) -> Array:
-    """Where each op stands among others: logarithms of its sizes."""
-    sizes = [np.maximum(np.asarray(getattr(columns, name), dtype=np.float64), 1.0) for name in FEATURES]
-    return np.log(np.stack(sizes, axis=1))
+    """Where each op stands among others."""
+    sizes = [np.log(np.maximum(np.asarray(getattr(columns, name), dtype=np.float64), 1.0)) for name in SIZES]
+    return np.stack([*sizes, READ_STRETCH * columns.read_bytes / np.maximum(columns.bytes, 1.0)], axis=1)
 
 
 def keys(columns: Columns) -> list[Key]:
@@ -95,17 +103,25 @@ class Group:
 
 @dataclass(frozen=True)
 class Correction:
-    """What whole steps of one framework told: seconds of the host per op of a phase, factors of classes, σ of a step."""
+    """What whole steps of one framework told: by phase, seconds of the host per op and of fresh memory per byte written;
+    factors of classes; σ of a step.
+    """
 
     host_seconds: Mapping[str, float] = field(default_factory=dict)
+    fresh_seconds_per_byte: Mapping[str, float] = field(default_factory=dict)
     class_factor: Mapping[str, float] = field(default_factory=dict)
     deviation: float = 0.15
 
     def __post_init__(self) -> None:
         _check_names("phase", self.host_seconds, [p.value for p in PHASES])
+        _check_names("phase", self.fresh_seconds_per_byte, [p.value for p in PHASES])
         _check_names("op class", self.class_factor, [c.value for c in CLASSES])
         if any(not 0 <= seconds < 1 for seconds in self.host_seconds.values()):
             raise BadInput(f"host_seconds must lie between 0 and 1, got {dict(self.host_seconds)}")
+        if any(not 0 <= seconds < 1e-6 for seconds in self.fresh_seconds_per_byte.values()):
+            raise BadInput(
+                f"fresh_seconds_per_byte must lie between 0 and 1e-6, got {dict(self.fresh_seconds_per_byte)}"
+            )
         if any(not 1e-2 < factor < 1e2 for factor in self.class_factor.values()):
             raise BadInput(f"factors of classes must lie between 0.01 and 100, got {dict(self.class_factor)}")
         if not 0 < self.deviation < 3:
@@ -138,9 +154,7 @@ class Local:
 
     @cached_property
     def _processes(self) -> dict[Key, Process]:
-        return {
-            key: Process(self.kernel, g.points, g.kinds, g.log_ratios, g.noises) for key, g in self.groups.items()
-        }
+        return {key: Process(self.kernel, g.points, g.kinds, g.log_ratios, g.noises) for key, g in self.groups.items()}
 
     def costs(self, trace: Trace, device: Device) -> Costs:
         """Seconds of every op, as PyTorch runs it."""
@@ -155,8 +169,9 @@ class Local:
         correction = self.correction(setting.framework)
         factors = np.array([correction.class_factor.get(c.value, 1.0) for c in CLASSES])
         host = np.array([correction.host_seconds.get(p.value, 0.0) for p in PHASES])
+        fresh = np.array([correction.fresh_seconds_per_byte.get(p.value, 0.0) for p in PHASES])
         kernels = np.exp(logs) * factors[columns.op_class]
-        mid = kernels + host[columns.phase]
+        mid = kernels + host[columns.phase] + columns.written_bytes * fresh[columns.phase]
         factor = np.exp(NINETY * step_deviation(kernels, deviations, places, correction.deviation))
         return Costs.by(self.name, mid / factor, mid, mid * factor)
 

@@ -1,6 +1,6 @@
 """The model of a measured device as one readable text file, and where the user's own are kept.
 
-JSON with a line per measured op: where it stands (logarithms of its sizes, in the order of `features`), its direction,
+JSON with a line per measured op: where it stands (by `features`, in their order), its direction,
 the logarithm of measured over line, and its noise. `epochcast fit` writes it; unknown keys are refused, and files are
 written whole or not at all.
 """
@@ -27,7 +27,7 @@ FORMAT = "epochcast local profile 1"
 _DIRECTIONS = [gradient.value for gradient in Gradient]
 _KEYS = ("format", "device", "source", "date", "machine", "link", "kernel", "frameworks", "features", "groups")
 _KERNEL_KEYS = ("lengths", "signal", "common", "offset", "correlation", "noise")
-_FRAMEWORK_KEYS = ("host_seconds", "class_factor", "deviation")
+_FRAMEWORK_KEYS = ("host_seconds", "fresh_seconds_per_byte", "class_factor", "deviation")
 _GROUP_KEYS = ("op_class", "element_bytes", "launch_seconds", "seconds_per_flop", "seconds_per_byte", "ops")
 _LINK_KEYS = ("latency_seconds", "bandwidth_bytes_per_second", "name", "source")
 

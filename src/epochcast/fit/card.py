@@ -16,7 +16,7 @@ Written by `make model`. Formula and assumptions are in [cost models](cost-model
 are not part of the project; `EPOCHCAST_DATA` names where they lie.
 
 APE is |predicted - measured| / measured of a whole step. Every figure here is for a network or a device that the
-model behind it had **not** been trained on: four ensembles each leave out a quarter of the families; one net per device
+model behind it had **not** been trained on: four nets each leave out a quarter of the families; one net per device
 leaves that device out, its op measurements too, and answers for it from its relatives. The shipped ensemble is then
 trained on everything.
 """

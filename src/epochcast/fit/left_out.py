@@ -99,10 +99,10 @@ def left_out(material: Material, folds: int, steps: int) -> LeftOut:
     """Every split, and the ensemble that is shipped; on as many cores as there are."""
     _MATERIAL[:] = [material]
     tasks = [
-        *_fold_tasks("family", np.array([e.family for e in material.examples]), folds, steps, MEMBERS),
-        *(Task("none", (), None, round(1.5 * steps), seed) for seed in range(MEMBERS)),
-        *_device_tasks(material, round(0.4 * steps)),
-        *_fold_tasks("random", np.arange(len(material.nets)), folds, steps, 1),
+        *_fold_tasks("family", np.array([e.family for e in material.examples]), folds, steps),
+        *(Task("none", (), None, round(1.4 * steps), seed) for seed in range(MEMBERS)),
+        *_device_tasks(material, round(0.35 * steps)),
+        *_fold_tasks("random", np.arange(len(material.nets)), folds, steps),
     ]
     size = len(material.nets)
     sums = {split: (np.zeros(size), np.zeros(size)) for split in ("family", "device", "random")}
@@ -122,13 +122,9 @@ def left_out(material: Material, folds: int, steps: int) -> LeftOut:
     return LeftOut(family, device, random, given_runs, members)
 
 
-def _fold_tasks(split: str, labels: NDArray[np.generic], folds: int, steps: int, members: int) -> list[Task]:
-    """Every label in the test part of one fold; an ensemble of `members` for each."""
-    return [
-        Task(split, outside, None, steps, 10 * member + place)
-        for place, outside in enumerate(folds_of(labels, folds))
-        for member in range(members)
-    ]
+def _fold_tasks(split: str, labels: NDArray[np.generic], folds: int, steps: int) -> list[Task]:
+    """Every label in the test part of one fold."""
+    return [Task(split, outside, None, steps, place) for place, outside in enumerate(folds_of(labels, folds))]
 
 
 def folds_of(labels: NDArray[np.generic], folds: int) -> list[tuple[int, ...]]:

@@ -2,8 +2,8 @@
 
 1. Every group of ops (class, element size) gets a line a·launches + b·flops + c·bytes, by robust least squares of
    logarithms, drawn toward the line through all ops, which is drawn toward the data sheet.
-2. What the lines leave is a Gaussian process per group. All groups share the lengths and deviations of one kernel: those
-   under which the measurements are most likely (type II maximum likelihood, Rasmussen & Williams 2006, 5.4.1).
+2. What the lines leave is a Gaussian process per group. All groups share the lengths and deviations of one kernel:
+   those under which the measurements are most likely (type II maximum likelihood, Rasmussen & Williams 2006, 5.4.1).
    An op that its neighbours contradict was disturbed: its noise is raised to what they say, and the kernel found again.
 3. Whole steps, where some were measured, correct the sum of ops (`fit.local_steps`); collectives give the link.
 
@@ -183,7 +183,9 @@ def _lines(columns: Columns, seconds: Array, device: Device) -> dict[Key, Line]:
     return found
 
 
-def _line(columns: Columns, seconds: Array, mine: "np.ndarray[tuple[int], np.dtype[np.bool_]]", prior: Array, sigma: float) -> Array:
+def _line(
+    columns: Columns, seconds: Array, mine: "np.ndarray[tuple[int], np.dtype[np.bool_]]", prior: Array, sigma: float
+) -> Array:
     """Logarithms of (a, b, c)."""
     optimize = _scipy()
     terms = np.stack([np.maximum(columns.launches, 1.0), columns.flops, columns.bytes], axis=1)[mine]
@@ -199,7 +201,9 @@ def _line(columns: Columns, seconds: Array, mine: "np.ndarray[tuple[int], np.dty
 # ---- processes ----------------------------------------------------------------------------------
 
 # Priors of the kernel's logarithms, (mean, deviation): lengths in e-folds of size, deviations of log seconds.
-_LENGTH, _SIGNAL, _OFFSET, _NOISE = (np.log(2.5), 0.8), (np.log(0.4), 0.5), (np.log(0.25), 0.5), (np.log(0.06), 0.6)
+_LENGTH, _SIGNAL, _OFFSET, _NOISE = (np.log(2.5), 0.5), (np.log(0.4), 0.5), (np.log(0.25), 0.5), (np.log(0.08), 0.7)
+# Shorter lengths than this many e-folds would call scatter a law.
+SHORTEST_LENGTH = 0.8
 
 
 def _processes(
@@ -208,7 +212,9 @@ def _processes(
     """The kernel, the groups, and the median relative error of ops that their group's other ops predict."""
     where, near = keys(columns), coordinates(columns)
     members = {key: np.array([k == key for k in where]) for key in lines if key != ALL}
-    groups = {ALL: Group(lines[ALL], np.zeros((0, len(FEATURES))), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))}
+    groups = {
+        ALL: Group(lines[ALL], np.zeros((0, len(FEATURES))), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+    }
     for key, mine in members.items():
         ratios = np.log(seconds / lines[key].seconds(columns))[mine]
         groups[key] = Group(lines[key], near[mine], columns.gradient[mine], ratios, noises[mine])
@@ -231,12 +237,14 @@ def _with_noise(kernel: Kernel, group: Group) -> Group:
 
 
 def _doubted(kernel: Kernel, group: Group) -> Group:
-    """Ops that their neighbours contradict get the noise that would explain it."""
+    """Ops that their neighbours contradict get the noise that would explain it, and so does a group that scatters."""
     if len(group.points) < 2:
         return group
     errors, deviations = _process(kernel, _with_noise(kernel, group)).left_out()
     far = np.abs(errors) > CONTRADICTED * deviations
-    noises = np.where(far, np.maximum(group.noises, np.abs(errors)), group.noises)
+    scatter = 1.4826 * float(np.median(np.abs(errors / deviations)))
+    more = float(np.median(deviations)) * np.sqrt(max(0.0, scatter**2 - 1)) if len(group.points) >= 8 else 0.0
+    noises = np.hypot(np.where(far, np.maximum(group.noises, np.abs(errors)), group.noises), more)
     return Group(group.line, group.points, group.kinds, group.log_ratios, noises)
 
 
@@ -248,12 +256,15 @@ def _likeliest(groups: dict[Key, Group], start: Kernel | None, progress: Progres
     sigmas = np.array([*[_LENGTH[1]] * size, _SIGNAL[1], _OFFSET[1], _OFFSET[1], _NOISE[1], 1.0])
     filled = [group for group in groups.values() if len(group.points)]
 
-    def loss(theta: Array) -> float:
+    def loss(theta: Array) -> tuple[float, Array]:
         kernel = _kernel(theta)
-        likely = sum(_process(kernel, _with_noise(kernel, group)).log_likelihood() for group in filled)
-        return -likely + 0.5 * float((((theta - means) / sigmas) ** 2).sum())
+        processes = [_process(kernel, _with_noise(kernel, group)) for group in filled]
+        value = 0.5 * float((((theta - means) / sigmas) ** 2).sum()) - sum(p.log_likelihood() for p in processes)
+        slopes = np.sum([p.slopes() for p in processes], axis=0)
+        slopes[-1] *= kernel.correlation * (1 - kernel.correlation)  # along its logit
+        return value, (theta - means) / sigmas**2 - slopes
 
-    rounds = 12 if start is not None else 30
+    rounds = 20 if start is not None else 60
     done = 0
 
     def count(_: Array) -> None:
@@ -261,8 +272,11 @@ def _likeliest(groups: dict[Key, Group], start: Kernel | None, progress: Progres
         done += 1
         progress(min(1.0, done / rounds))
 
+    bounds = [(np.log(SHORTEST_LENGTH), 4.0)] * size + [(-7.0, 2.0)] * 4 + [(-4.0, 6.0)]
     begin = means if start is None else _theta(start)
-    found = optimize.minimize(loss, begin, method="L-BFGS-B", callback=count, options={"maxiter": rounds}).x
+    found = optimize.minimize(
+        loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=count, options={"maxiter": rounds}
+    ).x
     return _kernel(found)
 
 

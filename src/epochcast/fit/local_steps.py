@@ -1,10 +1,11 @@
 """What whole steps tell beyond the sum of their ops, framework by framework.
 
-    step = Σ_classes e^(θ0 + θ_class) · seconds of its ops + Σ_phases h_phase · ops of the phase
+    step = Σ_classes e^(θ0 + θ_class) · seconds of its ops + Σ_phases (h_phase · ops + w_phase · bytes written)
 
-θ and log h are found in logarithms, drawn toward "as the ops say" (θ = 0) and toward a few microseconds of host per op:
+θ, log h and log w are drawn toward "as the ops say" (θ = 0), a few microseconds of host per op and a little for fresh
+memory: an allocator gives memory back after every step, which single ops timed in a row do not see.
 
-    minimise  Σ_steps (log y − log step)²/σ² + θ0²/τ0² + Σ θ_class²/τ² + Σ (log h/h0)²/τ_h²
+    minimise  Σ_steps (log y − log step)²/σ² + θ0²/τ0² + Σ θ_class²/τ² + Σ (log h/h0)²/τ_h² + Σ (log w/w0)²/τ_w²
 
 A network is left out in turn; what the others then say of its steps is the error that the interval must hold beyond
 what the ops are unsure of.
@@ -21,17 +22,17 @@ from epochcast.capture.resolve import find_model
 from epochcast.cost.gaussian import Array
 from epochcast.cost.local import Correction, Local, step_deviation
 from epochcast.errors import EpochcastError, MissingExtra
+from epochcast.graph.op import Phase
 from epochcast.graph.serial import recipe_from_json
 from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.hardware.device import Device
 
 FRAMEWORKS = {"torch": "pytorch", "keras": "tensorflow"}
-ROW_SIGMA, COMMON_SIGMA, CLASS_SIGMA, HOST_SIGMA = 0.07, 0.3, 0.2, 1.0
-# Host seconds per op believed before a step was measured, by phase: Python and autograd; a compiled graph needs less.
-HOST_SECONDS: Mapping[str, Mapping[str, float]] = {
-    "pytorch": {"forward": 8e-6, "backward": 8e-6, "update": 8e-6},
-    "tensorflow": {"forward": 8e-6, "backward": 8e-6, "update": 8e-6},
-}
+ROW_SIGMA, COMMON_SIGMA, CLASS_SIGMA, HOST_SIGMA, FRESH_SIGMA = 0.07, 0.3, 0.15, 1.0, 1.0
+# Believed before a step was measured: host seconds per op (Python, autograd), and seconds per byte of fresh memory,
+# which a system fetches at some GB/s and an allocator needs for a part of what is written.
+HOST_SECONDS = {Phase.FORWARD: 8e-6, Phase.BACKWARD: 8e-6, Phase.UPDATE: 8e-6}
+FRESH_SECONDS_PER_BYTE = {Phase.FORWARD: 3e-10, Phase.BACKWARD: 1e-10, Phase.UPDATE: 1e-13}
 # The scatter of steps believed before any was measured, and how many networks that belief is worth.
 PRIOR_DEVIATION, PRIOR_NETWORKS = 0.15, 4
 LEAST_DEVIATION = 0.05
@@ -39,12 +40,13 @@ LEAST_DEVIATION = 0.05
 
 @dataclass(frozen=True)
 class Step:
-    """One measured step: the seconds of its ops by class, how many there are by phase, σ of their sum."""
+    """One measured step: the seconds of its ops by class, how many and what they write by phase, σ of their sum."""
 
     network: str
     measured_seconds: float
     class_seconds: Array
     phase_ops: Array
+    phase_bytes: Array
     deviation: float
 
 
@@ -58,9 +60,7 @@ class Steps:
     unused: tuple[str, ...] = ()
 
 
-def fit_steps(
-    rows: Sequence[Measurement], model: Local, device: Device, progress: Callable[[float], None]
-) -> Steps:
+def fit_steps(rows: Sequence[Measurement], model: Local, device: Device, progress: Callable[[float], None]) -> Steps:
     """Corrections of every framework that trained something in these rows."""
     steps: dict[str, list[Step]] = {}
     unused = []
@@ -76,8 +76,8 @@ def fit_steps(
         progress((place + 1) / len(wanted))
     corrections, errors = {}, []
     for framework, members in steps.items():
-        theta = _solved(members, framework)
-        left_out = _left_out(members, framework)
+        theta = _solved(members)
+        left_out = _left_out(members)
         errors += [abs(np.expm1(error)) for error in left_out]
         corrections[framework] = _correction(theta, members, left_out)
     return Steps(corrections, len(errors), float(np.mean(errors)) if errors else None, tuple(unused))
@@ -100,22 +100,29 @@ def step_of(network: str, measured_seconds: float, columns: Columns, model: Loca
         measured_seconds,
         np.bincount(columns.op_class, seconds, len(CLASSES)),
         np.bincount(columns.phase, minlength=len(PHASES)).astype(np.float64),
+        np.bincount(columns.phase, columns.written_bytes, len(PHASES)),
         step_deviation(seconds, deviations, places, 0.0),
     )
 
 
+_CLASSES_END = 1 + len(CLASSES)
+_HOST_END = _CLASSES_END + len(PHASES)
+
+
 def _seconds(theta: Array, step: Step) -> float:
-    """θ is θ0, θ of every class, log h of every phase."""
-    classes, phases = theta[1 : 1 + len(CLASSES)], theta[1 + len(CLASSES) :]
-    return float(step.class_seconds @ np.exp(theta[0] + classes) + step.phase_ops @ np.exp(phases))
+    """θ is θ0, θ of every class, log h and log w of every phase."""
+    kernels = float(step.class_seconds @ np.exp(theta[0] + theta[1:_CLASSES_END]))
+    host = float(step.phase_ops @ np.exp(theta[_CLASSES_END:_HOST_END]))
+    return kernels + host + float(step.phase_bytes @ np.exp(theta[_HOST_END:]))
 
 
-def _solved(steps: Sequence[Step], framework: str) -> Array:
+def _solved(steps: Sequence[Step]) -> Array:
     from scipy import optimize
 
-    host = HOST_SECONDS.get(framework, HOST_SECONDS["pytorch"])
-    start = np.array([*np.zeros(1 + len(CLASSES)), *(np.log(host[p.value]) for p in PHASES)])
-    sigma = np.array([COMMON_SIGMA, *[CLASS_SIGMA] * len(CLASSES), *[HOST_SIGMA] * len(PHASES)])
+    host, fresh = ([np.log(table[p]) for p in PHASES] for table in (HOST_SECONDS, FRESH_SECONDS_PER_BYTE))
+    start = np.array([*np.zeros(_CLASSES_END), *host, *fresh])
+    widths = (CLASS_SIGMA, len(CLASSES)), (HOST_SIGMA, len(PHASES)), (FRESH_SIGMA, len(PHASES))
+    sigma = np.array([COMMON_SIGMA, *(width for width, count in widths for _ in range(count))])
     weights = np.array([1 / np.hypot(ROW_SIGMA, step.deviation / 2) for step in steps])
 
     def residuals(theta: Array) -> Array:
@@ -126,11 +133,11 @@ def _solved(steps: Sequence[Step], framework: str) -> Array:
     return found
 
 
-def _left_out(steps: Sequence[Step], framework: str) -> list[float]:
+def _left_out(steps: Sequence[Step]) -> list[float]:
     """log(forecast/measured) of each step by the other networks' steps."""
     errors = []
     for network in dict.fromkeys(s.network for s in steps):
-        theta = _solved([s for s in steps if s.network != network], framework)
+        theta = _solved([s for s in steps if s.network != network])
         errors += [float(np.log(_seconds(theta, s) / s.measured_seconds)) for s in steps if s.network == network]
     return errors
 
@@ -142,9 +149,15 @@ def _correction(theta: Array, steps: Sequence[Step], errors: Sequence[float]) ->
     total = PRIOR_NETWORKS * PRIOR_DEVIATION**2 + max(0.0, left) / weight
     deviation = max(LEAST_DEVIATION, float(np.sqrt(total / (PRIOR_NETWORKS + networks))))
     seen = np.sum([s.class_seconds for s in steps], axis=0) > 0
-    factors = np.exp(theta[0] + theta[1 : 1 + len(CLASSES)])
+    factors = np.exp(theta[0] + theta[1:_CLASSES_END])
+    common = float(np.exp(theta[0]))
+
+    def by_phase(values: Array) -> dict[str, float]:
+        return {p.value: float(np.exp(value)) for p, value in zip(PHASES, values, strict=True)}
+
     return Correction(
-        {p.value: float(np.exp(h)) for p, h in zip(PHASES, theta[1 + len(CLASSES) :], strict=True)},
-        {c.value: float(f) for c, f, s in zip(CLASSES, factors, seen, strict=True) if s or c.value != "view"},
+        by_phase(theta[_CLASSES_END:_HOST_END]),
+        by_phase(theta[_HOST_END:]),
+        {c.value: float(f) if s else common for c, f, s in zip(CLASSES, factors, seen, strict=True)},
         deviation,
     )

@@ -21,10 +21,10 @@ from epochcast.hardware.catalogue import find_device
 # How often a source is drawn, against timm's 1 a row: what is measured carefully and in its own terms weighs more.
 WEIGHTS = {
     "timm": 1.0,
-    "torchvision_gpu_bench": 2.0,
+    "torchvision_gpu_bench": 1.0,
     "neusight": 6.0,
-    "jcjohnson": 1.0,
-    "tf_benchmarks_2017": 1.0,
+    "jcjohnson": 0.5,
+    "tf_benchmarks_2017": 0.5,
 }
 
 

@@ -199,10 +199,10 @@ def train(
     *,
     steps: int,
     seed: int,
-    op_batch: int = 384,
+    op_batch: int = 192,
     net_batch: int = 32,
     pull: float = 0.05,
-    group_pull: float = 0.5,
+    group_pull: float = 0.01,
     decay: float = 3e-3,
     rate: float = 3e-3,
 ) -> None:

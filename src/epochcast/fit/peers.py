@@ -84,7 +84,7 @@ class RawTimeMLP:
 class RawStepMLP:
     """Raw totals of a step to its milliseconds, on the squared error. May answer below 0, as the layers' network."""
 
-    epochs: int = 200
+    epochs: int = 80
     seed: int = 0
     _network: Any = None
     _scaler: Any = None

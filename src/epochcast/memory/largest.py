@@ -16,6 +16,9 @@ from epochcast.memory.context import room_bytes
 from epochcast.memory.peak import Step, step_on
 from epochcast.memory.sharding import WHOLE, Shares
 
+TRIED, TRIED_APART = 16, 0.01
+"""How many smaller batches are looked at, and how far apart as a fraction of the largest."""
+
 MOST = 2**24
 """Larger than any batch: a step that still fits there does not grow."""
 
@@ -70,7 +73,20 @@ def _largest(step: Step, limit_bytes: int) -> int:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if step.fits(middle, limit_bytes) else (low, middle)
-    return low
+    return _before_failures(step, limit_bytes, low)
+
+
+def _before_failures(step: Step, limit_bytes: int, largest: int) -> int:
+    """The last of the batches up to the largest before the first that fails: how blocks happen to lie in a full device
+    can make a smaller batch fail where a larger one fits.
+    """
+    last = 0
+    tried = sorted({max(1, round(largest * (1 - place * TRIED_APART))) for place in range(TRIED)})
+    for batch in tried:
+        if not step.fits(batch, limit_bytes):
+            return last or max(1, round(batch * (1 - TRIED_APART)))
+        last = batch
+    return largest
 
 
 def _most(step: Step, limit_bytes: int) -> int:

@@ -6,15 +6,20 @@ Non-fused Winograd F(4x4, 3x3) (Lavin & Gray 2016) keeps 6x6 tiles of input, out
 
 cuDNN's heuristics take it for dense 3x3 convolutions of stride 1 and at least 64 channels in float32. The measurements
 (memory_schedtune, VGG and ResNet) show it on Kepler and Turing; on Volta and Ampere implicit products need next to
-nothing. It is asked for and given back by every call, and where it cannot be had cuDNN falls back on an algorithm
-without it: a workspace can raise the peak, but never makes a step fail.
+nothing. Windows of 5x5 and more are transformed in tiles (Mathieu et al. 2014) on every generation; that 36/16 serves
+for them too rests on one network, AlexNet's largest batch in the thesis.
+
+A workspace is asked for and given back by every call, and where it cannot be had cuDNN falls back on an algorithm
+without it. So it raises the peak, and leaves holes that later requests may not fit in, but does not make a step fail.
 """
+
+from math import prod
 
 import numpy as np
 
 from epochcast.graph.kinds import Conv
 from epochcast.graph.op import Op
-from epochcast.graph.shapes import conv_shape
+from epochcast.graph.shapes import ConvShape, conv_shape
 from epochcast.graph.tensor import DType
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
 from epochcast.hardware.device import Device
@@ -23,33 +28,41 @@ from epochcast.memory.lifetimes import Lifetimes, Role
 WINOGRAD_GENERATIONS = frozenset({"kepler", "maxwell", "pascal", "turing"})
 """Kepler and Turing were measured; Maxwell and Pascal lie between them and are taken to do the same."""
 LEAST_CHANNELS = 64
+LARGE_WINDOW = 5
 
 
-def winograd_bytes(op: Op) -> int:
-    """Of one call; 0 where the algorithm does not apply."""
+def workspace_bytes(op: Op, generation: str) -> int:
+    """Of one call; 0 where no transform applies."""
     if not isinstance(op.kind, Conv) or op.kind.groups > 1 or op.kind.transposed or op.dtype is not DType.FLOAT32:
         return 0
     shape = conv_shape(op)
-    if shape.kernel != (3, 3) or set(op.kind.stride) != {1} or set(op.kind.dilation) != {1}:
+    if op.tf32 or len(shape.kernel) != 2 or set(op.kind.dilation) != {1}:
         return 0
-    if op.tf32 or min(shape.channels_in, shape.channels_out) < LEAST_CHANNELS:
+    if not (min(shape.kernel) >= LARGE_WINDOW or (generation in WINOGRAD_GENERATIONS and _is_winograd(op.kind, shape))):
         return 0
     operands = (*op.inputs, *op.outputs, *op.weights)
-    weight_bytes = 9 * shape.channels_in * shape.channels_out * op.dtype.bytes
+    weight_bytes = prod(shape.kernel) * shape.channels_in * shape.channels_out * op.dtype.bytes
     data_bytes = sum(t.bytes for t in operands if len(t.shape) == 4) - weight_bytes
     return 9 * data_bytes // 4 + 4 * weight_bytes
 
 
+def _is_winograd(kind: Conv, shape: ConvShape) -> bool:
+    is_wide = min(shape.channels_in, shape.channels_out) >= LEAST_CHANNELS
+    return shape.kernel == (3, 3) and set(kind.stride) == {1} and is_wide
+
+
 def with_workspaces(lives: Lifetimes, trace: Trace, device: Device | None) -> Lifetimes:
     """The lifetimes with a storage for every workspace the device's generation asks for."""
-    if device is None or device.generation not in WINOGRAD_GENERATIONS:
+    if device is None or device.kind != "gpu":
         return lives
-    template = trace.template
-    found = [(place, few) for place, op in enumerate(template.base) if (few := winograd_bytes(op))]
+    template, generation = trace.template, device.generation
+    found = [(place, few) for place, op in enumerate(template.base) if (few := workspace_bytes(op, generation))]
     if not found:
         return lives
     small = np.array([few for _, few in found], dtype=np.int64)
-    large = np.array([winograd_bytes(template.op(place, LARGE_BATCH)) for place, _ in found], dtype=np.int64)
+    large = np.array(
+        [workspace_bytes(template.op(place, LARGE_BATCH), generation) for place, _ in found], dtype=np.int64
+    )
     slope = (large - small) // (LARGE_BATCH - SMALL_BATCH)
     places = np.array([place for place, _ in found], dtype=np.int64)
     return lives.joined(

@@ -77,6 +77,9 @@ def _rows(answer: Advice) -> Cells:
     has = f"of {show_bytes(place.device.memory_bytes)}"
     if answer.found is None:
         yield "memory", *interval_cells(answer.peak_bytes, show_bytes), f"{has}: DOES NOT FIT at batch 1"
+        for remedy in answer.remedies:
+            fits = interval_cells(remedy.peak_bytes, show_bytes)
+            yield "would fit", *fits, f"{remedy.change}: {remedy.value}"
         return
     choice, fastest = answer.found.smallest, answer.found.fastest
     every = f"{choice.batch * place.gpus:,} in all; " if place.gpus > 1 else ""
@@ -109,7 +112,7 @@ def _alternative(other: Alternative) -> tuple[str, ...]:
         f"{choice.batch:,}",
         f"{choice.feed.workers}",
         show_seconds(choice.step.seconds.mid),
-        rate(choice.samples_per_second),
+        rate(other.gpus * choice.samples_per_second),
         show_bytes(other.peak_bytes.mid),
         "–" if other.speedup is None else f"{other.speedup:.2f}×",
     )

@@ -4,24 +4,26 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epochcast.forecast.scaling import Row, Scaling
-from epochcast.render.table import rate, table
+from epochcast.render.table import Fitting, rate, table
 from epochcast.units import show_dollars, show_seconds
 
 
 def scaling(answer: Scaling) -> RenderableType:
-    """All rows in one table, or, where collectives stand side by side, in one per regime; then what the knees mean."""
-    first = answer.rows[0].forecast
-    title = f"{first.trace.name} on {first.placement.device.name} · {first.trace.recipe.precision}"
+    """All rows in one table; where that is too wide or collectives stand side by side, one per regime. The knees."""
     regimes = list(dict.fromkeys(row.case.regime for row in answer.rows))
-    is_mixed = len({series.allreduce for series in answer.series}) > 1
-    groups = [[r] for r in regimes] if is_mixed else [regimes]
-    pieces: list[RenderableType] = []
-    for group in groups:
-        rows = [row for row in answer.rows if row.case.regime in group]
-        pieces.append(_table(f"{title} · {' and '.join(group)} scaling", rows, is_mixed))
-    pieces += [Text(series.sentence, style="bold") for series in answer.series]
+    is_mixed = len({series.allreduce for series in answer.series if series.rows[0].case.allreduce}) > 1
+    apart = Group(*(_regime_table(answer, [regime], is_mixed) for regime in regimes))
+    pieces: list[RenderableType] = [apart if is_mixed else Fitting(_regime_table(answer, regimes, is_mixed), apart)]
+    pieces += [Text(series.sentence, style="bold") for series in answer.series if len(series.rows) > 1]
     pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
     return Group(*pieces)
+
+
+def _regime_table(answer: Scaling, regimes: list[str], is_mixed: bool) -> RenderableType:
+    first = answer.rows[0].forecast
+    title = f"{first.trace.name} on {first.placement.device.name} · {first.trace.recipe.precision}"
+    rows = [row for row in answer.rows if row.case.regime in regimes]
+    return _table(f"{title} · {' and '.join(regimes)} scaling", rows, is_mixed)
 
 
 def _table(title: str, rows: list[Row], is_mixed: bool) -> RenderableType:
@@ -30,6 +32,7 @@ def _table(title: str, rows: list[Row], is_mixed: bool) -> RenderableType:
         "scaling": len({row.case.regime for row in rows}) > 1,
         "boxes": any(row.case.nodes > 1 for row in rows),
         "per GPU": not is_mixed,
+        "speed-up": not is_mixed,
         "all-reduce": is_mixed,
         "job": any(row.forecast.total_seconds for row in rows),
         "cost": any(row.forecast.dollars for row in rows),

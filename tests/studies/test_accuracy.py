@@ -1,0 +1,266 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("polars")
+pytest.importorskip("torch")
+pytest.importorskip("lightgbm")
+
+import polars as pl
+from studies.accuracy import gate, page, run
+from studies.accuracy.figures import Figure, by_group, figure
+from studies.accuracy.intervals import GivenRuns, given_runs, known_inside, unseen_inside, verdict
+from studies.accuracy.leaks import core_of, has_relative, same_chip
+from studies.accuracy.left_out_table import LeftOutTable, read_left_out
+from studies.accuracy.others import gated, justus_figures, report_figures
+from studies.accuracy.reasons import layer_reason, layout_ratios, op_reason, run_reason, step_reason
+from studies.accuracy.sample import evenly, sampled_runs
+from studies.accuracy.shipped import reasons_why_not
+from studies.accuracy.targets import Target, carried_by, device_targets, layer_targets, report_targets
+from studies.accuracy.whole_networks import PEERS, peer_ratios
+from studies.accuracy.worst import order, worst_report, worst_steps
+
+from epochcast.capture.zoo import zoo_model
+from epochcast.cost.features import Setting
+from epochcast.errors import BadInput
+from epochcast.fit.examples import Example
+from epochcast.graph.recipe import Recipe
+from epochcast.hardware.catalogue import find_device
+
+NAMES = ("K80", "T4", "V100-PCIE-32GB")
+HEAD = "source,device,model,family,precision,mode,layout,batch,age,family,device,random\n"
+
+
+def made_table(tmp_path: Path, rows: list[str]) -> LeftOutTable:
+    path = tmp_path / "left_out.csv"
+    path.write_text(HEAD + "\n".join(rows) + "\n", encoding="utf-8")
+    return read_left_out(path)
+
+
+def row(number: int, device: str = "RTX 3090", ratios: str = "1.1,0.9,1.0") -> str:
+    return f"timm,{device},net{number},family{number},amp_fp16,training,nchw,64,0.50,{ratios}"
+
+
+def step(batch: int = 4, *, channels_last: bool = False, seconds: float = 1e-3) -> Example:
+    recipe = Recipe(batch, optimizer="momentum", channels_last=channels_last)
+    columns = zoo_model("mnist_cnn").trace(recipe).columns
+    device = find_device("RTX 3090")
+    return Example(columns, device, Setting(channels_last), seconds, "timm", "mnist_cnn", "mnist", recipe)
+
+
+def test_figures_by_hand() -> None:
+    found = figure("family", "a", np.array([1.1, 0.8, np.nan]), np.array([1.0, 0.0, np.nan]))
+    assert (found.n, found.holds) == (2, 0.5)
+    assert found.mape == pytest.approx(0.15)
+    assert found.bias == pytest.approx(-0.05)
+
+
+def test_a_group_without_a_forecast_has_no_figures() -> None:
+    assert figure("family", "a", np.array([np.nan]), failed=1) == Figure("family", "a", 0, None, None, None, None, 1)
+
+
+def test_the_worst_group_is_first() -> None:
+    assert [f.group for f in by_group("family", ["a", "b"], np.array([1.1, 1.5]))] == ["b", "a"]
+
+
+def test_the_table_is_read_by_place_because_names_repeat(tmp_path: Path) -> None:
+    table = made_table(tmp_path, [row(0), row(1, ratios="1.1,,1.0")])
+    assert table.family.tolist() == ["family0", "family1"]
+    assert table.ratios["device"].tolist() == pytest.approx([0.9, np.nan], nan_ok=True)
+    assert table.groups()[0] == "timm · RTX 3090 · amp_fp16 · training · NCHW"
+
+
+def test_another_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "left_out.csv"
+    path.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="expected 9 names"):
+        read_left_out(path)
+    with pytest.raises(BadInput, match="`make model` writes it"):
+        read_left_out(tmp_path / "none.csv")
+
+
+def test_the_committed_table_can_be_read_and_every_step_was_left_out_by_family() -> None:
+    table = read_left_out()
+    assert np.isfinite(table.ratios["family"]).all()
+    assert np.isfinite(table.ratios["random"]).all()
+
+
+def test_intervals_of_other_devices_do_not_hold_for_one_that_differs(tmp_path: Path) -> None:
+    good = [row(i, f"device{i % 4}", f"1.0,{1 + 0.01 * (i % 3)},1.0") for i in range(24)]
+    odd = [row(99, "odd", "1.0,3.0,1.0")]
+    inside = unseen_inside(made_table(tmp_path, good + odd))
+    assert inside[-1] == 0
+    assert np.nanmean(inside[:-1]) > 0.5
+
+
+def test_intervals_of_a_known_device_come_from_the_other_folds(tmp_path: Path) -> None:
+    table = made_table(tmp_path, [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,1.0") for i in range(80)])
+    inside = known_inside(table, "family")
+    assert np.isfinite(inside).all()
+    assert inside.mean() > 0.8
+
+
+def test_the_runs_given_are_read_from_the_card() -> None:
+    lines = [
+        "## Devices never seen, 5 runs given to x",
+        "| device |",
+        "|---|",
+        "| K80 | 336 | 6.5% | 4% | 90% |",
+        "## I",
+    ]
+    assert given_runs("\n".join(lines)) == [GivenRuns("K80", 336, 0.065, 0.04, 0.9)]
+    assert given_runs("# nothing\n") == []
+
+
+@pytest.mark.parametrize(("holds", "said"), [(0.8, "too narrow"), (0.9, "as wanted"), (0.97, "too wide")])
+def test_the_verdict_on_intervals(holds: float, said: str) -> None:
+    assert verdict(holds) == said
+
+
+def test_a_group_a_point_worse_is_named_and_one_that_is_gone_too() -> None:
+    accepted = {"family": {"a": 0.10, "b": 0.10, "c": 0.10}}
+    found = gate.regressions({"family": {"a": 0.115, "b": 0.105}}, accepted)
+    assert found == ["family: a: MAPE 11.5%, was 10.0%", "family: c: no longer scored (was 10.0%)"]
+
+
+def test_groups_of_few_rows_are_not_gated(tmp_path: Path) -> None:
+    few, many = Figure("s", "few", 9, 0.1, 0.1, 0.0), Figure("s", "many", 10, 0.12341, 0.1, 0.0)
+    scores = gate.scores_of([few, many])
+    assert scores == {"s": {"many": 0.1234}}
+    gate.write_scores(scores, tmp_path / "scores.json")
+    assert gate.read_scores(tmp_path / "scores.json") == scores
+    assert gate.read_scores(tmp_path / "none.json") == {}
+
+
+def test_samples_are_evenly_spaced_and_repeat() -> None:
+    assert evenly(10, 5) == [0, 2, 4, 6, 8]
+    assert evenly(3, 5) == [0, 1, 2]
+    table = pl.DataFrame(
+        {
+            "source": ["s"] * 6,
+            "device": ["d"] * 6,
+            "precision": ["fp32"] * 6,
+            "mode": ["training"] * 6,
+            "channels_last": [False] * 6,
+            "model": list("aabbcc"),
+            "gpus": [1, 1, 1, 1, 1, 2],
+            "step_seconds": [1.0, 1.0, 1.0, None, 1.0, 1.0],
+            "samples_per_second": [None] * 6,
+        }
+    )
+    kept = sampled_runs(table, networks=2, rows=2)
+    assert kept["model"].to_list() == ["a", "a"]
+    assert sampled_runs(table, networks=3, rows=1)["is_single"].to_list() == [False, True]
+
+
+def test_reasons_for_rows_that_cannot_be_asked_drop_the_name() -> None:
+    table = pl.DataFrame({"source": ["s", "s"], "model": ["a", "b"], "reason": ["a: no builder", "b: no builder"]})
+    assert reasons_why_not(table) == {"s": (2, "no builder")}
+
+
+def test_a_small_step_is_launch_bound() -> None:
+    assert step_reason(step(1)).startswith("launch-bound: ")
+
+
+def test_how_a_network_ran_in_the_other_layout_is_a_fact() -> None:
+    steps = [step(4096, seconds=1.0), step(4096, channels_last=True, seconds=3.0)]
+    twins = layout_ratios(steps)
+    assert twins == {1: pytest.approx(3.0)}
+    assert "measured 3 times its own time in NCHW" in step_reason(steps[1], twins[1])
+
+
+def test_what_a_row_says_of_itself() -> None:
+    assert run_reason({"source": "mlperf_training", "gpus": 16, "nodes": 2, "data": "real"}) == [
+        "derived from the time to train, evaluation included",
+        "16 GPUs on 2 nodes",
+        "real data: the host feeds it",
+    ]
+    assert op_reason({"family": "matmul", "m": 8, "n": 512, "k": 64}, 0.3, 0.1) == "a thin product, least side 8"
+    assert "faster than the data sheet allows" in op_reason({"family": "softmax"}, 1.5, 0.1)
+    assert "FFT" in layer_reason(0.01, 7, 1, 64, 8)
+
+
+def test_a_target_is_missed_by_its_worst_figure() -> None:
+    target = Target("t", 1, (8.0, 5.0), (9.0, 6.5))
+    assert target.verdict == "missed by 1.5 points"
+    assert Target("t", 1, (1.1,), (1.0,), "ms").verdict == "met"
+
+
+def test_families_that_carry_the_error_are_named() -> None:
+    ratios, families = np.array([2.0, 1.1, 1.1, 1.1]), np.array(["bad", "a", "b", "c"])
+    assert carried_by(ratios, families, most=1) == (
+        "bad carry 77% of the error on 25% of the rows; without them 10.0 / 10.0"
+    )
+
+
+def test_every_device_counts_the_same(tmp_path: Path) -> None:
+    table = made_table(tmp_path, [row(0, "K80", "1.0,1.4,1.0"), *(row(i, "V100", "1.0,1.0,1.0") for i in (1, 2))])
+    (target,) = device_targets(table, [], [])
+    assert target.ours == (pytest.approx(20.0),)
+
+
+def test_the_other_studies_are_read_as_they_wrote_them() -> None:
+    layers, report = justus_figures(), report_figures()
+    assert len(layer_targets(layers)) == 12
+    assert [t.wanted for t in report_targets(report)] == [(6.0,), (5.0,)]
+    assert {f.split for f in gated(layers, report)} == {"studies/justus", "studies/correction_factor"}
+    assert len(worst_report(report)) == 10
+
+
+def test_the_worst_are_ordered_by_how_many_times_they_are_off() -> None:
+    assert order(np.array([1.0, 0.1, 5.0, np.nan])) == [1, 2, 0]
+
+
+def test_peers_answer_on_the_same_steps_and_the_page_shows_them(tmp_path: Path) -> None:
+    table = made_table(tmp_path, [row(i).replace(f"net{i}", "mnist_cnn") for i in range(4)])
+    steps = [step(64) for _ in range(4)]
+    ratios = peer_ratios(steps, table)
+    assert set(ratios) == set(PEERS)
+    assert (ratios["roofline"] > 0).all()
+    assert np.isnan(ratios["layer_linear"]).all()  # four steps teach nobody
+    assert page.peers(table, ratios).startswith("## Others on the same steps")
+    (worst,) = worst_steps(table, steps)
+    assert worst.ratio == pytest.approx(1.1)
+
+
+def test_a_table_of_other_steps_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="written from other measurements"):
+        made_table(tmp_path, [row(0)]).check([step()])
+
+
+def test_splits_and_intervals_are_shown_worst_first(tmp_path: Path) -> None:
+    rows = [row(i, NAMES[i % 3], f"{1.1 + 0.2 * (i % 3):.1f},1.2,1.0") for i in range(9)]
+    table = made_table(tmp_path, rows)
+    found, inside = run.split_figures(table)
+    assert {f.split for f in found} == {"family", "device", "random"}
+    text = page.splits(table, inside)
+    assert text.index(NAMES[2]) < text.index(NAMES[1]) < text.index(NAMES[0])
+    assert "unseen device" in page.coverage(table, inside, [], [])
+
+
+def test_without_measurements_one_line_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("EPOCHCAST_DATA", raising=False)
+    monkeypatch.setattr("sys.argv", ["run"])
+    assert run.main() == 2
+    assert capsys.readouterr().out.startswith("accuracy: EPOCHCAST_DATA names no folder")
+
+
+def test_another_board_of_a_left_out_chip_is_found() -> None:
+    assert same_chip("A100-PCIE-40GB", ["A100-PCIE-40GB", "A100-PCIE-80GB", "T4"]) == ["A100-PCIE-80GB"]
+    assert same_chip("T4", ["V100-PCIE-32GB"]) == []
+
+
+def test_a_relative_under_another_label_is_found_only_across_folds(tmp_path: Path) -> None:
+    assert core_of("tv_resnet34", "tv") == core_of("seresnext50_32x4d", "resnet") == "resnet"
+    names = ["tv_resnet34,tv", *(f"resnet{i},family{i}" for i in range(8)), "vgg11,vgg"]
+    rows = [row(0).replace("net0,family0", name) for name in names]
+    assert has_relative(made_table(tmp_path, rows)).tolist() == [True] * 9 + [False]
+
+
+def test_a_target_met_on_easier_rows_says_so() -> None:
+    target = Target("t", 1, (8.0,), (5.0,), caveat="the same chip was trained on")
+    assert target.verdict == "met, with a caveat"
+    assert "1 of 1 are met, 1 of them on rows that are easier" in page.targets([target])
