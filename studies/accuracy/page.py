@@ -1,6 +1,7 @@
 """docs/accuracy.md, from figures to text."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -26,8 +27,8 @@ answers from its relatives; devices with fewer than eight steps are not left out
 name: another board of the same chip, or a network of the same architecture under another label, may have been trained
 on; where it matters that is said. At **random**, four nets each leave
 out a quarter of the steps. Those models are trained by `make model`, as the shipped one is, and thrown away; their
-errors are in `studies/accuracy/left_out.csv`. The **shipped** model is trained on everything that is not marked "no"
-below: its figures there say how well it fits.
+errors are in `studies/accuracy/left_out.csv`. The **shipped** model is trained on all of them: where a
+group below says "in training", its figures say how well it fits, not how well it forecasts.
 """
 
 
@@ -226,15 +227,13 @@ def transformers(left_out: LeftOutTable, ratios: Mapping[str, Array]) -> str:
 
 
 def shipped(
-    title: str, text: str, found: Sequence[Figure], trained_on: Iterable[str], more: Mapping[str, Sequence[Figure]]
+    title: str, text: str, found: Sequence[Figure], more: Mapping[str, Sequence[Figure]] = MappingProxyType({})
 ) -> str:
     """The shipped model on one kind of table, peers on the same rows where there are some."""
-    known = set(trained_on)
     others = {name: {f.group: f for f in figures} for name, figures in more.items()}
     rows = [
         (
             f.group,
-            "yes" if f.group.split(" · ")[0] in known else "no",
             f.n,
             f.failed or "",
             pair(f.mape, f.median_ape),
@@ -244,7 +243,7 @@ def shipped(
         )
         for f in worst_first(found)
     ]
-    head = ("what", "trained on", "rows", "failed", "MAPE / median %", "bias", "holds", *others)
+    head = ("what", "rows", "failed", "MAPE / median %", "bias", "holds", *others)
     return f"## {title}\n\n{text}\n\n" + table(head, rows)
 
 
@@ -295,6 +294,6 @@ def worst(found: Sequence[WorstRow]) -> str:
         "row apart, not that it is the cause.\n"
     ]
     for source in dict.fromkeys(row.source for row in found):
-        rows = [(r.what, r.where, f"{r.ratio:.2f}", r.reason) for r in found if r.source == source]
+        rows = [(r.what, r.where, f"{r.ratio:.2g}", r.reason) for r in found if r.source == source]
         pieces.append(f"### {source}\n\n" + table(("what", "where", "predicted / measured", "what is known"), rows))
     return "\n".join(pieces)

@@ -60,9 +60,8 @@ def step_reason(step: Example, layout_ratio: float | None = None) -> str:
         facts.insert(0, "fp64, which few rows teach")
     if step.device.name in THROTTLED:
         facts.insert(0, THROTTLED[step.device.name])
-    if step.source in OLD_STACKS:
-        facts.append(OLD_STACKS[step.source])
-    return "; ".join(facts[:MOST_FACTS]) if facts else _largest(shares)
+    facts = facts[:MOST_FACTS] or [_largest(shares)]
+    return "; ".join([*facts, *([OLD_STACKS[step.source]] if step.source in OLD_STACKS else [])])
 
 
 def _layout(step: Example, shares: Mapping[OpClass, float], ratio: float | None) -> list[str]:
@@ -115,7 +114,7 @@ def run_reason(row: Mapping[str, object]) -> list[str]:
 def op_reason(row: Mapping[str, object], bound_ratio: float, launch_ratio: float) -> str:
     """`bound_ratio` is the data sheet's bound over measured, `launch_ratio` one launch over measured."""
     facts = []
-    if row.get("note"):
+    if "suspect" in str(row.get("note")):
         facts.append(f"the table says: {row['note']}")
     if bound_ratio > 1:
         facts.append(f"measured {bound_ratio:.2g} times faster than the data sheet allows: operands stayed in cache")

@@ -23,10 +23,10 @@ from studies.accuracy.shipped import (
     LAYERS,
     NETWORKS,
     ONE,
+    OP_KEYS,
     OP_ROWS,
     ROWS,
     SEVERAL,
-    TRAINED_ON,
     Asked,
     reasons_why_not,
     score_layers,
@@ -133,21 +133,21 @@ def _runs(split: str, found: Sequence[Figure]) -> str:
     title = "The shipped model on one GPU" if split == ONE else "The shipped model on several GPUs"
     text = (
         f"`epochcast evaluate` on a fixed sample: up to {NETWORKS} networks of every source of `runs`, up to {ROWS} "
-        "rows of each group; all of `transformer_runs`. Where it was trained on the source, the figures are in-sample."
+        'rows of each group; all of `transformer_runs`. What is "in training" is in-sample.'
         if split == ONE
         else "The same sample; forecasts from nothing measured. The exchange of gradients is not fitted on these rows."
     )
-    return page.shipped(title, text, mine, TRAINED_ON, {})
+    return page.shipped(title, text, mine)
 
 
 def _ops(rows: pl.DataFrame, found: Sequence[Figure], ratios: dict[str, Array]) -> str:
-    labels = [SEPARATOR.join(names) for names in rows.select("source", "device_name", "dtype", "phase").iter_rows()]
+    labels = [SEPARATOR.join(names) for names in rows.select(OP_KEYS).iter_rows()]
     theirs = {name: _by_all(labels, values, found) for name, values in ratios.items()}
     text = (
-        f"`epochcast evaluate` on up to {OP_ROWS} rows of every source, device, type, family and phase. All but "
-        "recurrent cells and rows marked as suspect were trained on: in-sample."
+        f"`epochcast evaluate` on up to {OP_ROWS} rows of every source, device, type, family and phase. Recurrent "
+        "cells and rows marked as suspect were not trained on; all others are in-sample."
     )
-    return page.shipped("The shipped model on single ops", text, found, ("neusight", "deepbench"), theirs)
+    return page.shipped("The shipped model on single ops", text, found, theirs)
 
 
 def _by_all(labels: list[str], ratios: Array, found: Sequence[Figure]) -> list[Figure]:
@@ -161,7 +161,7 @@ def _layers(found: Sequence[Figure]) -> str:
         "The tenth of each table that the shipped model of single-layer benchmarks was not trained on; intervals are "
         "counted on the half of it that did not set them."
     )
-    return page.shipped("The shipped model on single layers", text, [f for f in found if f.split == LAYERS], (), {})
+    return page.shipped("The shipped model on single layers", text, [f for f in found if f.split == LAYERS])
 
 
 def main() -> int:

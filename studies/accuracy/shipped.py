@@ -1,6 +1,6 @@
 """The shipped model as it is, asked by `epochcast evaluate` on a fixed sample of every table.
 
-It was trained on some of these rows (`TRAINED_ON`): there the figures say how well it fits, not how well it forecasts.
+It was trained on some of these rows ("in training"): there the figures say how well it fits, not how well it forecasts.
 Rows it cannot do are counted, with the most frequent reason.
 """
 
@@ -25,6 +25,8 @@ TRAINED_ON = frozenset(WEIGHTS)
 NETWORKS, ROWS, OP_ROWS = 10, 40, 60
 ONE, SEVERAL = "shipped, one GPU", "shipped, several GPUs"
 OPS, LAYERS = "shipped, ops", "shipped, single layers"
+SEEN, NEW = "in training", "not in training"
+OP_KEYS = ["source", "device_name", "dtype", "phase", "seen"]
 OP_PEERS = ("roofline", "paleo")
 
 
@@ -43,9 +45,12 @@ def score_runs(folder: Path, networks: int = NETWORKS, rows: int = ROWS) -> Aske
     table = pl.concat([runs, transformers], how="diagonal_relaxed")
     answered = _answered(table)
     named = answered.with_columns(
-        layout=pl.when(pl.col("channels_last").fill_null(False)).then(pl.lit("channels-last")).otherwise(pl.lit("NCHW"))
+        seen=pl.when(_trained_on()).then(pl.lit(SEEN)).otherwise(pl.lit(NEW)),
+        layout=pl.when(pl.col("channels_last").fill_null(False))
+        .then(pl.lit("channels-last"))
+        .otherwise(pl.lit("NCHW")),
     )
-    keys = ["source", "device_name", "precision", "mode", "layout"]
+    keys = ["source", "device_name", "precision", "mode", "layout", "seen"]
     single = _figures(ONE, named.filter("is_single"), keys)
     several = _figures(SEVERAL, named.filter(~pl.col("is_single")), ["source", "device_name"])
     return Asked([*single, *several], answered)
@@ -55,12 +60,22 @@ def score_ops(folder: Path, rows: int = OP_ROWS) -> tuple[Asked, dict[str, Array
     """A sample of `ops`; and predicted/measured of the peers on the same rows."""
     table = every(pl.read_parquet(folder / "ops.parquet"), ("source", "device", "dtype", "family", "phase"), rows)
     answered = _answered(table)
-    figures = _figures(OPS, answered, ["source", "device_name", "dtype", "phase"])
+    is_new = (pl.col("family") == "rnn") | pl.col("note").str.contains("suspect")
+    answered = answered.with_columns(seen=pl.when(is_new).then(pl.lit(NEW)).otherwise(pl.lit(SEEN)))
+    figures = _figures(OPS, answered, OP_KEYS)
     peers = {}
     for name in OP_PEERS:
         found = evaluate(table, cost_model=find_cost_model(name)).predicted
         peers[name] = found.mid_seconds / found.measured_seconds
     return Asked(figures, answered), peers
+
+
+def _trained_on() -> pl.Expr:
+    """Whether a run is of the kind that `fit.material` learns from."""
+    is_gpu = ~pl.col("device").str.contains("CPU")
+    is_eager = ~pl.col("compiled").fill_null(False)
+    has_cudnn = ~pl.col("framework_version").fill_null("").str.contains("cudnn none")
+    return pl.col("source").is_in(list(TRAINED_ON)) & pl.col("is_single") & is_gpu & is_eager & has_cudnn
 
 
 def _answered(table: pl.DataFrame) -> pl.DataFrame:
@@ -122,7 +137,7 @@ def score_layers(folder: Path) -> tuple[list[Figure], list[AskedLayers]]:
         inside[::2] = np.nan
         for device_name in np.unique(test.device):
             mine_too: NDArray[np.bool_] = test.device == device_name
-            label = SEPARATOR.join((name, str(device_name), "fp32"))
+            label = SEPARATOR.join((name, str(device_name), "fp32", NEW))
             figures.append(figure(LAYERS, label, ratio[mine_too], inside[mine_too]))
         asked.append(AskedLayers(name, test, ratio, inside))
     return figures, asked

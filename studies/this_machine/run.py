@@ -104,6 +104,7 @@ def scaling_row(way: str, case: Case, profile: Path) -> ScalingRow:
         input_shape=network.input_shape,
         gpus=run.ranks,
         strategy=way,
+        link="shared_memory" if way == "mirrored" else None,  # both replicas are in one process
         framework="tensorflow" if way == "mirrored" else "pytorch",
     )
     return ScalingRow(run, run.alone.low_seconds / (run.alone.low_seconds + answer.step.parts.exposed_comm))
@@ -117,8 +118,6 @@ def mape(errors: Sequence[float]) -> float:
 
 def main() -> int:
     """Measure, write the page; 1 where a target is missed."""
-    import torch
-
     parser = argparse.ArgumentParser(prog="python -m studies.this_machine.run")
     parser.add_argument("--quick", action="store_true", help="fewer cases, a shorter bench, nothing written")
     parser.add_argument(
@@ -126,6 +125,9 @@ def main() -> int:
     )
     given = parser.parse_args()
     os.environ.setdefault("KERAS_BACKEND", "torch")  # here Keras networks are read, not run
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler, which counts memory, greets otherwise
+    import torch
+
     with tempfile.TemporaryDirectory() as folder:
         where = given.keep or Path(folder)
         where.mkdir(parents=True, exist_ok=True)

@@ -46,8 +46,9 @@ def test_multi_worker_mirrored_strategy_trains_in_two_processes() -> None:
 
 
 def run_of(alone_seconds: float, beside_seconds: float, together_seconds: float) -> ScalingRun:
-    timings = [Timing(seconds, seconds, 0.1, 9) for seconds in (alone_seconds, beside_seconds, together_seconds)]
-    return ScalingRun("ddp", "mnist_cnn", Recipe(4), 2, 97_320, *timings, (0.7, 0.8, 0.75))
+    every = (alone_seconds, beside_seconds, together_seconds)
+    alone, beside, together = (Timing(seconds, seconds, 0.1, 9) for seconds in every)
+    return ScalingRun("ddp", "mnist_cnn", Recipe(4), 2, 97_320, alone, beside, together, (0.7, 0.8, 0.75))
 
 
 def test_efficiency_is_the_middle_of_the_rounds() -> None:

@@ -27,8 +27,8 @@ def cluster() -> Iterator[Any]:
     """Three nodes with a processor each; the first has two GPUs, which are only counted."""
     from ray.cluster_utils import Cluster
 
-    node = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "include_dashboard": False}
-    made = Cluster(initialize_head=True, head_node_args={**node, "num_gpus": 2})
+    node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "include_dashboard": False}
+    made: Any = Cluster(initialize_head=True, head_node_args={**node, "num_gpus": 2})
     try:
         for _ in range(2):
             made.add_node(**node, num_gpus=0)
@@ -64,13 +64,20 @@ def questions(count: int) -> list[Question]:
     return [Question("op", f"op/{number}", {"number": number}) for number in range(count)]
 
 
-def pretended(seconds: float = 0.2) -> Callable[[Question], Measurement]:
-    """A measurement that takes so long, says when, and kills its process where the question is "deadly"."""
+def pretended(seconds: float = 0.2, meeting: Path | None = None) -> Callable[[Question], Measurement]:
+    """A measurement that takes so long, says when, and kills its process where the question is "deadly".
+
+    With a place to meet, it first waits until two devices measure at once.
+    """
 
     def measure(question: Question) -> Measurement:
         from time import sleep, time
 
         began = time()
+        if meeting is not None:
+            (meeting / str(os.getpid())).touch()
+            while len(list(meeting.iterdir())) < 2 and time() < began + 60:
+                sleep(0.05)
         if question.ask.get("deadly"):
             os._exit(1)
         sleep(seconds)
@@ -131,7 +138,9 @@ def test_a_question_that_kills_its_worker_is_a_failed_row(story: tuple[Path, int
 
 
 def test_each_gpu_is_one_device_and_never_shared(cluster: Any, tmp_path: Path) -> None:
-    run(cluster, questions(8), tmp_path / "m.jsonl", device="cuda", measure=pretended())
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    run(cluster, questions(8), tmp_path / "m.jsonl", device="cuda", measure=pretended(0.1, meeting))
     gpus = by(read(tmp_path / "m.jsonl").rows, "gpu")
     assert sorted(gpus) == ["0", "1"]
     assert not any(overlapping(rows) for rows in gpus.values())

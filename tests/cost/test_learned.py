@@ -27,7 +27,12 @@ def flat_net(trace: Trace, output: float) -> Learned:
     """A net whose last layer ignores its input and always says `output`."""
     width = features(trace.columns, Setting()).shape[1]
     document = {
-        "spreads": {"known": [0.9, 1.1], "unseen": [0.5, 2.0]},
+        "spreads": {
+            "known": [0.9, 1.1],
+            "unseen": [0.5, 2.0],
+            "known, fp32 products": [0.95, 1.05],
+            "unseen, fp32 products": [0.8, 1.2],
+        },
         "seen": [[-1e9] * width, [1e9] * width],
         "nets": [[{"weight": [[0.0]] * width, "bias": [output]}]],
     }
@@ -58,6 +63,12 @@ def test_a_device_nobody_measured_gets_the_wider_interval(trace: Trace) -> None:
     known, unseen = (flat_net(trace, 0.0).costs(trace, find_device(name)) for name in ("P100-PCIE-16GB", "H100"))
     assert known.high / known.mid == pytest.approx(1.1)
     assert unseen.high / unseen.mid == pytest.approx(2.0)
+
+
+def test_fp32_products_have_an_interval_of_their_own(trace: Trace) -> None:
+    bert = zoo_model("bert_base").trace(Recipe(4))
+    costs = flat_net(trace, 0.0).costs(bert, find_device("H100"))
+    assert costs.high / costs.mid == pytest.approx(1.2)
 
 
 @settings(max_examples=20, deadline=None)

@@ -31,7 +31,8 @@ def op_seconds(columns: Columns) -> np.ndarray[Any, Any]:
 
 def op_rows(count: int) -> list[Measurement]:
     """Random ops, timed without noise."""
-    random, rows = Random(3), []
+    random = Random(3)
+    rows: list[Measurement] = []
     while len(rows) < count:
         for op in draw(random, Limits(flops=2e9, bytes=2e8)):
             seconds = float(op_seconds(columns_of([op]))[0])
@@ -47,8 +48,8 @@ def step_rows(names: tuple[str, ...], factor: float = 1.0) -> list[Measurement]:
         for batch in (8, 32):
             columns = find_model(name).trace(Recipe(batch)).columns
             seconds = factor * float(op_seconds(columns).sum()) + HOST_SECONDS * len(columns)
-            ask = {"device": "cpu", "backend": "torch", "model": name, "input": "", "part": "step"}
-            ask |= {"recipe": recipe_to_json(Recipe(batch))}
+            ask: dict[str, Any] = {"device": "cpu", "backend": "torch", "model": name, "input": "", "part": "step"}
+            ask["recipe"] = recipe_to_json(Recipe(batch))
             rows.append(Measurement("model", f"{name}/{batch}", machine(), ask, seconds, seconds, 0.0, 30))
     return rows
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from epochcast.capture.model import BuiltModel
@@ -89,7 +89,7 @@ kernel_seconds = st.lists(st.floats(1e-9, 1e-3), min_size=len(SMALL.columns), ma
 
 
 @every_placement
-@settings(max_examples=40)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(seconds=kernel_seconds, more=kernel_seconds)
 def test_slower_kernels_never_make_a_shorter_step(
     placement: Placement, seconds: list[float], more: list[float]

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -264,3 +265,7 @@ def test_a_target_met_on_easier_rows_says_so() -> None:
     target = Target("t", 1, (8.0,), (5.0,), caveat="the same chip was trained on")
     assert target.verdict == "met, with a caveat"
     assert "1 of 1 are met, 1 of them on rows that are easier" in page.targets([target])
+
+
+def test_what_is_known_of_an_old_stack_comes_after_the_ops() -> None:
+    assert step_reason(replace(step(1 << 14), source="jcjohnson")).endswith(" of the forecast; Torch7")

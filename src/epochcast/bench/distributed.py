@@ -153,11 +153,11 @@ def _measured(
         efficiencies.append(middles["alone"] / middles["together"])
     steal = steal_fraction(ticks, processor_ticks())
     _check_alike(children.ask({"do": "weights"}, PATIENCE_SECONDS, layout.together), way)
-    timings = [
+    alone, beside, together = (
         replace(summary(seconds), steal_fraction=steal, processor_seconds=median(processor[what]))
         for what, seconds in samples.items()
-    ]
-    return ScalingRun(way, model, recipe, RANKS, size_bytes, *timings, tuple(efficiencies))
+    )
+    return ScalingRun(way, model, recipe, RANKS, size_bytes, alone, beside, together, tuple(efficiencies))
 
 
 def _check_alike(answers: list[dict[str, Any]], way: str) -> None:

@@ -245,6 +245,8 @@ FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
     "hardswish": F.hardswish,
+    "relu6": F.relu6,
+    "pow": lambda x: torch.pow(x, 3),
     "dropout": lambda x: aten.native_dropout(x, 0.1, True),
 }
 GRADIENTS: Mapping[str, Kernel] = {
@@ -254,6 +256,7 @@ GRADIENTS: Mapping[str, Kernel] = {
     "sigmoid": lambda x, _: aten.sigmoid_backward(x[0], x[1]),
     "tanh": lambda x, _: aten.tanh_backward(x[0], x[1]),
     "hardswish": lambda x, _: aten.hardswish_backward(x[0], x[1]),
+    "relu6": lambda x, _: aten.hardtanh_backward(x[0], x[1], 0, 6),
     "dropout": lambda x, _: aten.native_dropout_backward(x[0], x[1], 1.1),
 }
 
@@ -320,7 +323,7 @@ def _(kind: Copy, op: Op) -> Kernel:
         case "cast":
             dtype = torch_dtype(op.output.dtype.value)
             return lambda x, _: x[0].to(dtype)
-        case "copy":
+        case "copy" | "clone":
             return lambda x, _: x[0].clone()
         case _:
             raise BadInput(f"no kernel to measure for {kind.function}")

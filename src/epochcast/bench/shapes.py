@@ -20,7 +20,7 @@ from epochcast.graph.training import with_loss
 from epochcast.graph.work import work
 
 LARGEST_BATCH = 512
-_ACTIVATIONS = ("relu", "relu", "gelu", "silu", "sigmoid", "tanh", "hardswish")
+_ACTIVATIONS = ("relu", "relu", "gelu", "silu", "sigmoid", "tanh", "hardswish", "relu6")
 _OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "rmsprop")
 
 

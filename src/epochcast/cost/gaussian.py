@@ -74,8 +74,7 @@ class Process:
     def _inverse(self) -> Array:
         covariance = self.kernel.between(self.points, self.kinds, self.points, self.kinds)
         covariance[np.diag_indices_from(covariance)] += self.noises**2 + JITTER * covariance.diagonal()
-        inverse: Array = np.linalg.inv(covariance)
-        return inverse
+        return np.asarray(np.linalg.inv(covariance), dtype=np.float64)
 
     @cached_property
     def _weights(self) -> Array:

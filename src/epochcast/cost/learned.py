@@ -68,6 +68,7 @@ _GROUP_OF = {
     OpClass.UPDATE: "update",
 }
 _PLAIN_GROUPS = np.array([GROUPS.index(_GROUP_OF.get(c, "elementwise")) for c in CLASSES])
+_PRODUCTS = GROUPS.index("matmul")
 _LAYOUT_GROUPS = np.array([g + 1 if GROUPS[g].startswith("conv") else g for g in _PLAIN_GROUPS])
 
 
@@ -82,6 +83,13 @@ def caps(columns: Columns) -> Array:
     """The most each op may beat its bound by, as a logarithm."""
     table = np.array([_CONVOLUTION_CAP if c in _WINOGRAD else _CAP for c in CLASSES])
     return table[columns.op_class]
+
+
+def is_fp32_products(columns: Columns) -> bool:
+    """Whether most of the matrix work is plain products in fp32."""
+    is_product = _PLAIN_GROUPS[columns.op_class] == _PRODUCTS
+    products = columns.is_matrix & (columns.math == MATHS.index("fp32")) & is_product
+    return bool(columns.flops[products].sum() > 0.5 * columns.flops[columns.is_matrix].sum() > 0)
 
 
 @dataclass(frozen=True)
@@ -106,8 +114,9 @@ class Learned:
     """The ensemble as a cost model.
 
     `seen` is the range of every feature in training: beyond it the nets are not asked. `spreads` are the factors of the
-    90 % interval of a step on a device that was measured ("known") and on one that was not ("unseen"). The nets are
-    told nothing of the device, so that a faster one is never forecast slower.
+    90 % interval of a step on a device that was measured ("known") and on one that was not ("unseen"); networks of
+    fp32 products (transformers, mostly) are forecast better and have their own. The nets are told nothing of the
+    device, so that a faster one is never forecast slower.
     """
 
     nets: tuple[Net, ...]
@@ -133,7 +142,11 @@ class Learned:
         groups = np.array([kept.group_factors.get(group, 1.0) for group in GROUPS])[op_groups(columns, setting)]
         mid = np.maximum(groups * bound * np.exp(slowdown.mean(axis=0) - caps(columns)), KERNEL_SECONDS)
         mid[~self.knows(columns, device)] = np.nan
-        low, high = kept.spread or self.spreads["known" if kept.is_known else "unseen"]
+        group = "known" if kept.is_known else "unseen"
+        if is_fp32_products(columns):
+            low, high = self.spreads[f"{group}, fp32 products"]
+        else:
+            low, high = kept.spread or self.spreads[group]
         return Costs.by(self.name, mid * low, mid, mid * high)
 
     def knows(self, columns: Columns, device: Device) -> NDArray[np.bool_]:

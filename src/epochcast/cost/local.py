@@ -103,8 +103,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Correction:
-    """What whole steps of one framework told: by phase, seconds of the host per op and of fresh memory per byte written;
-    factors of classes; σ of a step.
+    """What whole steps of one framework told.
+
+    By phase, seconds of the host per op and of fresh memory per byte written; factors of classes; σ of a step.
     """
 
     host_seconds: Mapping[str, float] = field(default_factory=dict)

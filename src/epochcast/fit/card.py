@@ -46,7 +46,7 @@ def model_card(
         "## Intervals\n",
         "The 90 % interval of a step is its middle times\n",
         "| group | low | high |\n|---|---|---|\n"
-        + "".join(f"| {name} device | {low:.2f} | {high:.2f} |\n" for name, (low, high) in spreads.items()),
+        + "".join(f"| {name} | {low:.2f} | {high:.2f} |\n" for name, (low, high) in spreads.items()),
         "## The ten worst\n",
         _worst(material, found.family),
     ]

@@ -21,6 +21,7 @@ from epochcast.fit.run_placement import run_placement
 from epochcast.fit.run_table import Failure, Run, family_of, read_runs
 from epochcast.forecast.keras_step import keras_step
 from epochcast.forecast.step import StepForecast, step_forecast
+from epochcast.graph.rebatch import Template
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
@@ -40,10 +41,13 @@ class Answer:
 
 @dataclass
 class _Remembered:
-    """A model that is asked once per batch, device and setting: rows of one network differ mostly in their GPUs."""
+    """A model that is asked once per batch, device and setting: rows of one network differ mostly in their GPUs.
+
+    The step of one rank of a split model is another step; its template is kept so that its identity stays its own.
+    """
 
     base: CostModel
-    kept: dict[tuple[Any, ...], Costs]
+    kept: dict[tuple[Any, ...], tuple[Template, Costs]]
 
     @property
     def name(self) -> str:
@@ -54,10 +58,11 @@ class _Remembered:
         return self.base.is_monotone
 
     def costs(self, trace: Trace, device: Device) -> Costs:
-        key = (trace.recipe, device.name, device.launch_seconds, getattr(self.base, "setting", None))
+        setting = getattr(self.base, "setting", None)
+        key = (id(trace.template), trace.recipe, device.name, device.launch_seconds, setting)
         if key not in self.kept:
-            self.kept[key] = self.base.costs(trace, device)
-        return self.kept[key]
+            self.kept[key] = (trace.template, self.base.costs(trace, device))
+        return self.kept[key][1]
 
 
 def forecast_runs(
@@ -150,7 +155,7 @@ def forecast_group(
         model = find_model(runs[0].reference, runs[0].input_shape, allow_code=allow_code)
     except EpochcastError as error:
         return [], [Failure(run.place, run.model, str(error)) for run in runs]
-    kept: dict[tuple[Any, ...], Costs] = {}
+    kept: dict[tuple[Any, ...], tuple[Template, Costs]] = {}
     traces: dict[Any, Trace | EpochcastError] = {}
     for run in runs:
         try:

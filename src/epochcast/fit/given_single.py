@@ -24,8 +24,8 @@ from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 
 # How far measured steps lie below and above the middle, as fractions of the known step and of what is added. Chosen on
-# the rows of studies/scaling for nine of ten inside; by source it is 8 to 9.5 of ten there, and no rows were held back for
-# it. Tails are on the slow side: stragglers and input that ranks share.
+# the rows of studies/scaling for about nine of ten inside, none held back; its page has what each source gets. Tails
+# are on the slow side: stragglers and input that ranks share.
 BELOW_FRACTIONS = (0.06, 0.5)
 ABOVE_FRACTIONS = (0.08, 0.6)
 

@@ -13,6 +13,7 @@ Seconds are the tenth percentiles of the repeats: the machine when nobody distur
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -97,12 +98,11 @@ def fit_local(rows: Sequence[Measurement], *, date: str, progress: Progress | No
     link = _link(own)
     alone = Local(device.name, kernel, groups, {}, "epochcast fit", date, dict(machine.facts), link)
     steps = fit_steps(own, alone, device, lambda part: progress(0.7 + 0.3 * part))
-    counts = {"ops": len(ops), "steps": steps.rows, "collectives": sum(r.kind == "collective" for r in own)}
+    collectives = sum(row.kind == "collective" for row in own)
+    counts = {"ops": len(ops), "steps": steps.rows, "collectives": collectives}
     behind = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    model = Local(
-        device.name, kernel, groups, steps.corrections, f"epochcast fit: {behind}", date, dict(machine.facts), link
-    )
-    return Fitted(model, **counts, op_error=op_error, step_error=steps.error, unused=(*unused, *steps.unused))
+    model = replace(alone, corrections=steps.corrections, source=f"epochcast fit: {behind}")
+    return Fitted(model, len(ops), steps.rows, collectives, op_error, steps.error, (*unused, *steps.unused))
 
 
 def device_of(machine: Machine) -> Device:
@@ -291,7 +291,7 @@ def _theta(kernel: Kernel) -> Array:
     return np.concatenate([np.log(kernel.lengths), deviations, [np.log(kernel.correlation / (1 - kernel.correlation))]])
 
 
-def _scipy():  # type: ignore[no-untyped-def]
+def _scipy() -> Any:
     try:
         from scipy import optimize
     except ModuleNotFoundError:

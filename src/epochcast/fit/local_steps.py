@@ -19,7 +19,7 @@ import numpy as np
 from epochcast.bench.measurements import Measurement
 from epochcast.bench.models import reference_of
 from epochcast.capture.resolve import find_model
-from epochcast.cost.gaussian import Array
+from epochcast.cost.gaussian import Array, Integers
 from epochcast.cost.local import Correction, Local, step_deviation
 from epochcast.errors import EpochcastError, MissingExtra
 from epochcast.graph.op import Phase
@@ -98,11 +98,15 @@ def step_of(network: str, measured_seconds: float, columns: Columns, model: Loca
     return Step(
         network,
         measured_seconds,
-        np.bincount(columns.op_class, seconds, len(CLASSES)),
-        np.bincount(columns.phase, minlength=len(PHASES)).astype(np.float64),
-        np.bincount(columns.phase, columns.written_bytes, len(PHASES)),
+        _sums(columns.op_class, seconds, len(CLASSES)),
+        _sums(columns.phase, np.ones(len(columns)), len(PHASES)),
+        _sums(columns.phase, columns.written_bytes, len(PHASES)),
         step_deviation(seconds, deviations, places, 0.0),
     )
+
+
+def _sums(places: Integers, values: Array, count: int) -> Array:
+    return np.asarray(np.bincount(places, values, count), dtype=np.float64)
 
 
 _CLASSES_END = 1 + len(CLASSES)

@@ -10,11 +10,10 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.features import Setting
 from epochcast.errors import BadInput
 from epochcast.fit.examples import Example, examples, select
 from epochcast.fit.network import NetRow, OpRows, Vocabulary, net_row, prepared
-from epochcast.fit.op_table import op_columns
+from epochcast.fit.op_table import op_columns, op_setting
 from epochcast.fit.run_table import read_runs
 from epochcast.hardware.catalogue import find_device
 
@@ -128,8 +127,7 @@ def _op_rows(table: pl.DataFrame, devices: Vocabulary) -> tuple[OpRows, NDArray[
         for origin in np.unique(source[names == name]):
             places = np.flatnonzero((names == name) & (source == origin))
             device = find_device(name, source=origin)
-            setting = Setting(framework_age=0.64 if origin == "neusight" else 0.0)  # torch 2.1; bare cuDNN
-            pieces.append(prepared(select(columns, places), device, setting))
+            pieces.append(prepared(select(columns, places), device, op_setting(origin)))
             order.append(places)
             device_index += [devices.index(device.name)] * len(places)
     place = np.concatenate(order)

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from epochcast.cost.features import Setting
 from epochcast.errors import BadInput
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import CLASSES, MATHS, PHASES, Columns
@@ -20,6 +21,11 @@ FAMILIES = {
     "rnn": OpClass.RECURRENT,
 }
 _GATES = {"lstm": 4, "gru": 3}
+
+
+def op_setting(source: str | None) -> Setting:
+    """The software behind a table of ops: bare cuDNN and cuBLAS of 2017 in DeepBench, else PyTorch 2."""
+    return Setting() if source == "deepbench" else Setting(framework_age=0.64)
 
 
 def op_columns(table: pl.DataFrame) -> Columns:

@@ -66,6 +66,9 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
 def strategy_of(run: Run) -> str:
     """What the row says, else the habit of its framework."""
     if run.strategy and run.strategy not in ("single", "none"):
+        split = re.fullmatch(r"((?:dp|tp|pp)\d+(?:,(?:tp|pp)\d+)*)(?:_1)?", run.strategy)  # pp4_1: one micro-batch
+        if split and not run.strategy.startswith("dp"):
+            return split[1]
         plain = re.sub(r"\d+$", "", run.strategy)
         return _STRATEGIES.get(plain, plain if plain in STRATEGIES else run.strategy)
     if "parameter servers" in (run.interconnect or "").casefold():

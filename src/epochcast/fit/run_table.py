@@ -95,6 +95,9 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
     meant = _meant(source, model, row.get("input_shape"), str(row.get("note") or ""))
     reference, shape = meant.reference, meant.input_shape
     batch = round(float(_needed(row, "batch_per_gpu")) / meant.batch_units)
+    shared = re.fullmatch(r"dp(\d+)", str(row.get("strategy") or ""))
+    if shared and row.get("global_batch") == row["batch_per_gpu"]:
+        batch //= int(shared[1])  # one batch shared out over the replicas
     if batch < 1:
         raise BadInput(f"less than one sample per GPU: batch_per_gpu is {row['batch_per_gpu']}")
     seconds = _step_seconds(row, batch * gpus, meant)

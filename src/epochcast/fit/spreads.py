@@ -3,8 +3,10 @@
     low, high = the 5 % and 95 % quantiles of measured/predicted over steps that were left out of the training
 
 Groups have their own: devices that were measured, devices that were not (each device counts the same there, however
-often it was measured), and single devices with enough left-out steps.
+often it was measured), single devices with enough left-out steps, and networks of fp32 products.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,18 @@ def spread_of(log_errors: Array, labels: NDArray[np.str_] | None = None) -> tupl
     reached = np.cumsum(weights[order]) / weights.sum()
     low, high = (ratios[order][min(int(np.searchsorted(reached, q)), len(ratios) - 1)] for q in OUTSIDE)
     return float(min(np.exp(low), 0.999)), float(max(np.exp(high), 1.001))
+
+
+def group_spreads(
+    family_errors: Array, device_errors: Array, names: NDArray[np.str_], is_products: Sequence[bool]
+) -> dict[str, tuple[float, float]]:
+    """Of known and unseen devices, each for networks of fp32 products and for all others; unseen is never narrower."""
+    found = {}
+    for kind, mine in (("", ~np.array(is_products)), (", fp32 products", np.array(is_products))):
+        known, unseen = spread_of(family_errors[mine]), spread_of(device_errors[mine], names[mine])
+        found[f"known{kind}"] = known
+        found[f"unseen{kind}"] = (min(known[0], unseen[0]), max(known[1], unseen[1]))
+    return found
 
 
 def own_spreads(log_errors: Array, names: NDArray[np.str_]) -> dict[str, tuple[float, float]]:

@@ -19,12 +19,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from epochcast.cost.learned import is_fp32_products
 from epochcast.fit.card import model_card
 from epochcast.fit.fractions import device_fractions, profiles_toml
 from epochcast.fit.left_out import LeftOut, left_out, summary
 from epochcast.fit.material import Material, gather, say
 from epochcast.fit.network import EfficiencyNet
-from epochcast.fit.spreads import own_spreads, spread_of
+from epochcast.fit.spreads import group_spreads, own_spreads
 
 
 def exported(models: Sequence[EfficiencyNet], spreads: dict[str, tuple[float, float]]) -> str:
@@ -76,7 +77,7 @@ def main() -> int:
     )
     found = left_out(material, arguments.folds, arguments.steps)
     names: NDArray[np.str_] = np.array([e.device.name for e in material.examples])
-    spreads = {"known": spread_of(found.family), "unseen": spread_of(found.device, names)}
+    spreads = group_spreads(found.family, found.device, names, [is_fp32_products(e.columns) for e in material.examples])
     own = own_spreads(found.family, names)
     known = device_fractions(found.members, material, own)
     package = Path(__file__).parents[1]

@@ -32,7 +32,7 @@ from epochcast.memory.workspaces import with_workspaces
 
 # The middle 90 % of measured/forecast over memory_schedtune, each GPU's context from the other GPUs' fit
 # (studies/memory; docs/memory.md has the table).
-LOW_FACTOR, HIGH_FACTOR = 0.90, 1.10
+LOW_FACTOR, HIGH_FACTOR = 0.92, 1.11
 
 ALLOCATORS: Mapping[str, Callable[[int | None], Allocator]] = {
     "caching": CachingAllocator,

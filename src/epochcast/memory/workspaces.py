@@ -6,8 +6,8 @@ Non-fused Winograd F(4x4, 3x3) (Lavin & Gray 2016) keeps 6x6 tiles of input, out
 
 cuDNN's heuristics take it for dense 3x3 convolutions of stride 1 and at least 64 channels in float32. The measurements
 (memory_schedtune, VGG and ResNet) show it on Kepler and Turing; on Volta and Ampere implicit products need next to
-nothing. Windows of 5x5 and more are transformed in tiles (Mathieu et al. 2014) on every generation; that 36/16 serves
-for them too rests on one network, AlexNet's largest batch in the thesis.
+nothing. Windows of 5x5 and more, of stride 1, are transformed in tiles (Mathieu et al. 2014) on every generation; that
+36/16 serves for them too rests on one network, AlexNet's largest batch in the thesis.
 
 A workspace is asked for and given back by every call, and where it cannot be had cuDNN falls back on an algorithm
 without it. So it raises the peak, and leaves holes that later requests may not fit in, but does not make a step fail.
@@ -36,9 +36,9 @@ def workspace_bytes(op: Op, generation: str) -> int:
     if not isinstance(op.kind, Conv) or op.kind.groups > 1 or op.kind.transposed or op.dtype is not DType.FLOAT32:
         return 0
     shape = conv_shape(op)
-    if op.tf32 or len(shape.kernel) != 2 or set(op.kind.dilation) != {1}:
+    if op.tf32 or len(shape.kernel) != 2 or set(op.kind.dilation) != {1} or set(op.kind.stride) != {1}:
         return 0
-    if not (min(shape.kernel) >= LARGE_WINDOW or (generation in WINOGRAD_GENERATIONS and _is_winograd(op.kind, shape))):
+    if not (min(shape.kernel) >= LARGE_WINDOW or (generation in WINOGRAD_GENERATIONS and _is_winograd(shape))):
         return 0
     operands = (*op.inputs, *op.outputs, *op.weights)
     weight_bytes = prod(shape.kernel) * shape.channels_in * shape.channels_out * op.dtype.bytes
@@ -46,9 +46,8 @@ def workspace_bytes(op: Op, generation: str) -> int:
     return 9 * data_bytes // 4 + 4 * weight_bytes
 
 
-def _is_winograd(kind: Conv, shape: ConvShape) -> bool:
-    is_wide = min(shape.channels_in, shape.channels_out) >= LEAST_CHANNELS
-    return shape.kernel == (3, 3) and set(kind.stride) == {1} and is_wide
+def _is_winograd(shape: ConvShape) -> bool:
+    return shape.kernel == (3, 3) and min(shape.channels_in, shape.channels_out) >= LEAST_CHANNELS
 
 
 def with_workspaces(lives: Lifetimes, trace: Trace, device: Device | None) -> Lifetimes:

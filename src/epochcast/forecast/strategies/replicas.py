@@ -20,9 +20,10 @@ from epochcast.forecast.streams import kernel_ends
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import SMALL_BATCH
 
-# `replicate` walks every parameter of every replica in Python: a few attribute writes each. An assumption of the size
-# of such writes (CPython, some microseconds each), not a fit.
-TENSOR_SECONDS = 10e-6
+# `replicate` walks every parameter of every replica in Python. Least relative squares of (step on g GPUs − step on one)
+# over 594 rows of torchvision_gpu_bench (22 networks, three GPUs, 2 to 4 of them, three precisions) on tensors · g and
+# bytes: 96 µs, and 9.4 GB/s each way. It errs by 11.7 % (mean) there; perfect scaling by 41 %.
+TENSOR_SECONDS = 96e-6
 
 
 def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepParts:
