@@ -13,7 +13,9 @@ def accelerate_bytes(trace: Trace) -> float:
 def torchinfo_bytes(trace: Trace) -> float:
     """torchinfo's "estimated total size": input, parameters, and the outputs of all layers forward and backward."""
     outputs = sum(
-        op.output.bytes for op in trace.ops if op.phase is Phase.FORWARD and not isinstance(op.kind, View) and op.weights
+        op.output.bytes
+        for op in trace.ops
+        if op.phase is Phase.FORWARD and not isinstance(op.kind, View) and op.weights
     )
     given = sum(t.bytes for t in trace.inputs) * trace.batch
     return given + 2.0 * outputs + sum(p.tensor.bytes for p in trace.parameters)

@@ -179,7 +179,7 @@ BAD = {
     "resnet50 --device V100 --batch 1 --dataset imagenut": "no dataset called 'imagenut'; known: cifar10, ",
     "resnet50 --device V100 --batch 1 --optimizer adamm": "no optimizer called 'adamm'; known: adadelta, ",
     "resnet50 --device V100 --batch 1 --precision fp31": "no precision called 'fp31'; near: fp32",
-    "resnet50 --device V100 --batch 1 --gpus 2 --strategy ddq": "no strategy called 'ddq'; known: ddp, horovod",
+    "resnet50 --device V100 --batch 1 --gpus 2 --strategy ddq": "no strategy called 'ddq'; near: ddp",
     "resnet50 --device V100 --batch 1 --gpus 2 --link nvlink22": "no link called 'nvlink22'; near: nvlink2",
     "resnet50 --device V100 --batch 1 --mode backward": "no mode called 'backward'; known: forward",
     "resnet50 --device V100 --batch 1 --attention paged": "no attention called 'paged'; known: eager, flash",

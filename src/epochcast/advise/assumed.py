@@ -12,7 +12,8 @@ from epochcast.hardware.price import price_dollars_per_hour
 from epochcast.units import show_seconds
 
 # Decoding, cutting and normalising one 500×375 JPEG file to 3×224×224 by Pillow and numpy on one core, and how much it
-# varies: processor seconds, 3.4 and 4.6 ms in two runs of `measure_loader` on one busy cloud core. Larger pictures are taken to cost in proportion.
+# varies: processor seconds, 3.4 and 4.6 ms in two runs of `measure_loader` on one busy cloud core. Larger pictures are
+# taken to cost in proportion.
 DECODE_SECONDS = 4.5e-3
 DECODE_VARIATION = 0.15
 DECODE_VALUES = 3 * 224 * 224

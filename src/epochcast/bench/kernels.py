@@ -214,7 +214,7 @@ def _(kind: Elementwise, op: Op) -> Kernel:
         return lambda x, _: function(*x, out=x[0])
     if kind.function in ("mul", "div") and len(op.inputs) == 1:
         return _spread(op)
-    return lambda x, _: function(*x)
+    return lambda x, w: function(*x, *w)
 
 
 def _spread(op: Op) -> Kernel:

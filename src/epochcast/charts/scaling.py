@@ -21,7 +21,7 @@ class Panel:
     format: str = "~s"
 
 
-def _hours(row: Row) -> float | None:
+def _job(row: Row) -> float | None:
     total = row.forecast.total_seconds
     return None if total is None else total.mid / 3600
 
@@ -51,7 +51,7 @@ PANELS = (
     ),
     Panel("step, seconds", _step, lambda row, first: _step(first) * _share(row, first), format="~g"),
     Panel(
-        "job, hours", _hours, lambda row, first: _divided(_hours(first), row.case.gpus / first.case.gpus), format=",~g"
+        "job, hours", _job, lambda row, first: _divided(_job(first), row.case.gpus / first.case.gpus), format=",~g"
     ),
     Panel("cost, dollars", _dollars, lambda row, first: None, is_log=False, format="$,~r"),
     Panel("speed-up", lambda row: row.speedup, lambda row, first: float(row.case.gpus)),

@@ -2,7 +2,8 @@
 
 A residual block, a transformer's attention or its feed-forward layer lie between two such places; a segment is what
 lies between two neighbours. Pipelines put whole segments on a stage, sharded strategies gather the parameters of one
-segment at a time. What does not grow with the batch (positions, masks, rotations) does not count: every stage has it. The loss stays with the last layer that has weights.
+segment at a time. What does not grow with the batch (positions, masks, rotations) does not count: every stage has it.
+The loss stays with the last layer that has weights.
 """
 
 from collections.abc import Sequence

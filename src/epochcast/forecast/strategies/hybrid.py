@@ -9,9 +9,9 @@ the convolutions are summed over all ranks, in buckets behind the backward pass;
 The products are those behind the last convolution. What a rank computes of them is `tensor`'s: half of the products are
 split by rows there and not by columns, which costs the same.
 
-Parts travel by NCCL's collectives, or, under the collective "one_to_all", as in the paper: by plain copies between every
-two ranks, of which those that leave a box share its outer link. Then each rank sums a p-th of the gradients of all and
-sends it back to all.
+Parts travel by NCCL's collectives, or, under the collective "one_to_all", as in the paper: by plain copies between
+every two ranks, of which those that leave a box share its outer link. Then each rank sums a p-th of the gradients of all
+and sends it back to all.
 """
 
 from dataclasses import dataclass, replace
