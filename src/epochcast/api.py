@@ -41,7 +41,18 @@ if TYPE_CHECKING:
 
     from epochcast.fit.local import Fitted
 
-__all__ = ["Advice", "Forecast", "Inspection", "Scaling", "advise", "find_model", "fit", "forecast", "inspect", "scaling"]
+__all__ = [
+    "Advice",
+    "Forecast",
+    "Inspection",
+    "Scaling",
+    "advise",
+    "find_model",
+    "fit",
+    "forecast",
+    "inspect",
+    "scaling",
+]
 
 
 def forecast(
@@ -124,7 +135,8 @@ def forecast(
     elif workers is not None or cpus is not None:
         raise BadInput("workers and cpus of a loader mean nothing without its speed: give --loader-seconds")
     if step.parts.bubble:
-        warnings.append(f"{step.parts.bubble / step.seconds.mid:.0%} of the step is a stage waiting for others (bubble)")
+        share = step.parts.bubble / step.seconds.mid
+        warnings.append(f"{share:.0%} of the step is a stage waiting for others (bubble)")
     if placement.assumes_outer_link:
         warnings.append(f"no --link given: boxes are taken to be joined by {DEFAULT_OUTER_LINK}")
     if trace.opaque:
@@ -252,7 +264,7 @@ def scaling(
 
 
 def fit(measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None) -> "Fitted":
-    """The model of the device that the files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it."""
+    """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it."""
     from datetime import UTC, datetime
 
     from epochcast.fit.local import fit_files

@@ -17,8 +17,9 @@ def kept_lifetimes(reference: str, shape: tuple[int, ...], recipe: Recipe) -> Li
     path = _path(reference, shape, recipe)
     if path.exists():
         with np.load(path, allow_pickle=False) as kept:
-            columns = [kept[name] for name in _COLUMNS]
-            return Lifetimes(("",) * len(columns[0]), *columns, int(kept["ops"]), True)
+            columns = {name: kept[name] for name in _COLUMNS}
+            names = ("",) * len(columns["roles"])
+            return Lifetimes(names, ops=int(kept["ops"]), keeps_gradients=True, **columns)
     lives = lifetimes(find_model(reference, shape).trace(recipe), set_to_none=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".part.npz")

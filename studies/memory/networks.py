@@ -1,7 +1,7 @@
 """The networks of the thesis' table of largest batches.
 
-Its "Conv3d" is "a 3d convolutional resnet for video recognition" on UCF-101, without a depth: taken to be the network of
-Hara et al. 2018 with 34 layers on 16 frames of 112 pixels, the usual one for that data.
+Its "Conv3d" is "a 3d convolutional resnet for video recognition" on UCF-101, without a depth: taken to be the network
+of Hara et al. 2018 with 34 layers on 16 frames of 112 pixels, the usual one for that data.
 """
 
 from collections.abc import Callable, Mapping

@@ -26,8 +26,9 @@ def page(
         "",
         "## What is not scored",
         "",
-        "Detectors (mmdetection, detectron2, maskrcnn_benchmark: 617 rows with peaks) have no builder and ask for values when traced. "
-        "litgpt's 111 rows do not record the length of their sequences. Captures that failed in the sample below: "
+        "Detectors (mmdetection, detectron2, maskrcnn_benchmark: 617 rows with peaks) have no builder and ask for "
+        "values when traced. litgpt's 111 rows do not record the length of their sequences. "
+        "Captures that failed in the sample below: "
         f"{len(failed)}" + (f" ({'; '.join(failed)})." if failed else "."),
         "",
         *_timm(brackets),
@@ -48,7 +49,7 @@ def _timm(brackets: Sequence[Bracket]) -> Iterator[str]:
     }
     yield "## Largest batches, RTX 3090, mixed precision"
     yield ""
-    yield f"{len(brackets)} rows of memory_timm_intervals (timm), drawn at random: one batch ran, the next of a ladder did not."
+    yield f"{len(brackets)} random rows of memory_timm_intervals: one batch ran, the next of a ladder did not."
     yield ""
     yield "| | share of rows |"
     yield "|---|---|"
@@ -70,8 +71,9 @@ def _schedtune(points: Sequence[Point]) -> Iterator[str]:
     ratios = np.array([p.measured_bytes / p.forecast_bytes for p in points])
     yield "## Peaks, 12 networks, 4 batches, 5 GPUs"
     yield ""
-    yield f"{len(points)} points of memory_schedtune (nvidia-smi level). The contexts of four generations were fitted on these rows; "
-    yield "with a GPU left out its context is the median of the three or four others (the Kepler card's software is too old to be guessed from them)."
+    yield f"{len(points)} points of memory_schedtune (nvidia-smi level). The contexts of four generations were"
+    yield "fitted on these rows; with a GPU left out its context is the median of the others. The Kepler card is not"
+    yield "among those: its software is too old to be guessed from them, or they from it."
     yield ""
     yield "| | MAPE | median |"
     yield "|---|---|---|"
@@ -118,8 +120,9 @@ def _thesis(table: Sequence[tuple[str, int, int, LargestBatch]]) -> Iterator[str
 def _truth(counted: Sequence[Check], followed: Sequence[Check]) -> Iterator[str]:
     yield "## Against PyTorch's own counters"
     yield ""
-    yield f"The most alive in a step at batch {TRUTH_BATCH}: real steps on a CPU by the profiler's allocator events, and the same step under "
-    yield "`torch.distributed._tools.MemTracker`, which adds gradients of residual branches out of place, where a device adds in place."
+    yield f"The most alive in a step at batch {TRUTH_BATCH}: real steps on a CPU by the profiler's allocator events,"
+    yield "and the same step under `torch.distributed._tools.MemTracker`, which adds the gradients of residual branches"
+    yield "out of place, where a device adds in place."
     yield ""
     yield "| network | optimizer | against real allocations | against MemTracker |"
     yield "|---|---|---|---|"

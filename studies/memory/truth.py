@@ -61,14 +61,14 @@ def profiled(network: str, optimizer: str, size: int, batch: int) -> Check:
     updates = OPTIMIZERS[optimizer](list(module.parameters()))
 
     def step() -> None:
-        nn.functional.cross_entropy(module(images), labels).backward()
+        torch.autograd.backward(nn.functional.cross_entropy(module(images), labels))
         updates.step()
         updates.zero_grad(set_to_none=True)
 
     step()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         step()
-    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]  # type: ignore[union-attr]
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
     held = most = 0
     for event in sorted(events, key=lambda e: e.start_ns()):
         held += event.nbytes()
@@ -91,7 +91,7 @@ def tracked(network: str, optimizer: str, size: int, batch: int) -> Check:
     tracker.track_external(module, updates, images, labels)
     with cuda_choices(), tracker:
         for number in range(2):
-            nn.functional.cross_entropy(module(images), labels).backward()
+            torch.autograd.backward(nn.functional.cross_entropy(module(images), labels))
             updates.step()
             updates.zero_grad(set_to_none=True)
             if number == 0:

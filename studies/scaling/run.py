@@ -178,7 +178,7 @@ def page(rows: list[Row], collectives: list[dict[str, Any]]) -> str:
     lines += ["", *LIMITS_TEXT.splitlines(), "", "## Left out while fitting", "", LEFT_OUT_TEXT, ""]
     lines += ["| source left out | n | mean error | median | with the shipped constants |", "|---|---|---|---|---|"]
     for line in _left_out():
-        lines.append(f"| {line[0]} | {line[1]} | " + " | ".join(f"{100 * float(cell):.1f}" for cell in line[2:]) + " |")
+        lines.append(f"| {line[0]} | {line[1]} | " + " | ".join(f"{100 * float(cell):.1f}" for cell in line[2:5]) + " |")
     plain, crowded, shipped, count = extrapolated(rows)
     lines += ["", "## From at most 4 GPUs to 64", "", EXTRAPOLATED_TEXT, ""]
     lines += ["| rate of a flow fitted on | n | mean error |", "|---|---|---|"]

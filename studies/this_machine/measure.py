@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
 from epochcast.bench import campaign, collectives, layers, models, ops
+from epochcast.bench.distributed import measure_scaling
 from epochcast.bench.fingerprint import machine, processor_ticks, steal_fraction
 from epochcast.bench.measurements import Appender, Measurement, read
 from epochcast.bench.networks import find_network
@@ -29,6 +29,7 @@ ROUND_SECONDS = 0.5
 LEAST_STEPS, MOST_STEPS = 2, 12
 LOW = 0.2
 LAYER_SECONDS = 0.15
+SCALING_SECONDS = 6.0
 
 
 @dataclass(frozen=True)
@@ -175,20 +176,59 @@ def train_keras(cases: Sequence[Case], out: Path) -> list[Trained]:
 # ---- rivals -------------------------------------------------------------------------------------
 
 
-def layer_sums(rows: Sequence[Trained]) -> dict[tuple[str, int], float]:
-    """The sum of a network's layers, each timed alone as the source report timed them; NaN where it has none.
+@dataclass(frozen=True)
+class LayerSum:
+    """The layers of a network, each timed alone, added up; NaN where it has none that the report knew."""
+
+    model: str
+    batch: int
+    seconds: float
+
+
+def layer_sums(rows: Sequence[Trained]) -> list[LayerSum]:
+    """The sum of each network's layers as the source report timed them: with trainable input and target.
 
     The report knows convolutions over images and dense layers, with the activation behind each.
     """
-    known: dict[Any, float] = {}
-    sums = {}
+    known: dict[layers.Layer, float] = {}
+    sums = []
     for row in rows:
-        graph = find_model(row.reference, row.input_shape).graph(row.batch)
+        graph = find_model(row.reference, None if row.input_shape is None else tuple(row.input_shape)).graph(row.batch)
         total = 0.0
         for layer in layers.layers_of(graph, row.optimizer):
             if layer not in known:
                 (question,) = layers.questions("cpu", "report", [layer])
                 known[layer] = layers.measure(replace(question, limit_seconds=LAYER_SECONDS)).low_seconds or nan
             total += known[layer]
-        sums[row.model, row.batch] = total or nan
+        sums.append(LayerSum(row.model, row.batch, total or nan))
     return sums
+
+
+# ---- two processes ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """One network over two processes (`bench.distributed`): what it took alone, beside another, and together."""
+
+    way: str
+    model: str
+    reference: str
+    batch: int
+    optimizer: str
+    ranks: int
+    alone_seconds: float
+    beside_seconds: float
+    together_seconds: float
+    efficiency: float
+    spread: float
+
+
+def scale(way: str, case: Case) -> Scaled:
+    """Two processes for real."""
+    batch = case.batches[0]
+    run = measure_scaling(way, case.model, Recipe(batch, optimizer=case.optimizer), SCALING_SECONDS)
+    lows = [timing.low_seconds for timing in (run.alone, run.beside, run.together)]
+    reference = find_network(case.model).reference
+    figures = (*lows, run.efficiency, run.efficiency_spread)
+    return Scaled(way, case.model, reference, batch, case.optimizer, run.ranks, *figures)

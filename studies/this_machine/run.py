@@ -10,23 +10,34 @@ alone, as in the source report, and those sums divided by 1.5. Then the report's
 
 import argparse
 import csv
+import json
 import math
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean
+from typing import TypeVar
 
 import epochcast as ec
-from epochcast.bench.distributed import ScalingRun, measure_scaling
 from epochcast.bench.fingerprint import host_facts, library_versions
 from epochcast.cost.local_file import save_local
-from epochcast.graph.recipe import Recipe
 from studies.this_machine.cases import KERAS, SCALED, TRAINED, Case
-from studies.this_machine.measure import Shares, Trained, bench, layer_sums, torch_step, train, train_keras
+from studies.this_machine.measure import (
+    LayerSum,
+    Scaled,
+    Shares,
+    Trained,
+    bench,
+    layer_sums,
+    scale,
+    torch_step,
+    train,
+    train_keras,
+)
 
 NEEDS_DATA = False
 BY_HAND = True
@@ -35,7 +46,8 @@ RESULT = Path(__file__).with_name("result.csv")
 BEGIN, END = "<!-- measured: written by python -m studies this_machine -->\n", "<!-- end of measured -->"
 REPORT_FACTOR = 1.5
 TARGET_MAPE, TARGET_COVERAGE, TARGET_SCALING = 0.15, 0.8, 0.15
-SCALING_SECONDS = 6.0
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True)
@@ -63,13 +75,21 @@ class Row:
 class ScalingRow:
     """A network over two processes: the forecast takes the step of one as measured."""
 
-    run: ScalingRun
+    run: Scaled
     efficiency: float
 
     @property
     def error(self) -> float:
         """Of the scaling."""
         return self.efficiency / self.run.efficiency - 1
+
+
+def kept(path: Path, kind: type[K], make: Callable[[], Sequence[K]]) -> list[K]:
+    """What is measured, or what a file of an earlier run says was."""
+    if not path.exists():
+        path.write_text(json.dumps([asdict(one) for one in make()]))  # type: ignore[call-overload]
+    found = [kind(**entry) for entry in json.loads(path.read_text())]
+    return found
 
 
 def forecast_rows(framework: str, trained: Sequence[Trained], profile: Path) -> list[Row]:
@@ -82,32 +102,27 @@ def forecast_rows(framework: str, trained: Sequence[Trained], profile: Path) -> 
             profile=profile,
             batch=case.batch,
             optimizer=case.optimizer,
-            input_shape=case.input_shape,
+            input_shape=None if case.input_shape is None else tuple(case.input_shape),  # a list in JSON
             framework=framework,
         ).step.seconds
         rows.append(Row(framework, case, seconds.low, seconds.mid, seconds.high))
     return rows
 
 
-def scaling_row(way: str, case: Case, profile: Path) -> ScalingRow:
-    """Two processes for real, and forecast from the step of one of them."""
-    from epochcast.bench.networks import find_network
-
-    run = measure_scaling(way, case.model, Recipe(case.batches[0], optimizer=case.optimizer), SCALING_SECONDS)
-    network = find_network(case.model)
+def scaling_row(run: Scaled, profile: Path) -> ScalingRow:
+    """Forecast from the step of one process, as measured, and what the exchange adds to it."""
     answer = ec.forecast(
-        network.reference,
+        run.reference,
         device="local",
         profile=profile,
-        batch=case.batches[0],
-        optimizer=case.optimizer,
-        input_shape=network.input_shape,
+        batch=run.batch,
+        optimizer=run.optimizer,
         gpus=run.ranks,
-        strategy=way,
-        link="shared_memory" if way == "mirrored" else None,  # both replicas are in one process
-        framework="tensorflow" if way == "mirrored" else "pytorch",
+        strategy=run.way,
+        link="shared_memory" if run.way == "mirrored" else None,  # both replicas are in one process
+        framework="tensorflow" if run.way == "mirrored" else "pytorch",
     )
-    return ScalingRow(run, run.alone.low_seconds / (run.alone.low_seconds + answer.step.parts.exposed_comm))
+    return ScalingRow(run, run.alone_seconds / (run.alone_seconds + answer.step.parts.exposed_comm))
 
 
 def mape(errors: Sequence[float]) -> float:
@@ -151,26 +166,23 @@ def study(folder: Path, *, quick: bool, threads: int) -> int:
     def few(cases: Sequence[Case]) -> list[Case]:
         return [Case(c.model, c.batches[:1] if quick else c.batches, c.optimizer) for c in cases]
 
-    rows = forecast_rows("pytorch", train(few(TRAINED), torch_step), profile)
+    trained = kept(folder / "trained.json", Trained, lambda: train(few(TRAINED), torch_step))
+    rows = forecast_rows("pytorch", trained, profile)
     say(f"{len(rows)} steps of PyTorch trained")
     for row in rows:
         show(row)
-    sums = layer_sums([row.trained for row in rows])
+    sums = kept(folder / "layers.json", LayerSum, lambda: layer_sums(trained))
     say("single layers timed as in the report")
-    rows = [
-        Row(
-            r.framework, r.trained, r.low_seconds, r.mid_seconds, r.high_seconds, sums[r.trained.model, r.trained.batch]
-        )
-        for r in rows
-    ]
-    keras_rows = forecast_rows("tensorflow", train_keras(few(KERAS), folder / "keras.jsonl"), profile)
+    rows = [replace(row, layers_seconds=layers.seconds) for row, layers in zip(rows, sums, strict=True)]
+    compiled = kept(folder / "keras.json", Trained, lambda: train_keras(few(KERAS), folder / "keras.jsonl"))
+    keras_rows = forecast_rows("tensorflow", compiled, profile)
     say(f"{len(keras_rows)} steps of Keras trained")
     for row in keras_rows:
         show(row)
-    scaling = []
-    for way, case in SCALED[::3] if quick else SCALED:
-        scaling.append(scaling_row(way, case, profile))
-        show_scaling(scaling[-1])
+    runs = kept(folder / "scaled.json", Scaled, lambda: [scale(*case) for case in (SCALED[::3] if quick else SCALED)])
+    scaling = [scaling_row(run, profile) for run in runs]
+    for one in scaling:
+        show_scaling(one)
     say("two processes trained")
     verdict = judged(rows, keras_rows, scaling)
     for line in verdict:
@@ -195,9 +207,9 @@ def show_scaling(row: ScalingRow) -> None:
     """One row in the terminal."""
     r = row.run
     print(
-        f"  {r.way:10} {r.model:22} {r.recipe.batch:4d}: alone {1e3 * r.alone.low_seconds:.1f} ms, beside "
-        f"{1e3 * r.beside.low_seconds:.1f} ms, together {1e3 * r.together.low_seconds:.1f} ms; efficiency measured "
-        f"{r.efficiency:.0%} (spread {r.efficiency_spread:.0%}), forecast {row.efficiency:.0%}, {row.error:+.1%}",
+        f"  {r.way:10} {r.model:22} {r.batch:4d}: alone {1e3 * r.alone_seconds:.1f} ms, beside "
+        f"{1e3 * r.beside_seconds:.1f} ms, together {1e3 * r.together_seconds:.1f} ms; efficiency measured "
+        f"{r.efficiency:.0%} (spread {r.spread:.0%}), forecast {row.efficiency:.0%}, {row.error:+.1%}",
         flush=True,
     )
 
@@ -297,9 +309,9 @@ def _line(row: Row) -> str:
 
 def _scaling_line(row: ScalingRow) -> str:
     r = row.run
+    seconds = " | ".join(_ms(value) for value in (r.alone_seconds, r.beside_seconds, r.together_seconds))
     return (
-        f"| {r.way} | {r.model} | {r.recipe.batch} | {_ms(r.alone.low_seconds)} | {_ms(r.beside.low_seconds)} | "
-        f"{_ms(r.together.low_seconds)} | {r.efficiency:.0%} | {r.efficiency_spread:.0%} | {row.efficiency:.0%} | "
+        f"| {r.way} | {r.model} | {r.batch} | {seconds} | {r.efficiency:.0%} | {r.spread:.0%} | {row.efficiency:.0%} | "
         f"{row.error:+.1%} |"
     )
 

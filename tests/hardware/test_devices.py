@@ -277,7 +277,7 @@ def test_a_good_row_loads_and_the_shipped_table_equals_itself() -> None:
         ("fp32 = 2e12", "fp16 = 2e12", "must contain 'fp32'"),
         ("fp32 = 2e12", "fp32 = 2e12, fp12 = 1e12", "no math called 'fp12'"),
         ("clock_hertz", "clock_herz", "'clock_hertz' is missing"),
-        ("verified = false", "verified = false\nwatts = 5", "unknown key 'watts'"),
+        ("verified = false", "verified = false\nvolts = 5", "unknown key 'volts'"),
     ],
 )
 def test_a_broken_row_names_file_and_row(good: str, broken: str, message: str) -> None:

@@ -2,10 +2,9 @@
 
 import pytest
 
-from studies.memory.truth import profiled, tracked
-
 pytest.importorskip("torch")
-pytest.importorskip("torchvision")
+
+from studies.memory.truth import profiled, tracked
 
 
 @pytest.mark.parametrize(("network", "optimizer"), [("squeezenet1_1", "momentum"), ("mobilenet_v3_small", "adam")])

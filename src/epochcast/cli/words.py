@@ -3,8 +3,8 @@
 MODEL = "A zoo name, timm:NAME, torchvision:NAME, hf:CONFIG.json, file.py:factory, .onnx, .keras, .toml, .json"
 DEVICE = "A name of `epochcast devices`; `local` is this host."
 STRATEGY = (
-    "ddp (default), horovod, mirrored, multi_worker_mirrored, parameter_server[:N], data_parallel, zero1, zero2, zero3, "
-    "fsdp, model, hybrid, tensor, pipeline[:gpipe], or a product like dp8,tp4,pp2."
+    "ddp (default), horovod, mirrored, multi_worker_mirrored, parameter_server[:N], data_parallel, zero1, zero2, "
+    "zero3, fsdp, model, hybrid, tensor, pipeline[:gpipe], or a product like dp8,tp4,pp2."
 )
 BATCH = "Samples per GPU and step."
 INPUT = "Shape of one sample, like 3x224x224 (tokens: 512)."

@@ -32,8 +32,16 @@ _MACHINES: tuple[tuple[str, str], ...] = (
     (r"cloud network", "ethernet_10g"),
     (r"hccs", "ethernet_800g"),  # Ascend servers: a 100 Gbit/s port at each of eight chips
 )
-# Where the text says nothing: the box NVIDIA sells its NVLink boards in, by generation.
-_BOXES = {"volta": "infiniband_edr_x4", "ampere": "infiniband_hdr_x8", "hopper": "infiniband_ndr_x8"}
+# Where the text says nothing: the box or rack NVIDIA sells its NVLink boards in, by device or generation.
+_BOXES = {
+    "volta": "infiniband_edr_x4",
+    "ampere": "infiniband_hdr_x8",
+    "hopper": "infiniband_ndr_x8",
+    "B200": "infiniband_ndr_x8",
+    "B300": "infiniband_xdr_x8",
+    "GB200": "infiniband_ndr_x72",
+    "GB300": "infiniband_ndr_x72",
+}
 # Gbit/s of one port by the name of its standard or adapter; a number with its unit counts before them.
 _PORTS = {"hdr100": 100, "hdr": 200, "edr": 100, "fdr": 56, "ndr": 400, "connectx-5": 100, "connectx-6": 200}
 _RATE = re.compile(r"(\d+) ?(?:gb/s|gbps|gbe|gbit/s|gb ethernet)")
@@ -59,13 +67,16 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
         link = run.device.interconnect
     else:
         own = run.device.interconnect.startswith("nvlink")
-        link = outer_link(run.interconnect) or (_BOXES.get(run.device.generation) if own else None)
+        boxed = _BOXES.get(run.device.name) or _BOXES.get(run.device.generation)
+        link = outer_link(run.interconnect) or (boxed if own else None)
     return Placement(run.device, nodes * each, nodes, strategy_of(run), link)
 
 
 def strategy_of(run: Run) -> str:
     """What the row says, else the habit of its framework."""
     if run.strategy and run.strategy not in ("single", "none"):
+        if run.strategy.endswith(",zero1"):
+            return run.strategy  # `run_layout` has written it
         split = re.fullmatch(r"((?:dp|tp|pp)\d+(?:,(?:tp|pp)\d+)*)(?:_1)?", run.strategy)  # pp4_1: one micro-batch
         if split and not run.strategy.startswith("dp"):
             return split[1]
@@ -134,6 +145,6 @@ def nearest_link(bytes_per_second: float, medium: str = "tcp") -> str:
 
 def check_links() -> None:
     """Every link named here is in the catalogue (a test calls this)."""
-    for _, link in (*_INNER, *_MACHINES):
+    for _, link in (*_INNER, *_MACHINES, *_BOXES.items()):
         if link is not None:
             find_link(link)

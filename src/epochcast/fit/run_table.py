@@ -16,12 +16,14 @@ from typing import Any
 
 from epochcast.cost.features import Setting
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.fit.run_layout import run_layout
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.units import parse_shape
 
 _PRECISIONS = {"fp16(pure half)": "fp16", "bf16-true": "bf16", "bf16-true quant=None": "bf16", "float32": "fp32"}
+_NARROW = ("fp8", "mxfp8", "nvfp4")
 _SUBMITTED = "mixed (submission-specific)"
 _OPTIMIZERS = {
     "sgd_with_momentum": "momentum",
@@ -92,7 +94,8 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
     gpus = int(row.get("gpus") or 1)
     if not (row.get("step_seconds") or row.get("samples_per_second")):
         raise BadInput("neither step_seconds nor samples_per_second")
-    meant = _meant(source, model, row.get("input_shape"), str(row.get("note") or ""))
+    layout = run_layout(row)
+    meant = _meant(source, model, row.get("input_shape"))
     reference, shape = meant.reference, meant.input_shape
     batch = round(float(_needed(row, "batch_per_gpu")) / meant.batch_units)
     shared = re.fullmatch(r"dp(\d+)", str(row.get("strategy") or ""))
@@ -116,7 +119,7 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
         attention="eager" if is_old or source == "neusight" else "flash",
         update_style="loop" if is_old else "foreach",
         channels_last=bool(row.get("channels_last")),
-        accumulate=int(row.get("grad_accum") or 1),
+        accumulate=layout.accumulate if layout else int(row.get("grad_accum") or 1),
         with_loss=source != "neusight",
     )
     return Run(
@@ -129,9 +132,9 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
         recipe,
         Setting(recipe.channels_last, _framework(row), _age(version)),
         gpus,
-        int(row.get("nodes") or 1),
+        int(row.get("nodes") or (layout and layout.nodes) or 1),
         row.get("interconnect"),
-        row.get("strategy"),
+        layout.strategy if layout else row.get("strategy"),
         float(seconds),
         family_of(model),
         str(row.get("system") or ""),
@@ -179,7 +182,7 @@ class _Meant:
     batch_units: float = 1
 
 
-def _meant(source: str, model: str, shape: Any, note: str) -> _Meant:
+def _meant(source: str, model: str, shape: Any) -> _Meant:
     """By `model_names.toml`; an entry there is a name, or a table with these keys:
 
     `model`; `input`, and `unshaped`, another model, for rows whose own input we cannot read; `tokens` of a sample, in
@@ -192,11 +195,6 @@ def _meant(source: str, model: str, shape: Any, note: str) -> _Meant:
         raise BadInput(f"{model}: {reasons.get(model) or reasons['*']}")
     if size is None and source in names["needs_input"]:
         raise BadInput(f"{model}: the row does not say how many tokens a sample has")
-    split = [part for part in re.findall(r"\b((?:TP|PP|CP|EP)=(\d+))", note) if int(part[1]) > 1]
-    if split:
-        raise BadInput(
-            f"{model}: split over the GPUs by {', '.join(part[0] for part in split)}; only data parallel rows are asked"
-        )
     entry = {**names["any"], **names.get("source", {}).get(source, {})}.get(model)
     if entry is None:
         prefix = names["prefix"].get(source)
@@ -238,6 +236,8 @@ def _precision(name: str, device: Device) -> str:
     """The precision under its name here; what a submission to MLPerf calls mixed is what its device does best."""
     if "quant=bnb" in name:
         raise BadInput(f"weights in 4 bits are not modelled: {name}")
+    if name in _NARROW:
+        raise BadInput(f"products in 8 or 4 bits are not modelled: {name}")
     if name == _SUBMITTED:
         return "amp_fp16" if device.vendor == "NVIDIA" else "amp_bf16"
     return _PRECISIONS.get(name, name)

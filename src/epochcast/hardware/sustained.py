@@ -94,7 +94,7 @@ def kinship(one: Device, other: Device) -> float:
         _OTHER_POWER * (_is_slot_powered(one) != _is_slot_powered(other)),
         (one.year - other.year) / _YEARS,
         log(_bytes_per_flop(one) / _bytes_per_flop(other)) / _RATIO,
-        log(_half_speed(one) / _half_speed(other)) / _RATIO,
+        log(_half_ratio(one) / _half_ratio(other)) / _RATIO,
     )
     return exp(-sum(d * d for d in differences) / 2)
 
@@ -107,7 +107,7 @@ def _bytes_per_flop(device: Device) -> float:
     return device.memory_bytes_per_second / device.peak("fp32")
 
 
-def _half_speed(device: Device) -> float:
+def _half_ratio(device: Device) -> float:
     return device.peak("fp16") / device.peak("fp32")
 
 

@@ -2,8 +2,8 @@
 
     room = usable − context
 
-`context.toml` has the numbers with their sources. Only GPUs have them: a CPU's allocator takes from the host as it goes,
-and nothing is known of other accelerators.
+`context.toml` has the numbers with their sources. Only GPUs have them: a CPU's allocator takes from the host as it
+goes, and nothing is known of other accelerators.
 """
 
 from dataclasses import dataclass

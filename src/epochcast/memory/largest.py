@@ -16,7 +16,7 @@ from epochcast.memory.context import room_bytes
 from epochcast.memory.peak import Step, step_on
 from epochcast.memory.sharding import WHOLE, Shares
 
-TRIED, TRIED_APART = 16, 0.01
+TRIED, TRIED_APART = 7, 0.02
 """How many smaller batches are looked at, and how far apart as a fraction of the largest."""
 
 MOST = 2**24
@@ -67,9 +67,9 @@ def _largest(step: Step, limit_bytes: int) -> int:
     if not step.fits(1, limit_bytes):
         return 0
     high = _most(step, limit_bytes) + 1
-    low = max(1, high // 2)
+    low = max(1, 3 * high // 4)
     while low > 1 and not step.fits(low, limit_bytes):
-        low, high = low // 2, low
+        low, high = 3 * low // 4, low
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if step.fits(middle, limit_bytes) else (low, middle)

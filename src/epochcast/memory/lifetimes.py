@@ -10,7 +10,7 @@ results (`saved`): statistics of a norm, the log-sum-exp of attention, a recurre
 Limit: a Python variable that holds a tensor longer than anyone reads it is not seen.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.graph.backward import GRADIENT
+from epochcast.graph.checkpointing import AGAIN
 from epochcast.graph.kinds import Norm, View
 from epochcast.graph.op import Op, Phase
 from epochcast.graph.rebatch import Growth
@@ -83,21 +84,20 @@ class Lifetimes:
         last: Integers,
     ) -> "Lifetimes":
         """With more storages behind these."""
-        columns = (
-            np.concatenate(pair)
-            for pair in (
-                (self.roles, roles),
-                (self.fixed_bytes, fixed_bytes),
-                (self.sample_bytes, sample_bytes),
-                (self.born, born),
-                (self.last, last),
-            )
+        return replace(
+            self,
+            names=(*self.names, *names),
+            roles=np.concatenate([self.roles, roles]),
+            fixed_bytes=np.concatenate([self.fixed_bytes, fixed_bytes]),
+            sample_bytes=np.concatenate([self.sample_bytes, sample_bytes]),
+            born=np.concatenate([self.born, born]),
+            last=np.concatenate([self.last, last]),
         )
-        return Lifetimes((*self.names, *names), *columns, self.ops, self.keeps_gradients)
 
     def bytes_at(self, batch: int) -> Integers:
         """Bytes of every storage at a batch size."""
-        return np.maximum(0, self.fixed_bytes + batch * self.sample_bytes)
+        size_bytes: Integers = np.maximum(0, self.fixed_bytes + batch * self.sample_bytes)
+        return size_bytes
 
     def total_bytes(self, role: Role, batch: int = 1) -> int:
         """Bytes of all storages of a role, whether or not they live at one time."""
@@ -247,6 +247,8 @@ class _Walk:
             return Role.INPUTS if self.sizes[name][0] != self.sizes[name][1] or name in self.inputs else Role.BUFFERS
         if name.partition("@")[0] in self.parameters:
             return Role.AUTOCAST_COPIES
+        if name.endswith(AGAIN):
+            return Role.ACTIVATIONS
         if first is Phase.FORWARD and self.last_in[self.beside.get(name, name)] is Phase.BACKWARD:
             return Role.ACTIVATIONS
         return Role.TEMPORARIES

@@ -71,9 +71,9 @@ def _remedies(model: Model, recipe: Recipe, device: Device, shares: Shares) -> I
     if shares == WHOLE and recipe.mode == "training":
         yield from _zero(model, recipe, device)
     for larger in _larger(device):
-        found = peak(recipe, larger)
-        if found.fits:
-            yield from remedy("device", larger.name, found, larger)
+        enough = peak(recipe, larger)
+        if enough.fits:
+            yield from remedy("device", larger.name, enough, larger)
             break
 
 

@@ -10,8 +10,8 @@ The products are those behind the last convolution. What a rank computes of them
 split by rows there and not by columns, which costs the same.
 
 Parts travel by NCCL's collectives, or, under the collective "one_to_all", as in the paper: by plain copies between
-every two ranks, of which those that leave a box share its outer link. Then each rank sums a p-th of the gradients of all
-and sends it back to all.
+every two ranks, of which those that leave a box share its outer link. Then each rank sums a p-th of the gradients of
+all and sends it back to all.
 """
 
 from dataclasses import dataclass, replace
