@@ -21,7 +21,7 @@ Written by `make studies` (`studies/accuracy`), from public measurements that ar
 APE is |predicted − measured| / measured, MAPE its mean; bias is the median of predicted / measured − 1; *holds* is how
 many of the intervals that are meant to hold 90 % do.
 
-Who was trained on what: by **family**, four ensembles of three nets each leave out a quarter of the families of
+Who was trained on what: by **family**, four nets each leave out a quarter of the families of
 networks, whatever the device. By **device**, one net per device leaves out its steps and its timed operators and
 answers from its relatives; devices with fewer than eight steps are not left out. Devices and families are told apart by
 name: another board of the same chip, or a network of the same architecture under another label, may have been trained
@@ -196,7 +196,8 @@ def peers(left_out: LeftOutTable, ratios: Mapping[str, Array]) -> str:
     return (
         "## Others on the same steps\n\nMAPE / median %, family left out. `roofline` and `paleo` are as published; "
         "layer_linear (Gianniti et al.), the four coefficients (flops, activations, parameters, constant) and the "
-        "Justus-style MLP on raw time are fitted per group on the same three quarters of the families.\n\n"
+        "Justus-style MLP on raw time are our re-implementations, fitted per group on the same three quarters "
+        "of the families where those hold enough steps, and not tuned further.\n\n"
         + table(("what", "steps", "ours", *PEERS), lines)
         + "\nPublished for RTX 3090, mixed precision, family left out (about 830 networks, some of them not ours):\n\n"
         + table(("who", "MAPE / median %"), published)

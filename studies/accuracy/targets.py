@@ -98,7 +98,8 @@ def carried_by(ratios: Array, families: NDArray[np.str_], most: int = 4) -> str:
 def nvidia_cells(table: LeftOutTable) -> NDArray[np.bool_]:
     """The transformer steps on one NVIDIA GPU."""
     is_amd = np.array([name.startswith(AMD) for name in table.device], dtype=np.bool_)
-    return (table.source == "neusight") & ~is_amd
+    mine: NDArray[np.bool_] = (table.source == "neusight") & ~is_amd
+    return mine
 
 
 def transformer_targets(table: LeftOutTable, trained: Iterable[str]) -> list[Target]:

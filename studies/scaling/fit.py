@@ -16,6 +16,7 @@ import numpy as np
 
 from epochcast.comm.waiting import waiting
 from epochcast.cost.registry import find_cost_model
+from epochcast.fit.given_single import ABOVE_FRACTIONS, BELOW_FRACTIONS
 from studies.scaling.rows import FITTED, Row, log_errors, scaling_rows, with_fractions
 
 LEFT_OUT = Path(__file__).with_name("left_out.csv")
@@ -36,7 +37,7 @@ GUESSES = {
 WIRES = ("nvlink", "pcie", "flow")
 STEPS = (0.5, 0.15)
 # Steps of one GPU repeat to so much below and above (`fit.given_single`); what is beyond is the exchange's.
-REPEATS = (0.06, 0.08)
+REPEATS = (BELOW_FRACTIONS[0], ABOVE_FRACTIONS[0])
 # Of rows, how many lie between the bounds on either side of the middle: nine of ten inside.
 EACH_SIDE = 0.95
 # What a log of a constant costs per unit it moves: enough to keep still what no row speaks of.

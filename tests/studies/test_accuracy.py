@@ -198,7 +198,7 @@ def test_families_that_carry_the_error_are_named() -> None:
 def test_every_device_counts_the_same(tmp_path: Path) -> None:
     table = made_table(tmp_path, [row(0, "K80", "1.0,1.4,1.0"), *(row(i, "V100", "1.0,1.0,1.0") for i in (1, 2))])
     (target,) = device_targets(table, [], [])
-    assert target.ours == (pytest.approx(20.0),)
+    assert target.ours[0] == pytest.approx(20.0)
 
 
 def test_the_other_studies_are_read_as_they_wrote_them() -> None:

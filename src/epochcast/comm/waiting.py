@@ -44,6 +44,12 @@ def waiting() -> Waiting:
     return Waiting(**fitted()["waiting"])
 
 
+def exchange_error_seconds(added_seconds: float) -> tuple[float, float]:
+    """How far below and above what an exchange adds to a step may really lie."""
+    known = fitted()["exchange_error"]
+    return added_seconds * float(known["below_fraction"]), added_seconds * float(known["above_fraction"])
+
+
 def slowest_of(ranks: int) -> float:
     """Φ⁻¹((p - 3/8)/(p + 1/4)): how many spreads the slowest of p ranks lies above their mean; 0 for one."""
     return NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25)) if ranks > 1 else 0.0

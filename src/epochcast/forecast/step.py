@@ -11,8 +11,9 @@ exchange and when is the strategy's (`strategies`); a strategy that splits the m
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import hypot
 
-from epochcast.comm.waiting import waiting_seconds
+from epochcast.comm.waiting import exchange_error_seconds, waiting_seconds
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel, Costs
 from epochcast.forecast.exchange import exposed_seconds, gradients, is_ragged
@@ -59,11 +60,21 @@ def step_forecast(
         way(Kernels(own, seconds, launches), placement, exposed_input_seconds)
         for seconds in (costs.low, costs.mid, costs.high)
     ]
-    low, mid, high = (p.total_seconds for p in parts)
-    low, high = min(low, mid), max(mid, high)  # against rounding alone: more kernel seconds never make a shorter step
-    seconds = Interval(low, mid, high)
+    seconds = _interval(*parts)
     forward = _forward_seconds(own, costs.mid, launches) / (rule.layout.pipeline if rule.layout else 1)
     return StepForecast(seconds, parts[1], forward, dict(costs.time_fractions()), costs)
+
+
+def _interval(low: StepParts, mid: StepParts, high: StepParts) -> Interval:
+    """The step of slow and fast kernels, and beside it what is not known of the exchange: errors that are independent
+    add as squares. A pipeline's bubble is the kernels'.
+    """
+    middle = mid.total_seconds
+    below, above = exchange_error_seconds(mid.exposed_comm - mid.bubble)
+    # max: against rounding alone, more kernel seconds never make a shorter step
+    below = hypot(max(0.0, middle - low.total_seconds), below)
+    above = hypot(max(0.0, high.total_seconds - middle), above)
+    return Interval(max(0.0, middle - below), middle, middle + above)
 
 
 Way = Callable[[Kernels, Placement, float], StepParts]
