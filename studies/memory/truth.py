@@ -83,8 +83,8 @@ def tracked(network: str, optimizer: str, size: int, batch: int) -> Check:
     """The same step on `meta` under torch.distributed._tools.MemTracker, with the kernels CUDA would choose."""
     from torch.distributed._tools.mem_tracker import MemTracker
 
+    module = import_torchvision().models.get_model(network).train().to("meta")
     with torch.device("meta"):
-        module = import_torchvision().models.get_model(network).train()
         images, labels = torch.empty(batch, 3, size, size), torch.empty(batch, dtype=torch.int64)
     updates = OPTIMIZERS[optimizer](list(module.parameters()))
     tracker = MemTracker()

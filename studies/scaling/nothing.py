@@ -2,7 +2,7 @@
 
 Of every source at most `MOST` rows are asked, evenly spaced in its table. Beside ours stands the bare roofline with
 perfect scaling: the longer of flops / peak and bytes / bandwidth of every op, summed, whatever the number of GPUs.
-Where a row of one GPU was measured too, its error is beside: what of ours is one GPU's.
+Where a row of one GPU was measured too, our error of that and ours once it is given are beside: what is one GPU's.
 """
 
 import re
@@ -17,7 +17,7 @@ import numpy as np
 from epochcast.capture.resolve import find_model
 from epochcast.cost.model import CostModel
 from epochcast.cost.roofline import Roofline
-from epochcast.fit.evaluate_runs import forecast_group
+from epochcast.fit.evaluate_runs import Answer, forecast_group
 from epochcast.fit.given_single import single_steps
 from epochcast.fit.run_table import Run, read_runs
 from epochcast.fit.table import read_table
@@ -32,13 +32,19 @@ UPDATE = PHASES.index(Phase.UPDATE)
 
 @dataclass(frozen=True)
 class Asked:
-    """A run, our forecast, the roofline's step of one GPU; and of one GPU our step and the measured, where known."""
+    """A run, our forecast, the roofline's step of one GPU; where that was measured, our error of it and our forecast
+    given it.
+    """
 
     run: Run
     seconds: Interval
     roofline_seconds: float
-    single_seconds: float
-    measured_single_seconds: float | None
+    single_error: float | None
+    given_seconds: float | None
+
+    def error(self, seconds: float) -> float:
+        """|seconds - measured|/measured."""
+        return abs(seconds / self.run.step_seconds - 1)
 
 
 @dataclass(frozen=True)
@@ -71,14 +77,19 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel) -> Source:
         reasons.update(kind_of(f.reason, f.model) for f in refused)
         found = {answer.place: answer.seconds for answer in answers}
         kept = [run for run in group if run.place in found]
-        alone = [replace(run, gpus=1, nodes=1, strategy=None) for run in kept]
-        own = {answer.place: answer.seconds.mid for answer in forecast_group(alone, model)[0]} if alone else {}
+        known = {run.place: singles[run.place] for run in kept if run.place in singles}
+        alone = [replace(run, gpus=1, nodes=1, strategy=None) for run in kept if run.place in known]
+        own = {a.place: abs(a.seconds.mid / known[a.place] - 1) for a in _answers(alone, model, {})}
+        given = {a.place: a.seconds.mid for a in _answers([run for run in kept if run.place in known], model, known)}
         asked += [
-            Asked(run, found[run.place], seconds, own[run.place], singles.get(run.place))
+            Asked(run, found[run.place], seconds, own.get(run.place), given.get(run.place))
             for run, seconds in zip(kept, _rooflines(kept), strict=True)
-            if run.place in own
         ]
     return Source(name, len(several), asked, reasons)
+
+
+def _answers(runs: list[Run], model: CostModel, known: Mapping[int, float]) -> list[Answer]:
+    return forecast_group(runs, model, singles=known)[0] if runs else []
 
 
 def spaced(runs: Sequence[Run], most: int) -> list[Run]:
@@ -87,9 +98,9 @@ def spaced(runs: Sequence[Run], most: int) -> list[Run]:
 
 
 def kind_of(reason: str, model: str) -> str:
-    """A reason without the names and numbers of its row."""
+    """A reason without the names and degrees of its row, up to its first colon or semicolon."""
     plain = re.sub(r"[:;] .*", "", reason.removeprefix(f"{model}: "))
-    return re.sub(r"\s*\(?\b[A-Z]+=\d+\)?|\d+(?=[ )]|$)| '[^']*'", "", plain).strip()
+    return re.sub(r" \([A-Z]+=\d+\)| '[^']*'", "", plain)
 
 
 def _rooflines(runs: Sequence[Run]) -> list[float]:
@@ -111,30 +122,37 @@ def table_of(sources: Sequence[Source]) -> list[str]:
     """The rows of the page's table."""
     lines = [
         "| source | rows | asked | ours | ours, median | inside our interval | roofline, perfect scaling "
-        "| 1-GPU step also measured | ours on these | ours of the 1-GPU step |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| 1-GPU step also measured | ours on these | that 1-GPU step, ours | ours with it given |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for source in sources:
-        if not source.asked:
-            lines.append(f"| {source.name} | {source.rows} | 0 | – | – | – | – | 0 | – | – |")
-            continue
-        measured = np.array([a.run.step_seconds for a in source.asked])
-        ours = np.abs(np.array([a.seconds.mid for a in source.asked]) / measured - 1)
-        roofline = np.abs(np.array([a.roofline_seconds for a in source.asked]) / measured - 1)
-        inside = np.mean([a.seconds.holds(a.run.step_seconds) for a in source.asked])
-        cells = [f"{100 * value:.1f}" for value in (ours.mean(), np.median(ours))]
-        cells += [f"{100 * inside:.0f}", f"{100 * roofline.mean():.1f}", *_single_cells(source.asked, ours)]
-        lines.append(f"| {source.name} | {source.rows} | {len(source.asked)} | {' | '.join(cells)} |")
+        cells = [source.name, str(source.rows), str(len(source.asked)), *_cells(source.asked)]
+        lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
-def _single_cells(asked: Sequence[Asked], ours: np.ndarray) -> list[str]:
-    known = [(a.single_seconds, a.measured_single_seconds) for a in asked if a.measured_single_seconds is not None]
-    if not known:
-        return ["0", "–", "–"]
-    has_single = np.array([a.measured_single_seconds is not None for a in asked])
-    errors = [abs(mine / measured - 1) for mine, measured in known]
-    return [str(len(known)), f"{100 * ours[has_single].mean():.1f}", f"{100 * np.mean(errors):.1f}"]
+def _cells(asked: Sequence[Asked]) -> list[str]:
+    if not asked:
+        return ["–"] * 4 + ["0"] + ["–"] * 3
+    ours = [a.error(a.seconds.mid) for a in asked]
+    roofline = [a.error(a.roofline_seconds) for a in asked]
+    inside = np.mean([a.seconds.holds(a.run.step_seconds) for a in asked])
+    cells = [_percent(ours), f"{100 * np.median(ours):.1f}", f"{100 * inside:.0f}", _percent(roofline)]
+    known = [(a, a.single_error, a.given_seconds) for a in asked]
+    both = [(a, single, given) for a, single, given in known if single is not None and given is not None]
+    if not both:
+        return [*cells, "0", "–", "–", "–"]
+    return [
+        *cells,
+        str(len(both)),
+        _percent([a.error(a.seconds.mid) for a, _, _ in both]),
+        _percent([single for _, single, _ in both]),
+        _percent([a.error(given) for a, _, given in both]),
+    ]
+
+
+def _percent(errors: Sequence[float]) -> str:
+    return f"{100 * np.mean(errors):.1f}"
 
 
 def reasons_of(sources: Sequence[Source]) -> list[str]:

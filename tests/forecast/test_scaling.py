@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,17 @@ CONTRACT = {
     *("gpus", "nodes", "regime", "allreduce", "global_batch", "step_seconds", "samples_per_second", "epoch_seconds"),
     *("total_seconds", "dollars", "speedup", "efficiency", "exposed_comm_seconds"),
 }
-WEAK = {"regime": "weak", "batch": 64}
+WEAK: dict[str, Any] = {"regime": "weak", "batch": 64}
 
 
-def scaling(**options: object) -> Scaling:
-    asked = {"device": "V100", "gpus": (1, 2, 4), "batch": 32, "samples": 4096, "dollars_per_gpu_hour": 1.0}
+def scaling(**options: Any) -> Scaling:
+    asked: dict[str, Any] = {
+        "device": "V100",
+        "gpus": (1, 2, 4),
+        "batch": 32,
+        "samples": 4096,
+        "dollars_per_gpu_hour": 1.0,
+    }
     return ec.scaling("resnet18", **{**asked, **options})
 
 
@@ -70,7 +77,7 @@ def test_unknown_regimes_and_collectives_are_named() -> None:
 
 def test_rows_have_the_keys_of_the_contract() -> None:
     answer = scaling(regime="both", allreduce=("nccl", "ring"))
-    body = answer.as_dict()
+    body: dict[str, Any] = answer.as_dict()
     assert {"rows", "knee_gpus"} <= set(body)
     assert set(body["rows"][0]) >= CONTRACT
     assert len(answer.rows) == 2 * 2 * 3

@@ -1,4 +1,5 @@
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -127,7 +128,7 @@ def test_flows_crowd_and_two_boxes_alone_get_less() -> None:
         ({"crowding_per_rank": -1.0}, "crowding_per_rank must be at least 0"),
     ],
 )
-def test_a_fraction_that_is_none_is_refused(change: dict[str, float], message: str) -> None:
+def test_a_fraction_that_is_none_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         Link(0.0, 1e9, **change)
 

@@ -1,6 +1,7 @@
 import pytest
 
 from epochcast.hardware.catalogue import devices, find_device
+from epochcast.hardware.device import Device
 from epochcast.hardware.sustained import Sustained, kinship, prior, stack_launch_seconds, sustained
 
 A, B = find_device("V100-PCIE-32GB"), find_device("T4")
@@ -21,11 +22,18 @@ def test_a_device_nobody_measured_is_not_known() -> None:
 
 
 @pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
-def test_every_device_of_the_catalogue_sustains_something_plausible(device: object) -> None:
-    kept = sustained(device)  # type: ignore[arg-type]
+def test_every_device_of_the_catalogue_sustains_something_plausible(device: Device) -> None:
+    kept = sustained(device)
     for value in (*kept.math_fractions.values(), kept.vector_fraction, kept.bandwidth_fraction):
         assert 0.1 < value < 3
     assert all(0.2 < factor < 5 for factor in kept.group_factors.values())
+
+
+def test_a_board_with_more_memory_is_the_same_chip() -> None:
+    small, large = (sustained(find_device(f"V100-SXM2-{size}GB")) for size in (16, 32))
+    assert small.is_known and large.is_known
+    assert small.math_fractions["fp16"] == large.math_fractions["fp16"]
+    assert small.bandwidth_fraction == large.bandwidth_fraction
 
 
 def test_one_relative_answers_alone() -> None:

@@ -239,7 +239,8 @@ def _precision(name: str, device: Device) -> str:
     if name in _NARROW:
         raise BadInput(f"products in 8 or 4 bits are not modelled: {name}")
     if name == _SUBMITTED:
-        return "amp_fp16" if device.vendor == "NVIDIA" else "amp_bf16"
+        is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
+        return "amp_fp16" if is_half else "amp_bf16"
     return _PRECISIONS.get(name, name)
 
 

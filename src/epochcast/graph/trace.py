@@ -176,7 +176,7 @@ def columns_of(ops: Sequence[Op]) -> Columns:
     run = [op for op in ops if not isinstance(op.kind, View)]
     grown = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
     static = list(zip(*(_row(op) for op in run), strict=True)) if run else [()] * len(_STATIC_TYPES)
-    arrays = [np.array(c, dtype=t) for c, t in zip(static, _STATIC_TYPES, strict=True)]
+    arrays: list[NDArray[Any]] = [np.array(c, dtype=t) for c, t in zip(static, _STATIC_TYPES, strict=True)]
     return Columns(*(grown.T if run else np.zeros((8, 0))), *arrays)
 
 

@@ -51,10 +51,12 @@ class Sustained:
 
 @cache
 def sustained(device: Device) -> Sustained:
-    """The device's own row; what was not measured on it is what its relatives say."""
+    """The device's own row, or that of another board of the same chip; what was not measured is what relatives say."""
     table = _table()
     expected = prior(device, table, devices())
-    own = table.get(device.name)
+    own = table.get(device.name) or next(
+        (table[d.name] for d in devices() if d.name in table and _same(d, device)), None
+    )
     if own is not None:
         maths = {**expected.math_fractions, **own.math_fractions}
         return replace(own, math_fractions=maths, group_factors={**expected.group_factors, **own.group_factors})
@@ -97,6 +99,13 @@ def kinship(one: Device, other: Device) -> float:
         log(_half_ratio(one) / _half_ratio(other)) / _RATIO,
     )
     return exp(-sum(d * d for d in differences) / 2)
+
+
+def _same(one: Device, other: Device) -> bool:
+    """Whether two boards differ in the size of their memory at most."""
+    ours, theirs = one.peak_flops_per_second, other.peak_flops_per_second
+    speeds = (one.generation, one.compute_units, one.memory_bytes_per_second, dict(ours))
+    return speeds == (other.generation, other.compute_units, other.memory_bytes_per_second, dict(theirs))
 
 
 def _is_slot_powered(device: Device) -> bool:

@@ -62,5 +62,5 @@ def _cells(row: Row) -> dict[str, str]:
         "job": show_seconds(total.mid) if total else "unknown",
         "cost": show_dollars(dollars.mid) if dollars else "unknown",
         "speed-up": f"{row.speedup:.3g}×",
-        "of ideal": f"{row.efficiency:.0%}",
+        "ideal": f"{row.efficiency:.0%}",
     }
