@@ -11,6 +11,7 @@ import csv
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,8 @@ HOLD = 0.0005
 def forecasts(rows: list[Row], logs: dict[str, float]) -> list[float]:
     """Steps with every guess multiplied by the exponential of its log."""
     values = constants(logs)
-    known = replace(waiting(), **{name: value for name, value in values.items() if name not in WIRES})
+    changes: dict[str, Any] = {name: value for name, value in values.items() if name not in WIRES}
+    known = replace(waiting(), **changes)
     wires = {name: values[name] for name in WIRES}
     return [row.seconds(with_fractions(row.group, **wires), known) for row in rows]
 

@@ -142,4 +142,5 @@ def with_fractions(group: Group, nvlink: float, pcie: float, flow: float) -> Gro
 def log_errors(rows: list[Row], forecasts: list[float]) -> np.ndarray:
     """|ln(forecast/measured)|."""
     measured = np.array([row.run.step_seconds for row in rows])
-    return np.abs(np.log(np.array(forecasts) / measured))
+    errors: np.ndarray = np.abs(np.log(np.array(forecasts) / measured))
+    return errors

@@ -36,7 +36,7 @@ def test_a_sweep_is_measured_and_fitted_and_nobody_stays(tmp_path: Path) -> None
     pytest.importorskip("torch")
     from epochcast.bench import collectives
 
-    asked = questions(2, (4096, 2**20), names=("all_reduce", "reduce_scatter"), limit_seconds=0.2)
+    asked = questions(2, (4096, 2**25), names=("all_reduce", "reduce_scatter"), limit_seconds=0.4)
     with Appender(tmp_path / "m.jsonl") as out, standing_groups():
         report = campaign.run(asked, out, machine("cpu", 1))
         assert collectives._standing is not None

@@ -75,7 +75,8 @@ def test_fine_tuning_rows_without_a_length_are_question_answering() -> None:
         ({"device": "abacus"}, "no device called 'abacus'; nothing near"),
         ({"source": "litgpt"}, "resnet50: the row does not say how many tokens a sample has"),
         ({"precision": "bf16-true quant=bnb.nf4"}, "weights in 4 bits are not modelled: bf16-true quant=bnb.nf4"),
-        ({"note": "FSDP=0; TP=2; PP=4; CP=1"}, "resnet50: split over the GPUs by TP=2, PP=4; only data parallel"),
+        ({"precision": "mxfp8"}, "products in 8 or 4 bits are not modelled: mxfp8"),
+        ({"note": "TP=2; PP=4; CP=2", "gpus": 16}, "resnet50: sequences split over the GPUs (CP=2) are not modelled"),
         ({"source": "detectron2"}, "resnet50: detectors have no builder"),
         (
             {"unit": "tokens", "step_seconds": None, "samples_per_second": 9.0},
@@ -97,3 +98,17 @@ def test_most_measured_runs_with_a_time_can_be_asked(data: Path) -> None:
     runs, failures = read_runs(rows)
     assert len(runs) + len(failures) == len(rows)
     assert len(runs) > 0.8 * len(rows)
+
+
+def test_a_split_row_is_asked_as_the_product_its_note_describes() -> None:
+    cells = {"device": "H100-SXM5-80GB", "gpus": 32, "batch_per_gpu": 1, "global_batch": 32, "precision": "bf16"}
+    asked = run(**cells, model="LLAMA3_70B", input_shape="seq4096", note="TP=4; PP=4; CP=1; VP=5; EP=n/a")
+    assert (asked.reference, asked.recipe.batch, asked.recipe.accumulate) == ("llama3_70b", 1, 16)
+    assert asked.strategy == "dp2,tp4,pp4,vp5,zero1"
+
+
+@pytest.mark.parametrize(
+    ("device", "precision"), [("A100", "amp_fp16"), ("TPU v3", "amp_bf16"), ("Ascend 910", "amp_fp16")]
+)
+def test_what_a_submission_calls_mixed_is_what_its_device_does_best(device: str, precision: str) -> None:
+    assert run(device=device, precision="mixed (submission-specific)").recipe.precision == precision

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from time import process_time
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel, Costs
 from epochcast.forecast.exchange import gradients
 from epochcast.forecast.placement import Placement, place
-from epochcast.forecast.step import StepForecast, step_forecast
+from epochcast.forecast.step import StepForecast, StepParts, _interval, step_forecast
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
@@ -166,3 +167,25 @@ def test_a_device_that_launches_slower_is_never_faster(v100: Device, per_launch:
     fast = Placement(replace(v100, launch_seconds=1e-6))
     trace = RESNET.trace(Recipe(2))
     assert step_forecast(trace, slow, per_launch).seconds.mid > step_forecast(trace, fast, per_launch).seconds.mid
+
+
+def test_what_is_not_known_of_the_exchange_widens_the_step() -> None:
+    """Kernels may take 0.3 s less, the 1 s of exchange 0.4 of it less: hypot(0.3, 0.4) = 0.5 below."""
+    low, mid, high = (StepParts(forward, 4.0, 0.0, 1.5, 0.0, 0.0, bubble=0.5) for forward in (1.7, 2.0, 2.0))
+    found = _interval(low, mid, high)
+    assert [found.low, found.mid, found.high] == pytest.approx([7.0, 7.5, 8.5])
+
+
+@every_placement
+def test_the_width_is_at_least_the_exchange_s_own(placement: Placement, per_flop: CostModel) -> None:
+    step = step_forecast(RESNET.trace(Recipe(8)), placement, per_flop)
+    seconds, added = step.seconds, step.parts.exposed_comm
+    assert 0 <= seconds.low <= seconds.mid - 0.4 * added * (1 - 1e-9)
+    assert seconds.high >= seconds.mid + added * (1 - 1e-9)
+
+
+def test_ten_thousand_gpus_take_no_longer_than_a_second(per_kernel: CostModel) -> None:
+    trace = RESNET.trace(Recipe(64))
+    begin = process_time()
+    step_forecast(trace, place("H100", gpus=10_000, nodes=1250), per_kernel)
+    assert process_time() - begin < 1

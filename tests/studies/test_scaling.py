@@ -1,8 +1,8 @@
 from pathlib import Path
 
 import pytest
-from studies.scaling import fit, run
-from studies.scaling.rows import scaling_rows
+from studies.scaling import fit, nothing, run
+from studies.scaling.rows import log_errors, scaling_rows
 
 from epochcast.cost.registry import find_cost_model
 
@@ -18,6 +18,21 @@ def test_a_measured_all_reduce_has_the_wires_its_table_describes() -> None:
     assert (group.ranks_per_node, group.inner.name, group.outer.name) == (8, "pcie3_switch", "infiniband_fdr")
 
 
+def test_reasons_are_counted_without_what_is_of_one_row() -> None:
+    reason = "kimi: experts split over the GPUs (EP=32) are not modelled"
+    assert nothing.kind_of(reason, "kimi") == "experts split over the GPUs are not modelled"
+    assert nothing.kind_of("device 'Gaudi' is not in the catalogue: unknown peak", "x") == (
+        "device is not in the catalogue"
+    )
+
+
+@pytest.mark.needs_data
+def test_every_row_is_asked_from_nothing_or_has_a_reason(data: Path) -> None:
+    (source,) = nothing.from_nothing(data, find_cost_model("analytic"), ["megatron_bridge"])
+    assert source.asked == []
+    assert sum(source.reasons.values()) == source.rows > 200
+
+
 @pytest.mark.needs_data
 def test_ours_beats_the_peers_on_one_cluster(data: Path) -> None:
     rows = scaling_rows(data, find_cost_model("analytic"), sources=("tf_benchmarks_2017",))
@@ -30,6 +45,6 @@ def test_ours_beats_the_peers_on_one_cluster(data: Path) -> None:
 def test_the_shipped_constants_are_near_the_best(data: Path) -> None:
     """On one cluster alone a search that begins with round guesses hardly does better than what is shipped."""
     rows = scaling_rows(data, find_cost_model("analytic"), sources=("tf_benchmarks_2017",))
-    shipped = fit.log_errors(rows, [row.seconds() for row in rows]).mean()
-    guessed = fit.log_errors(rows, fit.forecasts(rows, dict.fromkeys(fit.GUESSES, 0.0))).mean()
+    shipped = log_errors(rows, [row.seconds() for row in rows]).mean()
+    guessed = log_errors(rows, fit.forecasts(rows, dict.fromkeys(fit.GUESSES, 0.0))).mean()
     assert shipped < guessed + 0.01

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from epochcast.graph.backward import GRADIENT
 from epochcast.graph.checkpointing import AGAIN
-from epochcast.graph.kinds import Norm, View
+from epochcast.graph.kinds import Norm, Pool, View
 from epochcast.graph.op import Op, Phase
 from epochcast.graph.rebatch import Growth
 from epochcast.graph.tensor import Tensor
@@ -164,6 +164,7 @@ class _Walk:
         self.born_in: dict[str, Phase] = {}
         self.last_in: dict[str, Phase] = {}
         self.state: set[str] = set()
+        self.pooled: dict[str, list[str]] = {}  # inputs of average pools by layer, the last one last
         self.beside: dict[str, str] = {}  # what a kernel keeps beside its results → the storage it is read with
         for place, (op, growth) in enumerate(zip(trace.template.base, trace.template.growths, strict=True)):
             self._see(place, op, growth)
@@ -183,6 +184,8 @@ class _Walk:
                 first = op.inputs[0].name
                 self.root[tensor.name] = self.root.get(first, first)
             self._use(place, op, tensor, out[index] if out else None, place)
+        if isinstance(op.kind, Pool) and op.kind.style == "average":
+            self._pool(place, op)
         beside = 0 if op.is_gradient or op.phase is Phase.UPDATE else saved_bytes(op.kind, op)
         if beside:
             name = f"{op.output.name}#saved"
@@ -191,6 +194,15 @@ class _Walk:
             self.born[name], self.born_in[name] = place, op.phase
             anchor = op.inputs[0] if isinstance(op.kind, Norm) else op.output
             self.beside[name] = self.root.get(anchor.name, anchor.name)
+
+    def _pool(self, place: int, op: Op) -> None:
+        """The backward pass of an average reads nothing of its input, but autograd keeps it."""
+        waiting = self.pooled.setdefault(op.layer, [])
+        if not op.is_gradient:
+            waiting.append(self.root.get(op.inputs[0].name, op.inputs[0].name))
+        elif waiting:
+            name = waiting.pop()
+            self.last[name], self.last_in[name] = max(place, self.last[name]), op.phase
 
     def _use(self, place: int, op: Op, tensor: Tensor, growth: Growth, birth: int) -> None:
         name = self.root.get(tensor.name, tensor.name)
