@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from epochcast.bench import ops
 from epochcast.bench.campaign import Question, measure
+from epochcast.bench.shapes import taken_apart
 from epochcast.errors import UnknownName
 from epochcast.graph.build import Builder
 from epochcast.graph.op import Phase
@@ -81,3 +82,14 @@ def test_unknown_dtypes_are_named() -> None:
     assert ops.find_dtypes(None) == []
     with pytest.raises(UnknownName, match="no dtype to measure called 'int4'"):
         ops.find_dtypes("int4")
+
+
+def test_indices_of_a_max_pool_point_into_the_image() -> None:
+    """A kernel writes wherever an index points, also behind the end of its memory."""
+    b = Builder("pool", 64)
+    pooled = b.pool(b.input("x", (2, 6, 6)), "max", 2, 2, name="pool")
+    backward = [op for op in taken_apart(tuple(b.ops)) if op.is_gradient]
+    assert pooled.shape == (64, 2, 3, 3)
+    (op,) = backward
+    indices = [t for t in ops.operands(op, op.inputs, "cpu") if not t.is_floating_point()]
+    assert indices and all(int(t.max()) < 36 for t in indices)

@@ -13,7 +13,7 @@ not find there.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
-from math import ceil, log
+from math import ceil, log, prod
 from random import Random
 
 import numpy as np
@@ -27,7 +27,7 @@ from epochcast.bench.measurements import Measurement
 from epochcast.bench.shapes import Limits, draw
 from epochcast.bench.timing import sample_on, time_executions
 from epochcast.errors import BadInput, UnknownName
-from epochcast.graph.kinds import Embedding, Loss
+from epochcast.graph.kinds import Embedding, Loss, Pool
 from epochcast.graph.op import Op
 from epochcast.graph.serial import ops_from_json, ops_to_json
 from epochcast.graph.tensor import DType, Tensor
@@ -177,6 +177,8 @@ def _upper(op: Op) -> int:
         return op.output.shape[-1] if op.is_gradient else op.inputs[0].shape[-1]
     if isinstance(op.kind, Embedding) and not op.is_gradient:
         return op.weights[0].shape[0]
+    if isinstance(op.kind, Pool):
+        return prod(op.output.shape[2:])  # places in one image: anything beyond them would be written to
     rows = op.output.shape if op.is_gradient else op.inputs[0].shape
     return rows[0] if rows else 1
 
