@@ -171,8 +171,8 @@ def _check_alike(answers: list[dict[str, Any]], way: str) -> None:
 
 
 def _environment(role: str, rank: int, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
-    return {**ONE_THREAD, **quiet, "ROLE": role, "RANK": str(rank), **(more or {})}
+    keras = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+    return {**ONE_THREAD, **keras, "ROLE": role, "RANK": str(rank), **(more or {})}
 
 
 def _ddp() -> Layout:

@@ -192,6 +192,9 @@ class _Walk:
             many = beside if growth is None else saved_bytes(op.kind, self.trace.template.op(place, LARGE_BATCH))
             self.sizes[name] = (beside, many)
             self.born[name], self.born_in[name] = place, op.phase
+            if isinstance(op.kind, Norm) and op.kind.style == "batch" and op.phase is Phase.FORWARD:
+                running = f"{op.output.name}#running"  # mean and variance over steps, beside those of the batch
+                self.sizes[running], self.born[running], self.born_in[running] = (beside, beside), BEFORE, op.phase
             anchor = op.inputs[0] if isinstance(op.kind, Norm) else op.output
             self.beside[name] = self.root.get(anchor.name, anchor.name)
 
