@@ -50,9 +50,7 @@ PANELS = (
         lambda row, first: first.forecast.samples_per_second * row.case.gpus / first.case.gpus,
     ),
     Panel("step, seconds", _step, lambda row, first: _step(first) * _share(row, first), format="~g"),
-    Panel(
-        "job, hours", _job, lambda row, first: _divided(_job(first), row.case.gpus / first.case.gpus), format=",~g"
-    ),
+    Panel("job, hours", _job, lambda row, first: _divided(_job(first), row.case.gpus / first.case.gpus), format=",~g"),
     Panel("cost, dollars", _dollars, lambda row, first: None, is_log=False, format="$,~r"),
     Panel("speed-up", lambda row: row.speedup, lambda row, first: float(row.case.gpus)),
     Panel("efficiency", lambda row: row.efficiency, lambda row, first: 1.0, is_log=False, format="%"),
