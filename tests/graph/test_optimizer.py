@@ -96,7 +96,7 @@ def test_names_are_forgiving(name: str, found: str) -> None:
 
 
 def test_an_unknown_optimizer_names_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="no optimizer called .lion.; known: adadelta, adagrad, adam, adam8bit"):
+    with pytest.raises(UnknownName, match="no optimizer called 'lion'; known: adadelta, adagrad, adam, adam8bit"):
         find_optimizer("lion")
 
 
