@@ -30,8 +30,8 @@ from epochcast.memory.replay import Allocator, OutOfMemory, Usage, replay
 from epochcast.memory.sharding import WHOLE, Shares
 from epochcast.memory.workspaces import with_workspaces
 
-# The middle 90 % of measured/forecast over memory_schedtune, each GPU's context from the other GPUs' fit
-# (studies/memory; docs/memory.md has the table).
+# A little wider than the middle 90 % of measured/forecast over memory_schedtune (0.956 … 1.107), whose rows the
+# contexts were fitted on. On a GPU whose context was not fitted fewer points are inside: docs/memory-accuracy.md.
 LOW_FACTOR, HIGH_FACTOR = 0.92, 1.11
 
 ALLOCATORS: Mapping[str, Callable[[int | None], Allocator]] = {
