@@ -29,6 +29,11 @@ on; where it matters that is said. At **random**, four nets each leave
 out a quarter of the steps. Those models are trained by `make model`, as the shipped one is, and thrown away; their
 errors are in `studies/accuracy/left_out.csv`. The **shipped** model is trained on all of them: where a
 group below says "in training", its figures say how well it fits, not how well it forecasts.
+
+How to read the left-out figures: settings of the training (how strongly devices are held together, how sources are
+weighed, the size of a batch, the features) were chosen among about ten by the errors on these same family folds, so the
+family figures are somewhat kinder than a fresh set of families would be. "Five runs given" draws the five from runs of
+one precision, mode, layout and framework; drawn from all runs of a device, as it was first done, they help less.
 """
 
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from epochcast.bench.idle_cpus import idle_cpus
 from epochcast.capture.torch.factory import named_object
-from epochcast.capture.torch.notes import first_line, with_traceback
-from epochcast.errors import BadInput, EpochcastError, MissingExtra
+from epochcast.capture.torch.notes import explained
+from epochcast.errors import BadInput, MissingExtra
 from epochcast.forecast.loader import Service
 
 BATCH = 32
@@ -78,7 +78,7 @@ def find_loader(reference: str) -> object:
     found = named_object(reference)
     if not callable(found) or _is_loader(found):
         return found
-    with _explained(f"the loader {reference}"):
+    with explained(f"the loader {reference}"):
         made: object = found()
     return made
 
@@ -101,7 +101,7 @@ def measure_loader(
         raise BadInput(f"a loader is a DataLoader or something to iterate over, got {type(loader).__name__}")
     called = name or type(loader).__name__
     idle = idle_cpus()
-    with _explained(f"the loader {called}"):
+    with explained(f"the loader {called}"):
         if _has_samples(loader):
             return _by_sample(loader, called, budget_seconds, idle)
         return _by_batch(loader, called, budget_seconds, idle)
@@ -293,17 +293,6 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-@contextmanager
-def _explained(what: str) -> Iterator[None]:
-    """Whatever the user's code raises, as one line with the tail of its traceback."""
-    try:
-        yield
-    except EpochcastError:
-        raise
-    except Exception as problem:  # the user's code may raise anything
-        raise with_traceback(BadInput(f"{what} fails: {first_line(problem)}"), problem) from problem
 
 
 def _torch_data() -> Any:

@@ -6,15 +6,13 @@ reports is summed, on top of what lives before the step: parameters, buffers, op
 allocator has neither workspaces nor context: its X is lower than a GPU's.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from epochcast.advise.thesis import PROBE_BATCHES, Coefficients
 from epochcast.capture.torch.factory import is_keras, named_object
-from epochcast.capture.torch.notes import first_line, with_traceback
-from epochcast.errors import BadInput, EpochcastError, MissingExtra
+from epochcast.capture.torch.notes import explained
+from epochcast.errors import BadInput, MissingExtra
 
 # The first step makes gradients and optimizer state; from the second on every step is alike.
 WARMUP_STEPS = 2
@@ -49,7 +47,7 @@ def probe_memory(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     measured = []
     input_bytes = output_bytes = 0.0
-    with _explained("the probed step"):
+    with explained("the probed step"):
         for batch in batches:
             module, inputs = _made(reference, input_shape, batch, device)
             update = _optimizer(module, optimizer)
@@ -199,14 +197,3 @@ def _tensors(value: Any) -> list[Any]:
     from epochcast.capture.torch.example import tensors_in
 
     return [tensor for _, tensor in tensors_in(value)]
-
-
-@contextmanager
-def _explained(what: str) -> Iterator[None]:
-    """Whatever the user's code raises, as one line with the tail of its traceback."""
-    try:
-        yield
-    except EpochcastError:
-        raise
-    except Exception as problem:  # the user's code may raise anything
-        raise with_traceback(BadInput(f"{what} fails: {first_line(problem)}"), problem) from problem
