@@ -59,4 +59,6 @@ SCALED = (
     ("mirrored", Case("mnist_cnn", (128,))),
     ("mirrored", Case("cifar10_cnn", (64,))),
     ("mirrored", Case("patch_camelyon_cnn", (2,))),
+    ("multi_worker_mirrored", Case("mnist_cnn", (128,))),
+    ("multi_worker_mirrored", Case("cifar10_cnn", (64,))),
 )

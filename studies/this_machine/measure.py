@@ -20,6 +20,7 @@ from epochcast.bench.measurements import Appender, Measurement, read
 from epochcast.bench.networks import find_network
 from epochcast.bench.torch_step import TorchStep
 from epochcast.capture.resolve import find_model
+from epochcast.graph.kinds import Conv
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.tensor import DType
 from studies.this_machine.cases import BENCHED, BENCHED_INPUTS, BENCHED_KERAS, Case
@@ -178,7 +179,7 @@ def train_keras(cases: Sequence[Case], out: Path) -> list[Trained]:
 
 @dataclass(frozen=True)
 class LayerSum:
-    """The layers of a network, each timed alone, added up; NaN where it has none that the report knew."""
+    """The layers of a network, each timed alone, added up; NaN where the report knew no such layers."""
 
     model: str
     batch: int
@@ -195,6 +196,8 @@ def layer_sums(rows: Sequence[Trained]) -> list[LayerSum]:
     for row in rows:
         graph = find_model(row.reference, None if row.input_shape is None else tuple(row.input_shape)).graph(row.batch)
         total = 0.0
+        if any(isinstance(op.kind, Conv) and len(op.kind.stride) > 2 for op in graph.ops):
+            total = nan  # a sum that leaves out the convolutions would be a straw man
         for layer in layers.layers_of(graph, row.optimizer):
             if layer not in known:
                 (question,) = layers.questions("cpu", "report", [layer])

@@ -120,7 +120,7 @@ def scaling_row(run: Scaled, profile: Path) -> ScalingRow:
         gpus=run.ranks,
         strategy=run.way,
         link="shared_memory" if run.way == "mirrored" else None,  # both replicas are in one process
-        framework="tensorflow" if run.way == "mirrored" else "pytorch",
+        framework="pytorch" if run.way == "ddp" else "tensorflow",
     )
     return ScalingRow(run, run.alone_seconds / (run.alone_seconds + answer.step.parts.exposed_comm))
 
@@ -258,7 +258,7 @@ def write(
     lines = [
         "",
         f"The machine it was last run on: {facts['cores']} cores, {facts['cpu']}, torch {versions.get('torch')}, "
-        f"TensorFlow {versions.get('tensorflow')}. The study took {seconds / 60:.0f} minutes; the profile was made of "
+        f"TensorFlow {versions.get('tensorflow') or versions.get('tensorflow-cpu')}. The study took {seconds / 60:.0f} minutes; the profile was made of "
         f"{fitted['ops']} ops, {fitted['steps']} steps and {fitted['collectives']} collectives.",
         "",
         *(f"- {line}" for line in verdict),

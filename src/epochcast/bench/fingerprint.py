@@ -19,7 +19,7 @@ from epochcast.bench.measurements import Machine
 from epochcast.errors import BadInput
 from epochcast.hardware.host import detect_host
 
-LIBRARIES = ("torch", "tensorflow", "keras", "numpy", "torchvision", "timm", "transformers")
+LIBRARIES = ("torch", "tensorflow", "tensorflow-cpu", "keras", "numpy", "torchvision", "timm", "transformers")
 _INCIDENTAL = frozenset({"clock_hertz", "memory_bytes", "host"})
 # Where nobody tells how large the last cache is: that of a server processor's share of a few cores.
 UNTOLD_CACHE_BYTES = 32 * 2**20
