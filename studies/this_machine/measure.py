@@ -212,7 +212,11 @@ def layer_sums(rows: Sequence[Trained]) -> list[LayerSum]:
 
 @dataclass(frozen=True)
 class Scaled:
-    """One network over two processes (`bench.distributed`): what it took alone, beside another, and together."""
+    """One network over two processes (`bench.distributed`): what it took alone, beside another, and together.
+
+    Seconds are low quantiles, as everywhere in the study; `round_efficiency` is the median of alone ÷ together over single
+    rounds, in which a neighbour's second meets one of the two.
+    """
 
     way: str
     model: str
@@ -223,8 +227,13 @@ class Scaled:
     alone_seconds: float
     beside_seconds: float
     together_seconds: float
-    efficiency: float
+    round_efficiency: float
     spread: float
+
+    @property
+    def efficiency(self) -> float:
+        """alone ÷ together, when nobody else uses the machine."""
+        return self.alone_seconds / self.together_seconds
 
 
 def scale(way: str, case: Case) -> Scaled:
