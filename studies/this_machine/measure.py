@@ -214,8 +214,8 @@ def layer_sums(rows: Sequence[Trained]) -> list[LayerSum]:
 class Scaled:
     """One network over two processes (`bench.distributed`): what it took alone, beside another, and together.
 
-    Seconds are low quantiles, as everywhere in the study; `round_efficiency` is the median of alone ÷ together over single
-    rounds, in which a neighbour's second meets one of the two.
+    Seconds are low quantiles, as everywhere in the study; `round_efficiency` is the median of alone ÷ together over
+    single rounds, in which a neighbour's second meets one of the two.
     """
 
     way: str

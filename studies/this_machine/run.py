@@ -264,7 +264,8 @@ def write(
     lines = [
         "",
         f"The machine it was last run on: {facts['cores']} cores, {facts['cpu']}, torch {versions.get('torch')}, "
-        f"TensorFlow {versions.get('tensorflow') or versions.get('tensorflow-cpu')}. The study took {seconds / 60:.0f} minutes; the profile was made of "
+        f"TensorFlow {versions.get('tensorflow') or versions.get('tensorflow-cpu')}. "
+        f"The study took {seconds / 60:.0f} minutes; the profile was made of "
         f"{fitted['ops']} ops, {fitted['steps']} steps and {fitted['collectives']} collectives.",
         "",
         *(f"- {line}" for line in verdict),
@@ -281,8 +282,8 @@ def write(
         "",
         "Two processes (or two replicas in one), one thread each, beside one process with one thread:",
         "",
-        "| | network | batch each | alone | both, no exchange | together | efficiency | by rounds | spread | forecast | "
-        "error |",
+        "| | network | batch each | alone | both, no exchange | together | efficiency | by rounds | spread "
+        "| forecast | error |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
         *(_scaling_line(row) for row in sorted(scaling, key=lambda r: -abs(r.error))),
         "",
@@ -318,8 +319,8 @@ def _scaling_line(row: ScalingRow) -> str:
     r = row.run
     seconds = " | ".join(_ms(value) for value in (r.alone_seconds, r.beside_seconds, r.together_seconds))
     return (
-        f"| {r.way} | {r.model} | {r.batch} | {seconds} | {r.efficiency:.0%} | {r.round_efficiency:.0%} | {r.spread:.0%} | "
-        f"{row.efficiency:.0%} | {row.error:+.1%} |"
+        f"| {r.way} | {r.model} | {r.batch} | {seconds} | {r.efficiency:.0%} | {r.round_efficiency:.0%} | "
+        f"{r.spread:.0%} | {row.efficiency:.0%} | {row.error:+.1%} |"
     )
 
 
