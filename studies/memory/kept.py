@@ -13,7 +13,7 @@ _COLUMNS = ("roles", "fixed_bytes", "sample_bytes", "born", "last")
 
 
 def kept_lifetimes(reference: str, shape: tuple[int, ...], recipe: Recipe) -> Lifetimes:
-    """Gradients are zeroed, not dropped, as PyTorch did by default before 2.0."""
+    """Gradients are zeroed, not dropped, as PyTorch did by default before 2.0; sums are made in place, as since."""
     path = _path(reference, shape, recipe)
     if path.exists():
         with np.load(path, allow_pickle=False) as kept:

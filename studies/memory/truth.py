@@ -1,23 +1,28 @@
-"""What real steps allocate on this host, counted by PyTorch itself: the profiler's allocator events, and MemTracker."""
+"""What a step holds at most, counted by PyTorch itself: the profiler's allocator events of real steps on this host's
+processors, and MemTracker on `meta`.
+"""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
+from epochcast.bench.networks import find_network
+from epochcast.bench.torch_step import WARM_UP_STEPS, TorchStep
 from epochcast.capture.resolve import find_model
+from epochcast.capture.torch.construct import constructed, on_meta
 from epochcast.capture.torch.fused import cuda_choices
 from epochcast.capture.torch.shim import import_torchvision
+from epochcast.capture.torch.steps import OPTIMIZERS
 from epochcast.graph.recipe import Recipe
+from epochcast.hardware.catalogue import find_device
+from epochcast.memory.lifetimes import lifetimes
 from epochcast.memory.peak import peak_memory
 
-OPTIMIZERS: Mapping[str, Callable[[list[nn.Parameter]], torch.optim.Optimizer]] = {
-    "sgd": lambda p: torch.optim.SGD(p, lr=0.1, foreach=True),
-    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, foreach=True),
-    "adam": lambda p: torch.optim.Adam(p, foreach=True),
-}
-NETWORKS: Mapping[str, int] = {
+CHECKED_OPTIMIZERS = ("momentum", "adam")
+
+PROFILED: Mapping[str, int] = {
     "squeezenet1_1": 96,
     "resnet18": 112,
     "resnet34": 112,
@@ -30,7 +35,25 @@ NETWORKS: Mapping[str, int] = {
     "efficientnet_b0": 64,
     "densenet121": 64,
 }
-"""torchvision networks and the size of their images."""
+"""torchvision networks whose real steps are run, and the size of their images."""
+
+TRACKED = (
+    "alexnet",
+    "convnext_tiny",
+    "densenet121",
+    "efficientnet_b0",
+    "googlenet",
+    "mobilenet_v2",
+    "mobilenet_v3_small",
+    "regnet_y_400mf",
+    "resnet18",
+    "resnet50",
+    "resnext50_32x4d",
+    "shufflenet_v2_x1_0",
+    "squeezenet1_1",
+    "vgg11_bn",
+)
+"""torchvision networks that MemTracker follows, on images of 224 pixels."""
 
 
 @dataclass(frozen=True)
@@ -48,53 +71,40 @@ class Check:
         return self.forecast_bytes / self.counted_bytes - 1
 
 
-def forecast_bytes(network: str, optimizer: str, size: int, batch: int) -> int:
-    """The most that is alive in a step."""
-    model = find_model(f"torchvision:{network}", (3, size, size))
-    return int(peak_memory(model.trace(Recipe(batch, optimizer=optimizer))).timeline.total_bytes.max())
-
-
 def profiled(network: str, optimizer: str, size: int, batch: int) -> Check:
-    """A real step on the CPU, its second: everything the allocator hands out and takes back."""
-    module = import_torchvision().models.get_model(network).train()
-    images, labels = torch.randn(batch, 3, size, size), torch.zeros(batch, dtype=torch.int64)
-    updates = OPTIMIZERS[optimizer](list(module.parameters()))
-
-    def step() -> None:
-        torch.autograd.backward(nn.functional.cross_entropy(module(images), labels))
-        updates.step()
-        updates.zero_grad(set_to_none=True)
-
-    step()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+    """A real step on the CPU: everything the allocator hands out and takes back."""
+    recipe = Recipe(batch, optimizer=optimizer)
+    step = TorchStep(find_network(f"torchvision:{network}", (3, size, size)), recipe, "cpu")
+    for _ in range(WARM_UP_STEPS):
         step()
-    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
-    held = most = 0
-    for event in sorted(events, key=lambda e: e.start_ns()):
-        held += event.nbytes()
-        most = max(most, held)
-    kept = [*module.parameters(), *module.buffers(), images, labels]
-    kept += [v for s in updates.state.values() for v in s.values() if isinstance(v, torch.Tensor)]
-    counted = most + sum(t.numel() * t.element_size() for t in kept)
-    return Check(network, optimizer, forecast_bytes(network, optimizer, size, batch), counted)
+    trace = find_model(f"torchvision:{network}", (3, size, size)).trace(recipe)
+    found = peak_memory(trace, find_device("cpu"))
+    return Check(network, optimizer, found.allocated_bytes, step.peak_bytes())
 
 
 def tracked(network: str, optimizer: str, size: int, batch: int) -> Check:
-    """The same step on `meta` under torch.distributed._tools.MemTracker, with the kernels CUDA would choose."""
+    """The same step on `meta` under torch.distributed._tools.MemTracker, with the kernels CUDA would choose.
+
+    MemTracker is a dispatch mode, so that autograd sums gradients out of place while it looks on; so do we here.
+    """
     from torch.distributed._tools.mem_tracker import MemTracker
 
-    module = import_torchvision().models.get_model(network).train().to("meta")
+    heads = {"aux_logits": False} if network == "googlenet" else {}
+    models = import_torchvision().models
+    module = on_meta(constructed(lambda: models.get_model(network, weights=None, **heads), network)).train()
     with torch.device("meta"):
         images, labels = torch.empty(batch, 3, size, size), torch.empty(batch, dtype=torch.int64)
-    updates = OPTIMIZERS[optimizer](list(module.parameters()))
+    update = OPTIMIZERS[optimizer](list(module.parameters()))
     tracker = MemTracker()
-    tracker.track_external(module, updates, images, labels)
+    tracker.track_external(module, update, images, labels)
     with cuda_choices(), tracker:
         for number in range(2):
             torch.autograd.backward(nn.functional.cross_entropy(module(images), labels))
-            updates.step()
-            updates.zero_grad(set_to_none=True)
+            update.step()
+            update.zero_grad(set_to_none=True)
             if number == 0:
                 tracker.reset_mod_stats()
     counted = max(int(of_device["Total"]) for of_device in tracker.get_tracker_snapshot("peak").values())
-    return Check(network, optimizer, forecast_bytes(network, optimizer, size, batch), counted)
+    trace = find_model(module, (3, size, size)).trace(Recipe(batch, optimizer=optimizer))
+    lives = lifetimes(trace, sums_in_place=False)
+    return Check(network, optimizer, int(lives.live_bytes(lives.bytes_at(batch)).sum(axis=0).max()), counted)

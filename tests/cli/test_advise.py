@@ -87,6 +87,26 @@ def test_several_gpus_are_counted_per_rank_and_in_all() -> None:
     assert found["workers_per_box"] == 4 * found["workers"]
 
 
+@pytest.mark.parametrize("strategy", ["ddp", "zero2", "zero3"])
+def test_a_rank_holds_what_a_forecast_says(strategy: str) -> None:
+    where = f"resnet18 --device T4 --gpus 4 --strategy {strategy} --optimizer adam"
+    found = answer(f"advise {where} --cpus 8 --host-memory 32GiB --loader-seconds 1ms --max-batch 32")
+    same = answer(f"forecast {where} --batch {found['batch']}")
+    assert (found["strategy"], found["global_batch"]) == (same["strategy"], same["global_batch"])
+    assert found["peak_bytes"] == same["peak_bytes"]
+
+
+def test_a_smaller_share_leaves_room_for_a_larger_batch() -> None:
+    line = "advise vgg16 --device T4 --gpus 4 --optimizer adam --cpus 8 --host-memory 32GiB --loader-seconds 1ms"
+    copied, sharded = (answer(f"{line} --max-batch 8 --strategy {s}")["max_batch"]["safe"] for s in ("ddp", "zero2"))
+    assert copied < sharded
+
+
+def test_gpus_that_share_a_batch_count_it_once() -> None:
+    found = answer(f"{LINE} --gpus 4 --strategy pipeline")
+    assert found["global_batch"] == found["batch"]
+
+
 def test_the_rule_of_the_thesis_stands_beside_it(command: Command) -> None:
     found = answer(f"{LINE} --rule thesis")["thesis"]
     assert set(found["coefficients"]) >= {"I", "O", "X", "Y"}
@@ -133,7 +153,6 @@ BAD = {
     "--loader-seconds 1ms --host-memory 1MB": "host memory of 977 KiB holds no batch",
     "--loader-seconds 1ms --cpus 0": "cpus must be above 0, got 0",
     "--loader-seconds 1ms --rule guess": "no rule called 'guess'; known: exact, thesis",
-    "--loader-seconds 1ms --probe": "a probe runs real steps of a torch module",
     "--loader-seconds 1ms --probe --probe-batches 10": "'10' is not two batches",
     "--loader-seconds 1ms --max-batch 0": "--max-batch must be at least 1",
 }
@@ -146,6 +165,12 @@ def test_bad_input_is_one_line(options: str, message: str, command: Command, fil
     first, *tail = ran.err.splitlines()
     assert message.replace("{file}", str(file)) in first
     assert not tail or "broken" in options or "late" in options
+
+
+def test_a_probe_needs_a_torch_module(command: Command) -> None:
+    ran = command("advise nin --device V100 --loader-seconds 1ms --cpus 8 --host-memory 32GiB --max-batch 8 --probe")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "a probe runs real steps of a torch module: no network to train called 'nin'" in ran.err
 
 
 def test_a_forecast_waits_for_its_loader() -> None:

@@ -121,6 +121,27 @@ def test_pure_half_halves_everything() -> None:
     assert half == pytest.approx(single / 2, rel=0.1)  # pooling indices stay whole numbers
 
 
+# Every block's input has two gradients: of the branch and of the way around it.
+def test_a_second_gradient_is_added_into_the_first_unless_a_dispatch_mode_looks_on() -> None:
+    real, watched = (lifetimes(RESNET.trace(Recipe(8)), sums_in_place=way) for way in (True, False))
+    assert len(watched) == len(real) + 8
+    assert sum("#sum" in name for name in watched.names) == 8
+
+
+# y = x·w is used by two products, and its two gradients are summed: 40 a sample each. In place two of them live at the
+# sum; beside its parts three. Both results have one column, so nothing else of that size is alive there.
+def test_a_sum_beside_its_parts_by_hand() -> None:
+    def forked(batch: int) -> Graph:
+        b = Builder("forked", batch)
+        y = b.linear(b.input("x", (1,)), 40, bias=False, name="one")
+        parts = [b.linear(y, 1, bias=False, name=name) for name in ("left", "right")]
+        return b.finish(b.add(*parts, name="add"), loss="none")
+
+    trace = trace_from(forked, Recipe(1000, mode="forward_backward"))
+    real, watched = (sum(peak(trace, sums_in_place=way).values()) for way in (True, False))
+    assert watched - real == 4 * 1000 * 40
+
+
 def test_eager_attention_needs_its_scores() -> None:
     vit = zoo_model("vit_ti_16")
     flash, eager = (peak(vit.trace(Recipe(32, attention=a)))["activations"] for a in ("flash", "eager"))

@@ -8,7 +8,8 @@ from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.memory.context import context_bytes, room_bytes, usable_bytes
 from epochcast.memory.largest import largest_batch
-from epochcast.memory.peak import peak_memory
+from epochcast.memory.lifetimes import Role
+from epochcast.memory.peak import peak_memory, step_on
 from epochcast.memory.remedies import would_fit
 from epochcast.memory.sharding import Shares, zero_shares
 from epochcast.memory.workspaces import workspace_bytes
@@ -66,6 +67,15 @@ def test_workspaces_depend_on_the_generation() -> None:
     trace = zoo_model("vgg16").trace(Recipe(32))
     old, new = (peak_memory(trace, find_device(name)).reserved_bytes for name in ("K80", "RTX 3090"))
     assert old > new + 2**30
+
+
+# The widest layers of VGG-13: 36/16 of two maps of 64 x 224 x 224 floats are 58 MB a sample.
+@pytest.mark.parametrize(("batch", "is_asked_for"), [(32, True), (64, False)])
+def test_turing_asks_for_no_workspace_above_2_gib(batch: int, is_asked_for: bool) -> None:
+    step = step_on(zoo_model("vgg13").trace(Recipe(batch)), find_device("T4"))
+    largest = step.size_bytes(batch)[step.lives.roles == Role.WORKSPACE].max()
+    assert (largest > 9 * 2 * 64 * 224 * 224 * batch) == is_asked_for
+    assert largest <= 2**31
 
 
 def test_zero_shards_state_then_gradients_then_parameters() -> None:

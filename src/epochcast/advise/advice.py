@@ -59,7 +59,7 @@ class Alternative:
     change: str
     max_batch: LargestBatch
     choice: Choice
-    gpus: int
+    replicas: int
     peak_bytes: Interval
     speedup: float | None
 
@@ -71,7 +71,7 @@ class Alternative:
             "batch": self.choice.batch,
             "workers": self.choice.feed.workers,
             "prefetch": self.choice.feed.prefetch,
-            "samples_per_second": self.gpus * self.choice.samples_per_second,
+            "samples_per_second": self.replicas * self.choice.samples_per_second,
             "step_seconds": self.choice.step.seconds.as_dict(),
             "stall_fraction": self.choice.stall_fraction,
             "peak_bytes": self.peak_bytes.as_dict(),
@@ -116,13 +116,14 @@ class Advice:
         return self.found.smallest
 
     def as_dict(self) -> dict[str, object]:
-        """The JSON contract of `epochcast advise`; settings are per GPU, what is `global_` is over all of them."""
+        """The JSON contract of `epochcast advise`; settings and peak are of one GPU, `global_` is over all of them."""
         place = self.question.placement
         common: dict[str, object] = {
             "model": self.trace.name,
             "device": place.device.name,
             "gpus": place.gpus,
             "nodes": place.nodes,
+            "strategy": place.strategy,
             "precision": self.trace.recipe.precision,
             "optimizer": self.trace.recipe.optimizer,
             "max_batch": _batches(self.max_batch),
@@ -145,7 +146,7 @@ class Advice:
         return {
             **common,
             "batch": choice.batch,
-            "global_batch": choice.batch * place.gpus,
+            "global_batch": choice.batch * place.replicas,
             "workers": choice.feed.workers,
             "workers_per_box": choice.feed.workers * self.question.ranks,
             "prefetch": choice.feed.prefetch,
@@ -153,12 +154,12 @@ class Advice:
             "host_bytes": choice.feed.host_bytes,
             "step_seconds": choice.step.seconds.as_dict(),
             "step_parts": choice.step.parts.as_dict(),
-            "samples_per_second": place.gpus * choice.samples_per_second,
+            "samples_per_second": place.replicas * choice.samples_per_second,
             "fastest": {
                 "batch": fastest.batch,
                 "workers": fastest.feed.workers,
                 "prefetch": fastest.feed.prefetch,
-                "samples_per_second": place.gpus * fastest.samples_per_second,
+                "samples_per_second": place.replicas * fastest.samples_per_second,
             },
             "loader": {
                 "seconds_per_sample": self.question.service.sample_mean_seconds,
@@ -257,7 +258,7 @@ def _alternatives(question: Question, found: Found | None) -> Iterator[Alternati
             continue
         peak = rank_memory(changed.trace(other.smallest.batch), changed.placement).bytes
         speedup = None if before is None else other.smallest.samples_per_second / before
-        yield Alternative(change, most, other.smallest, changed.placement.gpus, peak, speedup)
+        yield Alternative(change, most, other.smallest, changed.placement.replicas, peak, speedup)
 
 
 def _changes(question: Question, found: Found | None) -> Iterator[tuple[str, Question]]:

@@ -5,7 +5,7 @@ there is one. Peak bytes are the CUDA allocator's own; on other devices every al
 torch's profiler reports, summed above what stands before it (parameters, buffers, optimizer state, the batch).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch.nn.functional as F
 
 from epochcast.bench.networks import Network, real
 from epochcast.capture.torch.example import Example, mapped, tensors_in
+from epochcast.capture.torch.loss import outputs_of
 from epochcast.capture.torch.steps import OPTIMIZERS
 from epochcast.errors import BadInput
 from epochcast.graph.precision import PRECISIONS
@@ -40,7 +41,16 @@ class TorchStep:
             self.fed = _changed(self.fed, lambda t: t.to(memory_format=torch.channels_last) if t.dim() == 4 else t)
         self.update = self._optimizer()
         self.batches: Iterator[Any] | None = endless(batches) if batches is not None else None
-        self._targets: list[torch.Tensor] = []
+        self.output_bytes = 0
+        self._targets: list[torch.Tensor | None] = []
+
+    @property
+    def input_bytes(self) -> int:
+        """Of the batch."""
+        return sum(t.nbytes for t in self._fed_tensors())
+
+    def _fed_tensors(self) -> list[torch.Tensor]:
+        return [t for _, t in tensors_in((self.fed.args, dict(self.fed.kwargs)))]
 
     def _optimizer(self) -> torch.optim.Optimizer | None:
         if self.recipe.mode != "training" or self.recipe.optimizer == "none":
@@ -62,6 +72,7 @@ class TorchStep:
             parameter.grad = None
         with self._autocast():
             result = self.module(*self.fed.args, **self.fed.kwargs)
+            self.output_bytes = self.output_bytes or sum(t.nbytes for t in outputs_of(result))
             loss = self._loss(result, targets)
         loss.backward()  # type: ignore[no-untyped-call]
         if self.update is not None:
@@ -73,7 +84,7 @@ class TorchStep:
         return torch.autocast(self.device.partition(":")[0], torch_precision(self.recipe.precision))
 
     def _loss(self, result: Any, targets: torch.Tensor | None) -> torch.Tensor:
-        own = getattr(result, "loss", None)
+        own = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
         if isinstance(own, torch.Tensor):
             return own
         scores = [t for _, t in tensors_in(result) if t.requires_grad]
@@ -109,28 +120,38 @@ class TorchStep:
 
     def _standing_bytes(self) -> int:
         state = [] if self.update is None else [t for _, t in tensors_in(list(self.update.state.values()))]
-        fed = [t for _, t in tensors_in((self.fed.args, dict(self.fed.kwargs)))]
-        held = [*self.module.parameters(), *self.module.buffers(), *state, *fed, *self._targets]
+        targets = [t for t in self._targets if t is not None]
+        held = [*self.module.parameters(), *self.module.buffers(), *state, *self._fed_tensors(), *targets]
         return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in held}.values())
 
 
 def torch_precision(name: str) -> torch.dtype:
     """The dtype that products run in."""
-    dtype: torch.dtype = getattr(torch, PRECISIONS[name].value)
+    dtype: torch.dtype | None = getattr(torch, PRECISIONS[name].value, None)
+    if dtype is None:
+        raise BadInput(f"steps in {name} cannot be measured: PyTorch has no such training by itself")
     return dtype
 
 
-def _target(scores: torch.Tensor, loss: str) -> torch.Tensor:
-    """Random classes, or numbers between 0 and 1 where the output is one number."""
-    if loss == "bce" or (scores.dim() == 2 and scores.shape[1] == 1):
+def _target(scores: torch.Tensor, loss: str) -> torch.Tensor | None:
+    """Random classes, or numbers between 0 and 1 where the output is one number; None where it is neither."""
+    if loss == "bce":
         return torch.rand_like(scores.detach())
-    classes = scores.shape[1] if scores.dim() == 4 else scores.shape[-1]
-    shape = (scores.shape[0], *scores.shape[2:]) if scores.dim() == 4 else scores.shape[:-1]
-    return torch.randint(0, classes, shape, device=scores.device)
+    match tuple(scores.shape):
+        case (_, 1):
+            return torch.rand_like(scores.detach())
+        case (*samples, classes) if len(samples) in (1, 2):
+            return torch.randint(0, classes, tuple(samples), device=scores.device)
+        case (samples, classes, height, width) if classes > 1:
+            return torch.randint(0, classes, (samples, height, width), device=scores.device)
+        case _:
+            return None
 
 
-def _loss(scores: torch.Tensor, target: torch.Tensor, loss: str) -> torch.Tensor:
+def _loss(scores: torch.Tensor, target: torch.Tensor | None, loss: str) -> torch.Tensor:
     """By the rule of `capture/torch/loss.py`."""
+    if target is None:
+        return scores.mean()
     if loss == "bce":
         return F.binary_cross_entropy(scores, target)
     if target.is_floating_point():

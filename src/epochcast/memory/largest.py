@@ -47,11 +47,15 @@ def largest_batch(
     device: Device,
     *,
     set_to_none: bool = True,
+    sums_in_place: bool = True,
     allocator: str = "caching",
     shares: Shares = WHOLE,
 ) -> LargestBatch:
     """Of the step on a device; the trace's own batch does not matter."""
-    return largest_of(step_on(trace, device, set_to_none=set_to_none, allocator=allocator, shares=shares), device)
+    step = step_on(
+        trace, device, set_to_none=set_to_none, sums_in_place=sums_in_place, allocator=allocator, shares=shares
+    )
+    return largest_of(step, device)
 
 
 def largest_of(step: Step, device: Device) -> LargestBatch:

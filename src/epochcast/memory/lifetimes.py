@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from epochcast.graph.backward import GRADIENT
 from epochcast.graph.checkpointing import AGAIN
-from epochcast.graph.kinds import Norm, Pool, View
+from epochcast.graph.kinds import Elementwise, Norm, Pool, View
 from epochcast.graph.op import Op, Phase
 from epochcast.graph.rebatch import Growth
 from epochcast.graph.tensor import Tensor
@@ -139,22 +139,26 @@ class Lifetimes:
         return tuple(before.tolist()), (tuple(first), tuple(second))
 
 
-def lifetimes(trace: Trace, *, set_to_none: bool = True) -> Lifetimes:
+def lifetimes(trace: Trace, *, set_to_none: bool = True, sums_in_place: bool = True) -> Lifetimes:
     """Of the trace's storages, at any batch; kept on the template. Gradients that are zeroed instead of dropped
     (`set_to_none` false), or summed over several passes, are there from the beginning.
+
+    Autograd adds a second gradient of a value into the first (torch/csrc/autograd/input_buffer.cpp). It makes a new
+    sum instead (`sums_in_place` false) before PyTorch 2.0, and ever since where a dispatch mode looks on: MemTracker's.
     """
     keeps_gradients = not set_to_none or trace.recipe.accumulate > 1
-    kept: dict[bool, Lifetimes] = trace.template.__dict__.setdefault("_lifetimes", {})
-    if keeps_gradients not in kept:
-        kept[keeps_gradients] = _Walk(trace, keeps_gradients).result()
-    return kept[keeps_gradients]
+    kept: dict[tuple[bool, bool], Lifetimes] = trace.template.__dict__.setdefault("_lifetimes", {})
+    key = (keeps_gradients, sums_in_place)
+    if key not in kept:
+        kept[key] = _Walk(trace, *key).result()
+    return kept[key]
 
 
 class _Walk:
     """One walk over the ops of a template, at its two sizes at once."""
 
-    def __init__(self, trace: Trace, keeps_gradients: bool) -> None:
-        self.trace, self.keeps_gradients = trace, keeps_gradients
+    def __init__(self, trace: Trace, keeps_gradients: bool, sums_in_place: bool) -> None:
+        self.trace, self.keeps_gradients, self.sums_in_place = trace, keeps_gradients, sums_in_place
         self.parameters = {p.name for p in trace.parameters}
         self.inputs = {t.name for t in trace.inputs}
         self.root: dict[str, str] = {}
@@ -179,6 +183,8 @@ class _Walk:
         for tensors, growths in ((op.inputs, into), (op.weights, weights)):
             for index, tensor in enumerate(tensors):
                 self._use(place, op, tensor, growths[index] if growths else None, BEFORE)
+        if not self.sums_in_place and _is_sum(op) and not self._is_known(op.output.name):
+            self.root[op.output.name] = f"{op.output.name}#sum{place}"
         for index, tensor in enumerate(op.outputs):
             if isinstance(op.kind, View) and op.inputs:
                 first = op.inputs[0].name
@@ -267,6 +273,17 @@ class _Walk:
         if first is Phase.FORWARD and self.last_in[self.beside.get(name, name)] is Phase.BACKWARD:
             return Role.ACTIVATIONS
         return Role.TEMPORARIES
+
+
+def _is_sum(op: Op) -> bool:
+    """Whether a gradient is added into another of the same value."""
+    return (
+        op.phase is Phase.BACKWARD
+        and op.kind == Elementwise("add")
+        and len(op.inputs) == 2
+        and op.output.name in (op.inputs[0].name, op.inputs[1].name)
+        and not op.name.endswith(AGAIN)
+    )
 
 
 def _bytes_at(growth: tuple[tuple[int, int], ...], element_bytes: int, batch: int) -> int:

@@ -28,9 +28,9 @@ from epochcast.memory.context import context_bytes, room_bytes, usable_bytes
 from epochcast.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
 from epochcast.memory.replay import Allocator, OutOfMemory, Usage, replay
 from epochcast.memory.sharding import WHOLE, Shares
-from epochcast.memory.workspaces import with_workspaces
+from epochcast.memory.workspaces import most_workspace_bytes, with_workspaces
 
-# A little wider than the middle 90 % of measured/forecast over memory_schedtune (0.956 … 1.107), whose rows the
+# A little wider than the middle 90 % of measured/forecast over memory_schedtune (0.942 … 1.090), whose rows the
 # contexts were fitted on. On a GPU whose context was not fitted fewer points are inside: docs/memory-accuracy.md.
 LOW_FACTOR, HIGH_FACTOR = 0.92, 1.11
 
@@ -105,13 +105,21 @@ class Step:
         """Whether a caching allocator stands between the step and the device."""
         return self.device is None or self.device.kind != "cpu"
 
+    def size_bytes(self, batch: int) -> Integers:
+        """Of every storage, this rank's share; of a workspace that is too large to be asked for, 0."""
+        size_bytes = self.shares.scaled(self.lives.bytes_at(batch), self.lives)
+        most = None if self.device is None else most_workspace_bytes(self.device)
+        if most is not None:
+            size_bytes[(self.lives.roles == Role.WORKSPACE) & (size_bytes > most)] = 0
+        return size_bytes
+
     def live_bytes(self, batch: int) -> Integers:
         """(roles, ops + 1): what is alive, of this rank's share."""
-        return self.lives.live_bytes(self.shares.scaled(self.lives.bytes_at(batch), self.lives))
+        return self.lives.live_bytes(self.size_bytes(batch))
 
     def usage(self, batch: int, limit_bytes: int | None = None) -> Usage:
         """A replay; OutOfMemory where it does not fit in `limit_bytes`."""
-        size_bytes = self.shares.scaled(self.lives.bytes_at(batch), self.lives)
+        size_bytes = self.size_bytes(batch)
         if not self.is_cached:
             most = int(self.lives.live_bytes(size_bytes).sum(axis=0).max())
             if limit_bytes is not None and most > limit_bytes:
@@ -134,13 +142,17 @@ def step_on(
     device: Device | None,
     *,
     set_to_none: bool = True,
+    sums_in_place: bool = True,
     allocator: str = "caching",
     shares: Shares = WHOLE,
 ) -> Step:
-    """The storages of a step on a device. `set_to_none`: gradients are dropped between steps, not zeroed."""
+    """The storages of a step on a device. `set_to_none`: gradients are dropped between steps, not zeroed;
+    `sums_in_place`: a second gradient is added into the first. PyTorch before 2.0 did neither.
+    """
     if device is not None and device.memory_bytes <= 0:
         raise BadInput(f"{device.name} has no memory size; whether a step fits cannot be said")
-    lives = shares.of(with_workspaces(lifetimes(trace, set_to_none=set_to_none), trace, device))
+    lives = lifetimes(trace, set_to_none=set_to_none, sums_in_place=sums_in_place)
+    lives = shares.of(with_workspaces(lives, trace, device))
     return Step(trace.name, lives, device, shares, allocator)
 
 
@@ -149,11 +161,14 @@ def peak_memory(
     device: Device | None = None,
     *,
     set_to_none: bool = True,
+    sums_in_place: bool = True,
     allocator: str = "caching",
     shares: Shares = WHOLE,
 ) -> PeakMemory:
     """The peak of the step at the trace's batch on a device (None: no limit, no context)."""
-    step = step_on(trace, device, set_to_none=set_to_none, allocator=allocator, shares=shares)
+    step = step_on(
+        trace, device, set_to_none=set_to_none, sums_in_place=sums_in_place, allocator=allocator, shares=shares
+    )
     usage, fits = _usage(step, trace.batch)
     live = step.live_bytes(trace.batch)
     where = int(np.argmax(live.sum(axis=0)))

@@ -1,4 +1,4 @@
-"""Scratch memory of cuDNN's convolutions.
+"""Scratch memory of convolutions; on GPUs that of cuDNN.
 
 Non-fused Winograd F(4x4, 3x3) (Lavin & Gray 2016) keeps 6x6 tiles of input, output and weights for every 4x4 outputs:
 
@@ -13,6 +13,7 @@ A workspace is asked for and given back by every call, and where it cannot be ha
 without it. So it raises the peak, and leaves holes that later requests may not fit in, but does not make a step fail.
 """
 
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
@@ -24,9 +25,14 @@ from epochcast.graph.tensor import DType
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
 from epochcast.hardware.device import Device
 from epochcast.memory.lifetimes import Lifetimes, Role
+from epochcast.memory.reorders import reorder_bytes
 
 WINOGRAD_GENERATIONS = frozenset({"kepler", "maxwell", "pascal", "turing"})
 """Kepler and Turing were measured; Maxwell and Pascal lie between them and are taken to do the same."""
+MOST_BYTES: Mapping[str, int] = {"turing": 2**31}
+"""Larger workspaces are not asked for. VGG-13, 16 and 19 show it at batch 64 on Turing (three of the measurements: the
+3.7 GB of their widest layers are missing, where at batch 32 the 1.9 GB are there), which fits a workspace addressed in
+32 bits. Kepler's older library has no such limit."""
 LEAST_CHANNELS = 64
 LARGE_WINDOW = 5
 
@@ -50,23 +56,35 @@ def _is_winograd(shape: ConvShape) -> bool:
     return shape.kernel == (3, 3) and min(shape.channels_in, shape.channels_out) >= LEAST_CHANNELS
 
 
+def most_workspace_bytes(device: Device) -> int | None:
+    """The largest workspace that is asked for; None where there is no such limit."""
+    return MOST_BYTES.get(device.generation) if device.kind == "gpu" else None
+
+
 def with_workspaces(lives: Lifetimes, trace: Trace, device: Device | None) -> Lifetimes:
-    """The lifetimes with a storage for every workspace the device's generation asks for."""
-    if device is None or device.kind != "gpu":
+    """The lifetimes with storages for the scratch of the device's convolutions: cuDNN's workspaces by the generation of
+    a GPU, oneDNN's copies on a processor (`reorders`).
+    """
+    if device is None or device.kind not in ("gpu", "cpu"):
         return lives
-    template, generation = trace.template, device.generation
-    found = [(place, few) for place, op in enumerate(template.base) if (few := workspace_bytes(op, generation))]
-    if not found:
+
+    def scratch_bytes(op: Op) -> tuple[int, ...]:
+        if device.kind == "cpu":
+            return reorder_bytes(op, channels_last=trace.recipe.channels_last)
+        workspace = workspace_bytes(op, device.generation)
+        return (workspace,) if workspace else ()
+
+    template = trace.template
+    few = {place: found for place, op in enumerate(template.base) if (found := scratch_bytes(op))}
+    if not few:
         return lives
-    small = np.array([few for _, few in found], dtype=np.int64)
-    large = np.array(
-        [workspace_bytes(template.op(place, LARGE_BATCH), generation) for place, _ in found], dtype=np.int64
-    )
+    places = np.array([place for place, parts in few.items() for _ in parts], dtype=np.int64)
+    small = np.array([part for parts in few.values() for part in parts], dtype=np.int64)
+    large = np.array([part for place in few for part in scratch_bytes(template.op(place, LARGE_BATCH))], dtype=np.int64)
     slope = (large - small) // (LARGE_BATCH - SMALL_BATCH)
-    places = np.array([place for place, _ in found], dtype=np.int64)
     return lives.joined(
-        tuple(f"{template.base[place].name}#workspace" for place, _ in found),
-        np.full(len(found), Role.WORKSPACE),
+        tuple(f"{template.base[place].name}#workspace" for place in places),
+        np.full(len(places), Role.WORKSPACE),
         small - SMALL_BATCH * slope,
         slope,
         places,

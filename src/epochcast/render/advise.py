@@ -66,7 +66,7 @@ def loader(body: Mapping[str, object]) -> RenderableType:
 
 def _title(answer: Advice) -> str:
     place, recipe = answer.question.placement, answer.trace.recipe
-    where = place.device.name if place.gpus == 1 else f"{place.gpus} × {place.device.name}"
+    where = place.device.name if place.gpus == 1 else f"{place.gpus} × {place.device.name}, {place.strategy}"
     boxes = f" in {place.nodes} boxes" if place.nodes > 1 else ""
     return f"{answer.trace.name} on {where}{boxes} · {recipe.precision} · {recipe.optimizer}"
 
@@ -74,7 +74,7 @@ def _title(answer: Advice) -> str:
 def _rows(answer: Advice) -> Cells:
     most, place = answer.max_batch, answer.question.placement
     yield "largest batch", f"{most.safe:,}", "", f"safe; {most.expected:,} expected, {most.limit:,} at the limit"
-    has = f"of {show_bytes(place.device.memory_bytes)}"
+    has = f"of {show_bytes(place.device.memory_bytes)}" + (" on each GPU" if place.gpus > 1 else "")
     if answer.found is None:
         yield "memory", *interval_cells(answer.peak_bytes, show_bytes), f"{has}: DOES NOT FIT at batch 1"
         for remedy in answer.remedies:
@@ -82,12 +82,12 @@ def _rows(answer: Advice) -> Cells:
             yield "would fit", *fits, f"{remedy.change}: {remedy.value}"
         return
     choice, fastest = answer.found.smallest, answer.found.fastest
-    every = f"{choice.batch * place.gpus:,} in all; " if place.gpus > 1 else ""
-    yield "batch", f"{choice.batch:,}", "", f"{every}{_why(choice, fastest)}"
+    every = f"{choice.batch * place.replicas:,} in all; " if place.gpus > 1 else ""
+    yield "batch per GPU" if every else "batch", f"{choice.batch:,}", "", f"{every}{_why(choice, fastest)}"
     workers = f"{choice.feed.workers * answer.question.ranks} per box; " if answer.question.ranks > 1 else ""
     ahead = f"prefetch {choice.feed.prefetch}" if choice.feed.workers else "the training process loads"
     yield "workers", f"{choice.feed.workers}", "", f"{workers}{ahead}"
-    speed = f"{rate(place.gpus * choice.samples_per_second)} samples/s"
+    speed = f"{rate(place.replicas * choice.samples_per_second)} samples/s"
     yield "step", *interval_cells(choice.step.seconds, show_seconds), speed
     waits = show_seconds(choice.step.parts.exposed_input)
     yield "waiting for data", f"{choice.stall_fraction:.1%}", "", f"{waits} of each step"
@@ -112,7 +112,7 @@ def _alternative(other: Alternative) -> tuple[str, ...]:
         f"{choice.batch:,}",
         f"{choice.feed.workers}",
         show_seconds(choice.step.seconds.mid),
-        rate(other.gpus * choice.samples_per_second),
+        rate(other.replicas * choice.samples_per_second),
         show_bytes(other.peak_bytes.mid),
         "–" if other.speedup is None else f"{other.speedup:.2f}×",
     )
