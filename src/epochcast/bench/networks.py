@@ -45,11 +45,12 @@ def find_network(name: str, input_shape: Shape | None = None) -> Network:
     family, colon, rest = name.partition(":")
     if colon:
         return _referenced(family, rest, name, input_shape)
-    if name in ZOO:
-        models = import_torchvision().models
-        if name in models.list_models():
-            return _from_zoo(name, input_shape, partial(models.get_model, name, weights=None))
-    known = sorted({*NETWORKS, *(set(ZOO) & set(import_torchvision().models.list_models()))})
+    models = import_torchvision().models
+    # A detector in training asks for annotations, which made-up inputs have not.
+    shared = set(ZOO) & set(models.list_models()) - set(models.list_models(module=models.detection))
+    if name in shared:
+        return _from_zoo(name, input_shape, partial(models.get_model, name, weights=None))
+    known = sorted({*NETWORKS, *shared})
     raise UnknownName("network to train", name, known)
 
 

@@ -2,6 +2,7 @@
 
     resnet50                       the zoo
     timm:NAME, torchvision:NAME    built there without weights
+    mmdetection:NAME, detectron2:NAME, maskrcnn_benchmark:NAME    a detector by its configuration's name, built here
     hf:CONFIG.json, hf:BertConfig(num_hidden_layers=4)
     pkg.module:factory, file.py:factory    the user's own code (only the command line and Python take these)
     file.onnx, file.keras, Keras file.json (it has `class_name`), our spec file.toml or .json
@@ -18,6 +19,7 @@ from epochcast.errors import BadInput, UnknownName
 
 FILE_ENDINGS = (".onnx", ".keras", ".toml", ".json", ".h5", ".pt", ".pth", ".pkl")
 FRAMEWORK_PREFIXES = ("timm", "torchvision", "hf")
+DETECTION_PREFIXES = ("mmdetection", "mmdetection_v1", "detectron2", "maskrcnn_benchmark")
 
 
 def find_model(
@@ -36,6 +38,10 @@ def find_model(
         from epochcast.capture.torch import load_torch
 
         return load_torch(text, input_shape)
+    if colon and prefix in DETECTION_PREFIXES:
+        from epochcast.capture.zoo.detector_configs import configured_detector
+
+        return configured_detector(prefix, rest, input_shape)
     if text.lower().endswith(FILE_ENDINGS):
         return _from_file(Path(text), input_shape)
     if colon:

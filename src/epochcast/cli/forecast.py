@@ -32,7 +32,9 @@ def forecast(
     topology: Annotated[
         str | None, typer.Option(help="A box of `epochcast topologies`, whose wires count where no link is given.")
     ] = None,
-    precision: Annotated[str, typer.Option(help="fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64.")] = "fp32",
+    precision: Annotated[
+        str, typer.Option(help="fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64, fp8, mxfp8, nvfp4.")
+    ] = "fp32",
     optimizer: Annotated[
         str,
         typer.Option(
@@ -51,6 +53,11 @@ def forecast(
     framework: Annotated[str, typer.Option(help="pytorch or tensorflow (Keras).")] = "pytorch",
     update_style: Annotated[str, typer.Option(help="foreach, fused or loop (a kernel per tensor).")] = "foreach",
     checkpointing: Annotated[bool, typer.Option("--checkpointing", help="Every block runs again in backward.")] = False,
+    lora: Annotated[int, typer.Option(help="Rank of LoRA: low-rank updates are trained, the network is frozen.")] = 0,
+    lora_target: Annotated[
+        list[str] | None, typer.Option(help="Last name of layers LoRA stands beside, like q_proj; may be repeated.")
+    ] = None,
+    four_bit: Annotated[bool, typer.Option("--four-bit", help="Frozen weights in four bits (QLoRA).")] = False,
     keep_gradients: Annotated[
         bool, typer.Option("--keep-gradients", help="Gradients are zeroed between steps, not dropped.")
     ] = False,
@@ -93,6 +100,9 @@ def forecast(
         framework=framework,
         update_style=update_style,
         checkpointing=checkpointing,
+        lora=lora,
+        lora_targets=lora_target or (),
+        four_bit=four_bit,
         set_to_none=not keep_gradients,
         loader_seconds=None if loader_seconds is None else parse_seconds_per_sample(loader_seconds),
         workers=workers,

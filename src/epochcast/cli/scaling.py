@@ -34,7 +34,9 @@ def scaling(
     dataset: Annotated[str | None, typer.Option(help="A name of `epochcast datasets`.")] = None,
     samples: Annotated[int | None, typer.Option(help="Samples per epoch.")] = None,
     epochs: Annotated[int, typer.Option(help="Passes over the data.")] = 1,
-    precision: Annotated[str, typer.Option(help="fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64.")] = "fp32",
+    precision: Annotated[
+        str, typer.Option(help="fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64, fp8, mxfp8, nvfp4.")
+    ] = "fp32",
     optimizer: Annotated[str, typer.Option(help="sgd, momentum, adam, adamw, …")] = "sgd",
     accumulate: Annotated[int, typer.Option(help="Forward and backward passes (micro-batches) per update.")] = 1,
     price: Annotated[str | None, typer.Option(help="Dollars per GPU-hour instead of the catalogue's.")] = None,

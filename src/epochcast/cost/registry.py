@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from epochcast.cost.columns import column_costs
+from epochcast.cost.eight_bit import NARROW, EightBit
 from epochcast.cost.features import Setting
-from epochcast.cost.learned import load_learned
+from epochcast.cost.learned import TODAY, load_learned
 from epochcast.cost.model import CostModel, Costs, fill_gaps
 from epochcast.cost.paleo import Paleo
 from epochcast.cost.roofline import Analytic, Roofline
@@ -21,19 +22,27 @@ DEFAULT = "learned"
 
 @dataclass(frozen=True)
 class Shipped:
-    """The learned model, read from its text on first use; what it does not know the analytic one answers."""
+    """The learned model, read from its text on first use; `eight_bit` answers for narrow products, the analytic model
+    for what neither knows.
+    """
 
     name: str = "learned"
     is_monotone: bool = False
 
     def costs(self, trace: Trace, device: Device) -> Costs:
         """Seconds of every op of a trace."""
-        return fill_gaps(load_learned().costs(trace, device), Analytic().costs(trace, device))
+        return _filled(load_learned().costs(trace, device), trace.columns, device, TODAY)
 
     def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """Seconds of every op of some columns, under a setting."""
-        first = load_learned().column_costs(columns, device, setting)
-        return fill_gaps(first, column_costs(Analytic(), columns, device, setting))
+        return _filled(load_learned().column_costs(columns, device, setting), columns, device, setting)
+
+
+def _filled(first: Costs, columns: Columns, device: Device, setting: Setting) -> Costs:
+    """What the learned model answered, with its gaps filled."""
+    if (columns.math == NARROW).any():
+        first = fill_gaps(first, EightBit(load_learned()).column_costs(columns, device, setting))
+    return fill_gaps(first, column_costs(Analytic(), columns, device, setting))
 
 
 COST_MODELS: Mapping[str, CostModel] = {

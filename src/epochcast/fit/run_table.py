@@ -16,14 +16,15 @@ from typing import Any
 
 from epochcast.cost.features import Setting
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.fit.detector_rows import FRAMEWORKS, PYTORCH, RESIZED, detector_row, mean_shape
 from epochcast.fit.run_layout import run_layout
+from epochcast.fit.run_tuning import run_tuning
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.units import parse_shape
 
 _PRECISIONS = {"fp16(pure half)": "fp16", "bf16-true": "bf16", "bf16-true quant=None": "bf16", "float32": "fp32"}
-_NARROW = ("fp8", "mxfp8", "nvfp4")
 _SUBMITTED = "mixed (submission-specific)"
 _OPTIMIZERS = {
     "sgd_with_momentum": "momentum",
@@ -95,9 +96,10 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
     if not (row.get("step_seconds") or row.get("samples_per_second")):
         raise BadInput("neither step_seconds nor samples_per_second")
     layout = run_layout(row)
-    meant = _meant(source, model, row.get("input_shape"))
+    batch_per_gpu = float(_needed(row, "batch_per_gpu"))
+    meant = _meant(source, model, row.get("input_shape"), batch_per_gpu)
     reference, shape = meant.reference, meant.input_shape
-    batch = round(float(_needed(row, "batch_per_gpu")) / meant.batch_units)
+    batch = round(batch_per_gpu / meant.batch_units)
     shared = re.fullmatch(r"dp(\d+)", str(row.get("strategy") or ""))
     if shared and row.get("global_batch") == row["batch_per_gpu"]:
         batch //= int(shared[1])  # one batch shared out over the replicas
@@ -109,7 +111,8 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
     optimizer = row.get("optimizer")
     if mode == "training" and optimizer == "none":
         mode = "forward_backward"
-    version = _version(str(row.get("framework_version") or ""))
+    said = str(row.get("framework_version") or "")
+    version = PYTORCH.get((source, said)) or _version(said)
     is_old = _is_torch(row) and version is not None and version < _OLD_TORCH
     recipe = Recipe(
         batch,
@@ -121,6 +124,7 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
         channels_last=bool(row.get("channels_last")),
         accumulate=layout.accumulate if layout else int(row.get("grad_accum") or 1),
         with_loss=source != "neusight",
+        **run_tuning(row, reference),
     )
     return Run(
         place,
@@ -182,17 +186,23 @@ class _Meant:
     batch_units: float = 1
 
 
-def _meant(source: str, model: str, shape: Any) -> _Meant:
-    """By `model_names.toml`; an entry there is a name, or a table with these keys:
+def _meant(source: str, model: str, shape: Any, batch_per_gpu: float) -> _Meant:
+    """By `detector_rows` for zoos of detectors, else by `model_names.toml`; an entry there is a name, or a table with
+    these keys:
 
     `model`; `input`, and `unshaped`, another model, for rows whose own input we cannot read; `tokens` of a sample, in
     all; `batch_in_tokens`.
     """
     size = _size(shape)
+    if size == RESIZED:
+        size = mean_shape(size[1:2], size[2], max(1, int(batch_per_gpu)))
     names = _names()
     reasons = {**names["cannot"], **names.get("cannot_source", {}).get(source, {})}
     if model in reasons or "*" in reasons:
         raise BadInput(f"{model}: {reasons.get(model) or reasons['*']}")
+    if source in FRAMEWORKS:
+        asked = detector_row(source, model, batch_per_gpu, str(shape))
+        return _Meant(asked.reference, asked.mean_shape, batch_units=batch_per_gpu / asked.images)
     if size is None and source in names["needs_input"]:
         raise BadInput(f"{model}: the row does not say how many tokens a sample has")
     entry = {**names["any"], **names.get("source", {}).get(source, {})}.get(model)
@@ -236,8 +246,6 @@ def _precision(name: str, device: Device) -> str:
     """The precision under its name here; what a submission to MLPerf calls mixed is what its device does best."""
     if "quant=bnb" in name:
         raise BadInput(f"weights in 4 bits are not modelled: {name}")
-    if name in _NARROW:
-        raise BadInput(f"products in 8 or 4 bits are not modelled: {name}")
     if name == _SUBMITTED:
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
         return "amp_fp16" if is_half else "amp_bf16"

@@ -107,11 +107,15 @@ def gradients(kind: Kind, op: Op, wanted: Wanted) -> Iterator[Op]:
 
 @gradients.register
 def _(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """C = A·B: dA = dC·Bᵀ, dB = Aᵀ·dC; a linear layer's rows are flattened, its bias gradient is a sum over rows."""
+    """C = A·B: dA = dC·Bᵀ, dB = Aᵀ·dC; a linear layer's rows are flattened, its bias gradient is a sum over rows.
+
+    A weight of more than two dimensions is many weights, each for its own rows (experts).
+    """
     arriving = grad(op.output)
     first = op.inputs[0]
-    if not op.weights:
+    if not op.weights or len(op.weights[0].shape) > 2:
         yield from _computed_products(kind, op, wanted)
+        yield from _bias_gradient(op, wanted)
         return
     weight = op.weights[0]
     flat_in = _flat(first, first.shape[-1])
@@ -128,8 +132,11 @@ def _(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
 
 
 def _computed_products(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """Both operands computed. An operand stored transposed gets its gradient stored so: dAᵀ = B·dCᵀ, dBᵀ = dCᵀ·A."""
-    first, second, arriving = *op.inputs[:2], grad(op.output)
+    """Both operands computed, or the second a stack of weights.
+
+    An operand stored transposed gets its gradient stored so: dAᵀ = B·dCᵀ, dBᵀ = dCᵀ·A.
+    """
+    first, second, arriving = *(*op.inputs, *op.weights)[:2], grad(op.output)
     if len(second.shape) == 2 and not kind.transpose_a:  # one matrix for all rows: they are flattened
         arriving = _flat(arriving, arriving.shape[-1])
         rows = _flat(first, first.shape[-1])
@@ -146,19 +153,29 @@ def _computed_products(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
             product, operands = Matmul(transpose_a=True, transpose_b=kind.transpose_a), (arriving, rows)
         else:
             product, operands = Matmul(transpose_a=not kind.transpose_a), (rows, arriving)
-        yield from _summed(op, product, operands, second, "data2")
+        if op.weights:
+            yield from _summed(op, product, operands, second, "weights", Gradient.WEIGHTS)
+        else:
+            yield from _summed(op, product, operands, second, "data2")
 
 
-def _summed(op: Op, kind: Matmul, operands: tuple[Tensor, ...], target: Tensor, suffix: str) -> Iterator[Op]:
+def _summed(
+    op: Op,
+    kind: Matmul,
+    operands: tuple[Tensor, ...],
+    target: Tensor,
+    suffix: str,
+    gradient: Gradient = Gradient.DATA,
+) -> Iterator[Op]:
     """One product; an operand that was broadcast over leading dimensions gets the sum of its gradient over them."""
     result = grad(target)
     lead = op.output.shape[:-2]
     if len(operands[1].shape) == 2 or prod(target.shape[:-2]) == prod(lead):
-        yield _derived(op, kind, operands, (result,), suffix=suffix)
+        yield _derived(op, kind, operands, (result,), gradient=gradient, suffix=suffix)
         return
     whole = replace(result, shape=(*lead, *target.shape[-2:]), name=f"{result.name}*{op.name}")
-    yield _derived(op, kind, operands, (whole,), suffix=suffix)
-    yield _derived(op, Reduce("sum"), (whole,), (result,), suffix=f"{suffix}.sum")
+    yield _derived(op, kind, operands, (whole,), gradient=gradient, suffix=suffix)
+    yield _derived(op, Reduce("sum"), (whole,), (result,), gradient=gradient, suffix=f"{suffix}.sum")
 
 
 def _flat(tensor: Tensor, columns: int) -> Tensor:
@@ -189,7 +206,7 @@ def _(kind: Attention, op: Op, wanted: Wanted) -> Iterator[Op]:
     """dQ, dK, dV in one pass that computes the scores again (Dao et al. 2022)."""
     q, k, v = op.inputs[:3]
     if {q.name, k.name, v.name} & wanted:
-        results = (grad(q), grad(k), grad(v))
+        results = (grad(q), grad(k), grad(v), *(grad(t) for t in op.weights if t.name in wanted))
         yield _derived(op, kind, (grad(op.output), q, k, v, op.output), results, gradient=Gradient.BOTH)
 
 

@@ -49,11 +49,12 @@ class Conv(Kind):
 class Attention(Kind):
     """softmax(QKᵀ)V fused, as a flash kernel runs it: q (N, H, L, D), k and v (N, H_kv, S, D).
 
-    No L x S matrix is in memory.
+    No L x S matrix is in memory. With a `window` a query looks at so many keys at the most; 0 is at all of them.
     """
 
     label: ClassVar[str] = "attention"
     causal: bool = False
+    window: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from epochcast.graph.kinds import Attention, Copy, Elementwise, Matmul, Softmax
+from epochcast.graph.kinds import Attention, Copy, Elementwise, Matmul, Softmax, View
 from epochcast.graph.op import Op
 from epochcast.graph.tensor import Tensor
 
@@ -11,7 +11,7 @@ from epochcast.graph.tensor import Tensor
 def eager_attention(ops: Iterable[Op]) -> tuple[Op, ...]:
     """Every fused attention as scores = QKᵀ, scale, (mask,) softmax, product with V: the L x S matrix is in memory.
 
-    Where several heads share keys and values, those are repeated first.
+    Where several heads share keys and values, those are repeated first. A sink is one more column of the scores.
     """
     return tuple(piece for op in ops for piece in (_eager(op) if isinstance(op.kind, Attention) else (op,)))
 
@@ -30,6 +30,7 @@ def _eager(op: Op) -> Iterator[Op]:
     def named(step: str) -> Tensor:
         return replace(scores, name=f"{op.name}.{step}")
 
+    sinks, op = op.weights, replace(op, weights=())
     yield replace(op, name=f"{op.name}.scores", kind=Matmul(transpose_b=True), inputs=(q, k), outputs=(scores,))
     yield replace(op, name=f"{op.name}.scale", kind=Elementwise("scale"), inputs=(scores,), outputs=(named("scaled"),))
     last = named("scaled")
@@ -37,5 +38,13 @@ def _eager(op: Op) -> Iterator[Op]:
         mask = replace(op, name=f"{op.name}.mask", kind=Elementwise("mask"), inputs=(last,), outputs=(named("masked"),))
         yield mask
         last = mask.output
-    yield replace(op, name=f"{op.name}.softmax", kind=Softmax(), inputs=(last,), outputs=(named("weights"),))
+    if sinks:
+        wider = (*scores.shape[:-1], scores.shape[-1] + 1)
+        joined = replace(scores, shape=wider, name=f"{op.name}.joined")
+        yield replace(op, name=joined.name, kind=Copy("concatenate"), inputs=(last, *sinks), outputs=(joined,))
+        weighed = replace(joined, name=f"{op.name}.softmax")
+        yield replace(op, name=weighed.name, kind=Softmax(), inputs=(joined,), outputs=(weighed,))
+        yield replace(op, name=f"{op.name}.slice", kind=View("slice"), inputs=(weighed,), outputs=(named("weights"),))
+    else:
+        yield replace(op, name=f"{op.name}.softmax", kind=Softmax(), inputs=(last,), outputs=(named("weights"),))
     yield replace(op, name=f"{op.name}.mix", kind=Matmul(), inputs=(named("weights"), v), outputs=op.outputs)

@@ -6,7 +6,8 @@ of its inputs. Weights are cast once per step and the copy is reused. A gradient
 backward pass undoes every cast by a cast.
 
 Precisions: fp32 · tf32 (float32 stored, products on tensor cores) · amp_fp16, amp_bf16 (autocast) · fp16, bf16
-(everything, the optimizer's state too) · fp64. Loss scaling (amp_fp16) is not charged.
+(everything, the optimizer's state too; `half`) · fp64 · fp8, mxfp8, nvfp4 (`eight_bit`). Loss scaling (amp_fp16) is not
+charged.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,8 @@ from enum import Enum
 
 from epochcast.errors import UnknownName
 from epochcast.graph.backward import GRADIENT
+from epochcast.graph.eight_bit import NARROW, narrowed
+from epochcast.graph.half import halved
 from epochcast.graph.kinds import (
     Attention,
     Conv,
@@ -39,6 +42,7 @@ PRECISIONS: Mapping[str, DType] = {
     "fp16": DType.FLOAT16,
     "bf16": DType.BFLOAT16,
     "fp64": DType.FLOAT64,
+    **NARROW,
 }
 ALIASES = {
     "amp": "amp_fp16",
@@ -94,6 +98,10 @@ def with_precision(ops: Iterable[Op], parameters: Iterable[Parameter], precision
             return tuple(replace(op, tf32=True) if isinstance(op.kind, _LOW) else op for op in ops)
         case "amp_fp16" | "amp_bf16":
             return _Autocast(parameters, PRECISIONS[key]).walk(ops)
+        case _ if key in NARROW:
+            return narrowed(ops, parameters, key)
+        case "fp16" | "bf16":
+            return tuple(halved(ops, PRECISIONS[key]))
         case _:
             return tuple(_stored_as(op, PRECISIONS[key]) for op in ops)
 

@@ -18,6 +18,10 @@ class Recipe:
     network alone. `freeze` are glob patterns of parameters that are not trained. `attention` flash keeps the fused
     kernel, eager writes the scores to memory. `accumulate` steps of forward and backward share one update.
     `checkpointing` runs every block's forward pass again in backward instead of keeping its activations.
+
+    `lora` is the rank of the updates that are trained instead of the network (0: none), beside the linear layers whose
+    last name is in `lora_targets` (attention's projections where none is named). `four_bit` keeps the frozen weights of
+    linear layers in four bits.
     """
 
     batch: int
@@ -31,12 +35,19 @@ class Recipe:
     accumulate: int = 1
     with_loss: bool = True
     checkpointing: bool = False
+    lora: int = 0
+    lora_targets: tuple[str, ...] = ()
+    four_bit: bool = False
 
     def __post_init__(self) -> None:
         if self.batch < 1:
             raise BadInput(f"batch must be at least 1, got {self.batch}")
         if self.accumulate < 1:
             raise BadInput(f"gradient accumulation must be at least 1, got {self.accumulate}")
+        if self.lora < 0 or (self.lora_targets and not self.lora):
+            raise BadInput(f"the rank of LoRA must be at least 1, got {self.lora}")
+        if self.four_bit and not (self.lora or self.freeze):
+            raise BadInput("only frozen weights are kept in four bits: name a rank of LoRA, or what is frozen")
         object.__setattr__(self, "optimizer", find_optimizer(self.optimizer))
         object.__setattr__(self, "precision", find_precision(self.precision))
         for what, value, known in (

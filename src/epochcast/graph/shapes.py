@@ -57,6 +57,11 @@ def attention_operands(op: Op) -> tuple[Tensor, Tensor, Tensor]:
     return q, k, v
 
 
+def seen_keys(kind: Attention, k: Tensor) -> int:
+    """How many keys a query looks at: all, or a window of them."""
+    return min(kind.window or k.shape[-2], k.shape[-2])
+
+
 def is_batched(op: Op) -> bool:
     """Whether a matmul is many small products: its second operand has dimensions in front of the matrix's two."""
     second = op.weights[0] if op.weights else op.inputs[1]
@@ -112,7 +117,7 @@ def _(kind: Conv, op: Op) -> Matrix:
 @matrix.register
 def _(kind: Attention, op: Op) -> Matrix:
     q, k, _ = attention_operands(op)
-    return Matrix(q.shape[-2], k.shape[-2], q.shape[-1], prod(q.shape[:-2]))
+    return Matrix(q.shape[-2], seen_keys(kind, k), q.shape[-1], prod(q.shape[:-2]))
 
 
 @matrix.register

@@ -13,6 +13,7 @@ class DType(Enum):
     FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"
     FLOAT8 = "float8"
+    FLOAT4 = "float4"
     COMPLEX64 = "complex64"
     INT64 = "int64"
     INT32 = "int32"
@@ -23,8 +24,13 @@ class DType(Enum):
 
     @property
     def bytes(self) -> int:
-        """Bytes of one element."""
+        """Bytes of one element; four bits are counted as a whole byte, their scales included."""
         return _BYTES[self]
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element as arithmetic sees it."""
+        return 4 if self is DType.FLOAT4 else 8 * _BYTES[self]
 
     @property
     def is_float(self) -> bool:
@@ -38,7 +44,10 @@ class DType(Enum):
 
     @property
     def math(self) -> str:
-        """The name under which a device lists its peak for arithmetic on this dtype; integers run at the fp32 rate."""
+        """The name under which a device lists its peak for arithmetic on this dtype; integers run at the fp32 rate.
+
+        Four bits go by the name of eight: only their `bits` tell them apart.
+        """
         return _MATH.get(self, "fp32")
 
 
@@ -48,6 +57,7 @@ _BYTES = {
     DType.FLOAT16: 2,
     DType.BFLOAT16: 2,
     DType.FLOAT8: 1,
+    DType.FLOAT4: 1,
     DType.COMPLEX64: 8,
     DType.INT64: 8,
     DType.INT32: 4,
@@ -62,6 +72,7 @@ _MATH = {
     DType.FLOAT16: "fp16",
     DType.BFLOAT16: "bf16",
     DType.FLOAT8: "fp8",
+    DType.FLOAT4: "fp8",
     DType.COMPLEX64: "fp32",
 }
 

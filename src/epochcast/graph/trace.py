@@ -19,7 +19,7 @@ from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.shapes import conv_shape
 from epochcast.graph.tensor import Tensor
-from epochcast.graph.training import step_ops
+from epochcast.graph.training import adapted, step_ops
 from epochcast.graph.work import OpClass, op_class, work
 
 CLASSES = tuple(OpClass)
@@ -161,7 +161,7 @@ def _row(op: Op) -> tuple[float, ...]:
         _PHASE_INDEX[op.phase],
         MATHS.index(op.math) if op.math in MATHS else 0,
         _GRADIENT_INDEX[op.gradient],
-        op.dtype.bytes,
+        op.dtype.bits / 8,
         window,
         stride,
         groups,
@@ -186,7 +186,7 @@ def trace_from(build: Callable[[int], Graph], recipe: Recipe) -> Trace:
     template = Template.learn(
         step_ops(small, recipe.at(SMALL_BATCH)), SMALL_BATCH, step_ops(large, recipe.at(LARGE_BATCH)), LARGE_BATCH
     )
-    parameters = small.frozen(recipe.freeze).parameters if recipe.freeze else small.parameters
+    parameters = adapted(small, recipe).parameters
     sample = tuple(
         few if few.shape == many.shape else replace(few, shape=(1, *few.shape[1:]))
         for few, many in zip(small.inputs, large.inputs, strict=True)

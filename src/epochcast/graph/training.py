@@ -6,9 +6,11 @@ from dataclasses import replace
 from epochcast.errors import UnknownName
 from epochcast.graph.backward import backward
 from epochcast.graph.checkpointing import checkpointed
+from epochcast.graph.four_bit import with_four_bits
 from epochcast.graph.kinds import Loss, Softmax
+from epochcast.graph.lora import with_lora
 from epochcast.graph.lower import eager_attention
-from epochcast.graph.op import Graph, Op
+from epochcast.graph.op import Graph, Op, Parameter
 from epochcast.graph.optimizer import update
 from epochcast.graph.precision import with_precision
 from epochcast.graph.recipe import Recipe
@@ -21,19 +23,30 @@ def step_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
     """Every op of one step of a graph at the recipe's batch, in executable order."""
     if graph.batch != recipe.batch:
         raise ValueError(f"the graph is at batch {graph.batch}, the recipe at {recipe.batch}")
-    if recipe.freeze:
-        graph = graph.frozen(recipe.freeze)
+    graph = adapted(graph, recipe)
     if recipe.attention == "eager":
         graph = replace(graph, ops=eager_attention(graph.ops))
     if recipe.mode == "forward":
-        return with_precision(graph.ops, graph.parameters, recipe.precision)
+        return stored(graph.ops, graph.parameters, recipe)
     if recipe.with_loss:
         graph = with_loss(graph)
     ops = (*graph.ops, *backward(graph))
     if recipe.mode == "training":
         ops = (*ops, *update(graph.parameters, recipe.optimizer, recipe.update_style))
-    ops = with_precision(ops, graph.parameters, recipe.precision)
+    ops = stored(ops, graph.parameters, recipe)
     return checkpointed(ops, graph.name) if recipe.checkpointing else ops
+
+
+def adapted(graph: Graph, recipe: Recipe) -> Graph:
+    """The graph with what the recipe trains of it: low-rank updates in place of the network, nothing that is frozen."""
+    if recipe.lora:
+        graph = with_lora(graph, recipe.lora, recipe.lora_targets)
+    return graph.frozen(recipe.freeze) if recipe.freeze else graph
+
+
+def stored(ops: tuple[Op, ...], parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[Op, ...]:
+    """Ops of a step as the recipe keeps them: frozen weights in four bits, the rest in its precision."""
+    return with_precision(with_four_bits(ops, parameters) if recipe.four_bit else ops, parameters, recipe.precision)
 
 
 def with_loss(graph: Graph) -> Graph:

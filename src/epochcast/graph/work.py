@@ -33,7 +33,7 @@ from epochcast.graph.kinds import (
     View,
 )
 from epochcast.graph.op import Gradient, Op
-from epochcast.graph.shapes import attention_operands, conv_shape, is_batched, matrix, sequence
+from epochcast.graph.shapes import attention_operands, conv_shape, is_batched, matrix, seen_keys, sequence
 
 
 class OpClass(Enum):
@@ -210,10 +210,10 @@ def _(kind: Conv, op: Op) -> int:
 def _(kind: Attention, op: Op) -> int:
     """QKᵀ and PV forward: 2·N·H·L·S·(D + D_v). Backward five products: S again, dV, dP, dQ, dK.
 
-    A causal mask is not subtracted: publications and torch's own counter do not.
+    A causal mask is not subtracted: publications and torch's own counter do not. A window is.
     """
     q, k, v = attention_operands(op)
-    rows = prod(q.shape[:-1]) * k.shape[-2]
+    rows = prod(q.shape[:-1]) * seen_keys(kind, k)
     if not op.is_gradient:
         return 2 * rows * (q.shape[-1] + v.shape[-1])
     return 2 * rows * (3 * q.shape[-1] + 2 * v.shape[-1])

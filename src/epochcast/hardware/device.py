@@ -3,7 +3,8 @@
 A *math name* says in which format the multiply units work. Peaks are dense (no structured sparsity) and count a
 multiply-add as two flops:
 
-    fp64, fp32, tf32, fp16, bf16, fp8, int8   of the tensor or matrix cores where the device has them for that format,
+    fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8
+                                              of the tensor or matrix cores where the device has them for that format,
                                               accumulating in fp32 (fp8 too), else of the ordinary vector units
     fp32_vector, fp16_vector                  of the vector units, where the same format is faster on matrix cores
 
@@ -17,7 +18,7 @@ from math import isfinite
 
 from epochcast.errors import BadInput, UnknownName
 
-MATHS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp32_vector", "fp16_vector")
+MATHS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "fp32_vector", "fp16_vector")
 
 # What software does when the silicon lacks a format. There is no entry for fp64 and int8: nothing stands in for them.
 STAND_INS: Mapping[str, str] = {
@@ -25,6 +26,7 @@ STAND_INS: Mapping[str, str] = {
     "fp16": "fp32",  # stored as halves, computed as singles: native half rates of 1/64 are never used
     "bf16": "fp32",  # emulated: widened to fp32
     "fp8": "fp16",  # cast up
+    "fp4": "fp8",  # cast up
     "fp32_vector": "fp32",
     "fp16_vector": "fp32",
 }

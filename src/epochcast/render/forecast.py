@@ -65,6 +65,8 @@ def _title(answer: Forecast) -> str:
     )
     said += [recipe.precision]
     said += [recipe.optimizer] if recipe.mode == "training" else [recipe.mode.replace("_", " and ") + " only"]
+    if recipe.lora:
+        said += [f"LoRA {recipe.lora}" + (" on four bits" if recipe.four_bit else "")]
     return " · ".join(said)
 
 

@@ -1,6 +1,6 @@
 """LoRA: a frozen network with trained low-rank updates beside chosen linear layers (Hu et al. 2021).
 
-y = W x + (α/r) · B A x, A (r, in), B (out, r). Only A and B are trained.
+y = W x + (α/r) · B A dropout(x), A (r, in), B (out, r). Only A and B are trained.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,7 @@ import torch
 from torch import nn
 
 from epochcast.errors import BadInput
-
-DEFAULT_TARGETS = ("q_proj", "v_proj", "query", "value", "q", "v", "c_attn", "query_key_value")
-"""The attention projections of the usual families, which is where the paper puts the updates."""
+from epochcast.graph.lora import DEFAULT_TARGETS, no_targets
 
 
 class LoraLinear(nn.Module):
@@ -21,13 +19,14 @@ class LoraLinear(nn.Module):
     def __init__(self, base: nn.Module, into: int, out: int, rank: int, alpha: float) -> None:
         super().__init__()
         self.base = base
+        self.lora_dropout = nn.Dropout(0.05)
         self.lora_a = nn.Linear(into, rank, bias=False, device="meta")
         self.lora_b = nn.Linear(rank, out, bias=False, device="meta")
         self.scale = alpha / rank
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """W x + (α/r) · B A x."""
-        kept, update = self.base(x), self.lora_b(self.lora_a(x))
+        """W x + (α/r) · B A dropout(x)."""
+        kept, update = self.base(x), self.lora_b(self.lora_a(self.lora_dropout(x)))
         result: torch.Tensor = kept + update * self.scale
         return result
 
@@ -43,7 +42,7 @@ def with_lora(module: nn.Module, rank: int, targets: Sequence[str] = (), alpha: 
     ]
     if not found:
         linear = sorted({p.rpartition(".")[2] for p, m in module.named_modules() if p and _sizes(m)})
-        raise BadInput(f"no linear layer is called {', '.join(sorted(wanted))}; the model has: {', '.join(linear)}")
+        raise no_targets(wanted, linear)
     for path, layer in found:
         parent, _, name = path.rpartition(".")
         into, out = _sizes(layer) or (0, 0)

@@ -4,6 +4,7 @@ again.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,15 +13,16 @@ import torch
 from epochcast.capture.torch.construct import copied_to_meta
 from epochcast.capture.torch.example import Example
 from epochcast.capture.torch.feeding import example_for
+from epochcast.capture.torch.lora import with_lora
 from epochcast.capture.torch.steps import Captured, Loss, derived_update, parameters_of, run
 from epochcast.graph.backward import grad
 from epochcast.graph.checkpointing import checkpointed
 from epochcast.graph.kinds import OptimizerUpdate, View
 from epochcast.graph.op import Graph, Op, Parameter, Phase
-from epochcast.graph.precision import with_precision
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
+from epochcast.graph.training import stored
 
 _FORWARD = Recipe(1, mode="forward")
 
@@ -78,14 +80,19 @@ class TorchModel:
         """The captured step; asking again at another batch size or in another precision runs nothing."""
         key = recipe.at(1)
         if key not in self._traces:
-            self._traces[key] = self._trace(key)
+            self._traces[key] = self._adapted(key) if recipe.lora else self._trace(key)
         return self._traces[key].rebatch(recipe.batch)
+
+    def _adapted(self, recipe: Recipe) -> Trace:
+        """The step of a copy of the module with low-rank updates."""
+        module = with_lora(deepcopy(self.module), recipe.lora, recipe.lora_targets)
+        return replace(self, module=module, _pairs={}, _traces={})._trace(recipe)
 
     def _trace(self, recipe: Recipe) -> Trace:
         parameters = self.parameters(recipe.freeze)
         small, large = self._captured(recipe)
         tail = (*self._unscaled(recipe, parameters), *derived_update(parameters, recipe))
-        steps = [with_precision(_joined(c.ops, tail), parameters, recipe.precision) for c in (small, large)]
+        steps = [stored(_joined(c.ops, tail), parameters, recipe) for c in (small, large)]
         if recipe.checkpointing:
             steps = [checkpointed(ops, self.name) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
@@ -94,7 +101,7 @@ class TorchModel:
 
     def _captured(self, recipe: Recipe) -> tuple[Captured, Captured]:
         """The step in float32 at the two sizes; the update does not grow and is recorded once."""
-        key = replace(recipe, batch=1, precision="fp32", accumulate=1, checkpointing=False)
+        key = replace(recipe, batch=1, precision="fp32", accumulate=1, checkpointing=False, four_bit=False)
         if key not in self._pairs:
             with self.around(), self._frozen(recipe.freeze):
                 small = run(self.module, self.example, key.at(SMALL_BATCH), loss=self.loss)

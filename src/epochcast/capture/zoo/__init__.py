@@ -8,14 +8,16 @@ from functools import partial
 
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo.convnets import CONVNETS
+from epochcast.capture.zoo.detectors import DETECTORS
 from epochcast.capture.zoo.entry import Entry
+from epochcast.capture.zoo.language import LANGUAGE
 from epochcast.capture.zoo.sequences import SEQUENCES
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.op import Graph
 
 __all__ = ["ZOO", "Entry", "zoo_model"]
 
-ZOO: Mapping[str, Entry] = {**CONVNETS, **SEQUENCES}
+ZOO: Mapping[str, Entry] = {**CONVNETS, **DETECTORS, **SEQUENCES, **LANGUAGE}
 
 
 def zoo_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: bool = True) -> BuiltModel:

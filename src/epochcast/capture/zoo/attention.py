@@ -1,4 +1,4 @@
-"""What transformers share: token inputs, heads, attention, normalisation by root mean square, stochastic depth.
+"""What transformers share: token inputs, heads, attention, root-mean-square norms, gated layers, stochastic depth.
 
 Symbols: N samples, T tokens, H heads, D width of a head. Tensors are (N, T, H·D) outside attention and (N, H, T, D)
 inside. Fused kernels read heads through strides and write their result token by token, so splitting and joining heads
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from epochcast.errors import BadInput
 from epochcast.graph.build import Builder
+from epochcast.graph.half import NARROW, WIDEN
 from epochcast.graph.kinds import Elementwise, Matmul, View
 from epochcast.graph.tensor import DType, Tensor
 
@@ -107,13 +108,24 @@ def _packed(
 
 
 def rms_norm(b: Builder, x: Tensor, *, name: str) -> Tensor:
-    """x · (mean(x²) + ε)^-½ · γ (Zhang & Sennrich 2019) as the six kernels Hugging Face's models run."""
+    """x · (mean(x²) + ε)^-½ · γ (Zhang & Sennrich 2019) as six kernels, all but the last in
+    float32, as Hugging Face's models run it.
+    """
     with b.scope(name):
         weight = b.parameter("weight", (x.shape[-1],))
+        x = b.view(x, x.shape, WIDEN)
         mean = b.reduce("mean", b.elementwise("pow", x), [-1], keep=True)
         scale = b.elementwise("rsqrt", b.elementwise("add", mean))
-        y = b.mul(x, scale)
+        y = b.view(b.mul(x, scale), x.shape, NARROW)
         return b.op(Elementwise("mul"), [y], [y.shape], weights=[weight], name="weight")[0]
+
+
+def gated(b: Builder, x: Tensor, ffn: int, *, activation: str = "silu", name: str = "mlp") -> Tensor:
+    """(silu(xW₁) · xW₂)·W₃ (Shazeer 2020), without biases."""
+    with b.scope(name):
+        gate = b.elementwise(activation, b.linear(x, ffn, bias=False, name="gate_proj"), name="act_fn")
+        y = b.mul(gate, b.linear(x, ffn, bias=False, name="up_proj"))
+        return b.linear(y, x.shape[-1], bias=False, name="down_proj")
 
 
 def stochastic_depth(b: Builder, x: Tensor) -> Tensor:

@@ -1,16 +1,39 @@
 """Llama-style decoders by configuration.
 
-Touvron et al. 2023 (Llama 2), Jiang et al. 2023 (Mistral), Zhang et al. 2024 (TinyLlama). Root-mean-square norms in
-front, rotary positions (Su et al. 2021), a gated feed-forward layer silu(xW₁) · xW₂ (Shazeer 2020), fewer key and
-value heads than query heads (Ainslie et al. 2023), no biases, no dropout. Names and layers are Hugging Face's
-`LlamaForCausalLM`. A sliding window (Mistral) is not subtracted: within its 4,096 tokens it changes nothing.
+Touvron et al. 2023 (Llama 2), Grattafiori et al. 2024 (Llama 3), Jiang et al. 2023 (Mistral), Zhang et al. 2024
+(TinyLlama), Gemma Team 2024 (Gemma, Gemma 2), Abdin et al. 2024 (Phi-3), Yang et al. 2025 (Qwen3), OpenAI 2025
+(gpt-oss), DeepSeek-AI 2024 (DeepSeek-V3), Kimi Team 2025 (Kimi K2).
+
+Root-mean-square norms in front, rotary positions, a gated feed-forward layer or a mixture of them (`moe`), fewer key
+and value heads than query heads (Ainslie et al. 2023) or latent ones (`latent`), no dropout. Names and layers are those
+of Hugging Face's `LlamaForCausalLM`; Phi-3 packs its projections, here they run apart. A sliding window is counted
+where every second layer has one (gpt-oss); Mistral's and Gemma 2's 4,096 tokens are not.
 """
 
-from epochcast.capture.zoo.attention import join_heads, rms_norm, sequence_length, split_heads, token_ids
+from dataclasses import dataclass
+
+from epochcast.capture.zoo.attention import gated, join_heads, rms_norm, sequence_length, split_heads, token_ids
+from epochcast.capture.zoo.latent import Latent, latent_attention
+from epochcast.capture.zoo.moe import Mixture, mixture_layer
+from epochcast.capture.zoo.rotary import rotated, rotations
 from epochcast.errors import BadInput
 from epochcast.graph.build import Builder
+from epochcast.graph.kinds import Attention
 from epochcast.graph.op import Graph
 from epochcast.graph.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Heads:
+    """Query heads, key-value heads and their width; biases; norms of queries and keys; a sink that scores may go to."""
+
+    count: int
+    groups: int
+    width: int
+    qkv_bias: bool
+    o_bias: bool
+    has_norms: bool
+    has_sinks: bool
 
 
 def decoder(
@@ -28,8 +51,22 @@ def decoder(
     context: int = 4096,
     tied: bool = False,
     qkv_bias: bool = False,
+    o_bias: bool = False,
+    head_norms: bool = False,
+    sinks: bool = False,
+    window: int = 0,
+    activation: str = "silu",
+    scaled_tokens: bool = False,
+    norms_behind: bool = False,
+    latent: Latent | None = None,
+    mixture: Mixture | None = None,
+    dense_layers: int = 0,
 ) -> Graph:
     """Any such decoder; `kv_heads` defaults to `heads`, `tied` shares the output with the token embeddings.
+
+    Every second layer from the first on looks at `window` tokens only; the first `dense_layers` have no mixture.
+    Gemma multiplies its token embeddings by a constant (`scaled_tokens`); Gemma 2 normalises behind attention and
+    feed-forward layer too (`norms_behind`).
 
     >>> decoder(1, (8,), name="tiny", layers=1, width=16, heads=4, kv_heads=2, ffn=32, vocabulary=100).parameter_count
     5552
@@ -39,51 +76,44 @@ def decoder(
         raise BadInput(f"{name}: {groups} key-value heads do not divide {heads} heads")
     each = width // heads if head_width is None else head_width
     length = sequence_length(name, input_shape, context)
+    shape = _Heads(heads, groups, each, qkv_bias, o_bias, head_norms, sinks)
     b = Builder(name, batch)
     with b.scope("model"):
         x = b.embedding(token_ids(b, length), vocabulary, width, name="embed_tokens")
-        with b.scope("rotary_emb"):
-            cos, sin = _rotations(b, length, each)
+        if scaled_tokens:
+            x = b.elementwise("scale", x)
+        cos, sin = rotations(b, length, latent.rotary if latent else each)
         for index in range(layers):
             with b.scope(f"layers.{index}"):
                 y = rms_norm(b, x, name="input_layernorm")
-                x = b.add(x, _attention(b, y, heads, groups, each, cos, sin, qkv_bias))
-                x = b.add(x, _gated(b, rms_norm(b, x, name="post_attention_layernorm"), ffn))
+                if latent:
+                    y = latent_attention(b, y, heads, latent, cos, sin)
+                else:
+                    y = _attention(b, y, shape, cos, sin, 0 if index % 2 else window)
+                if norms_behind:
+                    y = rms_norm(b, y, name="post_attention_layernorm")
+                x = b.add(x, y)
+                y = rms_norm(b, x, name="pre_feedforward_layernorm" if norms_behind else "post_attention_layernorm")
+                is_dense = mixture is None or index < dense_layers
+                y = gated(b, y, ffn, activation=activation) if is_dense else mixture_layer(b, y, mixture)
+                x = b.add(x, rms_norm(b, y, name="post_feedforward_layernorm") if norms_behind else y)
         x = rms_norm(b, x, name="norm")
     table = b.parameters["model.embed_tokens.weight"].tensor if tied else None
     logits = b.linear(x, vocabulary, bias=False, weight=table, name="lm_head")
     return b.finish(logits, units_per_sample=length)
 
 
-def _rotations(b: Builder, length: int, width: int) -> tuple[Tensor, Tensor]:
-    """cos and sin of position times frequency, computed once a step."""
-    angles = b.elementwise("mul", b.constant("frequencies", (1, length, width // 2)))
-    both = b.concatenate([angles, angles], -1)
-    cos, sin = (b.elementwise("scale", b.elementwise(function, both)) for function in ("cos", "sin"))
-    shape = (1, 1, length, width)
-    return b.view(cos, shape, "unsqueeze"), b.view(sin, shape, "unsqueeze")
-
-
-def _rotated(b: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """x·cos + (−x₂, x₁)·sin over the two halves of every head."""
-    first, second = b.split(x, 2)
-    turned = b.concatenate([b.elementwise("neg", second), first], -1)
-    return b.add(b.mul(x, cos), b.mul(turned, sin))
-
-
-def _attention(
-    b: Builder, x: Tensor, heads: int, groups: int, each: int, cos: Tensor, sin: Tensor, bias: bool
-) -> Tensor:
+def _attention(b: Builder, x: Tensor, heads: _Heads, cos: Tensor, sin: Tensor, window: int) -> Tensor:
     with b.scope("self_attn"):
-        q = split_heads(b, b.linear(x, heads * each, bias=bias, name="q_proj"), heads)
-        k = split_heads(b, b.linear(x, groups * each, bias=bias, name="k_proj"), groups)
-        v = split_heads(b, b.linear(x, groups * each, bias=bias, name="v_proj"), groups)
-        y = b.attention(_rotated(b, q, cos, sin), _rotated(b, k, cos, sin), v, causal=True)
-        return b.linear(join_heads(b, y), x.shape[-1], bias=False, name="o_proj")
-
-
-def _gated(b: Builder, x: Tensor, ffn: int) -> Tensor:
-    with b.scope("mlp"):
-        gate = b.elementwise("silu", b.linear(x, ffn, bias=False, name="gate_proj"), name="act_fn")
-        y = b.mul(gate, b.linear(x, ffn, bias=False, name="up_proj"))
-        return b.linear(y, x.shape[-1], bias=False, name="down_proj")
+        sizes = {"q_proj": heads.count, "k_proj": heads.groups, "v_proj": heads.groups}
+        q, k, v = (
+            split_heads(b, b.linear(x, count * heads.width, bias=heads.qkv_bias, name=name), count)
+            for name, count in sizes.items()
+        )
+        if heads.has_norms:
+            q, k = rms_norm(b, q, name="q_norm"), rms_norm(b, k, name="k_norm")
+        operands = [rotated(b, q, cos, sin), rotated(b, k, cos, sin), v]
+        weights = [b.parameter("sinks", (heads.count,))] if heads.has_sinks else []
+        kind = Attention(causal=True, window=window)
+        y = b.op(kind, operands, [(*q.shape[:-1], v.shape[-1])], weights=weights, name="attention")[0]
+        return b.linear(join_heads(b, y), x.shape[-1], bias=heads.o_bias, name="o_proj")

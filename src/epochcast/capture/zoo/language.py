@@ -1,0 +1,87 @@
+"""The large language models of the zoo, by name: dense decoders and mixtures of experts.
+
+Sizes are those of the published configurations. The input is a number of tokens (`--input 4096`); throughput counts
+sequences. `sequences` has Llama 2 and 3, TinyLlama and Mistral.
+"""
+
+from collections.abc import Mapping
+
+from epochcast.capture.zoo.entry import Entry
+from epochcast.capture.zoo.latent import Latent
+from epochcast.capture.zoo.moe import Mixture
+
+
+def _decoder(
+    title: str,
+    layers: int,
+    width: int,
+    heads: int,
+    kv_heads: int,
+    ffn: int,
+    vocabulary: int,
+    **more: object,
+) -> Entry:
+    sizes = {"layers": layers, "width": width, "heads": heads, "kv_heads": kv_heads, "ffn": ffn}
+    return Entry("decoder", "decoder", title, {**sizes, "vocabulary": vocabulary, **more})
+
+
+def _parallel(title: str, layers: int, width: int, heads: int, vocabulary: int, **more: object) -> Entry:
+    sizes = {"layers": layers, "width": width, "heads": heads, "vocabulary": vocabulary}
+    return Entry("parallel", "parallel_decoder", title, {**sizes, **more})
+
+
+_GEMMA = {"head_width": 256, "activation": "gelu", "scaled_tokens": True, "tied": True, "context": 8192}
+_GEMMA2 = {**_GEMMA, "norms_behind": True}
+_QWEN3 = {"head_width": 128, "head_norms": True, "context": 4096}
+_OSS = {"head_width": 64, "qkv_bias": True, "o_bias": True, "sinks": True, "window": 128, "context": 4096}
+_LATENT = Latent(query_rank=1536, key_rank=512, plain=128, rotary=64, value=128)
+_LLAMA31 = "Grattafiori et al. 2024"
+_GEMMA_PAPER, _GEMMA2_PAPER = "Gemma Team 2024", "Gemma Team 2024 (Gemma 2)"
+_PHI = {"rotary_width": 32, "one_norm": True, "output_bias": True}
+_PYTHIA = "Biderman et al. 2023"
+
+LANGUAGE: Mapping[str, Entry] = {
+    "llama3_1_8b": _decoder(f"Llama 3.1 8B, {_LLAMA31}", 32, 4096, 32, 8, 14336, 128256, context=8192),
+    "llama3_1_405b": _decoder(f"Llama 3.1 405B, {_LLAMA31}", 126, 16384, 128, 8, 53248, 128256, context=8192),
+    "gemma_2b": _decoder(f"Gemma 2B, {_GEMMA_PAPER}", 18, 2048, 8, 1, 16384, 256000, **_GEMMA),
+    "gemma_7b": _decoder(f"Gemma 7B, {_GEMMA_PAPER}", 28, 3072, 16, 16, 24576, 256000, **_GEMMA),
+    "gemma2_2b": _decoder(f"Gemma 2 2B, {_GEMMA2_PAPER}", 26, 2304, 8, 4, 9216, 256000, **_GEMMA2),
+    "gemma2_9b": _decoder(f"Gemma 2 9B, {_GEMMA2_PAPER}", 42, 3584, 16, 8, 14336, 256000, **_GEMMA2),
+    "phi3_mini": _decoder("Phi-3 mini, Abdin et al. 2024", 32, 3072, 32, 32, 8192, 32064),
+    "qwen3_30b_a3b": _decoder(
+        "Qwen3 30B, 128 experts of which 8, Yang et al. 2025",
+        48, 2048, 32, 4, 6144, 151936, mixture=Mixture(128, 8, 768), **_QWEN3,
+    ),
+    "qwen3_235b_a22b": _decoder(
+        "Qwen3 235B, 128 experts of which 8, Yang et al. 2025",
+        94, 4096, 64, 4, 12288, 151936, mixture=Mixture(128, 8, 1536), **_QWEN3,
+    ),
+    "gpt_oss_20b": _decoder(
+        "gpt-oss 20B, 32 experts of which 4, OpenAI 2025",
+        24, 2880, 64, 8, 2880, 201088, mixture=Mixture(32, 4, 2880, is_clamped=True), **_OSS,
+    ),
+    "gpt_oss_120b": _decoder(
+        "gpt-oss 120B, 128 experts of which 4, OpenAI 2025",
+        36, 2880, 64, 8, 2880, 201088, mixture=Mixture(128, 4, 2880, is_clamped=True), **_OSS,
+    ),
+    "deepseek_v3": _decoder(
+        "DeepSeek-V3, 256 experts of which 8 and a shared one, DeepSeek-AI 2024",
+        61, 7168, 128, 128, 18432, 129280, latent=_LATENT, dense_layers=3,
+        mixture=Mixture(256, 8, 2048, shared=2048, scores="sigmoid"),
+    ),
+    "kimi_k2": _decoder(
+        "Kimi K2, 384 experts of which 8 and a shared one, Kimi Team 2025",
+        61, 7168, 64, 64, 18432, 163840, latent=_LATENT, dense_layers=1,
+        mixture=Mixture(384, 8, 2048, shared=2048, scores="sigmoid"),
+    ),
+    "pythia_1b": _parallel(f"Pythia 1B, {_PYTHIA}", 16, 2048, 8, 50304, rotary_width=64),
+    "pythia_2_8b": _parallel(f"Pythia 2.8B, {_PYTHIA}", 32, 2560, 32, 50304, rotary_width=20),
+    "stablelm_base_alpha_3b": _parallel(
+        "StableLM base alpha 3B, Stability AI 2023", 16, 4096, 32, 50688, rotary_width=32, context=4096
+    ),
+    "phi_1_5": _parallel("Phi-1.5, Li et al. 2023", 24, 2048, 32, 51200, **_PHI),
+    "phi_2": _parallel("Phi-2, Microsoft 2023", 32, 2560, 32, 51200, **_PHI),
+    "falcon_7b": _parallel(
+        "Falcon 7B, Almazrouei et al. 2023", 32, 4544, 71, 65024, kv_heads=1, one_norm=True, bias=False, tied=True
+    ),
+}  # fmt: skip

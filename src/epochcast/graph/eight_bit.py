@@ -1,0 +1,138 @@
+"""Products of linear layers in eight or four bits, as a rewrite of a step.
+
+Micikevicius et al. 2022, "FP8 formats for deep learning", as NVIDIA's Transformer Engine does it:
+
+    y = q(x)·q(W)ᵀ     dx = q(dy)·q(W)     dW = q(dy)ᵀ·q(x)        q(…) in eight or four bits, results wider
+
+What runs in what: the three products of every linear layer (experts too) in the narrow format; attention and all the
+rest in bfloat16. The layer in front of the loss stays in bfloat16, as the frameworks leave it.
+
+What is kept: gradients of parameters, the optimizer's state and its own copy of the parameters in float32; the
+parameters that are multiplied, two bytes each: a product wants its operands one way round and its gradient the other,
+and in both they are kept quantised from one update to the next.
+
+What it costs: x and dy are read in bfloat16 and written narrow twice, once each way round; the second copy of x is what
+waits for the backward pass. Scales (a number per tensor, per 32 or per 16 values) are not counted.
+
+Precisions: fp8 and mxfp8 (they differ in their scales) · nvfp4.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from epochcast.graph.backward import GRADIENT
+from epochcast.graph.kinds import Copy, Loss, Matmul, OptimizerUpdate, Softmax, View
+from epochcast.graph.op import Gradient, Op, Parameter, Phase
+from epochcast.graph.tensor import DType, Tensor
+
+NARROW: Mapping[str, DType] = {"fp8": DType.FLOAT8, "mxfp8": DType.FLOAT8, "nvfp4": DType.FLOAT4}
+"""The precisions of this module, and what their products are in."""
+
+MASTER = "master:"
+"""What the optimizer's own copy of a parameter begins with; the name of the parameter follows."""
+
+
+def narrowed(ops: Iterable[Op], parameters: Iterable[Parameter], precision: str) -> tuple[Op, ...]:
+    """The same step with narrow products. `ops` are in float32."""
+    return _Walk(tuple(ops), parameters, NARROW[precision]).walk()
+
+
+class _Walk:
+    """One walk over a step. `copies` has the narrow pair of every tensor by now: as it lies, and turned."""
+
+    def __init__(self, ops: tuple[Op, ...], parameters: Iterable[Parameter], narrow: DType) -> None:
+        self.ops, self.narrow = ops, narrow
+        self.parameters = {p.name: p for p in parameters}
+        self.wide = _before_the_loss(ops)
+        self.copies: dict[str, tuple[Tensor, Tensor]] = {}
+        self.made: list[Op] = []
+
+    def walk(self) -> tuple[Op, ...]:
+        for op in self.ops:
+            if op.phase is Phase.UPDATE:
+                self.made.append(self._updated(op))
+            elif isinstance(op.kind, Matmul) and self._is_linear(op):
+                self._product(op)
+            else:
+                self._plain(op)
+        if any(op.phase is Phase.UPDATE for op in self.ops):
+            self.made.append(self._rewritten())
+        return tuple(self.made)
+
+    def _is_linear(self, op: Op) -> bool:
+        """Whether a product is a linear layer's, or one of its gradients, and may be narrow."""
+        names = {t.name for t in (*op.inputs, *op.weights)} | {_owner(t.name) for t in op.outputs}
+        return bool(names & self.parameters.keys()) and not names & self.wide
+
+    def _product(self, op: Op) -> None:
+        inputs = tuple(self._narrow(t, op) for t in op.inputs)
+        weights = tuple(self._narrow(t, op) if place == 0 else self._stored(t) for place, t in enumerate(op.weights))
+        self._add(replace(op, inputs=inputs, weights=weights))
+
+    def _plain(self, op: Op) -> None:
+        inputs, weights = (tuple(self._stored(t) for t in side) for side in (op.inputs, op.weights))
+        self._add(replace(op, inputs=inputs, weights=weights))
+
+    def _add(self, op: Op) -> None:
+        for tensor in op.outputs:
+            self.copies.pop(tensor.name, None)  # the storage is written anew
+        self.made.append(replace(op, outputs=tuple(self._stored(t) for t in op.outputs)))
+
+    def _stored(self, tensor: Tensor) -> Tensor:
+        """Gradients of parameters are float32, everything else is bfloat16."""
+        if tensor.dtype is not DType.FLOAT32 or _owner(tensor.name) in self.parameters:
+            return tensor
+        return replace(tensor, dtype=DType.BFLOAT16)
+
+    def _narrow(self, tensor: Tensor, op: Op) -> Tensor:
+        """The narrow copy a product reads; it is made in front of the first one that wants it."""
+        if tensor.dtype is not DType.FLOAT32:
+            return tensor
+        if tensor.name in self.parameters:
+            return replace(tensor, dtype=self.narrow)
+        if tensor.name not in self.copies:
+            copy = replace(tensor, dtype=self.narrow, name=f"{tensor.name}@{self.narrow.value}")
+            pair = copy, replace(copy, name=f"{copy.name}:turned")
+            self.copies[tensor.name] = pair
+            source = self._stored(tensor)
+            self.made.append(Op(f"{op.name}.quantize", Copy("quantize"), (source,), pair, (), op.phase, op.layer))
+        straight, turned = self.copies[tensor.name]
+        return replace(turned if op.gradient is Gradient.WEIGHTS else straight, shape=tensor.shape)
+
+    def _updated(self, op: Op) -> Op:
+        """A pass of the optimizer over its own copies."""
+
+        def own(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return tuple(replace(t, name=MASTER + t.name) if t.name in self.parameters else t for t in tensors)
+
+        return replace(op, inputs=own(op.inputs), outputs=own(op.outputs))
+
+    def _rewritten(self) -> Op:
+        """The parameters written from the optimizer's copies, once a step."""
+        trained = tuple(p.tensor for p in self.parameters.values() if p.trainable)
+        masters = tuple(replace(t, name=MASTER + t.name) for t in trained)
+        results = tuple(replace(t, dtype=DType.BFLOAT16) for t in trained)
+        kind = OptimizerUpdate("quantize", "quantize")
+        return Op("optimizer.quantize", kind, masters, results, (), Phase.UPDATE, "optimizer")
+
+
+def _owner(name: str) -> str:
+    """The tensor that a tensor of this name is the gradient (or a part of it) of; empty where it is none."""
+    return name.removeprefix(GRADIENT).partition("+")[0] if name.startswith(GRADIENT) else ""
+
+
+def _before_the_loss(ops: tuple[Op, ...]) -> frozenset[str]:
+    """Names of weights whose product the loss reads, through views if need be; the last product's without a loss."""
+    source: dict[str, str] = {}
+    product: dict[str, str] = {}
+    found: set[str] = set()
+    for op in ops:
+        if op.phase is not Phase.FORWARD:
+            break
+        if isinstance(op.kind, View):
+            source |= {t.name: source.get(op.inputs[0].name, op.inputs[0].name) for t in op.outputs}
+        elif isinstance(op.kind, Matmul) and op.weights:
+            product[op.output.name] = op.weights[0].name
+        elif isinstance(op.kind, Loss) or op.kind == Softmax(log=True):
+            found |= {product.get(source.get(t.name, t.name), "") for t in op.inputs}
+    return frozenset(found - {""} or list(product.values())[-1:])

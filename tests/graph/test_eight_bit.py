@@ -1,0 +1,86 @@
+import pytest
+
+from epochcast.capture.model import BuiltModel
+from epochcast.capture.zoo.decoder import decoder
+from epochcast.graph.build import Builder
+from epochcast.graph.eight_bit import NARROW
+from epochcast.graph.kinds import Attention, Copy, Matmul
+from epochcast.graph.op import Graph, Op, Phase
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.tensor import DType
+from epochcast.graph.trace import Trace
+from epochcast.memory.peak import peak_memory
+
+
+def net(batch: int) -> Graph:
+    b = Builder("net", batch)
+    x = b.input("x", (16, 32))
+    x = b.relu(b.linear(x, 64, bias=False, name="first"))
+    return b.finish(b.linear(x, 10, bias=False, name="head"))
+
+
+def trace(precision: str = "fp8", mode: str = "training") -> Trace:
+    return BuiltModel("net", net).trace(Recipe(4, precision=precision, optimizer="adamw", mode=mode))
+
+
+def products(made: Trace, layer: str) -> list[Op]:
+    return [op for op in made.ops if isinstance(op.kind, Matmul) and op.layer == layer]
+
+
+def dtypes(op: Op) -> tuple[set[DType], DType]:
+    return {t.dtype for t in (*op.inputs, *op.weights)}, op.output.dtype
+
+
+@pytest.mark.parametrize("precision", NARROW)
+def test_products_of_a_layer_are_narrow_and_their_results_are_not(precision: str) -> None:
+    """No data gradient: the first layer reads the input."""
+    forward, weights = products(trace(precision), "first")
+    assert dtypes(forward) == ({NARROW[precision]}, DType.BFLOAT16)
+    assert dtypes(weights) == ({NARROW[precision]}, DType.FLOAT32)
+
+
+def test_the_layer_in_front_of_the_loss_stays_in_bfloat16() -> None:
+    for mode in ("training", "forward"):
+        assert not any(DType.FLOAT8 in dtypes(op)[0] for op in products(trace(mode=mode), "head"))
+
+
+def test_an_operand_is_quantised_once_and_written_both_ways_round() -> None:
+    made = trace()
+    quantised = [op for op in made.ops if op.kind == Copy("quantize")]
+    assert [op.inputs[0].name for op in quantised] == ["x", "grad:first/out"]
+    assert {len(op.outputs) for op in quantised} == {2}
+    forward, weights = products(made, "first")
+    assert forward.inputs[0].name == "x@float8"
+    assert [t.name for t in weights.inputs] == ["grad:first/out@float8:turned", "x@float8:turned"]
+
+
+def test_attention_is_left_in_bfloat16() -> None:
+    sizes = {"layers": 1, "width": 32, "heads": 4, "ffn": 64, "vocabulary": 100}
+    model = BuiltModel("tiny", lambda n: decoder(n, (16,), name="tiny", **sizes))  # type: ignore[arg-type]
+    ops = model.trace(Recipe(4, precision="mxfp8")).ops
+    assert {op.dtype for op in ops if isinstance(op.kind, Attention)} == {DType.BFLOAT16}
+
+
+def test_the_optimizer_keeps_its_own_copy_of_the_parameters() -> None:
+    """Two bytes a parameter where they are multiplied; 4 of gradient; 12 of copy and moments."""
+    made = trace()
+    count = sum(p.elements for p in made.parameters)
+    held = peak_memory(made).timeline.live_bytes
+    assert held["parameters"].max() == 2 * count
+    assert held["gradients"].max() == 4 * count
+    assert held["optimizer_state"].max() == 12 * count
+
+
+def test_parameters_are_written_once_a_step() -> None:
+    update = [op for op in trace().ops if op.phase is Phase.UPDATE]
+    assert [t.name for t in update[-1].outputs] == ["first.weight", "head.weight"]
+    assert not any(t.name == "first.weight" for op in update[:-1] for t in (*op.inputs, *op.outputs))
+
+
+def test_narrow_products_are_the_same_work() -> None:
+    assert trace("nvfp4").flops["matrix"] == trace("fp32").flops["matrix"]
+
+
+def test_four_bits_can_be_told_from_eight() -> None:
+    eight, four = (trace(p, "forward").columns.element_bytes for p in ("fp8", "nvfp4"))
+    assert (eight.min(), four.min()) == (1.0, 0.5)
