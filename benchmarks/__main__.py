@@ -50,6 +50,7 @@ def figures() -> Iterator[Figure]:
     """Every figure, the quick ones first."""
     yield from start_up()
     yield from forecasting()
+    yield from planning()
     yield from capturing()
 
 
@@ -88,6 +89,20 @@ def forecasting() -> Iterator[Figure]:
     small = find_model("mnist_cnn")
     sweep = best(lambda: [ec.forecast(small, device="V100", batch=next(batches)) for _ in range(100)], 3)
     yield Figure("1,000 configurations of a small network", sweep * 10, "s", 1.0)
+
+
+def planning() -> Iterator[Figure]:
+    """Every offer of the catalogue, the model traced and nothing else known."""
+    from functools import partial
+
+    import epochcast as ec
+    from epochcast.api import find_model
+
+    for name in ("mnist_cnn", "resnet50"):
+        plan = partial(ec.plan, find_model(name), dataset="imagenet-1k", batch=1024)
+        ways = plan().considered
+        taken = best(plan, 3)
+        yield Figure(f"1,000 configurations planned, {name}", 1e3 * taken / ways, "s", 1.0, f"{ways} in {taken:.2f} s")
 
 
 def capturing() -> Iterator[Figure]:

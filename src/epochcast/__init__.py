@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from epochcast.api import fit as fit
     from epochcast.api import forecast as forecast
     from epochcast.api import inspect as inspect
+    from epochcast.api import plan as plan
     from epochcast.api import scaling as scaling
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "advise", "fit", "forecast", "inspect", "scaling"]
+__all__ = ["__version__", "advise", "fit", "forecast", "inspect", "plan", "scaling"]
 
-_VERBS = frozenset({"advise", "fit", "forecast", "inspect", "scaling"})
+_VERBS = frozenset({"advise", "fit", "forecast", "inspect", "plan", "scaling"})
 
 
 def _verb(name: str) -> Any:

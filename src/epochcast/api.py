@@ -35,6 +35,10 @@ from epochcast.hardware.catalogue import find_dataset
 from epochcast.hardware.device import Device
 from epochcast.hardware.topology import find_topology
 from epochcast.memory.remedies import Remedy, would_fit
+from epochcast.plan.answer import Plan, planned
+from epochcast.plan.choice import Limits
+from epochcast.plan.offers import OFFERED_GPUS, offers
+from epochcast.plan.search import Job
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -45,12 +49,14 @@ __all__ = [
     "Advice",
     "Forecast",
     "Inspection",
+    "Plan",
     "Scaling",
     "advise",
     "find_model",
     "fit",
     "forecast",
     "inspect",
+    "plan",
     "scaling",
 ]
 
@@ -79,6 +85,9 @@ def forecast(
     channels_last: bool = False,
     update_style: str = "foreach",
     checkpointing: bool = False,
+    lora: int = 0,
+    lora_targets: Sequence[str] = (),
+    four_bit: bool = False,
     set_to_none: bool = True,
     framework: str = "pytorch",
     dollars_per_gpu_hour: float | None = None,
@@ -95,6 +104,8 @@ def forecast(
 
     `loader_seconds` are those one worker needs for one sample; without them data is taken to be always there.
     `set_to_none` drops gradients between steps; without it they are zeroed and stay.
+    `lora` is the rank of the updates that are trained instead of the network, beside the layers whose last name is in
+    `lora_targets`; `four_bit` keeps the frozen weights in four bits.
     """
     if batch < 1:
         raise BadInput(f"batch must be at least 1, got {batch}")
@@ -120,6 +131,9 @@ def forecast(
         accumulate=accumulate,
         update_style=update_style,
         checkpointing=checkpointing,
+        lora=lora,
+        lora_targets=tuple(lora_targets),
+        four_bit=four_bit,
     )
     found: Model = find_model(model, input_shape, aux=aux)
     trace = found.trace(recipe)
@@ -263,6 +277,38 @@ def scaling(
     return scaled(asked, answer, progress)
 
 
+def plan(
+    model: object,
+    *,
+    dataset: str | None = None,
+    samples: int | None = None,
+    epochs: int = 1,
+    batch: int | None = None,
+    deadline_seconds: float | None = None,
+    budget_dollars: float | None = None,
+    clouds: Sequence[str] = (),
+    devices: Sequence[str] = (),
+    gpus: Sequence[int] = OFFERED_GPUS,
+    strategies: Sequence[str] = (),
+    input_shape: tuple[int, ...] | None = None,
+    aux: bool = True,
+    cost_model: CostModel | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **recipe: Any,
+) -> Plan:
+    """What to rent: every offer by time and cost, the frontier, and the one that a deadline or a budget picks.
+
+    `batch` is the job's, over all GPUs; without it every GPU takes the largest power of two that it holds. `recipe` are
+    fields of a `Recipe`: precision, optimizer, accumulate, freeze, checkpointing, …
+    """
+    limits = Limits(deadline_seconds, budget_dollars)
+    rented = offers(gpus, clouds=clouds, devices=devices)
+    schedule = _schedule(dataset, samples, epochs, augment=1)
+    costing = cost_model or find_cost_model()
+    job = Job(find_model(model, input_shape, aux=aux), Recipe(1, **recipe), schedule, costing, batch)
+    return planned(job, rented, strategies, limits, progress)
+
+
 def fit(measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None) -> "Fitted":
     """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it."""
     from datetime import UTC, datetime
@@ -292,7 +338,7 @@ def _schedule(dataset: str | None, samples: int | None, epochs: int, augment: in
     )
 
 
-def _rich(answer: Forecast | Inspection | Advice | Scaling) -> "RenderableType":
+def _rich(answer: Forecast | Inspection | Advice | Scaling | Plan) -> "RenderableType":
     """How rich prints an answer."""
     from epochcast import render
 
@@ -300,10 +346,12 @@ def _rich(answer: Forecast | Inspection | Advice | Scaling) -> "RenderableType":
         return render.advice(answer)
     if isinstance(answer, Scaling):
         return render.scaling(answer)
+    if isinstance(answer, Plan):
+        return render.plan(answer)
     return render.forecast(answer) if isinstance(answer, Forecast) else render.inspection(answer)
 
 
-def _html(answer: Forecast | Inspection | Advice | Scaling) -> str:
+def _html(answer: Forecast | Inspection | Advice | Scaling | Plan) -> str:
     """How a notebook shows an answer."""
     from io import StringIO
 
@@ -315,6 +363,6 @@ def _html(answer: Forecast | Inspection | Advice | Scaling) -> str:
 
 
 # Answers are made far left of where they are drawn and know nothing of it; whoever has the verbs has the pictures.
-for _kind in (Forecast, Inspection, Advice, Scaling):
+for _kind in (Forecast, Inspection, Advice, Scaling, Plan):
     setattr(_kind, "__rich__", _rich)  # noqa: B010  (a plain assignment would not pass the type check)
     setattr(_kind, "_repr_html_", _html)  # noqa: B010

@@ -61,3 +61,9 @@ class DoesNotFit(EpochcastError):
     """The job needs more memory than the device has."""
 
     exit_code = 4
+
+
+class OverLimit(EpochcastError):
+    """Nothing stays within the deadline, the budget or the limit that was given."""
+
+    exit_code = 3

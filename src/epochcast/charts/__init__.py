@@ -1,8 +1,17 @@
 """Charts: one Vega-Lite text for PNG, SVG and a page that needs no network (altair, vl-convert: extra `plot`)."""
 
 from epochcast.charts.memory import memory_timeline
+from epochcast.charts.plan import plan
 from epochcast.charts.save import check_chart_path, save_chart
 from epochcast.charts.scaling import scaling
 from epochcast.charts.scatter import OTHERS, predicted_against_measured
 
-__all__ = ["OTHERS", "check_chart_path", "memory_timeline", "predicted_against_measured", "save_chart", "scaling"]
+__all__ = [
+    "OTHERS",
+    "check_chart_path",
+    "memory_timeline",
+    "plan",
+    "predicted_against_measured",
+    "save_chart",
+    "scaling",
+]

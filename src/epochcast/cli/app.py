@@ -30,7 +30,19 @@ app = typer.Typer(
 )
 
 # In the order of the help text.
-COMMANDS = ("demo", "forecast", "inspect", "advise", "scaling", "evaluate", "calibrate", "bench", "fit", "catalogues")
+COMMANDS = (
+    "demo",
+    "forecast",
+    "inspect",
+    "advise",
+    "scaling",
+    "plan",
+    "evaluate",
+    "calibrate",
+    "bench",
+    "fit",
+    "catalogues",
+)
 
 # Tables in files and pipes are as wide as this where COLUMNS does not say otherwise.
 FILE_COLUMNS = 120

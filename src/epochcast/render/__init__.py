@@ -6,6 +6,7 @@ from epochcast.render.catalogues import datasets, devices, instances, links, mod
 from epochcast.render.forecast import choices, forecast
 from epochcast.render.inspection import comparison, inspection
 from epochcast.render.memory import memory
+from epochcast.render.plan import plan
 from epochcast.render.scaling import scaling
 from epochcast.render.table import table
 
@@ -23,6 +24,7 @@ __all__ = [
     "loader",
     "memory",
     "models",
+    "plan",
     "probe",
     "scaling",
     "table",

@@ -108,7 +108,7 @@ def topologies(rows: Iterable[Topology]) -> RenderableType:
         (
             box.name,
             f"{box.gpus} × {box.device}",
-            box.inner_link,
+            _inside(box),
             box.outer_link,
             str(box.cpus),
             "yes" if box.verified else "recalled",
@@ -116,3 +116,11 @@ def topologies(rows: Iterable[Topology]) -> RenderableType:
         for box in rows
     ]
     return table("topologies", "box | GPUs | inside | between boxes | > CPUs | checked", cells)
+
+
+def _inside(box: Topology) -> str:
+    """What joins its GPUs; of a box with parts level by level: 4 by nvlink2, 2 quads by nvlink2."""
+    if not box.parts:
+        return box.inner_link
+    parts = [f"{part.count} {part.name}s by {part.link}" for part in box.parts]
+    return ", ".join([f"{box.part_gpus} by {box.inner_link}", *parts])
