@@ -1,7 +1,8 @@
 """Steps on several GPUs forecast from nothing: no measured step of one GPU is given.
 
 Of every source at most `MOST` rows are asked, evenly spaced in its table. Beside ours stands the bare roofline with
-perfect scaling: the longer of flops / peak and bytes / bandwidth of every op, summed, whatever the number of GPUs.
+perfect scaling: the longer of flops / peak and bytes / bandwidth of every op, summed, whatever the number of GPUs; of a
+model that several GPUs share, the part of one.
 Where a row of one GPU was measured too, our error of that and ours once it is given are beside: what is one GPU's.
 """
 
@@ -19,6 +20,7 @@ from epochcast.cost.model import CostModel
 from epochcast.cost.roofline import Roofline
 from epochcast.fit.evaluate_runs import Answer, forecast_group
 from epochcast.fit.given_single import single_steps
+from epochcast.fit.run_placement import run_placement
 from epochcast.fit.run_table import Run, read_runs
 from epochcast.fit.table import read_table
 from epochcast.graph.op import Phase
@@ -57,19 +59,19 @@ class Source:
     reasons: Mapping[str, int]
 
 
-def from_nothing(data: Path, model: CostModel, sources: Sequence[str] = SOURCES) -> list[Source]:
+def from_nothing(data: Path, model: CostModel, sources: Sequence[str] = SOURCES, most: int = MOST) -> list[Source]:
     """Every source, forecast."""
     table = read_table(data / "runs.parquet").to_dicts()
-    return [_source(name, [row for row in table if row["source"] == name], model) for name in sources]
+    return [_source(name, [row for row in table if row["source"] == name], model, most) for name in sources]
 
 
-def _source(name: str, table: list[dict[str, Any]], model: CostModel) -> Source:
+def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int) -> Source:
     runs, failures = read_runs(table)
     several = [row for row in table if (row["gpus"] or 1) > 1]
     reasons = Counter(kind_of(f.reason, f.model) for f in failures if (table[f.place]["gpus"] or 1) > 1)
     singles = single_steps(runs)
     groups: dict[Any, list[Run]] = {}
-    for run in spaced([run for run in runs if run.gpus > 1], MOST):
+    for run in spaced([run for run in runs if run.gpus > 1], most):
         groups.setdefault((run.reference, run.input_shape), []).append(run)
     asked: list[Asked] = []
     for group in groups.values():
@@ -115,7 +117,13 @@ def _rooflines(runs: Sequence[Run]) -> list[float]:
             trace = network.trace(run.recipe)
             seconds, is_update = Roofline().costs(trace, run.device).mid, trace.columns.phase == UPDATE
             kept[key] = float(run.recipe.accumulate * seconds[~is_update].sum() + seconds[is_update].sum())
-    return [kept[(run.recipe, run.device.name)] for run in runs]
+    return [kept[(run.recipe, run.device.name)] * _model_fraction(run) for run in runs]
+
+
+def _model_fraction(run: Run) -> float:
+    """Which part of the model one GPU works on."""
+    placement = run_placement(run)
+    return placement.replicas / placement.gpus
 
 
 def table_of(sources: Sequence[Source]) -> list[str]:

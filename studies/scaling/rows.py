@@ -17,7 +17,7 @@ from epochcast.fit.given_single import single_steps
 from epochcast.fit.run_placement import run_placement
 from epochcast.fit.run_table import Run, read_runs
 from epochcast.fit.table import read_table
-from epochcast.forecast.exchange import buckets, exchange_ready, gradients, is_ragged
+from epochcast.forecast.exchange import buckets, exchange_ready, gradients, ragged_samples
 from epochcast.forecast.placement import Placement
 from epochcast.forecast.streams import kernel_ends
 from epochcast.graph.op import Phase
@@ -43,7 +43,7 @@ class Row:
     ready: tuple[tuple[float, float], ...]
     backward_end_seconds: float
     total_bytes: float
-    is_ragged: bool
+    ragged_samples: int
 
     @property
     def slice(self) -> str:
@@ -63,7 +63,7 @@ class Row:
                 self.placement.device,
                 self.placement.rule,
                 accumulate=self.run.recipe.accumulate,
-                is_ragged=self.is_ragged,
+                ragged_samples=self.ragged_samples,
                 known=known,
             ).seconds
         )
@@ -120,7 +120,7 @@ def _rows_of(runs: list[Run], singles: dict[int, float], model: CostModel) -> li
                 tuple(ready),
                 scale * backward_end,
                 float(made.total_bytes),
-                is_ragged(trace),
+                ragged_samples(trace),
             )
         )
     return rows
@@ -132,7 +132,7 @@ def with_fractions(group: Group, nvlink: float, pcie: float, flow: float) -> Gro
     fractions = {"nvlink": nvlink, "pcie": pcie}
 
     def changed(link: Any) -> Any:
-        if link.medium == "tcp" and link.crowding_per_rank:
+        if link.medium == "tcp" and link.crowding:
             return replace(link, sustained_fraction=min(1.0, link.sustained_fraction * flow))
         return replace(link, sustained_fraction=fractions.get(link.medium, link.sustained_fraction))
 

@@ -35,17 +35,15 @@ def test_shards_of_everything_are_fsdp() -> None:
     assert found == RunLayout("fsdp", 2, None)
 
 
-@pytest.mark.parametrize(
-    ("note", "message"),
-    [
-        ("TP=1; PP=2; EP=32", r"LLAMA3_70B: experts split over the GPUs \(EP=32\) are not modelled"),
-        ("TP=2; PP=8; CP=2", r"LLAMA3_70B: sequences split over the GPUs \(CP=2\) are not modelled"),
-        ("TP=3; PP=1", "TP=3 times PP=1 does not divide 32 GPUs"),
-    ],
-)
-def test_what_has_no_strategy_is_refused(note: str, message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        layout(note)
+def test_experts_and_sequences_are_parts_of_the_product() -> None:
+    """32 GPUs over PP 2 leave 16 replicas, over TP 2 times PP 4 times CP 2 two; experts take no GPUs of their own."""
+    assert layout("TP=1; PP=2; CP=1; EP=16") == RunLayout("dp16,pp2,ep16,zero1", 2, None)
+    assert layout("TP=2; PP=4; CP=2; VP=5; EP=n/a") == RunLayout("dp2,tp2,pp4,cp2,vp5,zero1", 16, None)
+
+
+def test_degrees_that_do_not_divide_the_gpus_are_refused() -> None:
+    with pytest.raises(BadInput, match="TP=3 times PP=1 times CP=1 does not divide 32 GPUs"):
+        layout("TP=3; PP=1")
 
 
 def test_a_batch_that_is_no_whole_number_of_micro_batches_is_refused() -> None:

@@ -71,10 +71,10 @@ def test_the_nearest_link_is_nearest_by_ratio() -> None:
     assert find_link(nearest_link(11e9)).bandwidth_bytes_per_second == 12.5e9
 
 
-@pytest.mark.parametrize(("gpus", "nodes", "taken"), [(8, 1, 8), (8, 2, 8), (10, 4, 12), (5, 2, 6), (2, 4, 2)])
-def test_uneven_boxes_are_taken_as_full_as_the_mean_rounded_up(gpus: int, nodes: int, taken: int) -> None:
-    placement = run_placement(run(gpus=gpus, nodes=nodes))
-    assert (placement.gpus, placement.nodes) == (taken, min(gpus, nodes))
+@pytest.mark.parametrize(("gpus", "nodes", "each"), [(8, 1, 8), (8, 2, 4), (10, 4, 3), (5, 2, 3), (2, 4, 1)])
+def test_uneven_boxes_have_places_for_the_mean_rounded_up_and_some_are_empty(gpus: int, nodes: int, each: int) -> None:
+    group = run_placement(run(gpus=gpus, nodes=nodes)).group()
+    assert (group.ranks, group.nodes, group.ranks_per_node) == (gpus, min(gpus, nodes), each)
 
 
 def test_frameworks_have_their_habits() -> None:

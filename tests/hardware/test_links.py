@@ -58,7 +58,7 @@ def test_a_later_generation_is_faster(prefix: str) -> None:
 def test_every_link_says_where_its_figures_come_from(link: Link) -> None:
     assert len(link.source) > 10
     assert 1e-7 <= link.latency_seconds <= 1e-4
-    assert 1e8 <= link.bandwidth_bytes_per_second <= 5e12
+    assert 1e8 <= link.bandwidth_bytes_per_second <= 1e13
 
 
 def test_an_unknown_link_is_answered_with_near_ones() -> None:
@@ -113,10 +113,10 @@ def test_a_link_sustains_its_fraction() -> None:
 
 
 def test_flows_crowd_and_two_boxes_alone_get_less() -> None:
-    """1 GB/s, 0.5 of it between two boxes, 1 % less with every rank."""
-    flow = Link(0.0, 1e9, pair_fraction=0.5, crowding_per_rank=0.01)
-    assert Group(2, 5, NVLINK, flow).across.sustained_bytes_per_second == pytest.approx(0.5e9 / 1.1)
-    assert Group(5, 2, NVLINK, flow).across.sustained_bytes_per_second == pytest.approx(1e9 / 1.1)
+    """1 GB/s, 0.5 of it between two boxes, 1 + 0.1√p times as slow with p ranks."""
+    flow = Link(0.0, 1e9, pair_fraction=0.5, crowding=0.1)
+    assert Group(2, 8, NVLINK, flow).across.sustained_bytes_per_second == pytest.approx(0.5e9 / 1.4)
+    assert Group(8, 2, NVLINK, flow).across.sustained_bytes_per_second == pytest.approx(1e9 / 1.4)
     assert Group(3, 1, NVLINK, ETHERNET).across is ETHERNET
 
 
@@ -125,7 +125,7 @@ def test_flows_crowd_and_two_boxes_alone_get_less() -> None:
     [
         ({"sustained_fraction": 1.5}, "sustained_fraction must be above 0 and at most 1"),
         ({"pair_fraction": 0.0}, "pair_fraction must be above 0 and at most 1"),
-        ({"crowding_per_rank": -1.0}, "crowding_per_rank must be at least 0"),
+        ({"crowding": -1.0}, "crowding must be at least 0"),
     ],
 )
 def test_a_fraction_that_is_none_is_refused(change: dict[str, Any], message: str) -> None:
@@ -136,3 +136,10 @@ def test_a_fraction_that_is_none_is_refused(change: dict[str, Any], message: str
 def test_an_unknown_medium_is_refused() -> None:
     with pytest.raises(UnknownName, match="no medium of a link called 'string'"):
         Link(0.0, 1e9, medium="string")
+
+
+def test_boxes_that_are_not_filled_alike_have_the_ranks_they_have() -> None:
+    """2 + 2 + 1."""
+    assert Group(3, 2, NVLINK, ETHERNET, empty=1).ranks == 5
+    with pytest.raises(BadInput, match="every box has a rank, and 4 of 3 × 2 places are empty"):
+        Group(3, 2, NVLINK, ETHERNET, empty=4)

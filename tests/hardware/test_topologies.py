@@ -3,6 +3,7 @@ import pytest
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecast.placement import place
 from epochcast.hardware.catalogue import find_device, find_link
+from epochcast.hardware.cluster import Level
 from epochcast.hardware.topology import Topology, find_topology, load_topologies, topologies
 
 
@@ -73,3 +74,48 @@ def test_a_broken_box_names_file_and_row() -> None:
         load_topologies(ROW.replace("gpus = 8", "gpus = 0"))
     with pytest.raises(BadInput, match="names both"):
         load_topologies(ROW + ROW.replace("cpus = 8", "cpus = 9"))
+
+
+# ---- parts of a box -----------------------------------------------------------------------------
+
+
+def test_a_quad_is_a_level_of_a_dgx1() -> None:
+    box = find_topology("DGX-1")
+    assert box.levels == (("GPU", 4, "nvlink2"), ("quad", 2, "nvlink2"), ("box", None, "infiniband_edr_x4"))
+    assert box.inside(4) == (find_link("nvlink2"), ())
+    assert box.inside(8) == (find_link("nvlink2"), (Level(2, find_link("nvlink2")),))
+
+
+def test_gpus_fill_as_few_parts_as_hold_them() -> None:
+    """Sixteen dies: two on a board, four boards a socket, two sockets."""
+    box = find_topology("p2.16xlarge")
+    pcie = find_link("pcie3")
+    assert box.inside(2) == (find_link("pcie3_switch"), ())
+    assert box.inside(8) == (find_link("pcie3_switch"), (Level(4, pcie),))
+    assert box.inside(16) == (find_link("pcie3_switch"), (Level(4, pcie), Level(2, pcie)))
+
+
+def test_gpus_that_do_not_share_out_evenly_count_as_joined_by_the_slowest() -> None:
+    assert find_topology("p2.16xlarge").inside(5) == (find_link("pcie3"), ())
+
+
+def test_a_rack_gives_every_gpu_its_whole_link() -> None:
+    """Sixteen trays of four GPUs, each with a link of its own: a tray leaves by four."""
+    inner, (trays,) = find_topology("NVL72").inside(64)
+    assert trays.fanout == 16
+    assert trays.link.bandwidth_bytes_per_second == 4 * inner.bandwidth_bytes_per_second
+
+
+def test_a_placement_has_the_levels_of_its_box_unless_a_link_is_given() -> None:
+    assert [level.fanout for level in place("V100", gpus=16, topology="DGX-1").group().levels] == [4, 2, 2]
+    assert place("V100", gpus=8, topology="DGX-1", link="pcie3").group().within == ()
+
+
+def test_a_broken_part_names_its_place() -> None:
+    broken = ROW.replace("outer_link", 'parts = [{ name = "quad", count = 1, link = "nvlink2" }]\nouter_link')
+    with pytest.raises(BadInput, match=r"row 1 \(a\): a box has at least 2 of each of its parts, got 1 of 'quad'"):
+        load_topologies(broken)
+    with pytest.raises(BadInput, match=r"row 1 \(a\), parts 1: unknown key 'links'"):
+        load_topologies(broken.replace("count = 1", "count = 2, links = 1"))
+    with pytest.raises(BadInput, match="8 GPUs do not share out evenly over the parts of a box"):
+        load_topologies(broken.replace("count = 1", "count = 3"))

@@ -122,7 +122,9 @@ def topologies(as_json: Json = False) -> int:
 
         return render.topologies(rows)
 
-    show({"topologies": [asdict(row) for row in rows]}, as_json, view)
+    keys = ("of", "count", "link")
+    found = [{**asdict(row), "levels": [dict(zip(keys, level, strict=True)) for level in row.levels]} for row in rows]
+    show({"topologies": found}, as_json, view)
     return 0
 
 

@@ -6,10 +6,11 @@ IJHPCA 19(1):
     n  bytes in a buffer           α  latency of one message, seconds
     p  ranks                       B  bytes per second of one link, in each direction at once
 
-A message takes α + n/B (`Link.seconds`, B as sustained); adding two buffers is free. k boxes hold g ranks each.
-Textbook algorithms but "hierarchical" are flat: they do not know who shares a box, so each message is charged to the
-slowest link of the group. "auto" and "double_tree" are NCCL's, which know. Every formula is closed: 10,000 ranks cost
-as much to forecast as two.
+A message takes α + n/B (`Link.seconds`, B as sustained); adding two buffers is free. k boxes hold g ranks each; a group
+may have more levels (GPUs on a switch, switches in a box, boxes; `hardware.cluster`), level i with fᵢ children.
+Textbook algorithms but "hierarchical" are flat: they do not know who shares a switch or a box, so each message is
+charged to the slowest link of the group. "auto" and "double_tree" are NCCL's, which know. Every formula is closed:
+10,000 ranks cost as much to forecast as two.
 
 PALEO (Qi et al. 2017) uses one_to_all, tree, butterfly and butterfly_mixing with α = 0.
 """
@@ -55,15 +56,13 @@ def butterfly_mixing(size_bytes: float, group: Group) -> float:
 
 
 def hierarchical(size_bytes: float, group: Group) -> float:
-    """2(g-1)(α_in + n/gB_in) + 2(k-1)(α_out + n/kB_out) for k boxes of g ranks.
+    """Σ 2(fᵢ-1)(αᵢ + n/fᵢBᵢ) over the levels: 2(g-1)(α_in + n/gB_in) + 2(k-1)(α_out + n/kB_out) for k boxes of g ranks.
 
     Ranks of a box reduce-scatter, each all-reduces its g-th part with its counterparts in the other boxes, and the box
-    gathers. The two halves inside cost one ring. The g rings across share the box's outer link, so together they cost
-    what one ring of n bytes would.
+    gathers; likewise on every level below. The two halves inside cost one ring. The g rings across share the box's
+    outer link, so together they cost what one ring of n bytes would.
     """
-    inside = _ring(size_bytes, group.ranks_per_node, group.inner)
-    across = _ring(size_bytes, group.nodes, group.across)
-    return inside + across
+    return sum(_ring(size_bytes, level.fanout, level.link) for level in group.levels)
 
 
 def halving_doubling(size_bytes: float, group: Group) -> float:
@@ -105,7 +104,8 @@ def hierarchical_copy(size_bytes: float, group: Group) -> float:
 def auto(size_bytes: float, group: Group) -> float:
     """What NCCL would choose: ring or double tree, by LL, LL128 or Simple, whichever its own model says is quickest.
 
-    ring: start + 2(p-k)α_in + 2kα_out + 2n(p-1)/pB with the protocol's share of α and B (NCCL's tuning.cc).
+    ring: start + 2(p-k)α_in + 2kα_out + 2n(p-1)/pB with the protocol's share of α and B (NCCL's tuning.cc). Of the
+    hops of a ring as many cross a level as it has children in all; the hops inside them are of the levels below.
     """
     if group.ranks == 1:
         return 0.0
@@ -114,22 +114,41 @@ def auto(size_bytes: float, group: Group) -> float:
 
 
 def _nccl_ring(size_bytes: float, group: Group, protocol: Protocol) -> float:
-    crossings = 2 * group.nodes if group.nodes > 1 else 0
-    hops_seconds = max(0, 2 * (group.ranks - 1) - crossings) * group.inner.latency_seconds
-    hops_seconds += crossings * group.across.latency_seconds
     moved_bytes = 2 * size_bytes * (group.ranks - 1) / group.ranks
     rate = group.slowest.sustained_bytes_per_second * protocol.bandwidth_fraction
-    return protocol.start_seconds + protocol.hop_factor * hops_seconds + moved_bytes / rate
+    return protocol.start_seconds + protocol.hop_factor * _ring_hops_seconds(group) + moved_bytes / rate
+
+
+def _ring_hops_seconds(group: Group) -> float:
+    """Latency of 2(p-1) hops around a ring, of which a level with c children in all has 2c, less those further out."""
+    seconds, further, children = 0.0, 0, 1
+    levels = group.levels
+    for place in range(len(levels) - 1, -1, -1):
+        level = levels[place]
+        children *= level.fanout
+        if level.fanout > 1 or place == 0:
+            hops = 2 * children if place else 2 * (children - 1)
+            seconds += max(0, hops - further) * level.link.latency_seconds
+            further = max(further, hops)
+    return seconds
 
 
 def _double_tree(size_bytes: float, group: Group, protocol: Protocol) -> float:
     if group.ranks == 1:
         return 0.0
-    hops_seconds = (group.ranks_per_node - 1) * group.inner.latency_seconds
-    hops_seconds += ceil(log2(group.nodes)) * group.across.latency_seconds
+    hops_seconds = ceil(log2(group.nodes)) * group.across.latency_seconds + _chain_hops_seconds(group)
     fraction = float(fitted()["double_tree"]["bandwidth_fraction"]) * protocol.bandwidth_fraction
     rate = group.slowest.sustained_bytes_per_second * fraction
     return protocol.start_seconds + 2 * protocol.hop_factor * hops_seconds + 2 * size_bytes / rate
+
+
+def _chain_hops_seconds(group: Group) -> float:
+    """Latency of the g-1 hops of a chain through a box: (fᵢ-1) on a level for every part it is in."""
+    seconds, parts = 0.0, 1
+    for level in reversed(group.box_levels):
+        seconds += parts * (level.fanout - 1) * level.link.latency_seconds
+        parts *= level.fanout
+    return seconds
 
 
 def _ring(size_bytes: float, ranks: int, link: Link) -> float:

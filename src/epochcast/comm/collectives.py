@@ -1,6 +1,6 @@
 """Time of the collectives beside the all-reduce, as NCCL runs them: rings, and messages between pairs.
 
-Notation as in `comm.allreduce`: p ranks in k boxes of g, α and B of the slowest link, n bytes.
+Notation as in `comm.allreduce`: p ranks in k boxes of g, α and B of the slowest link, n bytes. Boxes may have levels.
 """
 
 from math import ceil, isfinite
@@ -16,6 +16,7 @@ __all__ = [
     "broadcast_seconds",
     "point_to_point_seconds",
     "reduce_scatter_seconds",
+    "ring_shift_seconds",
 ]
 
 # Peers a rank talks to at once in an all-to-all: NCCL spreads point-to-point messages over its channels
@@ -45,28 +46,39 @@ def broadcast_seconds(size_bytes: float, group: Group) -> float:
 def all_to_all_seconds(size_bytes: float, group: Group) -> float:
     """⌈(p-1)/8⌉α + max(n(g-1)/pB_in, g·n(p-g)/pB_out): every rank has n bytes, a p-th part for each of the others.
 
-    What stays in the box and what leaves it travel at once; all ranks of a box share its outer link.
+    What goes between the children of each level travels at once over that level's links, which the ranks below a child
+    share: what stays in the box by the inner link, what leaves it by the outer one.
     """
     _check(size_bytes)
     if group.ranks == 1:
         return 0.0
-    p, g = group.ranks, group.ranks_per_node
-    inside = size_bytes * (g - 1) / p / group.inner.sustained_bytes_per_second
-    across = g * size_bytes * (p - g) / p / group.across.sustained_bytes_per_second if group.nodes > 1 else 0.0
-    return ceil((p - 1) / PEERS_AT_ONCE) * group.slowest.latency_seconds + max(inside, across)
+    p, below, longest_seconds = group.ranks, 1, 0.0
+    for level in group.levels:
+        around = below * level.fanout
+        leaving_bytes = below * size_bytes * (around - below) / p
+        longest_seconds = max(longest_seconds, leaving_bytes / level.link.sustained_bytes_per_second)
+        below = around
+    return ceil((p - 1) / PEERS_AT_ONCE) * group.slowest.latency_seconds + longest_seconds
 
 
 def point_to_point_seconds(size_bytes: float, group: Group) -> float:
     """α + n/B between neighbours: of one box, or, where the group has several, all ranks of a box at once to the next.
 
-    The ranks of a box share its outer link, so each gets a g-th part of it.
+    The ranks of a box share its outer link, so each gets a g-th part of it; likewise those of a part of a box.
     """
     _check(size_bytes)
-    if group.ranks == 1:
-        return 0.0
-    if group.nodes == 1:
-        return group.inner.seconds(size_bytes)
-    return group.across.seconds(group.ranks_per_node * size_bytes)
+    seconds, below = 0.0, 1
+    for level in group.levels:
+        if level.fanout > 1:
+            seconds = level.link.seconds(below * size_bytes)
+        below *= level.fanout
+    return seconds
+
+
+def ring_shift_seconds(size_bytes: float, group: Group) -> float:
+    """α + n/B of the slowest link: every rank hands n bytes to the next one of a ring, all at once."""
+    _check(size_bytes)
+    return group.slowest.seconds(size_bytes) if group.ranks > 1 else 0.0
 
 
 def _check(size_bytes: float) -> None:

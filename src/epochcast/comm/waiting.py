@@ -5,8 +5,9 @@ Steps of one rank vary by a relative spread σ, and everybody waits for the slow
     E[max] ≈ σ · Φ⁻¹((p - 3/8)/(p + 1/4))                       (Blom 1958)
 
 so the wait grows like √(2 ln p). `accumulate` passes between two exchanges average out: σ/√accumulate. Where samples
-differ in length (translation, speech) ranks differ much more. Beside it stands a share of the step that several GPUs
-cost whatever their number (host and power shared by a box), and host seconds per exchanged step.
+differ in length (translation, speech) by a relative spread s, a batch of n differs by s/√n more. Beside it stands a
+share of the step that several GPUs cost whatever their number (host and power shared by a box), and host seconds per
+exchanged step.
 
 Kernels slow down while a collective moves data through the same memory: each hidden second of it costs
 
@@ -17,7 +18,7 @@ nearly nothing behind an Ethernet card, all of it behind NVLink, where hiding ga
 
 from dataclasses import dataclass
 from functools import cache
-from math import sqrt
+from math import hypot, sqrt
 from statistics import NormalDist
 
 from epochcast.comm.protocol import fitted
@@ -30,7 +31,7 @@ class Waiting:
     """The fitted constants, from fitted.toml."""
 
     spread_fraction: float
-    ragged_spread_fraction: float
+    ragged_sample_fraction: float
     shared_fraction: float
     step_seconds: float
     bucket_seconds: float
@@ -56,13 +57,17 @@ def slowest_of(ranks: int) -> float:
 
 
 def waiting_seconds(
-    compute_seconds: float, ranks: int, *, accumulate: int = 1, is_ragged: bool = False, known: Waiting | None = None
+    compute_seconds: float, ranks: int, *, accumulate: int = 1, ragged_samples: int = 0, known: Waiting | None = None
 ) -> float:
-    """What a step of `compute_seconds` on each of `ranks` waits for the slowest, and pays for being many."""
+    """What a step of `compute_seconds` on each of `ranks` waits for the slowest, and pays for being many.
+
+    `ragged_samples` is how many samples of different lengths a rank has; 0 where all are of one length.
+    """
     if ranks == 1:
         return 0.0
     known = known or waiting()
-    spread = known.ragged_spread_fraction if is_ragged else known.spread_fraction
+    ragged = known.ragged_sample_fraction / sqrt(ragged_samples) if ragged_samples else 0.0
+    spread = hypot(known.spread_fraction, ragged)
     fraction = spread * slowest_of(ranks) / sqrt(accumulate) + known.shared_fraction
     return compute_seconds * fraction + known.step_seconds
 

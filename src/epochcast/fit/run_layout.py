@@ -1,10 +1,9 @@
 """How a measured run was laid out over its GPUs, read from a note such as "FSDP=0; TP=4; PP=8; CP=1; VP=4; EP=n/a".
 
-    data parallel ranks = gpus / (TP · PP)
+    data parallel ranks = gpus / (TP · PP · CP)
     micro-batches of a step = global batch / (micro-batch · data parallel ranks)
 
-The table's batch per GPU is then the micro-batch. Megatron's distributed optimizer is `zero1`. What cuts sequences (CP)
-or experts (EP) has no strategy here and is refused.
+The table's batch per GPU is then the micro-batch. Megatron's distributed optimizer is `zero1`.
 """
 
 import re
@@ -15,7 +14,6 @@ from typing import Any
 from epochcast.errors import BadInput
 
 _DEGREE = re.compile(r"\b(FSDP|TP|PP|CP|VP|EP)=(\d+)")
-_REFUSED = {"CP": "sequences", "EP": "experts"}
 # "8 GPU per node DGX; NVL72 for GB" is said where a row does not give its nodes; racks of 72 are used by 64.
 _NODES_DEPEND = "NVL72 for GB"
 _RACK, _BOX = 64, 8
@@ -36,26 +34,25 @@ def run_layout(row: Mapping[str, Any]) -> RunLayout | None:
     degrees = {name: int(degree) for name, degree in _DEGREE.findall(note)}
     if not degrees:
         return None
-    for name, what in _REFUSED.items():
-        if degrees.get(name, 1) > 1:
-            raise BadInput(f"{row.get('model')}: {what} split over the GPUs ({name}={degrees[name]}) are not modelled")
-    tensor, pipeline, chunks = (max(1, degrees.get(name, 1)) for name in ("TP", "PP", "VP"))
-    if gpus % (tensor * pipeline):
-        raise BadInput(f"{row.get('model')}: TP={tensor} times PP={pipeline} does not divide {gpus} GPUs")
-    data = gpus // (tensor * pipeline)
+    tensor, pipeline, context = (max(1, degrees.get(name, 1)) for name in ("TP", "PP", "CP"))
+    if gpus % (tensor * pipeline * context):
+        split = f"TP={tensor} times PP={pipeline} times CP={context}"
+        raise BadInput(f"{row.get('model')}: {split} does not divide {gpus} GPUs")
+    data = gpus // (tensor * pipeline * context)
     return RunLayout(
-        _strategy(data, tensor, pipeline, chunks, is_sharded=degrees.get("FSDP", 0) > 1),
+        _strategy(degrees, data),
         _micro_batches(row, data),
         _nodes(gpus, str(row.get("device") or "")) if _NODES_DEPEND in note else None,
     )
 
 
-def _strategy(data: int, tensor: int, pipeline: int, chunks: int, *, is_sharded: bool) -> str:
-    if is_sharded and tensor == pipeline == 1:
+def _strategy(degrees: Mapping[str, int], data: int) -> str:
+    split = {name: degrees[name] for name in ("TP", "PP", "CP", "EP") if degrees.get(name, 1) > 1}
+    if degrees.get("FSDP", 0) > 1 and not split:
         return "fsdp"
-    parts = [f"dp{data}", f"tp{tensor}", f"pp{pipeline}"]
-    if pipeline > 1 and chunks > 1:
-        parts.append(f"vp{chunks}")
+    parts = [f"dp{data}", *(f"{name.casefold()}{degree}" for name, degree in split.items())]
+    if "PP" in split and degrees.get("VP", 1) > 1:
+        parts.append(f"vp{degrees['VP']}")
     return ",".join([*parts, "zero1"])
 
 

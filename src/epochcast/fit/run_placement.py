@@ -54,8 +54,7 @@ _STRATEGIES = {"data_parallel": "data_parallel", "dp": "ddp", "multi_worker": "m
 def run_placement(run: Run, gpus: int | None = None) -> Placement:
     """The placement of a run, or the same with another number of GPUs in one box.
 
-    Schedulers place jobs unevenly (2 + 2 + 4), which a `Group` does not model: boxes are taken as full as the mean,
-    rounded up.
+    Schedulers place jobs unevenly (2 + 2 + 4): boxes have as many places as the mean, rounded up, and some are empty.
     """
     if gpus == 1 or (gpus is None and run.gpus == 1):
         return Placement(run.device)
@@ -69,7 +68,7 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
         own = run.device.interconnect.startswith("nvlink")
         boxed = _BOXES.get(run.device.name) or _BOXES.get(run.device.generation)
         link = outer_link(run.interconnect) or (boxed if own else None)
-    return Placement(run.device, nodes * each, nodes, strategy_of(run), link)
+    return Placement(run.device, run.gpus, nodes, strategy_of(run), link, empty=nodes * each - run.gpus)
 
 
 def strategy_of(run: Run) -> str:

@@ -5,7 +5,7 @@ looks for ready ones every cycle. What is still travelling when the backward pas
 behind it, and slowed it down where both need the same memory (`comm.waiting`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from epochcast.forecast.placement import Placement, Strategy
 from epochcast.forecast.streams import Seconds
 from epochcast.graph.backward import grad
 from epochcast.graph.kinds import Embedding, Recurrent, View
-from epochcast.graph.op import Phase
+from epochcast.graph.op import Parameter, Phase
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
@@ -45,7 +45,12 @@ def gradients(trace: Trace) -> Gradients:
 
 
 def _gradients(trace: Trace) -> Gradients:
-    trained = {grad(p.tensor).name for p in trace.parameters if p.trainable}
+    return gradients_of(trace, trace.parameters)
+
+
+def gradients_of(trace: Trace, parameters: Iterable[Parameter]) -> Gradients:
+    """The gradients of some of the parameters."""
+    trained = {grad(p.tensor).name for p in parameters if p.trainable}
     made: dict[str, tuple[int, int]] = {}
     column = -1
     for op in trace.template.base:
@@ -90,7 +95,7 @@ def exchange(trace: Trace, ends: Seconds, backward_end_seconds: float, placement
         placement.device,
         strategy,
         accumulate=trace.recipe.accumulate,
-        is_ragged=is_ragged(trace),
+        ragged_samples=ragged_samples(trace),
     )
 
 
@@ -102,7 +107,7 @@ def exchange_ready(
     strategy: Strategy,
     *,
     accumulate: int = 1,
-    is_ragged: bool = False,
+    ragged_samples: int = 0,
     known: Waiting | None = None,
 ) -> Exchange:
     """Two streams: buckets of so many bytes are ready at so many seconds; collectives run one after another."""
@@ -116,13 +121,20 @@ def exchange_ready(
     exposed = max(0.0, free_seconds - backward_end_seconds)
     slowed = max(0.0, wire_seconds - exposed) * contention_fraction(group, device, known)
     computing_seconds = accumulate * backward_end_seconds
-    waits = waiting_seconds(computing_seconds, group.ranks, accumulate=accumulate, is_ragged=is_ragged, known=known)
+    waits = waiting_seconds(
+        computing_seconds, group.ranks, accumulate=accumulate, ragged_samples=ragged_samples, known=known
+    )
     return Exchange(wire_seconds, exposed, slowed, waits)
 
 
 def exposed_seconds(trace: Trace, ends: Seconds, backward_end_seconds: float, placement: Placement) -> float:
     """Seconds that exchanging gradients adds to a step."""
     return exchange(trace, ends, backward_end_seconds, placement).seconds
+
+
+def ragged_samples(trace: Trace) -> int:
+    """How many samples of different lengths a rank has; 0 where all are of one length."""
+    return trace.batch if is_ragged(trace) else 0
 
 
 def is_ragged(trace: Trace) -> bool:

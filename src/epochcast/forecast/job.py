@@ -51,6 +51,29 @@ class Schedule:
             if value < least:
                 raise BadInput(f"{name} must be at least {least}, got {value}")
 
+    def steps(self, global_batch: int) -> int | None:
+        """⌈samples/global batch⌉; None where nobody said how many samples there are."""
+        return None if self.samples is None else ceil(self.samples / global_batch)
+
+    def epoch_seconds(
+        self, step: StepForecast, *, global_batch: int, validation_batch: int, saved_bytes: int
+    ) -> Interval | None:
+        """Steps, validation and checkpoints, with the step's relative uncertainty: all rest on the same device."""
+        steps = self.steps(global_batch)
+        if steps is None:
+            return None
+        validation = ceil(self.validation_samples / validation_batch) * step.forward_seconds
+        checkpoints = self.checkpoints_per_epoch * saved_bytes / CHECKPOINT_BYTES_PER_SECOND
+        mid = steps * step.seconds.mid + validation + checkpoints
+        return step.seconds.scaled(mid / step.seconds.mid)
+
+    def total_seconds(self, epoch_seconds: Interval | None) -> Interval | None:
+        """Warm-up and all epochs."""
+        if epoch_seconds is None:
+            return None
+        mid = WARMUP_SECONDS + self.epochs * epoch_seconds.mid
+        return epoch_seconds.scaled(mid / epoch_seconds.mid)
+
 
 @dataclass(frozen=True, repr=False)
 class Forecast:
@@ -88,28 +111,22 @@ class Forecast:
     @property
     def steps_per_epoch(self) -> int | None:
         """⌈samples/global batch⌉; None where nobody said how many samples there are."""
-        return None if self.schedule.samples is None else ceil(self.schedule.samples / self.global_batch)
+        return self.schedule.steps(self.global_batch)
 
     @property
     def epoch_seconds(self) -> Interval | None:
-        """Steps, validation and checkpoints, with the step's relative uncertainty: all rest on the same device."""
-        steps = self.steps_per_epoch
-        if steps is None:
-            return None
-        passes = ceil(self.schedule.validation_samples / (self.trace.batch * self.placement.replicas))
-        validation = passes * self.step.forward_seconds
-        checkpoints = self.schedule.checkpoints_per_epoch * self.memory.saved_bytes / CHECKPOINT_BYTES_PER_SECOND
-        mid = steps * self.step.seconds.mid + validation + checkpoints
-        return self.step.seconds.scaled(mid / self.step.seconds.mid)
+        """Steps, validation and checkpoints; None where nobody said how many samples there are."""
+        return self.schedule.epoch_seconds(
+            self.step,
+            global_batch=self.global_batch,
+            validation_batch=self.trace.batch * self.placement.replicas,
+            saved_bytes=self.memory.saved_bytes,
+        )
 
     @property
     def total_seconds(self) -> Interval | None:
         """Warm-up and all epochs."""
-        epoch = self.epoch_seconds
-        if epoch is None:
-            return None
-        mid = WARMUP_SECONDS + self.schedule.epochs * epoch.mid
-        return epoch.scaled(mid / epoch.mid)
+        return self.schedule.total_seconds(self.epoch_seconds)
 
     @property
     def dollars(self) -> Interval | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from epochcast.errors import BadInput
 from epochcast.forecast.strategies.rules import STRATEGIES, Family, Strategy, algorithm_named, find_strategy
 from epochcast.hardware.catalogue import find_device, find_link
-from epochcast.hardware.cluster import Group
+from epochcast.hardware.cluster import Group, Level
 from epochcast.hardware.device import Device
 from epochcast.hardware.price import price_dollars_per_hour
 from epochcast.hardware.topology import find_topology
@@ -21,7 +21,7 @@ class Placement:
     """`gpus` devices in `nodes` boxes under a strategy; `dollars_per_hour` is for all of them, None where unknown.
 
     `allreduce` is the collective instead of the strategy's own; `topology` is the box, by name, whose wires count where
-    no `link` is given.
+    no `link` is given; `empty` places of the boxes are left over where they are not filled alike.
     """
 
     device: Device
@@ -33,11 +33,12 @@ class Placement:
     price_source: str | None = None
     allreduce: str | None = None
     topology: str | None = None
+    empty: int = 0
 
     def __post_init__(self) -> None:
         if self.gpus < 1 or self.nodes < 1:
             raise BadInput(f"gpus and nodes must be at least 1, got {self.gpus} and {self.nodes}")
-        if self.gpus % self.nodes:
+        if (self.gpus + self.empty) % self.nodes:
             raise BadInput(f"{self.gpus} GPUs do not share out evenly over {self.nodes} nodes")
         if self.rule.family is Family.REPLICAS and self.nodes > 1:
             raise BadInput(f"strategy {self.strategy!r} is for the GPUs of one box, not {self.nodes}; try ddp")
@@ -56,7 +57,7 @@ class Placement:
     @property
     def ranks_per_node(self) -> int:
         """GPUs in a box: they share its processors, its disk and what joins it to the others."""
-        return self.gpus // self.nodes
+        return (self.gpus + self.empty) // self.nodes
 
     @property
     def replicas(self) -> int:
@@ -66,19 +67,26 @@ class Placement:
 
     def group(self) -> Group:
         """The ranks and their wires."""
-        inner, outer = self.device.interconnect, DEFAULT_OUTER_LINK
-        if self.topology is not None:
+        outer = DEFAULT_OUTER_LINK
+        within: tuple[Level, ...] = ()
+        if self.topology is None:
+            joined = find_link(self.device.interconnect)
+        else:
             box = find_topology(self.topology)
             box.check(self.gpus, self.nodes)
-            inner, outer = box.inner_link, box.outer_link
+            joined, within = box.inside(self.ranks_per_node)
+            outer = box.outer_link
         if self.link is not None:
-            inner, outer = (self.link, outer) if self.nodes == 1 else (inner, self.link)
-        return Group(self.nodes, self.ranks_per_node, find_link(inner), find_link(outer))
+            if self.nodes == 1:
+                joined, within = find_link(self.link), ()
+            else:
+                outer = self.link
+        return Group(self.nodes, self.ranks_per_node, joined, find_link(outer), within, self.empty)
 
     @property
     def assumes_outer_link(self) -> bool:
         """Whether boxes are joined by the default because no link was named."""
-        return self.nodes > 1 and self.link is None and self.topology is None and self.topology is None
+        return self.nodes > 1 and self.link is None and self.topology is None
 
 
 def place(

@@ -274,7 +274,7 @@ def strategy_for(strategy: str | None, gpus: int, nodes: int) -> str | None:
         return None
     parts = parts_of(strategy)
     if parts is not None:
-        split = prod(degree for name, degree in parts.items() if name in ("tp", "pp"))
+        split = prod(degree for name, degree in parts.items() if name in ("tp", "pp", "cp"))
         if "dp" in parts:
             return strategy
         if gpus % split:

@@ -16,13 +16,14 @@ from math import hypot
 from epochcast.comm.waiting import exchange_error_seconds, waiting_seconds
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel, Costs
-from epochcast.forecast.exchange import exposed_seconds, gradients, is_ragged
+from epochcast.forecast.exchange import exposed_seconds, gradients, ragged_samples
 from epochcast.forecast.parts import FORWARD, Kernels, StepParts, assembled
 from epochcast.forecast.placement import Placement
 from epochcast.forecast.strategies import hybrid, layout, replicas, sharded
+from epochcast.forecast.strategies.ranks import rank_for
 from epochcast.forecast.strategies.rules import Family
 from epochcast.forecast.strategies.servers import servers_seconds
-from epochcast.forecast.strategies.tensor import Rank, rank_of
+from epochcast.forecast.strategies.tensor import Rank
 from epochcast.forecast.streams import Seconds, kernel_ends
 from epochcast.graph.trace import Trace
 from epochcast.interval import Interval
@@ -50,7 +51,7 @@ def step_forecast(
 ) -> StepForecast:
     """Cost every op of a rank, run the streams, exchange what the strategy exchanges."""
     rule = placement.rule
-    rank = rank_of(trace, rule.layout.tensor if rule.layout else 1)
+    rank = rank_for(trace, rule.layout)
     own = hybrid.rank_trace(trace, placement) if rule.family is Family.HYBRID else rank.trace
     costs = model.costs(own, placement.device)
     launches = host_seconds(own, placement.device)
@@ -106,7 +107,7 @@ def _waiting(parts: StepParts, trace: Trace, placement: Placement) -> StepParts:
         parts.forward + parts.backward,
         placement.gpus,
         accumulate=trace.recipe.accumulate,
-        is_ragged=is_ragged(trace),
+        ragged_samples=ragged_samples(trace),
     )
     return replace(parts, exposed_comm=parts.exposed_comm + waits)
 

@@ -236,7 +236,7 @@ def _link(row: rows.Row) -> Link:
         sustained_fraction=row.number("sustained_fraction") if row.has("sustained_fraction") else 1.0,
         medium=row.text("medium", ""),
         pair_fraction=row.number("pair_fraction") if row.has("pair_fraction") else 1.0,
-        crowding_per_rank=row.number("crowding_per_rank") if row.has("crowding_per_rank") else 0.0,
+        crowding=row.number("crowding") if row.has("crowding") else 0.0,
     )
 
 

@@ -1,50 +1,93 @@
 """Ranks in boxes: an inner link joins the ranks of a box, an outer link joins the boxes.
 
-The outer link is the box's, shared by its ranks: a ring or a tree through all ranks leaves and enters each box once,
-so it has the whole of it. Boxes are alike; a heterogeneous group is not modelled.
+A box may have levels of its own (GPUs on a switch, switches on a socket, sockets in the box). On every level so many
+children are joined by a link, which is what leaves or enters one child and is shared by the ranks below it: a switch's
+uplink by its GPUs, a box's cards by its ranks. A ring or a tree through all ranks leaves and enters each child once, so
+it has the whole of it. Boxes are alike, except that some may have fewer ranks: only their number counts then.
 """
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod, sqrt
 
 from epochcast.errors import BadInput
 from epochcast.hardware.link import Link
 
-__all__ = ["Group", "Link"]
+__all__ = ["Group", "Level", "Link"]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """`fanout` children, each joined to the others by `link`, which the ranks below a child share."""
+
+    fanout: int
+    link: Link
+
+    def __post_init__(self) -> None:
+        if self.fanout < 1:
+            raise BadInput(f"a level must have at least 1 child, got {self.fanout}")
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`nodes` boxes of `ranks_per_node` ranks each."""
+    """`nodes` boxes of `ranks_per_node` ranks each; `inner` joins the ranks of a box.
+
+    Where a box has levels, `inner` joins the ranks of the innermost, and `within` has the levels above it, inside out.
+    `empty` places are left over where a scheduler does not fill all boxes alike (2 + 2 + 1).
+    """
 
     nodes: int
     ranks_per_node: int
     inner: Link
     outer: Link
+    within: tuple[Level, ...] = ()
+    empty: int = 0
 
     def __post_init__(self) -> None:
         if self.nodes < 1:
             raise BadInput(f"nodes must be at least 1, got {self.nodes}")
         if self.ranks_per_node < 1:
             raise BadInput(f"ranks_per_node must be at least 1, got {self.ranks_per_node}")
+        if not 0 <= self.empty <= self.nodes * (self.ranks_per_node - 1):
+            raise BadInput(
+                f"every box has a rank, and {self.empty} of {self.nodes} × {self.ranks_per_node} places are empty"
+            )
+        if self.within and self.ranks_per_node % self._units:
+            raise BadInput(f"{self.ranks_per_node} ranks do not share out evenly over {self._units} parts of a box")
+
+    @property
+    def _units(self) -> int:
+        """How many innermost parts a box has."""
+        return prod(level.fanout for level in self.within)
 
     @property
     def ranks(self) -> int:
         """All ranks of the group."""
-        return self.nodes * self.ranks_per_node
+        return self.nodes * self.ranks_per_node - self.empty
+
+    @property
+    def box_levels(self) -> tuple[Level, ...]:
+        """The levels of a box from the ranks outwards, at least one."""
+        if not self.within:
+            return (Level(self.ranks_per_node, self.inner),)
+        return (Level(self.ranks_per_node // self._units, self.inner), *self.within)
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """All levels from the ranks outwards; the last one's children are the boxes."""
+        return (*self.box_levels, Level(self.nodes, self.across if self.nodes > 1 else self.outer))
 
     @property
     def across(self) -> Link:
         """What joins the boxes: the outer link with what it sustains between so many boxes and ranks."""
-        if self.outer.pair_fraction == 1 and not self.outer.crowding_per_rank:
+        if self.outer.pair_fraction == 1 and not self.outer.crowding:
             return self.outer
         return _across(self.outer, self.nodes, self.ranks)
 
     @property
     def used_links(self) -> tuple[Link, ...]:
-        """The links that carry anything: inside a box of several ranks, across where there are several boxes."""
-        inside = (self.inner,) if self.ranks_per_node > 1 or self.nodes == 1 else ()
-        return inside + ((self.across,) if self.nodes > 1 else ())
+        """The links that carry anything: of the levels with several children; of a rank alone, its inner link."""
+        return tuple(level.link for level in self.levels if level.fanout > 1) or (self.inner,)
 
     @property
     def slowest(self) -> Link:
@@ -55,5 +98,5 @@ class Group:
 @lru_cache(maxsize=1024)
 def _across(outer: Link, nodes: int, ranks: int) -> Link:
     pair_fraction = outer.pair_fraction if nodes == 2 else 1.0
-    fraction = outer.sustained_fraction * pair_fraction / (1 + outer.crowding_per_rank * ranks)
+    fraction = outer.sustained_fraction * pair_fraction / (1 + outer.crowding * sqrt(ranks))
     return replace(outer, sustained_fraction=fraction)

@@ -4,7 +4,8 @@ Bandwidths in the catalogue are nominal: what the wire carries in one direction 
 `sustained_fraction` is the share of it that large messages of a collective were measured to reach, and B above is the
 sustained rate. `medium` says what kind of wire it is, which decides which of NCCL's protocols it takes
 (`comm.protocol`); `pair_fraction` is what is left of the sustained rate where two boxes alone exchange, and
-`crowding_per_rank` how much slower the slowest flow gets with every rank that joins: B/(1 + c·p).
+`crowding` how much slower the slowest flow gets with the number of ranks: B/(1 + c√p), as the largest of p
+draws from a heavy tail does.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ class Link:
     sustained_fraction: float = 1.0
     medium: str = ""
     pair_fraction: float = 1.0
-    crowding_per_rank: float = 0.0
+    crowding: float = 0.0
 
     def __post_init__(self) -> None:
         if not (isfinite(self.latency_seconds) and self.latency_seconds >= 0):
@@ -41,8 +42,8 @@ class Link:
             raise BadInput(f"sustained_fraction must be above 0 and at most 1, got {self.sustained_fraction}")
         if not 0 < self.pair_fraction <= 1:
             raise BadInput(f"pair_fraction must be above 0 and at most 1, got {self.pair_fraction}")
-        if not 0 <= self.crowding_per_rank < 1:
-            raise BadInput(f"crowding_per_rank must be at least 0 and below 1, got {self.crowding_per_rank}")
+        if not 0 <= self.crowding < 1:
+            raise BadInput(f"crowding must be at least 0 and below 1, got {self.crowding}")
         if self.medium not in MEDIA:
             raise UnknownName("medium of a link", self.medium, MEDIA)
 

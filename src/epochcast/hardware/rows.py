@@ -47,9 +47,9 @@ class Row:
         """A number, whole or not."""
         return float(self._take(key, (int, float), "a number", None))
 
-    def flag(self, key: str) -> bool:
+    def flag(self, key: str, default: bool | None = None) -> bool:
         """true or false."""
-        return self._take(key, bool, "true or false", None)
+        return self._take(key, bool, "true or false", default)
 
     def size_bytes(self, key: str) -> int:
         """Bytes of a text such as "16 GiB"."""
@@ -74,6 +74,15 @@ class Row:
             if not _is(value, (int, float)):
                 raise self.wrong(f"{key}.{name}", "a number", value)
         return {name: float(value) for name, value in table.items()}
+
+    def tables(self, key: str, build: Callable[["Row"], T]) -> tuple[T, ...]:
+        """What `build` makes of each of a list of inline tables; absent is empty."""
+        made = []
+        for index, cells in enumerate(self._list(key, dict, "a list of tables"), start=1):
+            row = Row(cells, f"{self._where}, {key} {index}")
+            made.append(build(row))
+            row.finish()
+        return tuple(made)
 
     def has(self, key: str) -> bool:
         """Whether the row gives `key`."""

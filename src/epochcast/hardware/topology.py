@@ -1,25 +1,47 @@
 """Boxes by name: which devices a box has, how they are joined inside, and what leaves it.
 
-`DGX A100`, `p4d.24xlarge`, `ND96asr_v4`: rows of topologies.toml. Its name stands for device and both links, so that
-`--topology` says in a word what `--device` and `--link` say in pieces.
+`DGX A100`, `p4d.24xlarge`, `ND96asr_v4`: rows of topologies.toml. Its name stands for device and links, so that
+`--topology` says in a word what `--device` and `--link` say in pieces. A box may have parts (switches, quads, sockets,
+trays): then the inner link joins the GPUs of the smallest part, and each of `parts` says what joins so many of them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from math import ceil
+from math import ceil, prod
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware import rows
 from epochcast.hardware.catalogue import find_device, find_link
+from epochcast.hardware.cluster import Level
+from epochcast.hardware.link import Link
 from epochcast.hardware.names import plain
 
 TOPOLOGIES_FILE = "topologies.toml"
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """`count` of what is called `name` (a quad, a socket) are joined by `link`: one for each of them, which its GPUs
+    share (`is_shared`), or one for each GPU.
+    """
+
+    name: str
+    count: int
+    link: str
+    is_shared: bool = True
+
+    def __post_init__(self) -> None:
+        if self.count < 2:
+            raise BadInput(f"a box has at least 2 of each of its parts, got {self.count} of {self.name!r}")
+        find_link(self.link)
+
+
+@dataclass(frozen=True, slots=True)
 class Topology:
-    """One box. `device` and both links are names in the catalogue; the outer link is all network cards together."""
+    """One box. `device` and links are names in the catalogue; the outer link is all network cards together. `parts` are
+    named from the smallest to the largest.
+    """
 
     name: str
     device: str
@@ -31,6 +53,7 @@ class Topology:
     source: str
     verified: bool
     aliases: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
         for what in ("gpus", "network_cards", "cpus"):
@@ -39,6 +62,19 @@ class Topology:
         find_device(self.device)
         find_link(self.inner_link)
         find_link(self.outer_link)
+        if self.gpus % prod(part.count for part in self.parts):
+            raise BadInput(f"{self.gpus} GPUs do not share out evenly over the parts of a box")
+
+    @property
+    def part_gpus(self) -> int:
+        """GPUs of the smallest part: all of the box where it has none."""
+        return self.gpus // prod(part.count for part in self.parts)
+
+    @property
+    def levels(self) -> tuple[tuple[str, int | None, str], ...]:
+        """(what, how many, joined by which link) from the GPUs outwards; of boxes there are as many as one likes."""
+        inside = ((part.name, part.count, part.link) for part in self.parts)
+        return ("GPU", self.part_gpus, self.inner_link), *inside, ("box", None, self.outer_link)
 
     def boxes(self, gpus: int) -> int:
         """How many such boxes hold `gpus`."""
@@ -48,6 +84,30 @@ class Topology:
         """Refuse more GPUs than `nodes` such boxes have."""
         if gpus > nodes * self.gpus:
             raise BadInput(f"{nodes} × {self.name} have {nodes * self.gpus} GPUs, not {gpus}")
+
+    def inside(self, gpus: int) -> tuple[Link, tuple[Level, ...]]:
+        """What joins `gpus` of a box: the link between GPUs, and the levels above it.
+
+        They sit in as few parts as hold them, evenly; where they do not share out evenly, all count as joined by the
+        slowest link between them.
+        """
+        links, levels = [find_link(self.inner_link)], []
+        needed = ceil(gpus / self.part_gpus)
+        is_even = gpus % needed == 0
+        for part in self.parts:
+            if needed == 1:
+                break
+            link, above = find_link(part.link), ceil(needed / part.count)
+            if not part.is_shared:
+                own = link.bandwidth_bytes_per_second * (gpus // needed)
+                link = replace(link, bandwidth_bytes_per_second=own)
+            links.append(link)
+            levels.append(Level(ceil(needed / above), link))
+            is_even = is_even and needed % above == 0
+            needed = above
+        if is_even:
+            return links[0], tuple(levels)
+        return min(links, key=lambda link: link.sustained_bytes_per_second), ()
 
 
 def find_topology(name: str) -> Topology:
@@ -91,4 +151,11 @@ def _topology(row: rows.Row) -> Topology:
         source=row.text("source"),
         verified=row.flag("verified"),
         aliases=row.texts("aliases"),
+        parts=row.tables("parts", _part),
+    )
+
+
+def _part(row: rows.Row) -> Part:
+    return Part(
+        name=row.text("name"), count=row.count("count"), link=row.text("link"), is_shared=row.flag("is_shared", True)
     )

@@ -8,6 +8,7 @@ def test_a_product_is_read_degree_by_degree() -> None:
     assert find_strategy("dp8,tp4,pp2", 64).layout == Layout(8, 4, 2)
     assert find_strategy("PP2, tp4", 8).layout == Layout(1, 4, 2)
     assert find_strategy("dp1,tp2,pp4,vp3", 8).layout == Layout(1, 2, 4, 3)
+    assert find_strategy("dp2,cp4,ep8,zero1", 8).layout == Layout(2, context=4, expert=8)
 
 
 def test_a_product_of_data_parallelism_alone_is_ddp() -> None:
@@ -34,6 +35,7 @@ def test_one_way_of_splitting_takes_all_gpus() -> None:
         ("dp4,dp2", "says dp twice"),
         ("dp8,tp0", "every degree must be at least 1"),
         ("dp8,vp2", "there is no pp"),
+        ("dp4,pp2,ep3", "experts spread over 3 GPUs do not divide the 4 of a stage"),
         ("parameter_server:0", "the number of servers must be at least 1"),
         ("ddp:ring", "ddp takes no option"),
     ],
@@ -47,7 +49,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(text: str, message: str) -> 
     ("text", "message"),
     [
         ("horovdo", "no strategy called 'horovdo'; near: horovod"),
-        ("dp4,xp2", "no part of strategy 'dp4,xp2' called 'xp2'; known: dp8, pp2, tp4, vp2, zero1"),
+        ("dp4,xp2", "no part of strategy 'dp4,xp2' called 'xp2'; known: cp2, dp8, ep8, pp2, tp4, vp2, zero1"),
         ("pipeline:zigzag", "no option of strategy pipeline called 'zigzag'; known: 1f1b, gpipe"),
     ],
 )

@@ -15,7 +15,7 @@ from epochcast.forecast.strategies.servers import servers_seconds
 from epochcast.forecast.strategies.shares import memory_shares
 from epochcast.forecast.strategies.subgroups import subgroup
 from epochcast.graph.recipe import Recipe
-from epochcast.hardware.cluster import Group, Link
+from epochcast.hardware.cluster import Group, Level, Link
 
 DATA = ("ddp", "horovod", "mirrored", "multi_worker_mirrored:ring", "parameter_server", "parameter_server:2")
 ANY = (*DATA, "data_parallel", "zero1", "zero2", "zero3", "fsdp")
@@ -29,6 +29,10 @@ SPLIT = (
     "tp2,pp2",
     "dp2,tp2,zero1",
     "pp2,tp2,vp2",
+    "cp4",
+    "dp2,cp2",
+    "tp2,cp2,zero1",
+    "cp2,pp2",
 )
 GPT = zoo_model("gpt2", (128,))
 
@@ -119,7 +123,7 @@ def test_ten_thousand_gpus_take_no_longer_than_a_second(strategy: str, per_flop:
 
 # ---- wires --------------------------------------------------------------------------------------
 
-NEAR, FAR = Link(0.0, 100.0), Link(0.0, 8.0)
+NEAR, MIDDLE, FAR = Link(0.0, 100.0), Link(0.0, 16.0), Link(0.0, 8.0)
 
 
 def test_neighbours_stay_in_their_box_and_others_share_what_leaves_it() -> None:
@@ -127,6 +131,16 @@ def test_neighbours_stay_in_their_box_and_others_share_what_leaves_it() -> None:
     assert subgroup(boxes, 4, 1) == Group(1, 4, NEAR, FAR)
     assert subgroup(boxes, 8, 4) == Group(4, 2, NEAR, replace(FAR, bandwidth_bytes_per_second=2.0))
     assert subgroup(boxes, 4, 8) == Group(4, 1, NEAR, replace(FAR, bandwidth_bytes_per_second=1.0))
+
+
+def test_a_subgroup_sees_its_share_of_every_level() -> None:
+    """Boxes of two quads: four neighbours have a quad, every fourth one crosses quads, where four such groups meet."""
+    quads = Group(2, 8, NEAR, FAR, (Level(2, MIDDLE),))
+    assert subgroup(quads, 4, 1) == Group(1, 4, NEAR, FAR)
+    assert subgroup(quads, 8, 1) == replace(quads, nodes=1)
+    fourth = (Level(2, replace(MIDDLE, bandwidth_bytes_per_second=4.0)),)
+    assert subgroup(quads, 2, 4) == Group(1, 2, NEAR, FAR, fourth)
+    assert subgroup(quads, 4, 4) == Group(2, 2, NEAR, replace(FAR, bandwidth_bytes_per_second=2.0), fourth)
 
 
 def test_servers_share_the_load_until_the_worker_is_the_limit() -> None:

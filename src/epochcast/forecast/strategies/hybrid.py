@@ -94,12 +94,15 @@ class Wires:
     algorithm: str
 
     def spread_seconds(self, size_bytes: float) -> float:
-        """One rank's bytes to all others: (p-1)n/B by copies, of which (p-g)n leave the box."""
+        """One rank's bytes to all others: (p-1)n/B by copies, of which (p-g)n leave the box; so on every level."""
         if self.algorithm != DIRECT:
             return broadcast_seconds(size_bytes, self.group)
-        p, g = self.group.ranks, self.group.ranks_per_node
-        inside = (p - 1) * self.group.inner.seconds(size_bytes)
-        return max(inside, (p - g) * self.group.across.seconds(size_bytes)) if p > g else inside
+        longest_seconds, below = 0.0, 1
+        for level in self.group.levels:
+            if level.fanout > 1:
+                longest_seconds = max(longest_seconds, (self.group.ranks - below) * level.link.seconds(size_bytes))
+            below *= level.fanout
+        return longest_seconds
 
     def gather_seconds(self, size_bytes: float) -> float:
         """Every rank's p-th part to all others."""

@@ -2,8 +2,9 @@
 
 NAME              single, ddp, horovod, mirrored, …                     the table at the foot
 NAME:OPTION       mirrored:hierarchical_copy, parameter_server:4, pipeline:gpipe
-dp8,tp4,pp2       a product: data, tensor and pipeline parallel degrees, whose product is the number of GPUs;
-                  vp2 gives every pipeline stage two chunks (interleaved), zero1 shards the optimizer over dp
+dp8,tp4,pp2       a product: data, tensor, pipeline and context (cp, sequences) parallel degrees, which multiply to the
+                  number of GPUs; vp2 gives every pipeline stage two chunks (interleaved), ep8 spreads experts over
+                  eight of the GPUs of a stage, zero1 shards the optimizer over dp and cp
 """
 
 import re
@@ -26,30 +27,42 @@ class Family(Enum):
     REPLICAS = "one process sends the model to every GPU in every step (torch.nn.DataParallel)"
     SHARDED = "every GPU has a share of parameters, gradients or optimizer state"
     HYBRID = "data parallel convolutions, model parallel products"
-    LAYOUT = "a product of data, tensor and pipeline parallelism"
+    LAYOUT = "a product of data, tensor, pipeline and context parallelism, experts spread inside it"
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """data · tensor · pipeline ranks; `chunks` parts of the model per stage, run in the order of `schedule`."""
+    """data · tensor · pipeline · context ranks; `chunks` parts of the model per stage, run in the order of `schedule`.
+
+    Experts are spread over `expert` of the ranks of a stage.
+    """
 
     data: int = 1
     tensor: int = 1
     pipeline: int = 1
     chunks: int = 1
     schedule: str = "1f1b"
+    context: int = 1
+    expert: int = 1
 
     def __post_init__(self) -> None:
-        for what in ("data", "tensor", "pipeline", "chunks"):
+        for what in ("data", "tensor", "pipeline", "chunks", "context", "expert"):
             if getattr(self, what) < 1:
                 raise BadInput(f"{what} parallel degree must be at least 1, got {getattr(self, what)}")
         if self.schedule not in (*SCHEDULES, SERIAL):
             raise UnknownName("pipeline schedule", self.schedule, (*SCHEDULES, SERIAL))
+        if self.stage_ranks % self.expert:
+            raise BadInput(f"experts spread over {self.expert} GPUs do not divide the {self.stage_ranks} of a stage")
 
     @property
     def ranks(self) -> int:
         """All of them."""
-        return self.data * self.tensor * self.pipeline
+        return self.stage_ranks * self.pipeline
+
+    @property
+    def stage_ranks(self) -> int:
+        """Those of one stage."""
+        return self.data * self.context * self.tensor
 
 
 SCHEDULES = ("1f1b", "gpipe")
@@ -93,7 +106,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "fsdp": Strategy("ring", family=Family.SHARDED, stage=3),
     "hybrid": Strategy("auto", 25 * MEBIBYTE, 1 * MEBIBYTE, family=Family.HYBRID),
     "model": Strategy("ring", family=Family.LAYOUT),
-    "tensor": Strategy("ring", family=Family.LAYOUT),
+    "tensor": Strategy("ring", 25 * MEBIBYTE, 1 * MEBIBYTE, family=Family.LAYOUT),
     "pipeline": Strategy("ring", family=Family.LAYOUT),
 }
 
@@ -103,7 +116,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "multi_worker_mirrored": ("auto", "ring", "nccl"),
     "pipeline": SCHEDULES,
 }
-_PART = re.compile(r"(dp|tp|pp|vp)(\d+)")
+_PART = re.compile(r"(dp|tp|pp|vp|cp|ep)(\d+)")
 
 
 def algorithm_named(name: str) -> str:
@@ -167,7 +180,7 @@ def parts_of(text: str) -> dict[str, int] | None:
     for part in parts:
         read = _PART.fullmatch(part)
         if read is None and part != "zero1":
-            raise UnknownName(f"part of strategy {text!r}", part, ["dp8", "tp4", "pp2", "vp2", "zero1"])
+            raise UnknownName(f"part of strategy {text!r}", part, ["dp8", "tp4", "pp2", "vp2", "cp2", "ep8", "zero1"])
         name, degree = (read[1], int(read[2])) if read else ("zero1", 1)
         if name in degrees:
             raise BadInput(f"strategy {text!r} says {name} twice")
@@ -180,12 +193,12 @@ def parts_of(text: str) -> dict[str, int] | None:
 def _product(text: str, degrees: dict[str, int], gpus: int) -> Strategy:
     if degrees.get("vp", 1) > 1 and degrees.get("pp", 1) == 1:
         raise BadInput(f"strategy {text!r}: vp cuts the stages of a pipeline into chunks, and there is no pp")
-    ranks = prod(degrees.get(name, 1) for name in ("dp", "tp", "pp"))
+    ranks = prod(degrees.get(name, 1) for name in ("dp", "tp", "pp", "cp"))
     if ranks != gpus:
         raise BadInput(f"strategy {text!r} is for {ranks} GPUs, and there are {gpus}")
     data, tensor, pipeline, chunks = (degrees.get(name, 1) for name in ("dp", "tp", "pp", "vp"))
-    layout = Layout(data, tensor, pipeline, chunks)
-    if layout.data == gpus:
+    layout = Layout(data, tensor, pipeline, chunks, context=degrees.get("cp", 1), expert=degrees.get("ep", 1))
+    if layout.data == gpus and layout.expert == 1:
         return STRATEGIES["zero1" if "zero1" in degrees else "ddp"]
     stage = degrees.get("zero1", 0)
     return Strategy("auto", 25 * MEBIBYTE, 1 * MEBIBYTE, family=Family.LAYOUT, stage=stage, layout=layout)

@@ -2,6 +2,8 @@
 
 ZeRO 1, 2, 3    state; + gradients; + parameters: one p-th each (two gathered segments come on top)
 tensor          parameters by how they are split; activations by the step of one rank
+context         activations by the step of one rank, parameters whole
+expert          a p-th of the experts
 pipeline        a p-th of the model; of 1F1B's first stage, p micro-batches in flight; of GPipe's, all of them
 hybrid          the products' parameters by rank
 """
@@ -9,8 +11,9 @@ hybrid          the products' parameters by rank
 from epochcast.forecast.placement import Placement
 from epochcast.forecast.strategies.cuts import segments
 from epochcast.forecast.strategies.hybrid import head_of
-from epochcast.forecast.strategies.rules import Family
-from epochcast.forecast.strategies.tensor import parameter_fraction, rank_of
+from epochcast.forecast.strategies.ranks import rank_for
+from epochcast.forecast.strategies.rules import Family, Layout
+from epochcast.forecast.strategies.tensor import Rank, parameter_fraction, rank_of
 from epochcast.graph.trace import Trace
 from epochcast.memory.peak import PeakMemory, peak_memory
 from epochcast.memory.sharding import WHOLE, Shares, zero_shares
@@ -32,18 +35,31 @@ def memory_shares(trace: Trace, placement: Placement) -> Shares:
             part = parameter_fraction(trace, rank_of(trace, gpus).trace)
             return Shares(part, part, part)
         case Family.LAYOUT if rule.layout is not None:
-            layout = rule.layout
-            rank = rank_of(trace, layout.tensor).trace
-            part = parameter_fraction(trace, rank) / layout.pipeline
+            layout, rank = rule.layout, rank_for(trace, rule.layout)
+            part = parameter_fraction(trace, rank.trace) / layout.pipeline
             in_flight = trace.recipe.accumulate
             if layout.schedule != "gpipe":
                 in_flight = min(in_flight, layout.pipeline if layout.schedule == "1f1b" else 1)
-            held = _activation_bytes(rank) / max(1, _activation_bytes(trace))
+            held = _activation_bytes(rank.trace) / max(1, _activation_bytes(trace))
             if layout.pipeline > 1:
                 held *= in_flight / layout.pipeline
-            return Shares(part, part, part / (layout.data if rule.stage else 1), held)
+            return Shares(
+                part, part, _state_fraction(trace, rank, layout) / layout.pipeline if rule.stage else part, held
+            )
         case _:
             return WHOLE
+
+
+def _state_fraction(trace: Trace, rank: Rank, layout: Layout) -> float:
+    """What zero1 leaves a rank: experts are sharded over the ranks of a stage that have the same, the rest over data
+    and context parallel ranks.
+    """
+    whole = sum(p.elements for p in trace.parameters if p.trainable) or 1
+    mine = [p for p in rank.trace.parameters if p.trainable]
+    experts = sum(p.elements for p in mine if p.name in rank.experts)
+    dense = sum(p.elements for p in mine) - experts
+    sharded = dense / (layout.data * layout.context) + experts * layout.expert / layout.stage_ranks
+    return sharded / whole
 
 
 def rank_memory(

@@ -22,6 +22,7 @@ from enum import Enum
 import numpy as np
 
 from epochcast.errors import BadInput
+from epochcast.graph.backward import GRADIENT
 from epochcast.graph.kinds import (
     Attention,
     Copy,
@@ -57,10 +58,17 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Rank:
-    """One rank's step, and what it sums with the others: (after entry, before entry, bytes per sample)."""
+    """One rank's step, and what it sums with the others: (after entry, before entry, bytes per sample).
+
+    `shifts` are of `context`, `dispatches` of `experts` (as sums, but all to all); `experts` are the names of the
+    parameters that are spread.
+    """
 
     trace: Trace
     sums: tuple[tuple[int, int, float], ...]
+    shifts: tuple[tuple[int, float], ...] = ()
+    dispatches: tuple[tuple[int, int, float], ...] = ()
+    experts: frozenset[str] = frozenset()
 
 
 def rank_of(trace: Trace, degree: int) -> Rank:
@@ -259,7 +267,8 @@ class _Walk:
     def _table_gradient(self, op: Op, entry: int) -> None:
         """The gradient of a split table is split as the table is."""
         for tensor in op.outputs:
-            if len(tensor.shape) == 2 and tensor.shape[0] >= SPLIT_TABLE_ROWS:
+            table = tensor.name.removeprefix(GRADIENT).partition("+")[0]
+            if self.state.get(table) is State.SPLIT and len(tensor.shape) == 2:
                 self._set([tensor], State.SPLIT, entry=entry, dimension=-2)
 
     def _clashes(self, op: Op, split: list[Tensor]) -> bool:
