@@ -4,16 +4,17 @@
     unseen device     the spread comes from the other devices, each left out in turn, each with the same weight
     calibrated        counted by `make model` on runs that were not given (`docs/model-card.md`)
 
-A row holds if measured lies between predicted·low and predicted·high.
+A row holds if measured lies between predicted·low^w and predicted·high^w, w being the width of the step's ops.
 """
 
 import re
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.fit.spreads import OWN_INTERVAL_RUNS, spread_of
+from epochcast.fit.spreads import OWN_INTERVAL_RUNS, outside_of, spread_of
 from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
 
@@ -21,39 +22,52 @@ WANTED = (0.85, 0.95)
 
 
 def known_inside(table: LeftOutTable, split: str) -> Array:
-    """1 where the interval of the other folds holds, 0 where not, NaN where the row was not scored."""
-    ratios, folds = table.ratios[split], table.folds(split)
-    with np.errstate(invalid="ignore"):
-        logs = np.log(ratios)
+    """1 where the interval of the other folds holds, 0 where not, NaN where the row was not scored.
+
+    As shipped: fp32 products have a spread of their own, then devices with enough steps, then all others share one.
+    """
+    logs, folds = _typical_logs(table, split), table.folds(split)
+    is_product = table.products != ""
     inside = np.full(len(table), np.nan)
     for fold in np.unique(folds):
         others = folds != fold
-        shared = spread_of(logs[others])
-        for device in np.unique(table.device):
-            mine = others & (table.device == device)
-            has_own = np.isfinite(logs[mine]).sum() >= OWN_INTERVAL_RUNS
-            asked = ~others & (table.device == device) & np.isfinite(ratios)
-            inside[asked] = _holds(ratios[asked], spread_of(logs[mine]) if has_own else shared)
+        for group in (is_product, ~is_product):
+            if not (others & group).any():
+                continue
+            shared = spread_of(logs[others & group])
+            for device in np.unique(table.device[group]):
+                mine = others & (table.device == device)
+                has_own = group is not is_product and np.isfinite(logs[mine]).sum() >= OWN_INTERVAL_RUNS
+                asked = ~others & group & (table.device == device)
+                inside[asked] = _holds(logs[asked], spread_of(logs[mine]) if has_own else shared)
+    inside[~np.isfinite(logs)] = np.nan
     return inside
 
 
 def unseen_inside(table: LeftOutTable) -> Array:
-    """The same for devices: the interval of all the others."""
-    ratios = table.ratios["device"]
-    logs = np.log(ratios)
+    """The same for devices: the interval of all the others, and never narrower than that of known ones."""
+    logs, known = _typical_logs(table, "device"), _typical_logs(table, "family")
     inside = np.full(len(table), np.nan)
-    for device in np.unique(table.device[np.isfinite(ratios)]):
-        mine = table.device == device
-        others = ~mine & np.isfinite(logs)
-        if others.any():
-            asked = mine & np.isfinite(ratios)
-            inside[asked] = _holds(ratios[asked], spread_of(logs[others], table.device[others]))
+    outside = outside_of(len(np.unique(table.device[np.isfinite(logs)])) - 1)
+    for group in (table.products != "", table.products == ""):
+        for device in np.unique(table.device[np.isfinite(logs) & group]):
+            asked = group & (table.device == device) & np.isfinite(logs)
+            others = group & (table.device != device) & np.isfinite(logs)
+            if others.any():
+                far, near = spread_of(logs[others], table.device[others], outside), spread_of(known[others])
+                inside[asked] = _holds(logs[asked], (min(far[0], near[0]), max(far[1], near[1])))
     return inside
 
 
-def _holds(ratios: Array, spread: tuple[float, float]) -> NDArray[np.bool_]:
+def _typical_logs(table: LeftOutTable, split: str) -> Array:
+    """log(predicted/measured), as far off as a step of typical ops would have been."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.log(table.ratios[split]) / table.widths)
+
+
+def _holds(logs: Array, spread: tuple[float, float]) -> NDArray[np.bool_]:
     low, high = spread
-    return (low * ratios <= 1) & (high * ratios >= 1)
+    return (log(low) + logs <= 0) & (log(high) + logs >= 0)
 
 
 @dataclass(frozen=True, slots=True)

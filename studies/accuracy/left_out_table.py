@@ -19,14 +19,18 @@ from studies.accuracy.figures import SEPARATOR, Array
 TABLE = Path(__file__).with_name("left_out.csv")
 SPLITS = ("family", "device", "random")
 FOLDS = 4  # of `make model`
-_NAMES = 9  # columns before the ratios
+_WITHOUT = "without_"
 
 Names = NDArray[np.str_]
 
 
 @dataclass(frozen=True)
 class LeftOutTable:
-    """One entry per step; a ratio is NaN where the step was never left out by that split."""
+    """One entry per step; a ratio is NaN where the step was never left out by that split.
+
+    `widths` say how unsure the ops of a step are by their kind (1 is typical), `products` whether it is a network of
+    plain products in fp32.
+    """
 
     source: Names
     device: Names
@@ -37,6 +41,8 @@ class LeftOutTable:
     layout: Names
     batch: Names
     age: Names
+    products: Names
+    widths: Array
     ratios: dict[str, Array]
 
     def __len__(self) -> int:
@@ -65,16 +71,21 @@ class LeftOutTable:
 
 
 def read_left_out(path: Path = TABLE) -> LeftOutTable:
-    """The table; names of splits repeat names of columns, so columns count by place."""
+    """The table."""
     if not path.exists():
         raise BadInput(f"{path.name} is missing: `make model` writes it")
     with path.open(encoding="utf-8", newline="") as file:
-        head, *rows = csv.reader(file)
-    if tuple(head[_NAMES:]) != SPLITS or not rows:
-        raise BadInput(f"{path.name}: expected {_NAMES} names and the splits {', '.join(SPLITS)}")
-    columns = list(zip(*rows, strict=True))
-    numbers = [np.array([float(v) if v else np.nan for v in column]) for column in columns[_NAMES:]]
-    names: dict[str, Names] = {
-        field.name: np.array(column) for field, column in zip(fields(LeftOutTable), columns[:_NAMES], strict=False)
-    }
-    return LeftOutTable(**names, ratios=dict(zip(SPLITS, numbers, strict=True)))
+        rows = list(csv.DictReader(file))
+    names = [field.name for field in fields(LeftOutTable) if field.name not in ("widths", "ratios")]
+    wanted = [*names, "width", *(_WITHOUT + split for split in SPLITS)]
+    if not rows or list(rows[0]) != wanted:
+        raise BadInput(f"{path.name}: expected the columns {', '.join(wanted)}")
+
+    def numbers(name: str) -> Array:
+        return np.array([float(row[name]) if row[name] else np.nan for row in rows])
+
+    return LeftOutTable(
+        **{name: np.array([row[name] for row in rows]) for name in names},
+        widths=numbers("width"),
+        ratios={split: numbers(_WITHOUT + split) for split in SPLITS},
+    )

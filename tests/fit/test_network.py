@@ -9,12 +9,13 @@ torch = pytest.importorskip("torch")
 
 from epochcast.capture.zoo import zoo_model  # noqa: E402
 from epochcast.cost.features import Setting  # noqa: E402
-from epochcast.cost.learned import read_learned  # noqa: E402
+from epochcast.cost.learned import GROUPS, read_learned  # noqa: E402
 from epochcast.fit.examples import Example, inference  # noqa: E402
 from epochcast.fit.left_out import log_steps  # noqa: E402
 from epochcast.fit.material import Material  # noqa: E402
 from epochcast.fit.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, Vocabulary, net_row, train  # noqa: E402
-from epochcast.fit.spreads import own_spreads, spread_of  # noqa: E402
+from epochcast.fit.quantiles import fit_quantiles, step_widths  # noqa: E402
+from epochcast.fit.spreads import outside_of, own_spreads, spread_of  # noqa: E402
 from epochcast.fit.train import exported  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
 from epochcast.graph.trace import MATHS  # noqa: E402
@@ -46,10 +47,12 @@ def material() -> Material:
         first.inputs,
         first.log_compute,
         first.log_memory,
+        first.log_traffic,
         first.cap,
         torch.zeros(len(first.cap), dtype=torch.int64),
         first.math,
         first.group,
+        first.generation,
         torch.zeros(len(first.cap), dtype=torch.int64),
         torch.logaddexp(first.log_compute, first.log_memory) + float(np.log(2.0)),
         np.full(len(first.cap), 1 / len(first.cap)),
@@ -81,19 +84,51 @@ def test_the_same_seed_gives_the_same_net(material: Material) -> None:
 
 def test_the_text_answers_as_the_trained_net_did(material: Material) -> None:
     model = fresh(material)
-    read = read_learned(exported([model], {"known": (0.9, 1.1), "unseen": (0.5, 2.0)}))
+    quantiles = fit_quantiles([model], material.ops, material.nets)
+    read = read_learned(exported([model], quantiles, {"known": (0.9, 1.1), "unseen": (0.5, 2.0)}))
     row, e = material.nets[0], material.examples[0]
     kept = sustained(e.device)
     with torch.no_grad():
-        values = {"vector": kept.vector_fraction, "bandwidth": kept.bandwidth_fraction, **kept.group_factors}
+        values = {"vector": kept.vector_fraction, "bandwidth": kept.bandwidth_fraction}
+        values |= {**kept.group_factors, **kept.generation_factors}
         values |= {math: kept.math_fraction(math) for math in MATHS}
         model.sustained[0] = torch.tensor([float(np.log(values.get(name, 1.0))) for name in SUSTAINED])
         device = torch.zeros(len(row.cap), dtype=torch.int64)
         kernels = torch.exp(
-            model.log_kernel(row.inputs, row.log_compute, row.log_memory, row.cap, device, row.math, row.group)
+            model.log_kernel(
+                row.inputs,
+                row.log_compute,
+                row.log_memory,
+                row.log_traffic,
+                row.cap,
+                device,
+                row.math,
+                row.group,
+                row.generation,
+            )
         ).numpy()
     total = float((kernels * row.times.numpy()).sum())
     assert read.column_costs(e.columns, e.device, e.setting).mid.sum() == pytest.approx(total, rel=2e-2)
+
+
+def test_nine_of_ten_ops_lie_between_the_quantiles(material: Material) -> None:
+    """Rows scattered by hand around what an untrained net says: e^±0.1 for convolutions, e^±0.5 for all others."""
+    model, ops = fresh(material), material.ops
+    rows = torch.arange(len(ops.log_seconds)).repeat(40)
+    scattered = OpRows(**{name: value[rows.numpy() if name == "weight" else rows] for name, value in vars(ops).items()})
+    noise = torch.randn(len(rows), generator=torch.Generator().manual_seed(0))
+    conv = GROUPS.index("conv") + len(MATHS) + 2
+    spread = torch.where(scattered.group == conv, 0.1, 0.5)
+    with torch.no_grad():
+        model.floor.fill_(-30.0)
+        scattered.log_seconds = model.log_row(scattered, torch.arange(len(rows))) + spread * noise
+    found = fit_quantiles([model], scattered, material.nets)
+    below, above = found(scattered.inputs.numpy().astype(float)).T
+    errors = (spread * noise).numpy()
+    for mine in (spread.numpy() < 0.2, spread.numpy() > 0.2):
+        inside = (errors[mine] >= -below[mine]) & (errors[mine] <= above[mine])
+        assert np.mean(inside) == pytest.approx(0.9, abs=0.04)
+    assert np.mean(step_widths(model, material.nets, found)) == pytest.approx(1, abs=0.15)
 
 
 def test_inference_is_the_forward_part_without_the_loss() -> None:
@@ -115,6 +150,12 @@ def test_every_device_weighs_the_same_in_the_interval_of_unseen_ones() -> None:
     names = np.array(["often"] * 990 + ["rarely"] * 10)
     assert spread_of(errors)[1] == pytest.approx(1.001)
     assert spread_of(errors, names)[1] == pytest.approx(np.exp(0.7))
+
+
+def test_few_devices_stand_for_one_more_with_a_margin() -> None:
+    """18 devices: 90 % · 19/18 = 95 % of their steps."""
+    assert outside_of(18) == pytest.approx((0.025, 0.975))
+    assert outside_of(5) == (0.0, 1.0)
 
 
 def test_only_a_device_that_was_often_left_out_has_an_interval_of_its_own() -> None:

@@ -8,7 +8,7 @@ A, B = find_device("V100-PCIE-32GB"), find_device("T4")
 
 
 def row(fp32: float) -> Sustained:
-    return Sustained({"fp32": fp32}, 0.9, 0.8, {"conv": 1.1}, is_known=True)
+    return Sustained({"fp32": fp32}, 0.9, 0.8, {"conv": 1.1}, {"pytorch_2": 0.9}, is_known=True)
 
 
 def test_a_measured_device_keeps_its_row_and_lends_what_was_not_measured() -> None:
@@ -26,7 +26,8 @@ def test_every_device_of_the_catalogue_sustains_something_plausible(device: Devi
     kept = sustained(device)
     for value in (*kept.math_fractions.values(), kept.vector_fraction, kept.bandwidth_fraction):
         assert 0.1 < value < 3
-    assert all(0.2 < factor < 5 for factor in kept.group_factors.values())
+    assert all(0.2 < factor < 5 for factor in (*kept.group_factors.values(), *kept.generation_factors.values()))
+    assert all(1e-6 < seconds < 2e-4 for seconds in kept.launch_seconds.values())
 
 
 def test_a_board_with_more_memory_is_the_same_chip() -> None:
@@ -40,6 +41,7 @@ def test_one_relative_answers_alone() -> None:
     expected = prior(find_device("V100-SXM2-16GB"), {A.name: row(0.6)}, (A, B))
     assert expected.math_fractions == pytest.approx({"fp32": 0.6})
     assert expected.group_factors == pytest.approx({"conv": 1.1})
+    assert not expected.generation_factors, "what a framework did with one device says little of another"
 
 
 def test_the_nearer_relative_counts_more() -> None:
@@ -54,5 +56,12 @@ def test_kinship_is_symmetric_and_one_at_most() -> None:
     assert kinship(A, B) < 0.1
 
 
-def test_a_launch_takes_microseconds() -> None:
-    assert 1e-6 < stack_launch_seconds("torchvision_gpu_bench") < 5e-5
+def test_a_launch_takes_microseconds_on_the_host_of_any_device() -> None:
+    assert 1e-6 < stack_launch_seconds("torchvision_gpu_bench", find_device("H100")) < 5e-5
+
+
+def test_a_device_that_was_measured_has_the_launches_of_its_own_hosts() -> None:
+    assert (
+        stack_launch_seconds("timm", find_device("RTX 3090"))
+        == sustained(find_device("RTX 3090")).launch_seconds["timm"]
+    )

@@ -30,7 +30,10 @@ from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 
 NAMES = ("K80", "T4", "V100-PCIE-32GB")
-HEAD = "source,device,model,family,precision,mode,layout,batch,age,family,device,random\n"
+HEAD = (
+    "source,device,model,family,precision,mode,layout,batch,age,products,width,"
+    "without_family,without_device,without_random\n"
+)
 
 
 def made_table(tmp_path: Path, rows: list[str]) -> LeftOutTable:
@@ -39,8 +42,9 @@ def made_table(tmp_path: Path, rows: list[str]) -> LeftOutTable:
     return read_left_out(path)
 
 
-def row(number: int, device: str = "RTX 3090", ratios: str = "1.1,0.9,1.0") -> str:
-    return f"timm,{device},net{number},family{number},amp_fp16,training,nchw,64,0.50,{ratios}"
+def row(number: int, device: str = "RTX 3090", ratios: str = "1.1,0.9,1.0", kind: str = ",1.0") -> str:
+    """`kind` is whether it is of fp32 products, and how unsure its ops are."""
+    return f"timm,{device},net{number},family{number},amp_fp16,training,nchw,64,0.50,{kind},{ratios}"
 
 
 def step(batch: int = 4, *, channels_last: bool = False, seconds: float = 1e-3) -> Example:
@@ -65,7 +69,7 @@ def test_the_worst_group_is_first() -> None:
     assert [f.group for f in by_group("family", ["a", "b"], np.array([1.1, 1.5]))] == ["b", "a"]
 
 
-def test_the_table_is_read_by_place_because_names_repeat(tmp_path: Path) -> None:
+def test_the_table_is_read_by_name(tmp_path: Path) -> None:
     table = made_table(tmp_path, [row(0), row(1, ratios="1.1,,1.0")])
     assert table.family.tolist() == ["family0", "family1"]
     assert table.ratios["device"].tolist() == pytest.approx([0.9, np.nan], nan_ok=True)
@@ -75,7 +79,7 @@ def test_the_table_is_read_by_place_because_names_repeat(tmp_path: Path) -> None
 def test_another_table_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "left_out.csv"
     path.write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(BadInput, match="expected 9 names"):
+    with pytest.raises(BadInput, match="expected the columns source, device"):
         read_left_out(path)
     with pytest.raises(BadInput, match="`make model` writes it"):
         read_left_out(tmp_path / "none.csv")
@@ -100,6 +104,19 @@ def test_intervals_of_a_known_device_come_from_the_other_folds(tmp_path: Path) -
     inside = known_inside(table, "family")
     assert np.isfinite(inside).all()
     assert inside.mean() > 0.8
+
+
+def test_a_step_of_unsure_ops_may_be_further_off(tmp_path: Path) -> None:
+    sure = [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,1.0") for i in range(80)]
+    odd = [row(i, ratios="1.16,,1.0", kind=f",{width}") for i, width in ((97, 2.0), (98, 1.0))]
+    assert known_inside(made_table(tmp_path, sure + odd), "family")[-2:].tolist() == [1, 0]
+
+
+def test_fp32_products_have_intervals_of_their_own(tmp_path: Path) -> None:
+    others = [row(i, ratios=f"{1 + 0.05 * (i % 10):.2f},,1.0") for i in range(60)]
+    products = [row(i, ratios=f"{1 + 0.005 * (i % 10):.3f},,1.0", kind="fp32,1.0") for i in range(60)]
+    odd = [row(97, ratios="1.2,,1.0", kind="fp32,1.0"), row(98, ratios="1.2,,1.0")]
+    assert known_inside(made_table(tmp_path, others + products + odd), "family")[-2:].tolist() == [0, 1]
 
 
 def test_the_runs_given_are_read_from_the_card() -> None:

@@ -1,8 +1,11 @@
-"""What a learned cost model is told about an op: numbers that say how well a device can run it, not how long it takes.
+"""What a learned cost model is told about an op: its kind, and the extents of it that the batch does not change.
 
-Sizes enter as logarithms: work, traffic, tiles of the result, channels. The device is not among them. What it sustains
-is a number of its own (`hardware.sustained`), trees and nets that were told data sheets did not extrapolate to new
-ones, and a model that cannot see the device cannot make a faster one slower.
+How large an op is, the model learns from one number alone, the seconds that its work needs at the least
+(`cost.learned`), in which more flops and bytes always count as more. None of the features grows with the batch: not the
+rows of a product, not the inner extent where a gradient of weights is summed over them, not the number of elements.
+Nor is the device among them. What it sustains is a number of its own (`hardware.sustained`); trees and nets that were
+told data sheets did not extrapolate to new ones, and a model that cannot see the device cannot make a faster one
+slower.
 """
 
 from dataclasses import dataclass
@@ -10,12 +13,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.graph.op import Gradient
 from epochcast.graph.trace import CLASSES, MATHS, Columns
+from epochcast.graph.work import OpClass
 
 Array = NDArray[np.float64]
 
 # The output tile of the GEMM kernels cuBLAS and cuDNN choose for large products (CUTLASS' default threadblock).
 TILE = 128
+# PyTorch 2.0 on the scale of `Setting.framework_age`.
+SECOND_GENERATION = 13 / 22
+GENERATIONS = ("pytorch_1", "pytorch_2", "tensorflow_1", "tensorflow_2")
+
+_OF_WEIGHTS = tuple(Gradient).index(Gradient.WEIGHTS)
+# Products of which a larger batch makes more, not larger ones.
+_PER_SAMPLE = np.array([c in (OpClass.BATCHED_MATMUL, OpClass.ATTENTION) for c in CLASSES])
+# Vector ops whose rows lie within a sample.
+_BY_ROW = np.array([c in (OpClass.LAYER_NORM, OpClass.OTHER_NORM, OpClass.SOFTMAX) for c in CLASSES])
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +40,25 @@ class Setting:
     framework: str = "pytorch"
     framework_age: float = 0.0
 
+    @property
+    def generation(self) -> int:
+        """The framework and its major version, as an index of GENERATIONS; bare libraries count as PyTorch."""
+        return 2 * (self.framework == "tensorflow") + (self.framework_age >= SECOND_GENERATION)
+
 
 def features(columns: Columns, setting: Setting) -> Array:
     """One row per op."""
-    tiles = np.ceil(columns.m / TILE) * np.ceil(columns.n / TILE) * columns.count
-    tile_efficiency = columns.m * columns.n * columns.count / np.maximum(tiles * TILE * TILE, 1.0)
-    is_matrix = columns.is_matrix.astype(np.float64)
     size = len(columns)
+    is_matrix = columns.is_matrix.astype(np.float64)
     # Windows that do not overlap (patches) read each input once, as a 1x1 does; beyond 11x11 nothing changes.
     window = np.where(columns.stride >= columns.kernel, 1.0, np.minimum(columns.kernel, 121.0))
+    is_of_weights = columns.gradient == _OF_WEIGHTS
+    m = np.where(columns.is_matrix & (_PER_SAMPLE[columns.op_class] | is_of_weights), columns.m, 0.0)
+    n = np.where(columns.is_matrix | _BY_ROW[columns.op_class], columns.n, 0.0)
+    k = np.where(columns.is_matrix & ~is_of_weights, columns.k, 0.0)
+    tiles = np.ceil(n / TILE)
+    rows, row_tiles = np.maximum(m, 1.0), np.where(m > 0, np.ceil(m / TILE) * TILE, 1.0)
+    tile_efficiency = rows * n / np.maximum(row_tiles * tiles * TILE, 1.0)
 
     def log(values: Array) -> Array:
         logs: Array = np.log(np.maximum(values, 1e-12))
@@ -50,40 +74,35 @@ def features(columns: Columns, setting: Setting) -> Array:
     even = aligned(columns.channels_in, 8) * aligned(columns.channels_out, 8) * is_conv
     last = float(setting.channels_last)
     is_grouped = (columns.groups > 1).astype(np.float64)
+    is_depthwise = is_grouped * (out * into == 1)
     thin = log(np.minimum(into, out) + 1) / 6
     numbers = [
-        log(columns.flops / 1e8 + 1e-4) / 5,
-        log(columns.bytes / 2**20) / 4,
-        np.clip(log(np.maximum(columns.flops, 1.0) / np.maximum(columns.bytes, 1.0)), -3, 8) / 3,
         log(tiles) / 3 * is_matrix,
         tile_efficiency * is_matrix,
         even,
         even * last,
         last * is_grouped * log(window) / 2,
         last * is_grouped * thin,
-        last * is_grouped * (out * into == 1),
-        is_grouped * (out * into == 1) * log(window) / 2,
+        last * is_depthwise,
+        is_depthwise * log(window) / 2,
         last * is_conv * thin,
-        log(columns.m + 1) / 8,
-        log(columns.n + 1) / 8,
-        log(columns.k + 1) / 8,
-        log(columns.count + 1) / 6,
-        aligned(columns.n, 8) * is_matrix,
-        aligned(columns.k, 8) * is_matrix,
-        aligned(columns.n, 64) * is_matrix,
+        log(m + 1) / 8,
+        log(n + 1) / 8,
+        log(k + 1) / 8,
+        aligned(n, 8) * is_matrix,
+        aligned(k, 8) * is_matrix,
+        aligned(n, 64) * is_matrix,
         log(window) / 2,
         log(columns.stride / np.maximum(columns.kernel, 1.0) * window),
         log(columns.groups) / 4,
         log(into + 1) / 6,
         log(out + 1) / 6,
-        columns.read_bytes / np.maximum(columns.bytes, 1.0),
         (columns.element_bytes == 2).astype(np.float64),
     ]
     constants = [
         last,
         setting.framework_age,
         last * setting.framework_age,
-        float(setting.framework == "tensorflow"),
     ]
     both = last * np.stack([(columns.kernel > 1).astype(float), is_grouped])
     hot_class = np.eye(len(CLASSES))[columns.op_class]

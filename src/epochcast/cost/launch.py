@@ -2,7 +2,7 @@
 
 A framework spends a few microseconds of Python and C++ on every kernel it starts, whatever the kernel does. On a fast
 device with small kernels this is the step. A calibrated device has its own figure; for the others it was fitted with
-the learned model.
+the learned model, beside the device itself where steps of it were measured.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ EAGER_SOURCE = "torchvision_gpu_bench"
 
 def launch_seconds(device: Device) -> float:
     """Host seconds per kernel: the device's own where it was calibrated, else what was fitted for the framework."""
-    return stack_launch_seconds(EAGER_SOURCE) if device.launch_seconds is None else device.launch_seconds
+    return stack_launch_seconds(EAGER_SOURCE, device) if device.launch_seconds is None else device.launch_seconds
 
 
 def host_seconds(trace: Trace, device: Device) -> NDArray[np.float64]:

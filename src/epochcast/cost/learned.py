@@ -1,11 +1,19 @@
 """The learned cost model: a small ensemble of nets that say how far an op stays behind what the device sustains.
 
-    seconds = bound / efficiency,   bound = max(flops/(g·peak), bytes/(b·bandwidth))
-    efficiency = e^cap · e^(-softplus(net(features)))
+    arithmetic = factors · flops/(g·peak)           traffic = factors · bytes/(b·bandwidth·(1 + 3·min(1, L2/bytes)))
+    bound      = max(arithmetic, traffic)
+    seconds    = e^-cap · min(Σ_j e^(a_j) · s·(bound/s)^(p_j) · MiB^(q_j) + e^c·arithmetic + e^d·traffic,  60·bound)
 
-g and b are what the device sustains (`hardware.sustained`), or its relatives where nobody measured it. Trained by
-`make model` (`fit.train`), kept as text, evaluated with numpy: no framework is needed to forecast. Errors on families
-and devices that were left out of the training set the interval (`spreads`).
+s = 10 µs. g, b and the factors (by group of op, by generation of the framework) are what the device sustains
+(`hardware.sustained`), or its relatives where nobody measured it. a, c and d come out of nets that see neither the
+device nor the size of the op (`cost.features`); that of the bound is never below 0. p and q are never negative. So more
+flops, more bytes, a larger batch or a slower device never make an op cheaper, whatever the nets learnt: small ops are
+slower than their bound by the terms with p < 1, those that outgrow caches by the one with q > 0, those near the ridge
+of the roofline by both limbs.
+
+Trained by `make model` (`fit.train`), kept as text, evaluated with numpy: no framework is needed to forecast. An op has
+quantiles of its own, from ops measured alone; errors of whole steps on families and devices that were left out of the
+training set the interval of a step (`spreads`), which ops share by their quantiles.
 """
 
 import json
@@ -17,7 +25,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.features import Setting, features
+from epochcast.cost.features import GENERATIONS, Setting, features
 from epochcast.cost.model import Costs
 from epochcast.cost.roofline import limits
 from epochcast.graph.trace import CLASSES, MATHS, Columns, Trace
@@ -34,6 +42,20 @@ _CONVOLUTION_CAP = float(np.log(2.6))
 _CAP = float(np.log(1.25))
 # An op is taken to reach a sixtieth of its bound at the least: the worst that was measured and is no accident.
 MOST_SLOWDOWN = float(np.log(60.0))
+# The powers (of the bound, of the bytes) whose terms are summed, and the unit of the bound: about the length of a
+# kernel that does not fill a device.
+POWERS = ((0.0, 0.0), (0.33, 0.0), (0.67, 0.0), (1.0, 0.0), (1.0, 0.2))
+BOUND = POWERS.index((1.0, 0.0))
+# Behind them: arithmetic alone, traffic alone.
+LIMBS = 2
+UNIT_SECONDS = 1e-5
+# How much faster an L2 cache is than the memory behind it: 2.4 times on a V100 (Jia et al. 2018), 4.6 on an A100
+# (NVIDIA's white paper), about 5 on an RTX 4090.
+CACHE_SPEED = 4.0
+# Traffic counts from here, about a cache line for each multiprocessor, in MiB as a logarithm.
+LEAST_TRAFFIC = -8.0
+# How much surer or less sure than a typical op one is taken to be within the interval of a step.
+LEAST_WIDTH, MOST_WIDTH = 0.5, 2.0
 # What a trace is asked about where nobody says otherwise: PyTorch 2.4.
 TODAY = Setting(framework_age=0.77)
 # No kernel is shorter than this from its launch to its end.
@@ -85,6 +107,17 @@ def caps(columns: Columns) -> Array:
     return table[columns.op_class]
 
 
+def log_limits(columns: Columns, device: Device) -> tuple[Array, Array]:
+    """Logarithms of the roofline's two limbs: arithmetic, and traffic as far as it does not come out of the L2 cache.
+
+    What fits was written by the op before, and is read several times faster than from memory.
+    """
+    limit = limits(columns, device)
+    cached = np.minimum(1.0, (device.l2_bytes or 0) / np.maximum(columns.bytes, 1.0))
+    memory = limit.memory / (1 + (CACHE_SPEED - 1) * cached)
+    return np.log(np.maximum(limit.compute, 1e-12)), np.log(np.maximum(memory, 1e-12))
+
+
 def is_fp32_products(columns: Columns) -> bool:
     """Whether most of the matrix work is plain products in fp32."""
     is_product = _PLAIN_GROUPS[columns.op_class] == _PRODUCTS
@@ -106,7 +139,24 @@ class Net:
             x = x @ weight + bias
             if place < last:
                 x = x / (1 + np.exp(-np.clip(x, -30, 30)))
-        return x[:, 0].astype(np.float64)
+        return x.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """How far below and above the middle nine of ten ops of a kind lie: logarithms, softplus of lines in the features.
+
+    `typical` is the mean of both for most of a step's ops.
+    """
+
+    weight: Array
+    bias: Array
+    typical: float
+
+    def __call__(self, inputs: Array) -> Array:
+        """Two columns."""
+        distances: Array = np.logaddexp(0.0, inputs @ self.weight + self.bias)
+        return distances
 
 
 @dataclass(frozen=True)
@@ -115,44 +165,79 @@ class Learned:
 
     `seen` is the range of every feature in training: beyond it the nets are not asked. `spreads` are the factors of the
     90 % interval of a step on a device that was measured ("known") and on one that was not ("unseen"); networks of
-    fp32 products (transformers, mostly) are forecast better and have their own. The nets are told nothing of the
-    device, so that a faster one is never forecast slower.
+    fp32 products (transformers, mostly) are forecast better and have their own.
     """
 
     nets: tuple[Net, ...]
     seen: tuple[Array, Array]
+    quantiles: Quantiles
     spreads: Mapping[str, tuple[float, float]]
     name: str = "learned"
-    is_monotone: bool = False
+    is_monotone: bool = True
 
     def costs(self, trace: Trace, device: Device) -> Costs:
         """Seconds of every op of a trace."""
         return self.column_costs(trace.columns, device, replace(TODAY, channels_last=trace.recipe.channels_last))
 
     def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """Seconds of every op of some columns."""
+        """Seconds of every op of some columns; low and high are those of a step, shared out among its ops."""
         kept = sustained(device)
-        limit = limits(columns, device)
-        fractions = np.array([kept.math_fraction(math) for math in MATHS])
-        arithmetic = limit.compute / np.where(columns.is_matrix, fractions[columns.math], kept.vector_fraction)
-        bound = np.maximum(np.maximum(arithmetic, limit.memory / kept.bandwidth_fraction), 1e-12)
-        inputs = np.clip(features(columns, setting), *self.seen)
-        outputs = np.stack([net(inputs) for net in self.nets])
-        slowdown = np.minimum(np.logaddexp(0.0, outputs), MOST_SLOWDOWN)  # softplus, bounded
-        groups = np.array([kept.group_factors.get(group, 1.0) for group in GROUPS])[op_groups(columns, setting)]
-        mid = np.maximum(groups * bound * np.exp(slowdown.mean(axis=0) - caps(columns)), KERNEL_SECONDS)
-        mid[~self.knows(columns, device)] = np.nan
+        inputs = self._inputs(columns, setting)
+        mid = self._middle(inputs, columns, device, setting)
         group = "known" if kept.is_known else "unseen"
         if is_fp32_products(columns):
             low, high = self.spreads[f"{group}, fp32 products"]
         else:
             low, high = kept.spread or self.spreads[group]
-        return Costs.by(self.name, mid * low, mid, mid * high)
+        width = np.clip(self.quantiles(inputs).mean(axis=1) / self.quantiles.typical, LEAST_WIDTH, MOST_WIDTH)
+        return Costs.by(self.name, mid * low**width, mid, mid * high**width)
+
+    def alone(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """The same for ops that are asked about one by one: low and high are the quantiles of each."""
+        inputs = self._inputs(columns, setting)
+        mid = self._middle(inputs, columns, device, setting)
+        below, above = self.quantiles(inputs).T
+        return Costs.by(self.name, mid * np.exp(-below), mid, mid * np.exp(above))
+
+    def _inputs(self, columns: Columns, setting: Setting) -> Array:
+        inputs: Array = np.clip(features(columns, setting), *self.seen)
+        return inputs
+
+    def _middle(self, inputs: Array, columns: Columns, device: Device, setting: Setting) -> Array:
+        kept = sustained(device)
+        compute, memory = log_limits(columns, device)
+        fractions = np.array([kept.math_fraction(math) for math in MATHS])
+        own = np.where(columns.is_matrix, fractions[columns.math], kept.vector_fraction)
+        limbs = np.stack([compute - np.log(own), memory - np.log(kept.bandwidth_fraction)], axis=1)
+        sharp = limbs.max(axis=1)
+        factors = np.array([kept.group_factors.get(group, 1.0) for group in GROUPS])[op_groups(columns, setting)]
+        factors = factors * kept.generation_factors.get(GENERATIONS[setting.generation], 1.0)
+        bound = factors * np.exp(sharp)
+        p, q = np.array(POWERS).T
+        powers = np.outer(np.log(bound / UNIT_SECONDS), p - 1) + np.outer(log_traffic(columns), q)
+        terms = np.concatenate([powers, limbs - sharp[:, None]], axis=1)
+        slowdown = np.mean([_slowdown(net(inputs), terms) for net in self.nets], axis=0)
+        mid: Array = np.maximum(bound * np.exp(slowdown - caps(columns)), KERNEL_SECONDS)
+        mid[~self.knows(columns, device)] = np.nan
+        return mid
 
     def knows(self, columns: Columns, device: Device) -> NDArray[np.bool_]:
         """Not what no GPU was seen doing: opaque ops, eight-bit arithmetic, anything on another kind of device."""
         seen = (columns.op_class != CLASSES.index(OpClass.OPAQUE)) & (columns.math != MATHS.index("fp8"))
         return seen if device.kind == "gpu" else np.zeros_like(seen)
+
+
+def log_traffic(columns: Columns) -> Array:
+    """Logarithms of the MiB that each op moves."""
+    logs: Array = np.maximum(np.log(np.maximum(columns.bytes, 1.0) / 2**20), LEAST_TRAFFIC)
+    return logs
+
+
+def _slowdown(outputs: Array, terms: Array) -> Array:
+    """log Σ_j e^(a_j)·term_j of every op, bounded; terms are logarithms of what each is to the bound."""
+    outputs[:, BOUND] = np.logaddexp(0.0, outputs[:, BOUND])  # softplus
+    bounded: Array = np.minimum(np.log(np.exp(outputs + terms).sum(axis=1)), MOST_SLOWDOWN)
+    return bounded
 
 
 @cache
@@ -172,4 +257,6 @@ def read_learned(text: str) -> Learned:
         for net in document["nets"]
     )
     spreads = {name: (low, high) for name, (low, high) in document["spreads"].items()}
-    return Learned(nets, (np.array(document["seen"][0]), np.array(document["seen"][1])), spreads)
+    lines = document["quantiles"]
+    quantiles = Quantiles(np.array(lines["weight"]), np.array(lines["bias"]), lines["typical"])
+    return Learned(nets, (np.array(document["seen"][0]), np.array(document["seen"][1])), quantiles, spreads)

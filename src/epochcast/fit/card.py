@@ -16,9 +16,9 @@ Written by `make model`. Formula and assumptions are in [cost models](cost-model
 are not part of the project; `EPOCHCAST_DATA` names where they lie.
 
 APE is |predicted - measured| / measured of a whole step. Every figure here is for a network or a device that the
-model behind it had **not** been trained on: four nets each leave out a quarter of the families; one net per device
-leaves that device out, its op measurements too, and answers for it from its relatives. The shipped ensemble is then
-trained on everything.
+model behind it had **not** been trained on: four nets each leave out a quarter of the families; one net per chip leaves
+out every board with that chip, their op measurements too, and answers for them from their relatives. The shipped
+ensemble is then trained on everything.
 """
 
 
@@ -44,7 +44,8 @@ def model_card(
         f"## Devices never seen, {GIVEN_RUNS} runs given to `epochcast calibrate`\n",
         _given(found.given),
         "## Intervals\n",
-        "The 90 % interval of a step is its middle times\n",
+        "The 90 % interval of a step of typical operators is its middle times these; of one whose operators are less "
+        "sure by their kind, times powers of these.\n",
         "| group | low | high |\n|---|---|---|\n"
         + "".join(f"| {name} | {low:.2f} | {high:.2f} |\n" for name, (low, high) in spreads.items()),
         "## The ten worst\n",

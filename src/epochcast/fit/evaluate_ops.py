@@ -14,6 +14,7 @@ import polars as pl
 from epochcast.cost.columns import column_costs
 from epochcast.cost.features import Setting
 from epochcast.cost.launch import launch_seconds
+from epochcast.cost.learned import load_learned
 from epochcast.cost.model import CostModel
 from epochcast.errors import EpochcastError
 from epochcast.fit.op_table import FAMILIES, op_columns, op_setting
@@ -32,9 +33,6 @@ CHUNK = 20_000
 CALL_SECONDS = {"elementwise": 2.6e-5, "softmax": 3.3e-5, "layernorm": 4.6e-5, "matmul": 3.4e-5, "conv": 3.4e-5}
 # How sharply a row changes from the host's share to the kernel's.
 FLOOR_POWER = 3.0
-# 5 % and 95 % quantiles of measured over forecast, over the operator tables: single ops scatter more than
-# steps, in which errors cancel.
-OP_SPREAD = (0.69, 1.81)
 
 
 def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress | None = None) -> Predicted:
@@ -86,14 +84,16 @@ def _fill(
     good = np.array([reason is None for reason in reasons])
     if not good.any():
         return
-    costs = column_costs(cost_model, op_columns(rows.filter(pl.Series(good))), device, setting)
+    columns = op_columns(rows.filter(pl.Series(good)))
+    costs = column_costs(cost_model, columns, device, setting)
     floor = np.array([CALL_SECONDS.get(str(f), launch_seconds(device)) for f in rows["family"]])[good]
     if setting == op_setting("deepbench"):  # called from C++
         floor[:] = launch_seconds(device)
     timed = (costs.mid**FLOOR_POWER + floor**FLOOR_POWER) ** (1 / FLOOR_POWER)
     below, above = costs.low / costs.mid, costs.high / costs.mid
-    if cost_model.name.startswith("learned"):
-        below, above = np.minimum(below, OP_SPREAD[0]), np.maximum(above, OP_SPREAD[1])
+    if cost_model.name.startswith("learned"):  # single ops scatter more than steps, in which errors cancel
+        alone = load_learned().alone(columns, device, setting)
+        below, above = np.fmin(below, alone.low / alone.mid), np.fmax(above, alone.high / alone.mid)
     for end, values in zip(ends, (timed * below, timed, timed * above), strict=True):
         end[places[good]] = values
     for place in places[good][np.isnan(costs.mid)]:

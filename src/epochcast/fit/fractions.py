@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from epochcast.cost.features import GENERATIONS
 from epochcast.cost.learned import GROUPS
 from epochcast.fit.material import Material
-from epochcast.fit.network import BANDWIDTH, SUSTAINED, EfficiencyNet
+from epochcast.fit.network import BANDWIDTH, SUSTAINED, EfficiencyNet, stack_name
 from epochcast.graph.trace import MATHS
 from epochcast.hardware.sustained import Sustained
 
@@ -28,14 +29,15 @@ def device_fractions(
     material: Material,
     spreads: Mapping[str, tuple[float, float]] | None = None,
     *,
-    without: str = "",
+    without: Sequence[str] = (),
 ) -> dict[str, Sustained]:
     """Every measured device by name, the mean of the models; only what was measured on it."""
     values = np.mean([m.sustained.detach().numpy() for m in models], axis=0)
     seen = measured(material)
+    launches = launch_seconds(models, material)
     made = {}
     for name, index in material.devices.names.items():
-        if name == without:
+        if name in without:
             continue
         row = {key: exp(values[index, i]) for i, key in enumerate(SUSTAINED) if seen[index, i]}
         made[name] = Sustained(
@@ -43,6 +45,8 @@ def device_fractions(
             row.get("vector", 1.0),
             row["bandwidth"],
             {g: row[g] for g in GROUPS if g in row},
+            {g: row[g] for g in GENERATIONS if g in row},
+            launches.get(name, {}),
             True,
             (spreads or {}).get(name),
         )
@@ -53,14 +57,30 @@ def measured(material: Material) -> NDArray[np.bool_]:
     """Which of SUSTAINED each device was measured at."""
     seen = np.zeros((len(material.devices.names), len(SUSTAINED)), bool)
     ops = material.ops
-    for what in (ops.math, ops.group):
+    for what in (ops.math, ops.group, ops.generation):
         pairs = torch.unique(torch.stack([ops.device, what]), dim=1).numpy()
         seen[pairs[0], pairs[1]] = True
     for net in material.nets:
         seen[net.device, torch.unique(net.math).numpy()] = True
         seen[net.device, torch.unique(net.group).numpy()] = True
+        seen[net.device, net.generation[0]] = True
     seen[:, BANDWIDTH] |= seen.any(axis=1)
     return seen
+
+
+def launch_seconds(
+    models: Sequence[EfficiencyNet], material: Material, *, without: Sequence[str] = ()
+) -> dict[str, dict[str, float]]:
+    """Host seconds per kernel by device and source; "" is the mean of a source's steps, whatever they ran on."""
+    values = np.mean([m.launch.detach().numpy() for m in models], axis=0)
+    found: dict[str, dict[str, float]] = {"": {}}
+    logs: dict[str, list[float]] = {}
+    for example in (e for e in material.examples if e.device.name not in without):
+        seconds = float(values[material.stacks.names[stack_name(example)]])
+        found.setdefault(example.device.name, {})[example.source] = exp(seconds)
+        logs.setdefault(example.source, []).append(seconds)
+    found[""] = {source: exp(float(np.mean(of_steps))) for source, of_steps in logs.items()}
+    return found
 
 
 def profiles_toml(models: Sequence[EfficiencyNet], material: Material, known: Mapping[str, Sustained]) -> str:
@@ -79,7 +99,9 @@ def profiles_toml(models: Sequence[EfficiencyNet], material: Material, known: Ma
         pieces.append(
             f'[[device]]\nname = "{name}"\nsteps = {steps.count(name)}\nops = {int(ops.get(name, 0))}\n'
             f"math_fractions = {_table(row.math_fractions)}\nvector_fraction = {row.vector_fraction:.3f}\n"
-            f"bandwidth_fraction = {row.bandwidth_fraction:.3f}\ngroup_factors = {_table(row.group_factors)}\n{spread}"
+            f"bandwidth_fraction = {row.bandwidth_fraction:.3f}\ngroup_factors = {_table(row.group_factors)}\n"
+            f"generation_factors = {_table(row.generation_factors)}\n"
+            f"launch_seconds = {_table(row.launch_seconds, '.3g')}\n{spread}"
             f'source = "public measurements: {", ".join(origin)}"\n'
         )
     scale = np.mean([log(known[n].math_fractions["fp32"] / part) for n, part in GEMM_SCALE.items() if n in known])
@@ -89,13 +111,12 @@ def profiles_toml(models: Sequence[EfficiencyNet], material: Material, known: Ma
                 f'[[published]]\nname = "{name}"\nfp32_fraction = {part * exp(scale):.3f}\n'
                 f'source = "a published {part:.2f} of peak for one large fp32 product, scaled by V100, A100 and T4"\n'
             )
-    for stack, index in material.stacks.names.items():
-        seconds = exp(float(np.mean([m.launch.detach().numpy()[index] for m in models])))
+    for stack, seconds in launch_seconds(models, material)[""].items():
         pieces.append(
             f'[[stack]]\nname = "{stack}"\nlaunch_seconds = {seconds:.3g}\nsource = "fitted on the steps of {stack}"\n'
         )
     return "\n".join(pieces)
 
 
-def _table(numbers: Mapping[str, float]) -> str:
-    return "{ " + ", ".join(f"{key} = {value:.3f}" for key, value in numbers.items()) + " }"
+def _table(numbers: Mapping[str, float], form: str = ".3f") -> str:
+    return "{ " + ", ".join(f"{key} = {value:{form}}" for key, value in numbers.items()) + " }" if numbers else "{}"

@@ -1,8 +1,8 @@
 """Training on part of the material, and how the forecasts of the rest turn out.
 
-Three splits: families of networks (device known), devices (neither steps nor ops of it are seen; its relatives answer
-for it), and rows at random. A device that was left out is then calibrated with five of its runs, as `epochcast
-calibrate` does it, and the others are scored again.
+Three splits: families of networks (device known), devices (neither steps nor ops are seen of it or of any board with
+the same chip; its relatives answer for it), and rows at random. A device that was left out is then calibrated with five
+of its runs, as `epochcast calibrate` does it, and the others are scored again.
 """
 
 import os
@@ -16,10 +16,11 @@ import torch
 from numpy.typing import NDArray
 
 from epochcast.fit.calibrate import best, calibrated_spread, fitted
-from epochcast.fit.fractions import device_fractions
+from epochcast.fit.fractions import device_fractions, launch_seconds
 from epochcast.fit.material import Material, say
 from epochcast.fit.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, train
 from epochcast.fit.step_pieces import StepPieces
+from epochcast.graph.trace import MATHS
 from epochcast.hardware.catalogue import devices as all_devices
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.sustained import prior
@@ -28,18 +29,21 @@ Array = NDArray[np.float64]
 
 HIDDEN = 72
 MEMBERS = 3
-# A device with fewer measured steps is not left out on its own: its error would be an anecdote.
+# A chip with fewer measured steps is not left out on its own: its error would be an anecdote.
 MANY_RUNS = 8
 GIVEN_RUNS, DRAWS = 5, 6
 
 
 @dataclass(frozen=True)
 class Task:
-    """One training: what is left out of it by which split, and for how long. Nothing left out: a member."""
+    """One training: what is left out of it by which split, and for how long. Nothing left out: a member.
+
+    `boards` are the devices that it must not see.
+    """
 
     split: str
     outside: tuple[int, ...]
-    device: str | None
+    boards: tuple[str, ...]
     steps: int
     seed: int
 
@@ -100,7 +104,7 @@ def left_out(material: Material, folds: int, steps: int) -> LeftOut:
     _MATERIAL[:] = [material]
     tasks = [
         *_fold_tasks("family", np.array([e.family for e in material.examples]), folds, steps),
-        *(Task("none", (), None, round(1.4 * steps), seed) for seed in range(MEMBERS)),
+        *(Task("none", (), (), round(1.4 * steps), seed) for seed in range(MEMBERS)),
         *_device_tasks(material, round(0.35 * steps)),
         *_fold_tasks("random", np.arange(len(material.nets)), folds, steps),
     ]
@@ -116,7 +120,7 @@ def left_out(material: Material, folds: int, steps: int) -> LeftOut:
             total, count = sums[task.split]
             total[list(task.outside)] += errors
             count[list(task.outside)] += 1
-            given_runs += [] if given is None else [given]
+            given_runs += given
     with np.errstate(invalid="ignore"):
         family, device, random = (total / count for total, count in sums.values())  # 0/0: never left out
     return LeftOut(family, device, random, given_runs, members)
@@ -124,7 +128,7 @@ def left_out(material: Material, folds: int, steps: int) -> LeftOut:
 
 def _fold_tasks(split: str, labels: NDArray[np.generic], folds: int, steps: int) -> list[Task]:
     """Every label in the test part of one fold."""
-    return [Task(split, outside, None, steps, place) for place, outside in enumerate(folds_of(labels, folds))]
+    return [Task(split, outside, (), steps, place) for place, outside in enumerate(folds_of(labels, folds))]
 
 
 def folds_of(labels: NDArray[np.generic], folds: int) -> list[tuple[int, ...]]:
@@ -136,53 +140,63 @@ def folds_of(labels: NDArray[np.generic], folds: int) -> list[tuple[int, ...]]:
 
 def _device_tasks(material: Material, steps: int) -> list[Task]:
     names = np.array([e.device.name for e in material.examples])
-    return [
-        Task("device", tuple(np.flatnonzero(names == name).tolist()), str(name), steps, seed)
-        for seed, name in enumerate(np.unique(names))
-        if np.sum(names == name) >= MANY_RUNS
-    ]
+    chips: dict[tuple[object, ...], list[str]] = {}
+    for name in sorted(material.devices.names):
+        device = find_device(name)
+        chips.setdefault((device.vendor, device.generation, device.compute_units), []).append(name)
+    tasks = []
+    for seed, boards in enumerate(chips.values()):
+        outside = np.flatnonzero(np.isin(names, boards))
+        if len(outside) >= MANY_RUNS:
+            tasks.append(Task("device", tuple(outside.tolist()), tuple(boards), steps, seed))
+    return tasks
 
 
 _MATERIAL: list[Material] = []
 """What the forked workers train on; set once before they start."""
 
 
-def _work(task: Task) -> tuple[Task, Array, Given | None, EfficiencyNet]:
+def _work(task: Task) -> tuple[Task, Array, list[Given], EfficiencyNet]:
     """Train, and the errors on what was left out."""
     torch.set_num_threads(1)
     (material,) = _MATERIAL
     outside: NDArray[np.bool_] = np.zeros(len(material.nets), bool)
     outside[list(task.outside)] = True
-    keep_ops = np.ones(len(material.ops.weight), bool) if task.device is None else material.op_devices != task.device
+    keep_ops = ~np.isin(material.op_devices, task.boards)
     model = train_on(material, np.flatnonzero(~outside).tolist(), keep_ops, steps=task.steps, seed=task.seed)
-    if task.device is not None:
-        _forget(model, material, task.device)
+    _forget(model, material, task.boards)
     nets = [material.nets[i] for i in task.outside]
-    settings = [(e.recipe.precision, e.recipe.mode, e.setting) for e in material.examples]
     errors = log_steps([model], nets) - np.array([n.log_seconds for n in nets]) if nets else np.zeros(0)
-    given = None if task.device is None else _given(model, task.device, nets, [settings[i] for i in task.outside])
-    said = f"{task.split} {task.device or ''} seed {task.seed}: {summary(errors) if nets else 'trained'}"
-    say(said + ("" if given is None else f"; with {GIVEN_RUNS} runs given: {summary(given.log_errors)}"))
+    given = [_given(model, name, material, task.outside) for name in task.boards]
+    said = f"{task.split} {', '.join(task.boards)} seed {task.seed}: {summary(errors) if nets else 'trained'}"
+    with_runs = [f"; {g.device} with {GIVEN_RUNS} runs given: {summary(g.log_errors)}" for g in given]
+    say(said + "".join(with_runs))
     return task, errors, given, model
 
 
-def _forget(model: EfficiencyNet, material: Material, name: str) -> None:
-    """Give a device that was left out what its relatives sustain, as a forecast would."""
-    known = device_fractions([model], material, without=name)
-    expected = prior(find_device(name), known, all_devices())
-    values = {
-        **expected.math_fractions,
-        "vector": expected.vector_fraction,
-        "bandwidth": expected.bandwidth_fraction,
-        **expected.group_factors,
-    }
-    fp32 = expected.math_fractions["fp32"]
-    with torch.no_grad():
-        row = [float(np.log(values.get(key, fp32))) for key in SUSTAINED]
-        model.sustained[material.devices.names[name]] = torch.tensor(row)
+def _forget(model: EfficiencyNet, material: Material, boards: Sequence[str]) -> None:
+    """Give devices that were left out what their relatives sustain, as a forecast would."""
+    known = device_fractions([model], material, without=boards)
+    launches = launch_seconds([model], material, without=boards)[""]
+    for name in boards:
+        expected = prior(find_device(name), known, all_devices())
+        values = {
+            **expected.math_fractions,
+            "vector": expected.vector_fraction,
+            "bandwidth": expected.bandwidth_fraction,
+            **expected.group_factors,
+        }
+        fp32 = expected.math_fractions["fp32"]
+        with torch.no_grad():
+            row = [float(np.log(values.get(key, fp32 if key in MATHS else 1.0))) for key in SUSTAINED]
+            model.sustained[material.devices.names[name]] = torch.tensor(row)
+            for source, seconds in launches.items():
+                stack = material.stacks.names.get(f"{source} · {name}")
+                if stack is not None:
+                    model.launch[stack] = float(np.log(seconds))
 
 
-def _given(model: EfficiencyNet, device: str, nets: Sequence[NetRow], settings: Sequence[Hashable]) -> Given:
+def _given(model: EfficiencyNet, device: str, material: Material, outside: Sequence[int]) -> Given:
     """Draws of five runs of one precision, mode, layout and framework; up to forty others of it are scored.
 
     That is what a user has: a few steps of the job at hand.
@@ -191,11 +205,13 @@ def _given(model: EfficiencyNet, device: str, nets: Sequence[NetRow], settings: 
     errors, held = [], []
     prior_spread = float(np.exp(0.5))
     alike: dict[Hashable, list[int]] = {}
-    for place, setting in enumerate(settings):
-        alike.setdefault(setting, []).append(place)
+    for place in outside:
+        e = material.examples[place]
+        if e.device.name == device:
+            alike.setdefault((e.recipe.precision, e.recipe.mode, e.setting), []).append(place)
     for places in (group for group in alike.values() if len(group) > GIVEN_RUNS for _ in range(DRAWS)):
         order = generator.permutation(places)
-        pieces = [_pieces(model, nets[i], prior_spread) for i in order[: GIVEN_RUNS + 40]]
+        pieces = [_pieces(model, material.nets[i], prior_spread) for i in order[: GIVEN_RUNS + 40]]
         seen, rest = pieces[:GIVEN_RUNS], pieces[GIVEN_RUNS:]
         chosen = best(fitted(seen), len(seen))
         spread = np.log(calibrated_spread(seen, chosen, prior_spread))
@@ -210,7 +226,15 @@ def _pieces(model: EfficiencyNet, net: NetRow, prior_spread: float) -> StepPiece
     device = torch.full((len(net.cap),), net.device)
     with torch.no_grad():
         logs = model.log_kernel(
-            net.inputs, net.log_compute, net.log_memory, net.cap, device, net.math, net.group
+            net.inputs,
+            net.log_compute,
+            net.log_memory,
+            net.log_traffic,
+            net.cap,
+            device,
+            net.math,
+            net.group,
+            net.generation,
         ).numpy()
         launch = float(torch.exp(model.launch[net.stack]))
     times = net.times.numpy().astype(np.float64)

@@ -136,15 +136,19 @@ def _op_rows(table: pl.DataFrame, devices: Vocabulary) -> tuple[OpRows, NDArray[
     timed = seconds[place]
     floors = np.array([0.95 * np.quantile(timed[timing == t], 0.01) for t in range(timing.max() + 1)])
     weight = 1 / np.sqrt(np.bincount(timing)[timing])
-    inputs, compute, memory, cap, math, group = (torch.cat(parts) for parts in zip(*pieces, strict=True))
+    inputs, compute, memory, traffic, cap, math, group, generation = (
+        torch.cat(parts) for parts in zip(*pieces, strict=True)
+    )
     rows = OpRows(
         inputs,
         compute,
         memory,
+        traffic,
         cap,
         torch.tensor(device_index),
         math,
         group,
+        generation,
         torch.tensor(timing),
         torch.tensor(np.log(timed), dtype=torch.float32),
         weight / weight.sum(),

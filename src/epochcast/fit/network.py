@@ -1,11 +1,13 @@
 """Training the efficiency net: op rows one by one, whole networks through the sum of their ops.
 
-    log t(op) = log bound(op) - cap + softplus(net(features)),      bound = max(flops/(g·peak), bytes/(b·bandwidth))
+    log t(op) = log (Σ_j e^(a_j)·s·(bound/s)^(p_j)·MiB^(q_j) + e^c·arithmetic + e^d·traffic) - cap
     step      = the larger of Σ t and Σ launches, smoothed: what the two streams of `forecast.streams` come to
 
-g and b are what a device sustains, one number per device and math, learnt with a pull toward the prior. Efficiency is
-bounded by the cap (Winograd convolutions need up to 2.25 times fewer multiplications than they are counted with) and
-never explodes outside the training range, as nets on raw times do. Losses are on log seconds.
+The a_j are the net's (`cost.learned` says why there is more than one). g, b and the factors are what a device sustains,
+learnt with a pull toward the prior. Efficiency is bounded by the cap (Winograd convolutions need up to 2.25 times fewer
+multiplications than they are counted with) and never explodes outside the training range, as nets on raw times do.
+Host seconds per launch belong to a source of measurements and a device: whoever measured had a host for it. Losses are
+on log seconds.
 
 torch trains it; `cost.learned` evaluates the exported text with numpy.
 """
@@ -16,16 +18,32 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.features import Setting, features
-from epochcast.cost.learned import GROUPS, MOST_SLOWDOWN, caps, op_groups
-from epochcast.cost.roofline import limits
+from epochcast.cost.features import GENERATIONS, Setting, features
+from epochcast.cost.learned import (
+    BOUND,
+    GROUPS,
+    LIMBS,
+    MOST_SLOWDOWN,
+    POWERS,
+    UNIT_SECONDS,
+    caps,
+    log_limits,
+    log_traffic,
+    op_groups,
+)
 from epochcast.fit.examples import Example, select
 from epochcast.graph.trace import MATHS, Columns
 from epochcast.hardware.device import Device
 
-# The columns of what a device sustains; groups are factors of seconds, the others fractions of the data sheet.
-SUSTAINED = (*MATHS, "vector", "bandwidth", *GROUPS)
+# The columns of what a device sustains: fractions of the data sheet, then factors of seconds.
+SUSTAINED = (*MATHS, "vector", "bandwidth", *GROUPS, *GENERATIONS)
 BANDWIDTH = SUSTAINED.index("bandwidth")
+_FIRST_GENERATION = SUSTAINED.index(GENERATIONS[0])
+# What the terms start with: at first the bound is all.
+_START = (
+    *({(1.0, 0.0): 0.0, (0.0, 0.0): -1.0}.get(term, -2.0 if term[1] == 0 else -3.0) for term in POWERS),
+    *[-2.0] * LIMBS,
+)
 # A row timed alone is timed with its launch: it is never shorter than the launch, and near it neither counts alone.
 FLOOR_POWER = 3.0
 # How sharply a step changes from launch-bound to kernel-bound.
@@ -39,10 +57,12 @@ class OpRows:
     inputs: torch.Tensor
     log_compute: torch.Tensor
     log_memory: torch.Tensor
+    log_traffic: torch.Tensor
     cap: torch.Tensor
     device: torch.Tensor
     math: torch.Tensor
     group: torch.Tensor
+    generation: torch.Tensor
     timing: torch.Tensor
     log_seconds: torch.Tensor
     weight: NDArray[np.float64]
@@ -55,9 +75,11 @@ class NetRow:
     inputs: torch.Tensor
     log_compute: torch.Tensor
     log_memory: torch.Tensor
+    log_traffic: torch.Tensor
     cap: torch.Tensor
     math: torch.Tensor
     group: torch.Tensor
+    generation: torch.Tensor
     times: torch.Tensor
     launches: float
     device: int
@@ -77,15 +99,20 @@ class Vocabulary:
 
 
 def prepared(columns: Columns, device: Device, setting: Setting) -> tuple[torch.Tensor, ...]:
-    """Features, the logarithms of both limits, the cap, the math and the group of every op."""
-    limit = limits(columns, device)
+    """Features, the logarithms of both limits and of the traffic, and the cap of every op.
+
+    Then where in SUSTAINED its math, its group and its generation of framework stand.
+    """
+    compute, memory = log_limits(columns, device)
     return (
         torch.tensor(features(columns, setting), dtype=torch.float32),
-        torch.tensor(np.log(np.maximum(limit.compute, 1e-12)), dtype=torch.float32),
-        torch.tensor(np.log(np.maximum(limit.memory, 1e-12)), dtype=torch.float32),
+        torch.tensor(compute, dtype=torch.float32),
+        torch.tensor(memory, dtype=torch.float32),
+        torch.tensor(log_traffic(columns), dtype=torch.float32),
         torch.tensor(caps(columns), dtype=torch.float32),
         torch.tensor(np.where(columns.is_matrix, columns.math, len(MATHS)), dtype=torch.int64),
         torch.tensor(op_groups(columns, setting) + len(MATHS) + 2, dtype=torch.int64),
+        torch.full((len(columns),), _FIRST_GENERATION + setting.generation, dtype=torch.int64),
     )
 
 
@@ -95,21 +122,30 @@ def net_row(example: Example, devices: Vocabulary, stacks: Vocabulary, weight: f
     work = np.stack([columns.flops, columns.read_bytes, columns.written_bytes, columns.m, columns.n, columns.k], axis=1)
     kinds = np.stack([columns.op_class, columns.phase, columns.gradient, columns.kernel, columns.groups], axis=1)
     _, first, times = np.unique(np.concatenate([work, kinds], axis=1), axis=0, return_index=True, return_counts=True)
-    inputs, compute, memory, cap, math, group = prepared(select(columns, first), example.device, example.setting)
+    inputs, compute, memory, traffic, cap, math, group, generation = prepared(
+        select(columns, first), example.device, example.setting
+    )
     return NetRow(
         inputs,
         compute,
         memory,
+        traffic,
         cap,
         math,
         group,
+        generation,
         torch.tensor(times, dtype=torch.float32),
         float(columns.launches.sum()),
         devices.index(example.device.name),
-        stacks.index(example.source),
+        stacks.index(stack_name(example)),
         float(np.log(example.seconds)),
         weight,
     )
+
+
+def stack_name(example: Example) -> str:
+    """Whose host it was."""
+    return f"{example.source} · {example.device.name}"
 
 
 class EfficiencyNet(torch.nn.Module):
@@ -125,13 +161,16 @@ class EfficiencyNet(torch.nn.Module):
     ) -> None:
         super().__init__()
         torch.manual_seed(seed)
+        last = torch.nn.Linear(hidden, len(_START))
         self.body = torch.nn.Sequential(
             torch.nn.Linear(inputs, hidden),
             torch.nn.SiLU(),
             torch.nn.Linear(hidden, hidden),
             torch.nn.SiLU(),
-            torch.nn.Linear(hidden, 1),
+            last,
         )
+        with torch.no_grad():
+            last.bias.add_(torch.tensor(_START))
         self.register_buffer("seen", torch.stack([torch.full((inputs,), -1e9), torch.full((inputs,), 1e9)]))
         self.sustained = torch.nn.Parameter(torch.zeros(devices, len(SUSTAINED)))
         self.launch = torch.nn.Parameter(torch.full((stacks,), np.log(8e-6)))
@@ -142,18 +181,31 @@ class EfficiencyNet(torch.nn.Module):
         inputs: torch.Tensor,
         compute: torch.Tensor,
         memory: torch.Tensor,
+        traffic: torch.Tensor,
         cap: torch.Tensor,
         device: torch.Tensor,
         math: torch.Tensor,
         group: torch.Tensor,
+        generation: torch.Tensor,
     ) -> torch.Tensor:
         """Log seconds of each kernel."""
         inputs = torch.minimum(torch.maximum(inputs, self.seen[0]), self.seen[1])
         fractions = self.sustained[device]
-        arithmetic = compute - fractions.gather(-1, math.unsqueeze(-1)).squeeze(-1)
-        bound = torch.maximum(arithmetic, memory - fractions[..., BANDWIDTH])
-        bound = bound + fractions.gather(-1, group.unsqueeze(-1)).squeeze(-1)
-        slowdown = torch.nn.functional.softplus(self.body(inputs).squeeze(-1))
+
+        def column(which: torch.Tensor) -> torch.Tensor:
+            return fractions.gather(-1, which.unsqueeze(-1)).squeeze(-1)
+
+        arithmetic, traffic_alone = compute - column(math), memory - fractions[..., BANDWIDTH]
+        sharp = torch.maximum(arithmetic, traffic_alone)
+        bound = sharp + column(group) + column(generation)
+        outputs = self.body(inputs)
+        terms = [
+            torch.nn.functional.softplus(outputs[:, j]) if j == BOUND else outputs[:, j] for j in range(len(POWERS))
+        ]
+        size = bound - float(np.log(UNIT_SECONDS))
+        logs = [a + (p - 1) * size + q * traffic for a, (p, q) in zip(terms, POWERS, strict=True)]
+        logs += [outputs[:, -2] + arithmetic - sharp, outputs[:, -1] + traffic_alone - sharp]
+        slowdown = torch.logsumexp(torch.stack(logs), dim=0)
         return bound - cap + torch.clamp(slowdown, max=MOST_SLOWDOWN)
 
     def log_row(self, rows: OpRows, pick: torch.Tensor) -> torch.Tensor:
@@ -162,10 +214,12 @@ class EfficiencyNet(torch.nn.Module):
             rows.inputs[pick],
             rows.log_compute[pick],
             rows.log_memory[pick],
+            rows.log_traffic[pick],
             rows.cap[pick],
             rows.device[pick],
             rows.math[pick],
             rows.group[pick],
+            rows.generation[pick],
         )
         floor = self.floor[rows.timing[pick]]
         return torch.logaddexp(FLOOR_POWER * kernel, FLOOR_POWER * floor) / FLOOR_POWER
@@ -179,10 +233,12 @@ class EfficiencyNet(torch.nn.Module):
                 torch.cat([r.inputs for r in rows]),
                 torch.cat([r.log_compute for r in rows]),
                 torch.cat([r.log_memory for r in rows]),
+                torch.cat([r.log_traffic for r in rows]),
                 torch.cat([r.cap for r in rows]),
                 device,
                 torch.cat([r.math for r in rows]),
                 torch.cat([r.group for r in rows]),
+                torch.cat([r.generation for r in rows]),
             )
         )
         owner = torch.repeat_interleave(torch.arange(len(rows)), torch.tensor(sizes))

@@ -2,8 +2,9 @@
 
     low, high = the 5 % and 95 % quantiles of measured/predicted over steps that were left out of the training
 
-Groups have their own: devices that were measured, devices that were not (each device counts the same there, however
-often it was measured), single devices with enough left-out steps, and networks of fp32 products.
+Groups have their own: devices that were measured, devices that were not, single devices with enough left-out steps, and
+networks of fp32 products. Among devices that were not measured each counts the same, however many steps it has, and n
+of them stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them, as in conformal prediction over n draws.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,15 @@ OUTSIDE = (0.05, 0.95)
 OWN_INTERVAL_RUNS = 100
 
 
-def spread_of(log_errors: Array, labels: NDArray[np.str_] | None = None) -> tuple[float, float]:
+def outside_of(devices: int) -> tuple[float, float]:
+    """The quantiles between which nine of ten steps of one more device are to lie."""
+    tail = max(0.0, (1 - (OUTSIDE[1] - OUTSIDE[0]) * (1 + 1 / devices)) / 2)
+    return tail, 1 - tail
+
+
+def spread_of(
+    log_errors: Array, labels: NDArray[np.str_] | None = None, outside: tuple[float, float] = OUTSIDE
+) -> tuple[float, float]:
     """Factors low < 1 < high of the middle, from log(predicted/measured); every label weighs the same."""
     known = np.isfinite(log_errors)
     ratios = -log_errors[known]
@@ -29,7 +38,7 @@ def spread_of(log_errors: Array, labels: NDArray[np.str_] | None = None) -> tupl
         weights = 1.0 / count[place]
     order = np.argsort(ratios)
     reached = np.cumsum(weights[order]) / weights.sum()
-    low, high = (ratios[order][min(int(np.searchsorted(reached, q)), len(ratios) - 1)] for q in OUTSIDE)
+    low, high = (ratios[order][min(int(np.searchsorted(reached, q)), len(ratios) - 1)] for q in outside)
     return float(min(np.exp(low), 0.999)), float(max(np.exp(high), 1.001))
 
 
@@ -38,8 +47,9 @@ def group_spreads(
 ) -> dict[str, tuple[float, float]]:
     """Of known and unseen devices, each for networks of fp32 products and for all others; unseen is never narrower."""
     found = {}
+    outside = outside_of(len(np.unique(names[np.isfinite(device_errors)])))
     for kind, mine in (("", ~np.array(is_products)), (", fp32 products", np.array(is_products))):
-        known, unseen = spread_of(family_errors[mine]), spread_of(device_errors[mine], names[mine])
+        known, unseen = spread_of(family_errors[mine]), spread_of(device_errors[mine], names[mine], outside)
         found[f"known{kind}"] = known
         found[f"unseen{kind}"] = (min(known[0], unseen[0]), max(known[1], unseen[1]))
     return found

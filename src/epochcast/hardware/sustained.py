@@ -1,14 +1,15 @@
 """What devices sustain of their data sheets, fitted on public runs, and what to expect of one that nobody measured.
 
 `profiles.toml` is written by `make model`, a row per measured device: fractions of the peak by math, of vector
-arithmetic and of bandwidth, and by what factor the ops of a group take longer than on other devices.
+arithmetic and of bandwidth; by what factor the ops of a group, and all ops under a generation of a framework, take
+longer than on other devices; and the host seconds per kernel of every body of measurements that has steps of it.
 
 A device without a row gets the mean of all rows, weighed by kinship (logarithms of fractions and factors):
 
     w = exp(-½ Σ (difference/length)²)
 
 over architecture, vendor, year, bytes per flop, how much faster halves are than singles, and whether the card is held
-to the power of its slot.
+to the power of its slot. What a framework did with one device is not lent to another.
 """
 
 from collections.abc import Mapping
@@ -30,16 +31,18 @@ _YEARS, _RATIO = 4.0, 0.7
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """Fractions of the data sheet, and factors of seconds by group of op.
+    """Fractions of the data sheet, and factors of seconds by group of op and by generation of the framework.
 
-    `is_known` where the device was measured; `spread` are the factors of the 90 % interval of a step where so much was
-    measured that the device has its own.
+    `launch_seconds` are the host's per kernel, by source of measurements. `is_known` where the device was measured;
+    `spread` are the factors of the 90 % interval of a step where so much was measured that the device has its own.
     """
 
     math_fractions: Mapping[str, float] = field(hash=False)
     vector_fraction: float
     bandwidth_fraction: float
     group_factors: Mapping[str, float] = field(hash=False)
+    generation_factors: Mapping[str, float] = field(hash=False, default_factory=dict)
+    launch_seconds: Mapping[str, float] = field(hash=False, default_factory=dict)
     is_known: bool = False
     spread: tuple[float, float] | None = None
     source: str = ""
@@ -66,9 +69,9 @@ def sustained(device: Device) -> Sustained:
     return replace(expected, math_fractions={**expected.math_fractions, "fp32": published})
 
 
-def stack_launch_seconds(stack: str) -> float:
-    """Host seconds per kernel that were fitted for a body of measurements."""
-    return _launches()[stack]
+def stack_launch_seconds(stack: str, device: Device) -> float:
+    """Host seconds per kernel that were fitted for a body of measurements: beside this device, or beside all of it."""
+    return sustained(device).launch_seconds.get(stack) or _launches()[stack]
 
 
 def prior(device: Device, known: Mapping[str, Sustained], catalogue: tuple[Device, ...]) -> Sustained:
@@ -149,6 +152,8 @@ def _device_row(row: rows.Row) -> tuple[str, Sustained]:
         row.number("vector_fraction"),
         row.number("bandwidth_fraction"),
         row.numbers("group_factors"),
+        row.numbers("generation_factors"),
+        row.numbers("launch_seconds"),
         True,
         None if spread is None else (spread["low"], spread["high"]),
         row.text("source"),
