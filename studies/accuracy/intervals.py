@@ -48,11 +48,11 @@ def unseen_inside(table: LeftOutTable) -> Array:
     """The same for devices: the interval of all the others, and never narrower than that of known ones."""
     logs, known = _typical_logs(table, "device"), _typical_logs(table, "family")
     inside = np.full(len(table), np.nan)
-    outside = outside_of(len(np.unique(table.device[np.isfinite(logs)])) - 1)
     for group in (table.products != "", table.products == ""):
         for device in np.unique(table.device[np.isfinite(logs) & group]):
             asked = group & (table.device == device) & np.isfinite(logs)
             others = group & (table.device != device) & np.isfinite(logs)
+            outside = outside_of(table.device[(table.device != device) & np.isfinite(logs)])
             if others.any():
                 far, near = spread_of(logs[others], table.device[others], outside), spread_of(known[others])
                 inside[asked] = _holds(logs[asked], (min(far[0], near[0]), max(far[1], near[1])))

@@ -30,6 +30,7 @@ from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 
 NAMES = ("K80", "T4", "V100-PCIE-32GB")
+GPUS = (*NAMES, "L4")
 HEAD = (
     "source,device,model,family,precision,mode,layout,batch,age,products,width,"
     "without_family,without_device,without_random\n"
@@ -92,8 +93,8 @@ def test_the_committed_table_can_be_read_and_every_step_was_left_out_by_family()
 
 
 def test_intervals_of_other_devices_do_not_hold_for_one_that_differs(tmp_path: Path) -> None:
-    good = [row(i, f"device{i % 4}", f"1.0,{1 + 0.01 * (i % 3)},1.0") for i in range(24)]
-    odd = [row(99, "odd", "1.0,3.0,1.0")]
+    good = [row(i, GPUS[i % 4], f"1.0,{1 + 0.01 * (i % 3)},1.0") for i in range(24)]
+    odd = [row(99, "RTX 3090", "1.0,3.0,1.0")]
     inside = unseen_inside(made_table(tmp_path, good + odd))
     assert inside[-1] == 0
     assert np.nanmean(inside[:-1]) > 0.5

@@ -19,6 +19,7 @@ from epochcast.fit.calibrate import best, calibrated_spread, fitted
 from epochcast.fit.fractions import device_fractions, launch_seconds
 from epochcast.fit.material import Material, say
 from epochcast.fit.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, train
+from epochcast.fit.spreads import chip_of
 from epochcast.fit.step_pieces import StepPieces
 from epochcast.graph.trace import MATHS
 from epochcast.hardware.catalogue import devices as all_devices
@@ -29,7 +30,7 @@ Array = NDArray[np.float64]
 
 HIDDEN = 72
 MEMBERS = 3
-# A chip with fewer measured steps is not left out on its own: its error would be an anecdote.
+# A device with fewer measured steps is not scored as left out: its error would be an anecdote.
 MANY_RUNS = 8
 GIVEN_RUNS, DRAWS = 5, 6
 
@@ -123,6 +124,8 @@ def left_out(material: Material, folds: int, steps: int) -> LeftOut:
             given_runs += given
     with np.errstate(invalid="ignore"):
         family, device, random = (total / count for total, count in sums.values())  # 0/0: never left out
+    names = np.array([e.device.name for e in material.examples])
+    device[[np.sum(names == name) < MANY_RUNS for name in names]] = np.nan
     return LeftOut(family, device, random, given_runs, members)
 
 
@@ -140,10 +143,9 @@ def folds_of(labels: NDArray[np.generic], folds: int) -> list[tuple[int, ...]]:
 
 def _device_tasks(material: Material, steps: int) -> list[Task]:
     names = np.array([e.device.name for e in material.examples])
-    chips: dict[tuple[object, ...], list[str]] = {}
+    chips: dict[Hashable, list[str]] = {}
     for name in sorted(material.devices.names):
-        device = find_device(name)
-        chips.setdefault((device.vendor, device.generation, device.compute_units), []).append(name)
+        chips.setdefault(chip_of(find_device(name)), []).append(name)
     tasks = []
     for seed, boards in enumerate(chips.values()):
         outside = np.flatnonzero(np.isin(names, boards))
