@@ -1,16 +1,13 @@
-"""What a split by name lets through: boards of the same chip, and relatives of a network under another label.
+"""What a split by name lets through: relatives of a network under another label.
 
-A device is left out by its name, a family by the leading word of a network's name (`run_table.family_of`). A left-out
-A100 of 40 GB has an A100 of 80 GB among the timed operators; a left-out `resnet` has a `tv_resnet34` in another fold.
+A family is left out by the leading word of a network's name (`run_table.family_of`). A left-out `resnet` has a
+`tv_resnet34` in another fold.
 Where that is so, an error says less about what was never seen than the split's name promises; so it is counted.
 """
-
-from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.hardware.catalogue import find_device
 from studies.accuracy.left_out_table import LeftOutTable
 
 # Words that mark one architecture in names whose leading words differ: tv_resnet34, ese_vovnet39b, cs3darknet_l.
@@ -42,15 +39,3 @@ def has_relative(table: LeftOutTable) -> NDArray[np.bool_]:
     folds = table.folds("family")
     several = {str(core) for core in np.unique(cores) if len(np.unique(folds[cores == core])) > 1}
     return np.array([core in several for core in cores], dtype=np.bool_)
-
-
-def same_chip(name: str, trained: Iterable[str]) -> list[str]:
-    """Other boards that were trained on with the generation and the number of compute units of this one."""
-    device = find_device(name)
-    others = [find_device(other) for other in sorted(set(trained) - {name})]
-    return [
-        other.name
-        for other in others
-        if (other.vendor, other.generation, other.compute_units)
-        == (device.vendor, device.generation, device.compute_units)
-    ]

@@ -7,7 +7,6 @@ import numpy as np
 
 from studies.accuracy.figures import Array, Figure, figure, worst_first
 from studies.accuracy.intervals import GivenRuns, verdict
-from studies.accuracy.leaks import same_chip
 from studies.accuracy.left_out_table import SPLITS, LeftOutTable
 from studies.accuracy.published import ADDITIVE, BOOSTING, TRANSFORMERS
 from studies.accuracy.targets import Target, nvidia_cells
@@ -22,10 +21,10 @@ APE is |predicted − measured| / measured, MAPE its mean; bias is the median of
 many of the intervals that are meant to hold 90 % do.
 
 Who was trained on what: by **family**, four nets each leave out a quarter of the families of
-networks, whatever the device. By **device**, one net per device leaves out its steps and its timed operators and
-answers from its relatives; devices with fewer than eight steps are not left out. Devices and families are told apart by
-name: another board of the same chip, or a network of the same architecture under another label, may have been trained
-on; where it matters that is said. At **random**, four nets each leave
+networks, whatever the device. By **device**, one net per chip leaves out the steps and the timed operators of every
+board with it and answers from their relatives; devices with fewer than eight steps are not scored so. Families are told
+apart by name: a network of the same architecture under another label may have been trained on; where it matters that is
+said. At **random**, four nets each leave
 out a quarter of the steps. Those models are trained by `make model`, as the shipped one is, and thrown away; their
 errors are in `studies/accuracy/left_out.csv`. The **shipped** model is trained on all of them: where a
 group below says "in training", its figures say how well it fits, not how well it forecasts.
@@ -105,9 +104,7 @@ def _share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.0f} %"
 
 
-def coverage(
-    left_out: LeftOutTable, inside: Mapping[str, Array], given: Sequence[GivenRuns], trained: Iterable[str]
-) -> str:
+def coverage(left_out: LeftOutTable, inside: Mapping[str, Array], given: Sequence[GivenRuns]) -> str:
     """How many intervals hold by group of devices, and device by device where they were left out."""
     unseen = inside["device"]
     names = np.unique(left_out.device[np.isfinite(unseen)])
@@ -134,7 +131,6 @@ def coverage(
             verdict(holds),
             pair(*_errors(left_out, device)),
             *_calibrated(calibrated.get(device)),
-            ", ".join(same_chip(device, trained)),
         )
         for device, holds in by_device
     ]
@@ -153,7 +149,6 @@ def coverage(
                 "MAPE / median %",
                 "five runs given",
                 "holds then",
-                "same chip in the training",
             ),
             rows,
         )

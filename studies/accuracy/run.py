@@ -98,12 +98,11 @@ def compose(left_out: LeftOutTable, theirs: Peers, ours: Shipped) -> tuple[str, 
     found, inside = split_figures(left_out)
     given = given_runs(CARD.read_text(encoding="utf-8"))
     single_layers, reported = justus_figures(), report_figures()
-    trained = {*map(str, left_out.device), *ours.ops.rows["device_name"]}
     wanted = [
         *targets.image_targets(left_out),
-        *targets.transformer_targets(left_out, trained),
+        *targets.transformer_targets(left_out),
         *targets.layer_targets(single_layers),
-        *targets.device_targets(left_out, given, trained),
+        *targets.device_targets(left_out, given),
         *targets.report_targets(reported),
     ]
     text = "\n".join(
@@ -111,7 +110,7 @@ def compose(left_out: LeftOutTable, theirs: Peers, ours: Shipped) -> tuple[str, 
             page.HEAD,
             page.targets(wanted),
             page.splits(left_out, inside),
-            page.coverage(left_out, inside, given, trained),
+            page.coverage(left_out, inside, given),
             page.peers(left_out, theirs.ratios),
             page.transformers(left_out, theirs.ratios),
             _runs(ONE, ours.runs.figures),

@@ -1,6 +1,6 @@
 """The targets, our figures, and why one is missed: in numbers that the rows themselves give."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from studies.accuracy.figures import Array
 from studies.accuracy.intervals import GivenRuns
-from studies.accuracy.leaks import has_relative, same_chip
+from studies.accuracy.leaks import has_relative
 from studies.accuracy.left_out_table import LeftOutTable
 from studies.correction_factor import run as correction
 from studies.justus import run as justus
@@ -102,7 +102,7 @@ def nvidia_cells(table: LeftOutTable) -> NDArray[np.bool_]:
     return mine
 
 
-def transformer_targets(table: LeftOutTable, trained: Iterable[str]) -> list[Target]:
+def transformer_targets(table: LeftOutTable) -> list[Target]:
     """The 40 cells: those on GPUs that could be left out, ops included; and all with the GPU known, family left out."""
     mine, made = nvidia_cells(table), []
     for split, what in (("device", "GPU left out, its ops too"), ("family", "GPU known, family left out")):
@@ -113,26 +113,8 @@ def transformer_targets(table: LeftOutTable, trained: Iterable[str]) -> list[Tar
             worst = max(by_device, key=lambda name: by_device[name])
             why = f"the worst of {len(by_device)} GPUs is {worst} with {by_device[worst]:.1f} %"
             name = f"transformers, fp32, {what}"
-            caveat = _chips(table, by_device, trained) if split == "device" else ""
-            made.append(Target(name, int(asked.sum()), (8.0, 5.5), errors(ratios), why=why, caveat=caveat))
+            made.append(Target(name, int(asked.sum()), (8.0, 5.5), errors(ratios), why=why))
     return made
-
-
-def _chips(table: LeftOutTable, devices: Iterable[str], trained: Iterable[str]) -> str:
-    """Which left-out devices had a board of their chip in the training, and what the transformers without one err."""
-    twins = {name: same_chip(name, trained) for name in devices}
-    known = [f"{', '.join(others)} for {name}" for name, others in twins.items() if others]
-    if not known:
-        return ""
-    ratios = table.ratios["device"]
-    scored = (table.source == "neusight") & np.isfinite(ratios)
-    clean = [str(d) for d in np.unique(table.device[scored]) if not same_chip(str(d), trained)]
-    alone = scored & np.isin(table.device, clean)
-    said = f"boards of the same chip stayed in the training ({'; '.join(known)})"
-    if not alone.any():
-        return f"{said}: no chip among these rows was never seen"
-    mape, median = errors(ratios[alone])
-    return f"{said}; the transformer rows without such a board ({', '.join(clean)}) have {mape:.1f} / {median:.1f}"
 
 
 def layer_targets(found: Sequence[justus.Figure]) -> list[Target]:
@@ -155,7 +137,7 @@ def layer_targets(found: Sequence[justus.Figure]) -> list[Target]:
     return made
 
 
-def device_targets(table: LeftOutTable, given: Sequence[GivenRuns], trained: Iterable[str]) -> list[Target]:
+def device_targets(table: LeftOutTable, given: Sequence[GivenRuns]) -> list[Target]:
     """Whole networks on devices that were left out: as they are, and after five runs. Every device counts the same."""
     ratios, made = table.ratios["device"], []
     scored = np.isfinite(ratios)
@@ -163,10 +145,7 @@ def device_targets(table: LeftOutTable, given: Sequence[GivenRuns], trained: Ite
         names = np.unique(table.device[scored])
         each = {str(name): errors(ratios[scored & (table.device == name)])[0] for name in names}
         mean = float(np.mean(list(each.values())))
-        clean = [value for name, value in each.items() if not same_chip(name, trained)]
         why = f"{_over(each, 20.0)}; over all rows {errors(ratios)[0]:.1f} %"
-        if clean:
-            why += f"; over the {len(clean)} GPUs without a board of their chip in the training {np.mean(clean):.1f} %"
         what = f"whole networks, GPU with no profile, mean over {len(names)} GPUs"
         made.append(Target(what, int(scored.sum()), (20.0,), (mean,), why=why))
     if given:
