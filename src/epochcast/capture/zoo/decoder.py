@@ -94,8 +94,10 @@ def decoder(
                     y = rms_norm(b, y, name="post_attention_layernorm")
                 x = b.add(x, y)
                 y = rms_norm(b, x, name="pre_feedforward_layernorm" if norms_behind else "post_attention_layernorm")
-                is_dense = mixture is None or index < dense_layers
-                y = gated(b, y, ffn, activation=activation) if is_dense else mixture_layer(b, y, mixture)
+                if mixture is None or index < dense_layers:
+                    y = gated(b, y, ffn, activation=activation)
+                else:
+                    y = mixture_layer(b, y, mixture)
                 x = b.add(x, rms_norm(b, y, name="post_feedforward_layernorm") if norms_behind else y)
         x = rms_norm(b, x, name="norm")
     table = b.parameters["model.embed_tokens.weight"].tensor if tied else None
