@@ -1,7 +1,7 @@
 """How many intervals hold, counted on rows that did not set them.
 
     known device      the spread comes from the other folds of families (the device's own rows where it has a hundred)
-    unseen device     the spread comes from the other devices, each left out in turn, each with the same weight
+    unseen device     the spread comes from the other chips, each left out in turn, each with the same weight
     calibrated        counted by `make model` on runs that were not given (`docs/model-card.md`)
 
 A row holds if measured lies between predicted·low^w and predicted·high^w, w being the width of the step's ops.
@@ -14,7 +14,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.fit.spreads import OWN_INTERVAL_RUNS, outside_of, spread_of
+from epochcast.fit.spreads import OWN_INTERVAL_RUNS, chips_of, outside_of, spread_of
 from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
 
@@ -45,16 +45,16 @@ def known_inside(table: LeftOutTable, split: str) -> Array:
 
 
 def unseen_inside(table: LeftOutTable) -> Array:
-    """The same for devices: the interval of all the others, and never narrower than that of known ones."""
+    """The same for devices: the interval of all other chips, and never narrower than that of known ones."""
     logs, known = _typical_logs(table, "device"), _typical_logs(table, "family")
-    inside = np.full(len(table), np.nan)
+    inside, chips = np.full(len(table), np.nan), chips_of(table.device)
     for group in (table.products != "", table.products == ""):
-        for device in np.unique(table.device[np.isfinite(logs) & group]):
-            asked = group & (table.device == device) & np.isfinite(logs)
-            others = group & (table.device != device) & np.isfinite(logs)
-            outside = outside_of(table.device[(table.device != device) & np.isfinite(logs)])
+        for chip in np.unique(chips[np.isfinite(logs) & group]):
+            asked = group & (chips == chip) & np.isfinite(logs)
+            others = group & (chips != chip) & np.isfinite(logs)
             if others.any():
-                far, near = spread_of(logs[others], table.device[others], outside), spread_of(known[others])
+                outside = outside_of(len(np.unique(chips[(chips != chip) & np.isfinite(logs)])))
+                far, near = spread_of(logs[others], chips[others], outside), spread_of(known[others])
                 inside[asked] = _holds(logs[asked], (min(far[0], near[0]), max(far[1], near[1])))
     return inside
 

@@ -15,7 +15,7 @@ from epochcast.fit.left_out import log_steps  # noqa: E402
 from epochcast.fit.material import Material  # noqa: E402
 from epochcast.fit.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, Vocabulary, net_row, train  # noqa: E402
 from epochcast.fit.quantiles import fit_quantiles, step_widths  # noqa: E402
-from epochcast.fit.spreads import outside_of, own_spreads, spread_of  # noqa: E402
+from epochcast.fit.spreads import chips_of, outside_of, own_spreads, spread_of  # noqa: E402
 from epochcast.fit.train import exported  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
 from epochcast.graph.trace import MATHS  # noqa: E402
@@ -153,22 +153,14 @@ def test_every_device_weighs_the_same_in_the_interval_of_unseen_ones() -> None:
 
 
 def test_few_devices_stand_for_one_more_with_a_margin() -> None:
-    """Ten chips: 90 % · 11/10 = 99 % of their steps; two boards with the same chip are one draw."""
-    names = [
-        "K80",
-        "M40",
-        "GTX 1080",
-        "GTX 1080 Ti",
-        "V100-PCIE-32GB",
-        "T4",
-        "RTX 2080 Ti",
-        "RTX 3090",
-        "RTX 4090",
-        "L4",
-    ]
-    assert outside_of(np.array(names)) == pytest.approx((0.005, 0.995))
-    assert outside_of(np.array([*names, "V100-SXM2-16GB"])) == outside_of(np.array(names))
-    assert outside_of(np.array(names[:5])) == (0.0, 1.0)
+    """Ten chips: 90 % · 11/10 = 99 % of their steps."""
+    assert outside_of(10) == pytest.approx((0.005, 0.995))
+    assert outside_of(5) == (0.0, 1.0)
+
+
+def test_boards_with_the_same_chip_are_one() -> None:
+    first, second, other = chips_of(np.array(["V100-PCIE-32GB", "V100-SXM2-16GB", "T4"]))
+    assert first == second != other
 
 
 def test_only_a_device_that_was_often_left_out_has_an_interval_of_its_own() -> None:

@@ -3,8 +3,8 @@
     low, high = the 5 % and 95 % quantiles of measured/predicted over steps that were left out of the training
 
 Groups have their own: devices that were measured, devices that were not, single devices with enough left-out steps, and
-networks of fp32 products. Among devices that were not measured each counts the same, however many steps it has, and
-their n chips stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them, as in conformal prediction over n
+networks of fp32 products. Among devices that were not measured each chip counts the same, however many steps it has,
+and n chips stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them, as in conformal prediction over n
 draws.
 """
 
@@ -23,16 +23,21 @@ OUTSIDE = (0.05, 0.95)
 OWN_INTERVAL_RUNS = 100
 
 
-def outside_of(devices: NDArray[np.str_]) -> tuple[float, float]:
-    """The quantiles of these devices between which nine of ten steps of one more are to lie; a chip counts once."""
-    chips = {chip_of(find_device(str(name))) for name in np.unique(devices)}
-    tail = max(0.0, (1 - (OUTSIDE[1] - OUTSIDE[0]) * (1 + 1 / len(chips))) / 2)
+def outside_of(chips: int) -> tuple[float, float]:
+    """The quantiles of so many chips between which nine of ten steps of one more are to lie."""
+    tail = max(0.0, (1 - (OUTSIDE[1] - OUTSIDE[0]) * (1 + 1 / chips)) / 2)
     return tail, 1 - tail
 
 
 def chip_of(device: Device) -> tuple[str, str, int]:
     """What boards with the same chip have in common."""
     return device.vendor, device.generation, device.compute_units
+
+
+def chips_of(names: NDArray[np.str_]) -> NDArray[np.str_]:
+    """The chip of every device by name."""
+    found = {name: " ".join(map(str, chip_of(find_device(str(name))))) for name in np.unique(names)}
+    return np.array([found[name] for name in names])
 
 
 def spread_of(
@@ -57,9 +62,10 @@ def group_spreads(
 ) -> dict[str, tuple[float, float]]:
     """Of known and unseen devices, each for networks of fp32 products and for all others; unseen is never narrower."""
     found = {}
-    outside = outside_of(names[np.isfinite(device_errors)])
+    chips = chips_of(names)
+    outside = outside_of(len(np.unique(chips[np.isfinite(device_errors)])))
     for kind, mine in (("", ~np.array(is_products)), (", fp32 products", np.array(is_products))):
-        known, unseen = spread_of(family_errors[mine]), spread_of(device_errors[mine], names[mine], outside)
+        known, unseen = spread_of(family_errors[mine]), spread_of(device_errors[mine], chips[mine], outside)
         found[f"known{kind}"] = known
         found[f"unseen{kind}"] = (min(known[0], unseen[0]), max(known[1], unseen[1]))
     return found
