@@ -9,7 +9,7 @@ from epochcast.cost.registry import find_cost_model
 
 def test_what_was_left_out_is_scored_for_every_source() -> None:
     assert [line[0] for line in run._left_out()] == ["nvidia_dle", "tf_benchmarks_2017", "pollux_osdi21"]
-    assert all(float(line[2]) < 0.12 for line in run._left_out())
+    assert all(float(line[2]) < 0.15 for line in run._left_out())
 
 
 def test_a_measured_all_reduce_has_the_wires_its_table_describes() -> None:
