@@ -76,7 +76,7 @@ def launch_seconds(
     found: dict[str, dict[str, float]] = {"": {}}
     logs: dict[str, list[float]] = {}
     for example in (e for e in material.examples if e.device.name not in without):
-        seconds = float(values[material.stacks.names[stack_name(example)]])
+        seconds = float(values[material.stacks.names[stack_name(example.source, example.device.name)]])
         found.setdefault(example.device.name, {})[example.source] = exp(seconds)
         logs.setdefault(example.source, []).append(seconds)
     found[""] = {source: exp(float(np.mean(of_steps))) for source, of_steps in logs.items()}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from epochcast.fit.calibrate import best, calibrated_spread, fitted
 from epochcast.fit.fractions import device_fractions, launch_seconds
 from epochcast.fit.material import Material, say
-from epochcast.fit.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, train
+from epochcast.fit.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, stack_name, train
 from epochcast.fit.spreads import chip_of
 from epochcast.fit.step_pieces import StepPieces
 from epochcast.graph.trace import MATHS
@@ -193,7 +193,7 @@ def _forget(model: EfficiencyNet, material: Material, boards: Sequence[str]) -> 
             row = [float(np.log(values.get(key, fp32 if key in MATHS else 1.0))) for key in SUSTAINED]
             model.sustained[material.devices.names[name]] = torch.tensor(row)
             for source, seconds in launches.items():
-                stack = material.stacks.names.get(f"{source} · {name}")
+                stack = material.stacks.names.get(stack_name(source, name))
                 if stack is not None:
                     model.launch[stack] = float(np.log(seconds))
 
@@ -225,22 +225,9 @@ def _given(model: EfficiencyNet, device: str, material: Material, outside: Seque
 
 def _pieces(model: EfficiencyNet, net: NetRow, prior_spread: float) -> StepPieces:
     """A step's kernels and launches, for calibration; ops that run several times are taken together."""
-    device = torch.full((len(net.cap),), net.device)
-    with torch.no_grad():
-        logs = model.log_kernel(
-            net.inputs,
-            net.log_compute,
-            net.log_memory,
-            net.log_traffic,
-            net.cap,
-            device,
-            net.math,
-            net.group,
-            net.generation,
-        ).numpy()
-        launch = float(torch.exp(model.launch[net.stack]))
+    launch = float(torch.exp(model.launch[net.stack]))
     times = net.times.numpy().astype(np.float64)
-    kernels = np.exp(logs.astype(np.float64)) * times
+    kernels = model.kernel_seconds(net)
     return StepPieces(
         kernels,
         (net.log_compute >= net.log_memory).numpy(),

@@ -137,15 +137,15 @@ def net_row(example: Example, devices: Vocabulary, stacks: Vocabulary, weight: f
         torch.tensor(times, dtype=torch.float32),
         float(columns.launches.sum()),
         devices.index(example.device.name),
-        stacks.index(stack_name(example)),
+        stacks.index(stack_name(example.source, example.device.name)),
         float(np.log(example.seconds)),
         weight,
     )
 
 
-def stack_name(example: Example) -> str:
+def stack_name(source: str, device: str) -> str:
     """Whose host it was."""
-    return f"{example.source} · {example.device.name}"
+    return f"{source} · {device}"
 
 
 class EfficiencyNet(torch.nn.Module):
@@ -207,6 +207,23 @@ class EfficiencyNet(torch.nn.Module):
         logs += [outputs[:, -2] + arithmetic - sharp, outputs[:, -1] + traffic_alone - sharp]
         slowdown = torch.logsumexp(torch.stack(logs), dim=0)
         return bound - cap + torch.clamp(slowdown, max=MOST_SLOWDOWN)
+
+    def kernel_seconds(self, net: NetRow) -> NDArray[np.float64]:
+        """Seconds of every distinct op of a step, all its runs together."""
+        with torch.no_grad():
+            logs = self.log_kernel(
+                net.inputs,
+                net.log_compute,
+                net.log_memory,
+                net.log_traffic,
+                net.cap,
+                torch.full((len(net.cap),), net.device),
+                net.math,
+                net.group,
+                net.generation,
+            )
+        seconds: NDArray[np.float64] = np.exp(logs.numpy().astype(np.float64)) * net.times.numpy().astype(np.float64)
+        return seconds
 
     def log_row(self, rows: OpRows, pick: torch.Tensor) -> torch.Tensor:
         """Log seconds of op rows as they were timed: with a floor."""

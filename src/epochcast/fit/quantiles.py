@@ -57,20 +57,7 @@ def step_widths(model: EfficiencyNet, nets: Sequence[NetRow], quantiles: Quantil
     """How unsure the ops of each step are, weighed by their seconds; 1 is typical."""
     widths = []
     for net in nets:
-        with torch.no_grad():
-            device = torch.full((len(net.cap),), net.device)
-            logs = model.log_kernel(
-                net.inputs,
-                net.log_compute,
-                net.log_memory,
-                net.log_traffic,
-                net.cap,
-                device,
-                net.math,
-                net.group,
-                net.generation,
-            )
-        seconds = np.exp(logs.numpy().astype(np.float64)) * net.times.numpy()
+        seconds = model.kernel_seconds(net)
         inputs = torch.minimum(torch.maximum(net.inputs, model.seen[0]), model.seen[1]).numpy().astype(np.float64)
         own = quantiles(inputs).mean(axis=1) / quantiles.typical
         if quantiles.typical != 1:
