@@ -73,6 +73,14 @@ def test_what_does_not_grow_is_the_same_op() -> None:
     assert np.array_equal(template.work(99), template.work(1))
 
 
+def test_layers_that_are_alike_are_counted_once() -> None:
+    template = zoo_model("bert_base").trace(Recipe(8)).template
+    places, like = template.distinct
+    assert len(places) < len(template.base) / 5
+    for op, number in zip(template.base, like, strict=True):
+        assert work(op) == work(template.base[places[number]])
+
+
 def test_a_template_of_no_ops_has_no_work() -> None:
     assert Template.fixed(()).work(5).shape == (0, 8)
 

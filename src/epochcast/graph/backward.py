@@ -42,7 +42,7 @@ GRADIENT = "grad:"
 
 def grad(tensor: Tensor) -> Tensor:
     """The gradient of a tensor: same shape and dtype."""
-    return replace(tensor, name=GRADIENT + tensor.name)
+    return Tensor(tensor.shape, tensor.dtype, GRADIENT + tensor.name)
 
 
 def differentiable(graph: Graph) -> Wanted:
@@ -80,7 +80,7 @@ def _accumulated(op: Op, arrived: set[str]) -> Iterator[Op]:
         additions.append(
             Op(f"{op.name}.accumulate", Elementwise("add"), (tensor, part), (tensor,), (), Phase.BACKWARD, op.layer)
         )
-    yield replace(op, outputs=tuple(outputs))
+    yield replace(op, outputs=tuple(outputs)) if additions else op
     yield from additions
 
 
@@ -179,7 +179,7 @@ def _summed(
 
 
 def _flat(tensor: Tensor, columns: int) -> Tensor:
-    return replace(tensor, shape=(tensor.elements // max(1, columns), columns))
+    return Tensor((tensor.elements // max(1, columns), columns), tensor.dtype, tensor.name)
 
 
 def _bias_gradient(op: Op, wanted: Wanted) -> Iterator[Op]:

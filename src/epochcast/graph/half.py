@@ -6,7 +6,6 @@ they move nothing, here they are casts, and what is computed between them stays 
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from epochcast.graph.backward import GRADIENT
 from epochcast.graph.kinds import Copy, View
@@ -19,21 +18,27 @@ WIDEN, NARROW = "widen", "narrow"
 def halved(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
     """The same step in `dtype`. `ops` are in float32."""
     wide: set[str] = set()
+    kept: dict[tuple[str, tuple[int, ...]], Tensor] = {}  # most are read again
 
     def stored(tensor: Tensor) -> Tensor:
-        if tensor.dtype is not DType.FLOAT32 or _owner(tensor.name) in wide:
-            return tensor
-        return replace(tensor, dtype=dtype)
+        key = (tensor.name, tensor.shape)
+        found = kept.get(key)
+        if found is None:
+            stays = tensor.dtype is not DType.FLOAT32 or _owner(tensor.name) in wide
+            found = kept[key] = tensor if stays else Tensor(tensor.shape, dtype, tensor.name)
+        return found
 
     for op in ops:
-        is_marked = isinstance(op.kind, View) and op.kind.function in (WIDEN, NARROW)
-        widens = op.kind == View(WIDEN) or (op.kind != View(NARROW) and any(t.name in wide for t in op.inputs))
+        mark = op.kind.function if isinstance(op.kind, View) else ""
+        is_marked = mark in (WIDEN, NARROW)
+        widens = mark == WIDEN or (mark != NARROW and any(t.name in wide for t in op.inputs))
         if widens and op.phase is Phase.FORWARD:
             wide.update(t.name for t in op.outputs)
-        inputs, outputs, weights = (tuple(map(stored, side)) for side in (op.inputs, op.outputs, op.weights))
+        inputs, outputs = tuple(map(stored, op.inputs)), tuple(map(stored, op.outputs))
+        weights = tuple(map(stored, op.weights))
         is_cast = is_marked and inputs[0].dtype is not outputs[0].dtype
         kind = Copy("cast") if is_cast else op.kind
-        yield replace(op, kind=kind, inputs=inputs, outputs=outputs, weights=weights)
+        yield Op(op.name, kind, inputs, outputs, weights, op.phase, op.layer, op.gradient, op.tf32)
 
 
 def _owner(name: str) -> str:

@@ -5,7 +5,7 @@ bytes and matrix shapes are products of two such dimensions at most, so each is 
 A template is exact from batch 2 on; at 1 it keeps the sums over samples that broadcasting over a single one spares.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.errors import BadInput
+from epochcast.graph.kinds import OptimizerUpdate
 from epochcast.graph.op import Op
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.work import Work, work
 
 Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 # Farther than anybody trains, so that every bend on the way shows.
 FAR_BATCH = 2**14
@@ -47,6 +49,14 @@ class Template:
                 "its control flow depends on the batch"
             )
         growths = []
+        known: dict[tuple[tuple[int, ...], tuple[int, ...]], Growth] = {}  # the same few shapes in every layer
+
+        def growth(few: Tensor, many: Tensor) -> Growth:
+            key = (few.shape, many.shape)
+            if key not in known:
+                known[key] = _growth(few, small_batch, many, large_batch)
+            return known[key]
+
         for one, other in zip(small, large, strict=True):
             if one.kind != other.kind:
                 raise BadInput(
@@ -57,8 +67,7 @@ class Template:
                 if len(few) != len(many):
                     counts = f"{len(few)} operands at batch {small_batch} and {len(many)} at batch {large_batch}"
                     raise BadInput(f"op {one.name!r} has {counts}")
-                pairs = zip(few, many, strict=True)
-                sides.append(tuple(_growth(a, small_batch, b, large_batch) for a, b in pairs))
+                sides.append(tuple(map(growth, few, many)))
             growths.append((sides[0], sides[1], sides[2]) if any(any(side) for side in sides) else None)
         return cls(tuple(small), tuple(growths))
 
@@ -92,28 +101,46 @@ class Template:
         return numbers
 
     @cached_property
-    def _quadratics(self) -> tuple[Numbers, NDArray[np.int64]]:
+    def _quadratics(self) -> tuple[Numbers, Places]:
         """Coefficients (3, ops, quantities) of n⁰, n¹, n² through the work at n = 1, 2, 3, and the ops they miss.
 
         A few numbers have a bend: the larger of a table and of what is looked up in it. Such a maximum or minimum of
         two straight lines lies off the curve at a batch far away.
         """
-        coefficients = np.zeros((3, len(self.base), len(Work._fields)))
-        growing = np.array([place for place, growth in enumerate(self.growths) if growth is not None], dtype=np.int64)
-        for place, growth in enumerate(self.growths):
-            if growth is None:
-                coefficients[0, place] = work(self.base[place])
-        if not len(growing):
-            return coefficients, growing
+        places, like = self.distinct
         one, two, three, far = (
-            np.array([work(self.op(place, n)) for place in growing], dtype=np.float64) for n in (1, 2, 3, FAR_BATCH)
+            np.array([work(self.op(place, n)) for place in places], dtype=np.float64).reshape(-1, len(Work._fields))
+            for n in (1, 2, 3, FAR_BATCH)
         )
         second = (three - 2 * two + one) / 2
         first = two - one - 3 * second
         constant = one - first - second
-        coefficients[:, growing] = constant, first, second
-        fits = np.isclose(constant + FAR_BATCH * (first + FAR_BATCH * second), far, rtol=1e-9, atol=0)
-        return coefficients, growing[~fits.all(axis=1)]
+        drawn_out = constant + FAR_BATCH * (first + FAR_BATCH * second)
+        is_bent = ~np.all(np.isclose(drawn_out, far, rtol=1e-9, atol=0), axis=1, keepdims=True)[:, 0]
+        return np.array([constant, first, second])[:, like], np.flatnonzero(is_bent[like])
+
+    @cached_property
+    def distinct(self) -> tuple[Places, Places]:
+        """The places of ops that differ in more than names and layers, and for every op which of these it is like.
+
+        The layers of a network repeat: what is asked of each op is asked of a few. Only an update counts names.
+        """
+        numbers: dict[Hashable, int] = {}
+        places: list[int] = []
+        like: list[int] = []
+        for place, (op, growth) in enumerate(zip(self.base, self.growths, strict=True)):
+            key = place if isinstance(op.kind, OptimizerUpdate) else (_look(op), growth)
+            if key not in numbers:
+                numbers[key] = len(places)
+                places.append(place)
+            like.append(numbers[key])
+        return np.array(places, dtype=np.int64), np.array(like, dtype=np.int64)
+
+
+def _look(op: Op) -> Hashable:
+    """All of an op but its names."""
+    sides = (op.inputs, op.outputs, op.weights)
+    return op.kind, op.phase, op.gradient, op.tf32, tuple([tuple([(t.shape, t.dtype) for t in s]) for s in sides])
 
 
 def _growth(small: Tensor, small_batch: int, large: Tensor, large_batch: int) -> Growth:

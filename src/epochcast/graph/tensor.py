@@ -22,6 +22,9 @@ class DType(Enum):
     UINT8 = "uint8"
     BOOL = "bool"
 
+    # Enum hashes by name, in Python; dtypes are looked up for every tensor, and each is there once.
+    __hash__ = object.__hash__
+
     @property
     def bytes(self) -> int:
         """Bytes of one element; four bits are counted as a whole byte, their scales included."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.collecting import without_collecting
 from epochcast.graph.kinds import Conv, Pool, Recurrent, View
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase, opaque_names
 from epochcast.graph.rebatch import Template
@@ -127,13 +128,11 @@ def _static(template: Template) -> Static:
     """What does not grow: which ops run kernels, and their classes, dtypes and window sizes; kept on the template."""
     kept: Static | None = template.__dict__.get("_static_columns")
     if kept is None:
-        places = [i for i, op in enumerate(template.base) if not isinstance(op.kind, View)]
-        rows = [_row(template.base[i]) for i in places]
-        columns = list(zip(*rows, strict=True)) if rows else [()] * len(_STATIC_TYPES)
-        arrays: tuple[NDArray[Any], ...] = tuple(
-            np.array(c, dtype=t) for c, t in zip(columns, _STATIC_TYPES, strict=True)
-        )
-        kept = (np.array(places, dtype=np.int64), arrays)
+        asked, like = template.distinct
+        rows = [_row(template.base[place]) for place in asked]
+        runs = np.array([not isinstance(template.base[place].kind, View) for place in asked], dtype=np.bool_)
+        places = np.flatnonzero(runs[like])
+        kept = (places, tuple(column[like[places]] for column in _arrays(rows)))
         template.__dict__["_static_columns"] = kept
     return kept
 
@@ -175,11 +174,15 @@ def columns_of(ops: Sequence[Op]) -> Columns:
     """The numbers of ops that belong to no trace, views left out."""
     run = [op for op in ops if not isinstance(op.kind, View)]
     grown = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
-    static = list(zip(*(_row(op) for op in run), strict=True)) if run else [()] * len(_STATIC_TYPES)
-    arrays: list[NDArray[Any]] = [np.array(c, dtype=t) for c, t in zip(static, _STATIC_TYPES, strict=True)]
-    return Columns(*(grown.T if run else np.zeros((8, 0))), *arrays)
+    return Columns(*(grown.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]))
 
 
+def _arrays(rows: Sequence[tuple[float, ...]]) -> list[NDArray[Any]]:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(_STATIC_TYPES)
+    return [np.array(column, dtype=kind) for column, kind in zip(columns, _STATIC_TYPES, strict=True)]
+
+
+@without_collecting()
 def trace_from(build: Callable[[int], Graph], recipe: Recipe) -> Trace:
     """The step of a model that is built by rule at any batch size, looked at twice."""
     small, large = build(SMALL_BATCH), build(LARGE_BATCH)

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.collecting import without_collecting
 from epochcast.graph.backward import GRADIENT
 from epochcast.graph.checkpointing import AGAIN
 from epochcast.graph.kinds import Elementwise, Norm, Pool, View
@@ -139,6 +140,7 @@ class Lifetimes:
         return tuple(before.tolist()), (tuple(first), tuple(second))
 
 
+@without_collecting()
 def lifetimes(trace: Trace, *, set_to_none: bool = True, sums_in_place: bool = True) -> Lifetimes:
     """Of the trace's storages, at any batch; kept on the template. Gradients that are zeroed instead of dropped
     (`set_to_none` false), or summed over several passes, are there from the beginning.
@@ -163,6 +165,7 @@ class _Walk:
         self.inputs = {t.name for t in trace.inputs}
         self.root: dict[str, str] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
+        self.seen: dict[str, tuple[Tensor, str]] = {}  # the last tensor of a name and its storage: sized already
         self.born: dict[str, int] = {}
         self.last: dict[str, int] = {}
         self.born_in: dict[str, Phase] = {}
@@ -215,18 +218,23 @@ class _Walk:
 
     def _use(self, place: int, op: Op, tensor: Tensor, growth: Growth, birth: int) -> None:
         name = self.root.get(tensor.name, tensor.name)
-        few, many = self.sizes.get(name, (0, 0))
-        small = tensor.bytes
-        large = small if growth is None else _bytes_at(growth, tensor.dtype.bytes, LARGE_BATCH)
-        self.sizes[name] = (max(few, small), max(many, large))
-        if name in self.parameters:
-            self.sizes[name] = (small, large)  # in the precision of the step
+        if self.seen.get(tensor.name) != (tensor, name):
+            self.seen[tensor.name] = (tensor, name)
+            self._size(name, tensor, growth)
         if name not in self.born:
             if birth == BEFORE and op.phase is Phase.UPDATE and not self._is_known(name):
                 self.state.add(name)
                 birth = place
             self.born[name], self.born_in[name] = birth, op.phase
         self.last[name], self.last_in[name] = place, op.phase
+
+    def _size(self, name: str, tensor: Tensor, growth: Growth) -> None:
+        few, many = self.sizes.get(name, (0, 0))
+        small = tensor.bytes
+        large = small if growth is None else _bytes_at(growth, tensor.dtype.bytes, LARGE_BATCH)
+        self.sizes[name] = (max(few, small), max(many, large))
+        if name in self.parameters:
+            self.sizes[name] = (small, large)  # in the precision of the step
 
     def _is_known(self, name: str) -> bool:
         return name in self.parameters or name.removeprefix(GRADIENT) in self.parameters

@@ -30,8 +30,9 @@ Task = tuple[bool, int, int]
 """(is forward, part of the model, micro-batch)"""
 
 
-# A full pipeline repeats itself: beyond so many micro-batches per stage the rest is extrapolated.
-SIMULATED_ROUNDS = 3
+# A full pipeline repeats itself, uneven stages over several rounds: beyond so many micro-batches per stage the rest is
+# extrapolated from the second half.
+SIMULATED_ROUNDS = 8
 
 
 def stage_ends(work: Work, stages: int, micro_batches: int, schedule: str) -> tuple[float, ...]:
@@ -46,9 +47,9 @@ def stage_ends(work: Work, stages: int, micro_batches: int, schedule: str) -> tu
     if micro_batches <= most:
         return _simulated(work, stages, micro_batches, schedule)
     _rounds(stages, len(work.forward_seconds) // stages, micro_batches)  # refuses what the schedule cannot run
-    fewer = _simulated(work, stages, most - stages, schedule)
+    fewer = _simulated(work, stages, most // 2, schedule)
     more = _simulated(work, stages, most, schedule)
-    beyond = (micro_batches - most) / stages
+    beyond = 2 * (micro_batches - most) / most
     return tuple(many + beyond * (many - few) for few, many in zip(fewer, more, strict=True))
 
 

@@ -15,7 +15,8 @@ from epochcast.forecast.strategies.ranks import rank_for
 from epochcast.forecast.strategies.rules import Family, Layout
 from epochcast.forecast.strategies.tensor import Rank, parameter_fraction, rank_of
 from epochcast.graph.trace import Trace
-from epochcast.memory.peak import PeakMemory, peak_memory
+from epochcast.memory.lifetimes import Role
+from epochcast.memory.peak import PeakMemory, peak_memory, step_on
 from epochcast.memory.sharding import WHOLE, Shares, zero_shares
 
 
@@ -72,5 +73,4 @@ def rank_memory(
 
 def _activation_bytes(trace: Trace) -> int:
     """The most that is alive at any time of the step, which need not be at its peak."""
-    live = peak_memory(trace).timeline.live_bytes.get("activations")
-    return 0 if live is None else int(live.max(initial=0))
+    return int(step_on(trace, None).live_bytes(trace.batch)[Role.ACTIVATIONS].max())

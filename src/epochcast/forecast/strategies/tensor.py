@@ -15,12 +15,13 @@ A product splits its columns where its result reaches another product (or the lo
 its own size or a normalisation on the way. Products of experts and convolutions stay whole.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 
+from epochcast.collecting import without_collecting
 from epochcast.errors import BadInput
 from epochcast.graph.backward import GRADIENT
 from epochcast.graph.kinds import (
@@ -82,6 +83,7 @@ def rank_of(trace: Trace, degree: int) -> Rank:
     return replace(rank, trace=replace(rank.trace, recipe=trace.recipe))
 
 
+@without_collecting()
 def _rank(trace: Trace, degree: int) -> Rank:
     _check_heads(trace, degree)
     whole: set[str] = set()
@@ -118,6 +120,7 @@ class _Walk:
         self.sums: list[tuple[int, int, float]] = []
         self.parameters = {p.name for p in trace.parameters}
         self.is_loss_split = False
+        self.parts: dict[Hashable, tuple[Tensor, Growth]] = {}  # of split tensors: most are read again
 
     def run(self) -> frozenset[str]:
         """Set the states; the products that cannot be split after all, if any."""
@@ -299,7 +302,8 @@ class _Walk:
     # ---- shapes --------------------------------------------------------------------------------
 
     def _shrunk(self, op: Op, growth: Sides | None) -> tuple[Op, Sides | None]:
-        if op.phase is Phase.UPDATE:
+        is_split = any(self._of(t) is State.SPLIT for t in (*op.inputs, *op.outputs, *op.weights))
+        if op.phase is Phase.UPDATE or not is_split:
             return op, growth
         sides: list[tuple[Tensor, ...]] = []
         grown: list[tuple[Growth, ...]] = []
@@ -307,22 +311,25 @@ class _Walk:
             pairs = [self._part(t, growth[index][i] if growth else None) for i, t in enumerate(tensors)]
             sides.append(tuple(t for t, _ in pairs))
             grown.append(tuple(g for _, g in pairs))
-        part = replace(op, inputs=sides[0], outputs=sides[1], weights=sides[2])
+        part = Op(op.name, op.kind, sides[0], sides[1], sides[2], op.phase, op.layer, op.gradient, op.tf32)
         return part, (grown[0], grown[1], grown[2]) if growth else None
 
     def _part(self, tensor: Tensor, growth: Growth) -> tuple[Tensor, Growth]:
         if self._of(tensor) is not State.SPLIT or not tensor.shape:
             return tensor, growth
-        at = self.dimension.get(tensor.name, -1)
-        at = at if -at <= len(tensor.shape) else -1
-        shape = list(tensor.shape)
-        shape[at] = -(-shape[at] // self.degree)
-        if growth is not None:
-            pairs = list(growth)
-            a, b = pairs[at]
-            pairs[at] = (-(-a // self.degree), -(-b // self.degree))
-            growth = tuple(pairs)
-        return replace(tensor, shape=tuple(shape)), growth
+        key = (tensor, growth)
+        if key not in self.parts:
+            at = self.dimension.get(tensor.name, -1)
+            at = at if -at <= len(tensor.shape) else -1
+            shape = list(tensor.shape)
+            shape[at] = -(-shape[at] // self.degree)
+            if growth is not None:
+                pairs = list(growth)
+                a, b = pairs[at]
+                pairs[at] = (-(-a // self.degree), -(-b // self.degree))
+                growth = tuple(pairs)
+            self.parts[key] = Tensor(tuple(shape), tensor.dtype, tensor.name), growth
+        return self.parts[key]
 
     def _parameter(self, parameter: Parameter) -> Parameter:
         return replace(parameter, tensor=self._part(parameter.tensor, None)[0])
