@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from math import inf, isclose
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,13 +14,14 @@ from epochcast.units import (
     parse_rate,
     parse_seconds,
     parse_shape,
+    parse_uneven,
     show_bytes,
     show_count,
     show_dollars,
     show_seconds,
 )
 
-PARSERS = (parse_bytes, parse_rate, parse_seconds, parse_dollars_per_hour, parse_fraction, parse_shape)
+PARSERS = (parse_bytes, parse_rate, parse_seconds, parse_dollars_per_hour, parse_fraction, parse_shape, parse_uneven)
 
 
 @pytest.mark.parametrize(
@@ -250,3 +252,15 @@ def test_a_written_shape_reads_back(shape: list[int]) -> None:
 @given(amount=st.integers(0, 10**6), prefix=st.sampled_from(["", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"]))
 def test_a_byte_is_eight_bits(amount: int, prefix: str) -> None:
     assert parse_rate(f"{8 * amount} {prefix}bit/s") == parse_rate(f"{amount} {prefix}B/s")
+
+
+def test_sides_drawn_anew_differ_by_the_spread_of_their_areas() -> None:
+    areas = np.linspace(320, 608, 100_001) ** 2
+    assert parse_uneven("320..608") == pytest.approx(areas.std() / areas.mean(), rel=1e-4)
+    assert parse_uneven("0.36") == parse_uneven("36%") == 0.36
+
+
+@pytest.mark.parametrize("text", ["608..320", "0..320", "320..", "wide"])
+def test_what_is_no_range_of_sides_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match=r"like 320\.\.608|not a fraction"):
+        parse_uneven(text)

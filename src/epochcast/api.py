@@ -80,6 +80,7 @@ def forecast(
     mode: str = "training",
     augment: int = 1,
     accumulate: int = 1,
+    uneven: float = 0.0,
     freeze: Sequence[str] = (),
     attention: str = "flash",
     channels_last: bool = False,
@@ -104,6 +105,7 @@ def forecast(
 
     `loader_seconds` are those one worker needs for one sample; without them data is taken to be always there.
     `set_to_none` drops gradients between steps; without it they are zeroed and stay.
+    `uneven` is by which fraction of its work one batch differs from the next: several GPUs wait for the largest.
     `lora` is the rank of the updates that are trained instead of the network, beside the layers whose last name is in
     `lora_targets`; `four_bit` keeps the frozen weights in four bits.
     """
@@ -129,6 +131,7 @@ def forecast(
         attention=attention,
         channels_last=channels_last,
         accumulate=accumulate,
+        uneven=uneven,
         update_style=update_style,
         checkpointing=checkpointing,
         lora=lora,

@@ -5,7 +5,7 @@ IEC 80000-13. Rates may be in bits ("200 Gbit/s") or bytes ("25 GB/s"). A multip
 """
 
 import re
-from math import isfinite
+from math import isfinite, sqrt
 
 from epochcast.errors import BadInput
 
@@ -104,6 +104,23 @@ def parse_shape(text: str) -> tuple[int, ...]:
     if not all(piece.isdecimal() and int(piece) > 0 for piece in pieces):
         raise BadInput(f"{text!r} is not a shape; write it like 3x224x224")
     return tuple(int(piece) for piece in pieces)
+
+
+def parse_uneven(text: str) -> float:
+    """By which fraction of its work one batch differs from the next: "0.36", or of images whose sides are drawn anew
+    for each between two: work goes by their area, σ/mean of s² for s even between the two.
+
+    >>> round(parse_uneven("320..608"), 3)
+    0.368
+    """
+    sides = re.fullmatch(r"\s*(\d+)\s*\.\.\s*(\d+)\s*", text)
+    if sides is None:
+        return parse_fraction(text)
+    low, high = int(sides[1]), int(sides[2])
+    if not 0 < low < high:
+        raise BadInput(f"{text!r} is no range of sides; write the smaller first, like 320..608")
+    square, fourth = ((high**n - low**n) / (n * (high - low)) for n in (3, 5))
+    return sqrt(fourth / square**2 - 1)
 
 
 def show_seconds(seconds: float) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.comm.waiting import waiting
+from epochcast.comm.waiting import HOROVOD, PYTORCH, TENSORFLOW, Waiting, waiting
 from epochcast.cost.registry import find_cost_model
 from epochcast.fit.given_single import ABOVE_FRACTIONS, BELOW_FRACTIONS
 from studies.scaling.rows import FITTED, Row, log_errors, scaling_rows, with_fractions
@@ -23,12 +23,17 @@ from studies.scaling.rows import FITTED, Row, log_errors, scaling_rows, with_fra
 LEFT_OUT = Path(__file__).with_name("left_out.csv")
 HEADER = ("source", "rows", "mape_left_out", "median_left_out", "mape_shipped", "below_fraction", "above_fraction")
 # Where the search begins: what one would say without these runs. NVLink and PCIe by what vendors' benchmarks reach, an
-# AWS flow by its 5 Gbit/s (of four ranks, as a factor on the shipped link), no difference between kinds of samples.
+# AWS flow by its 5 Gbit/s (of four ranks, as a factor on the shipped link), no difference between kinds of samples,
+# frameworks and boxes.
 GUESSES = {
     "spread_fraction": 0.02,
-    "ragged_sample_fraction": 0.3,
+    "tensorflow_spread_fraction": 0.02,
+    "network_spread_fraction": 0.02,
+    "ragged_sample_fraction": 0.5,
+    "padded_sample_fraction": 0.5,
     "shared_fraction": 0.005,
     "step_seconds": 0.5e-3,
+    "horovod_step_seconds": 0.5e-3,
     "bucket_seconds": 1e-4,
     "contention": 3.0,
     "nvlink": 0.8,
@@ -48,10 +53,19 @@ HOLD = 0.0005
 def forecasts(rows: list[Row], logs: dict[str, float]) -> list[float]:
     """Steps with every guess multiplied by the exponential of its log."""
     values = constants(logs)
-    changes: dict[str, Any] = {name: value for name, value in values.items() if name not in WIRES}
-    known = replace(waiting(), **changes)
     wires = {name: values[name] for name in WIRES}
-    return [row.seconds(with_fractions(row.group, **wires), known) for row in rows]
+    known = {runner: _known(runner, values) for runner in (PYTORCH, TENSORFLOW, HOROVOD)}
+    return [row.seconds(with_fractions(row.group, **wires), known[row.placement.rule.runner]) for row in rows]
+
+
+def _known(runner: str, values: dict[str, float]) -> Waiting:
+    """The constants of who runs the ranks."""
+    changes: dict[str, Any] = {name: value for name, value in values.items() if name in Waiting.__slots__}
+    if runner == TENSORFLOW:
+        changes["spread_fraction"] = values["tensorflow_spread_fraction"]
+    if runner == HOROVOD:
+        changes["step_seconds"] = values["horovod_step_seconds"]
+    return replace(waiting(runner), **changes)
 
 
 def constants(logs: dict[str, float]) -> dict[str, float]:

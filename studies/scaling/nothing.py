@@ -19,7 +19,7 @@ from epochcast.capture.resolve import find_model
 from epochcast.cost.model import CostModel
 from epochcast.cost.roofline import Roofline
 from epochcast.fit.evaluate_runs import Answer, forecast_group
-from epochcast.fit.given_single import single_steps
+from epochcast.fit.given_single import Single, single_steps
 from epochcast.fit.run_placement import run_placement
 from epochcast.fit.run_table import Run, read_runs
 from epochcast.fit.table import read_table
@@ -80,8 +80,8 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int)
         found = {answer.place: answer.seconds for answer in answers}
         kept = [run for run in group if run.place in found]
         known = {run.place: singles[run.place] for run in kept if run.place in singles}
-        alone = [replace(run, gpus=1, nodes=1, strategy=None) for run in kept if run.place in known]
-        own = {a.place: abs(a.seconds.mid / known[a.place] - 1) for a in _answers(alone, model, {})}
+        alone = [_alone(run, known[run.place]) for run in kept if run.place in known]
+        own = {a.place: abs(a.seconds.mid / known[a.place].seconds - 1) for a in _answers(alone, model, {})}
         given = {a.place: a.seconds.mid for a in _answers([run for run in kept if run.place in known], model, known)}
         asked += [
             Asked(run, found[run.place], seconds, own.get(run.place), given.get(run.place))
@@ -90,7 +90,13 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int)
     return Source(name, len(several), asked, reasons)
 
 
-def _answers(runs: list[Run], model: CostModel, known: Mapping[int, float]) -> list[Answer]:
+def _alone(run: Run, single: Single) -> Run:
+    """The measured run on one GPU."""
+    recipe = replace(run.recipe, accumulate=single.accumulate)
+    return replace(run, recipe=recipe, gpus=1, nodes=1, strategy=None)
+
+
+def _answers(runs: list[Run], model: CostModel, known: Mapping[int, Single]) -> list[Answer]:
     return forecast_group(runs, model, singles=known)[0] if runs else []
 
 

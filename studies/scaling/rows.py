@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from epochcast.capture.resolve import find_model
-from epochcast.comm.waiting import Waiting
+from epochcast.comm.waiting import Batch, Waiting
 from epochcast.cost.columns import AtSetting
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel
 from epochcast.errors import EpochcastError
-from epochcast.fit.given_single import single_steps
+from epochcast.fit.bare import GRADIENT_BYTES, bare_batch, bare_ready
+from epochcast.fit.given_single import Single, single_steps
 from epochcast.fit.run_placement import run_placement
 from epochcast.fit.run_table import Run, read_runs
 from epochcast.fit.table import read_table
-from epochcast.forecast.exchange import buckets, exchange_ready, gradients, ragged_samples
+from epochcast.forecast.exchange import batch_of, buckets, exchange_ready, gradients
 from epochcast.forecast.placement import Placement
 from epochcast.forecast.streams import kernel_ends
 from epochcast.graph.op import Phase
@@ -43,7 +44,7 @@ class Row:
     ready: tuple[tuple[float, float], ...]
     backward_end_seconds: float
     total_bytes: float
-    ragged_samples: int
+    batch: Batch
 
     @property
     def slice(self) -> str:
@@ -63,7 +64,7 @@ class Row:
                 self.placement.device,
                 self.placement.rule,
                 accumulate=self.run.recipe.accumulate,
-                ragged_samples=self.ragged_samples,
+                batch=self.batch,
                 known=known,
             ).seconds
         )
@@ -72,7 +73,7 @@ class Row:
 def scaling_rows(data: Path, model: CostModel, sources: tuple[str, ...] = FITTED, every: int = 1) -> list[Row]:
     """Rows of the sources that have a 1-GPU row; of those of pollux every so many, and all on 64 GPUs or at most 4."""
     table = [row for row in read_table(data / "runs.parquet").to_dicts() if row["source"] in sources]
-    runs, _ = read_runs(table)
+    runs, _ = read_runs(table, with_bare=True)
     singles = single_steps(runs)
     asked = [run for run in runs if run.place in singles]
     thinned = [
@@ -86,8 +87,10 @@ def scaling_rows(data: Path, model: CostModel, sources: tuple[str, ...] = FITTED
     return [row for group in groups.values() for row in _rows_of(group, singles, model)]
 
 
-def _rows_of(runs: list[Run], singles: dict[int, float], model: CostModel) -> list[Row]:
+def _rows_of(runs: list[Run], singles: dict[int, Single], model: CostModel) -> list[Row]:
     """Rows of one network; each recipe is costed once per device."""
+    if not runs[0].reference:
+        return [_bare_row(run, run.parameters, singles[run.place]) for run in runs if run.parameters]
     try:
         network = find_model(runs[0].reference, runs[0].input_shape, allow_code=False)
     except EpochcastError:
@@ -103,8 +106,8 @@ def _rows_of(runs: list[Run], singles: dict[int, float], model: CostModel) -> li
             before = trace.columns.phase != UPDATE
             kept[key] = trace, ends, float(ends[before][-1]), float(ends[-1])
         trace, ends, backward_end, end = kept[key]
-        update_seconds = end - backward_end
-        scale = singles[run.place] / (run.recipe.accumulate * backward_end + update_seconds)
+        update_seconds, single = end - backward_end, singles[run.place]
+        scale = single.seconds / (single.accumulate * backward_end + update_seconds)
         placement, made = run_placement(run), gradients(trace)
         rule = placement.rule
         if rule.bucket_bytes is None:
@@ -116,14 +119,22 @@ def _rows_of(runs: list[Run], singles: dict[int, float], model: CostModel) -> li
                 run,
                 placement,
                 placement.group(),
-                singles[run.place],
+                scale * (run.recipe.accumulate * backward_end + update_seconds),
                 tuple(ready),
                 scale * backward_end,
                 float(made.total_bytes),
-                ragged_samples(trace),
+                batch_of(trace),
             )
         )
     return rows
+
+
+def _bare_row(run: Run, parameters: float, single: Single) -> Row:
+    placement, seconds = run_placement(run), single.pass_seconds
+    ready = tuple(bare_ready(parameters, seconds, placement.rule))
+    whole = run.recipe.accumulate * seconds
+    total_bytes = GRADIENT_BYTES * parameters
+    return Row(run, placement, placement.group(), whole, ready, seconds, total_bytes, bare_batch(run))
 
 
 @lru_cache(maxsize=10_000)

@@ -99,7 +99,39 @@ def test_the_single_row_of_the_same_framework_and_data_counts_first() -> None:
         {"framework": "mxnet", "data": "real", "gpus": 8},
     ]
     found, _ = read_runs(runs(*rows).to_dicts())
-    assert single_steps(found) == {3: 0.05, 4: 0.03, 5: 0.04}
+    assert {place: single.seconds for place, single in single_steps(found).items()} == {3: 0.05, 4: 0.03, 5: 0.04}
+
+
+def test_a_step_of_other_passes_is_known_by_its_passes() -> None:
+    """A global batch kept by accumulating: one GPU took 16 passes, eight take two each. A row of two passes counts
+    first.
+    """
+    many, few = {"grad_accum": 16, "step_seconds": 0.8}, {"grad_accum": 2, "step_seconds": 0.11}
+    asked = {"gpus": 8, "grad_accum": 2, "step_seconds": 0.12}
+    found = evaluate(runs(many, asked), given_single=True, cost_model=ANALYTIC).predicted.mid_seconds[1]
+    alone = evaluate(runs(few, asked), given_single=True, cost_model=ANALYTIC).predicted.mid_seconds[1]
+    both = evaluate(runs(few, many, asked), given_single=True, cost_model=ANALYTIC).predicted.mid_seconds[2]
+    assert both == alone
+    assert 0.1 < found < alone
+
+
+def test_a_network_that_cannot_be_built_is_scaled_by_its_parameters() -> None:
+    """Jasper: 333 million gradients, 1.33 GB, by NVLink; half of them half of that. Without its step on one GPU there
+    is no answer.
+    """
+    asked = {"model": "jasper10x5", "gpus": 8, "step_seconds": 0.55}
+    single = {"model": "jasper10x5", "step_seconds": 0.5}
+    table = runs(single, asked, {**asked, "parameters": 166.5e6})
+    found = evaluate(table, given_single=True, cost_model=ANALYTIC)
+    assert found.scores.n == 2 and not found.failures
+    whole, half = found.predicted.mid_seconds[1:]
+    assert 0.5 < half < whole < 0.6
+    assert "no builder" in evaluate(table, cost_model=ANALYTIC).failures[0].reason
+    own = {"model": "ours", "parameters": 333e6}
+    known = evaluate(runs({**single, **own}, {**asked, **own}), given_single=True, cost_model=ANALYTIC)
+    assert known.predicted.mid_seconds[1] == pytest.approx(whole)
+    with_layers = evaluate(runs(single, {**asked, "strategy": "zero3"}), given_single=True, cost_model=ANALYTIC)
+    assert "without the network's layers" in with_layers.failures[0].reason
 
 
 def test_a_table_never_runs_code_unless_told() -> None:

@@ -6,18 +6,18 @@ import pytest
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo import zoo_model
 from epochcast.comm.allreduce import all_reduce_seconds
-from epochcast.comm.waiting import Waiting, slowest_of, waiting
+from epochcast.comm.waiting import ALIKE, Batch, Waiting, slowest_of, waiting
 from epochcast.forecast.exchange import (
     Exchange,
     Gradients,
+    batch_of,
     buckets,
     exchange,
     exchange_ready,
     exposed_seconds,
     gradients,
-    is_ragged,
 )
-from epochcast.forecast.placement import STRATEGIES, Strategy, place
+from epochcast.forecast.placement import STRATEGIES, Placement, Strategy, place
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
@@ -73,7 +73,7 @@ def test_buckets_hold_all_gradients() -> None:
         assert sum(size for size, _ in buckets(made, STRATEGIES[name])) == made.total_bytes
 
 
-KNOWN = Waiting(0.0, 0.0, 0.0, 0.0, 1e-3, 10.0, "by hand")
+KNOWN = Waiting(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1e-3, 10.0, "by hand")
 # 1 GB/s beside a memory of 900 GB/s: a hidden second costs 10/900 s.
 WIRE = Group(2, 1, Link(0.0, 1e9), Link(0.0, 1e9))
 RING = Strategy("ring", bucket_bytes=1)
@@ -100,7 +100,7 @@ def test_horovod_looks_for_ready_gradients_every_cycle() -> None:
 
 
 def test_ranks_wait_for_the_slowest_of_them() -> None:
-    found = ready((0.1e9, 1.0), known=replace(KNOWN, spread_fraction=0.1, step_seconds=2e-3))
+    found = ready((0.1e9, 1.0), known=replace(KNOWN, network_spread_fraction=0.1, step_seconds=2e-3))
     assert found.waiting_seconds == pytest.approx(0.1 * slowest_of(2) + 2e-3)
     assert found.seconds == pytest.approx(0.101 + found.waiting_seconds)
 
@@ -116,10 +116,29 @@ def test_one_packed_exchange_behind_the_backward_pass_is_all_exposed(three_layer
 
 @pytest.mark.parametrize(
     ("model", "expected"),
-    [("gnmt", True), ("transformer_big", True), ("bert_base", False), ("gpt2", False), ("resnet18", False)],
+    [
+        ("gnmt", Batch(2)),
+        ("transformer_big", Batch(2)),
+        ("deepspeech2", Batch(2, is_padded=True)),
+        ("bert_base", ALIKE),
+        ("gpt2", ALIKE),
+        ("resnet18", ALIKE),
+    ],
 )
-def test_recurrent_and_translating_networks_are_fed_ragged_samples(model: str, expected: bool) -> None:
-    assert is_ragged(zoo_model(model).trace(Recipe(2))) is expected
+def test_recurrent_and_translating_networks_are_fed_ragged_samples(model: str, expected: Batch) -> None:
+    assert batch_of(zoo_model(model).trace(Recipe(2))) == expected
+
+
+def test_ranks_wait_for_the_largest_images_where_sides_are_drawn_anew() -> None:
+    model, placement = zoo_model("resnet18"), place("V100", gpus=4)
+    even, uneven = (exchange_of(model.trace(Recipe(8, uneven=uneven)), placement) for uneven in (0.0, 0.36))
+    assert uneven.waiting_seconds > even.waiting_seconds + 0.3 * slowest_of(4)
+    assert uneven.exposed_seconds == even.exposed_seconds
+
+
+def exchange_of(step: Trace, placement: Placement) -> Exchange:
+    """Kernels that all end after a second."""
+    return exchange(step, np.ones(len(step.columns)), 1.0, placement)
 
 
 def test_one_gpu_exchanges_nothing(three_layers: BuiltModel) -> None:

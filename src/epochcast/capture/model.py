@@ -40,7 +40,7 @@ class BuiltModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The derived step; the first call for a recipe builds it at two batch sizes, later ones only resize."""
-        key = replace(recipe, batch=1, accumulate=1)
+        key = replace(recipe, batch=1, accumulate=1, uneven=0.0)
         if key not in self._traces:
             self._traces[key] = trace_from(self.build, key)
         return replace(self._traces[key], recipe=recipe)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from epochcast.cli.app import Json, app, show
-from epochcast.cli.words import BATCH, CPUS, DEVICE, INPUT, LOADER_SECONDS, MODEL, NO_AUX, STRATEGY
+from epochcast.cli.words import BATCH, CPUS, DEVICE, INPUT, LOADER_SECONDS, MODEL, NO_AUX, STRATEGY, UNEVEN
 from epochcast.errors import DoesNotFit
 
 _EXAMPLE = "Example: epochcast forecast resnet50 --device V100 --batch 64 --dataset imagenet-1k --epochs 90"
@@ -44,6 +44,7 @@ def forecast(
     mode: Annotated[str, typer.Option(help="training, forward or forward_backward.")] = "training",
     augment: Annotated[int, typer.Option(help="Augmented copies of each sample in a step.")] = 1,
     accumulate: Annotated[int, typer.Option(help="Forward and backward passes per update.")] = 1,
+    uneven: Annotated[str | None, typer.Option(help=UNEVEN)] = None,
     freeze: Annotated[list[str] | None, typer.Option(help="Glob of parameters not trained; may be repeated.")] = None,
     price: Annotated[str | None, typer.Option(help="Dollars per GPU-hour instead of the catalogue's.")] = None,
     input_shape: Annotated[str | None, typer.Option("--input", help=INPUT)] = None,
@@ -71,7 +72,7 @@ def forecast(
 ) -> int:
     """Step, epoch and job time, memory and dollars of a training job."""
     from epochcast import api
-    from epochcast.units import parse_dollars_per_hour, parse_seconds_per_sample, parse_shape
+    from epochcast.units import parse_dollars_per_hour, parse_seconds_per_sample, parse_shape, parse_uneven
 
     answer = api.forecast(
         model,
@@ -91,6 +92,7 @@ def forecast(
         mode=mode,
         augment=augment,
         accumulate=accumulate,
+        uneven=0.0 if uneven is None else parse_uneven(uneven),
         freeze=freeze or (),
         dollars_per_gpu_hour=None if price is None else parse_dollars_per_hour(price),
         input_shape=None if input_shape is None else parse_shape(input_shape),

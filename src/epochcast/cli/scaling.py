@@ -7,7 +7,7 @@ import typer
 
 from epochcast.cli.app import Json, app, show
 from epochcast.cli.evaluate import progress_bar
-from epochcast.cli.words import CPUS, DEVICE, INPUT, LOADER_SECONDS, MODEL, NO_AUX, STRATEGY
+from epochcast.cli.words import CPUS, DEVICE, INPUT, LOADER_SECONDS, MODEL, NO_AUX, STRATEGY, UNEVEN
 from epochcast.errors import DoesNotFit
 
 _EXAMPLE = "Example: epochcast scaling resnet50 --device V100 --gpus 1,2,4,8,16 --batch 64 --regime both --plot s.png"
@@ -39,6 +39,7 @@ def scaling(
     ] = "fp32",
     optimizer: Annotated[str, typer.Option(help="sgd, momentum, adam, adamw, …")] = "sgd",
     accumulate: Annotated[int, typer.Option(help="Forward and backward passes (micro-batches) per update.")] = 1,
+    uneven: Annotated[str | None, typer.Option(help=UNEVEN)] = None,
     price: Annotated[str | None, typer.Option(help="Dollars per GPU-hour instead of the catalogue's.")] = None,
     loader_seconds: Annotated[str | None, typer.Option(help=LOADER_SECONDS)] = None,
     workers: Annotated[int | None, typer.Option(help="Loader workers per GPU.")] = None,
@@ -51,7 +52,7 @@ def scaling(
     """Throughput, time, cost and efficiency against the number of GPUs."""
     from epochcast import api
     from epochcast.forecast.scaling import counts_in, names_in
-    from epochcast.units import parse_dollars_per_hour, parse_seconds_per_sample, parse_shape
+    from epochcast.units import parse_dollars_per_hour, parse_seconds_per_sample, parse_shape, parse_uneven
 
     if plot is not None:
         from epochcast import charts
@@ -71,6 +72,7 @@ def scaling(
             gpus_per_node=gpus_per_node,
             topology=topology,
             accumulate=accumulate,
+            uneven=0.0 if uneven is None else parse_uneven(uneven),
             input_shape=None if input_shape is None else parse_shape(input_shape),
             aux=not no_aux,
             progress=progress,

@@ -4,8 +4,8 @@ Steps of one rank vary by a relative spread σ, and everybody waits for the slow
 
     E[max] ≈ σ · Φ⁻¹((p - 3/8)/(p + 1/4))                       (Blom 1958)
 
-so the wait grows like √(2 ln p). `accumulate` passes between two exchanges average out: σ/√accumulate. Where samples
-differ in length (translation, speech) by a relative spread s, a batch of n differs by s/√n more. Beside it stands a
+so the wait grows like √(2 ln p). `accumulate` passes between two exchanges average out: σ/√accumulate. Boxes differ
+more than the GPUs of one, TensorFlow's steps more than PyTorch's, and batches may differ, too (`Batch`). Beside it is a
 share of the step that several GPUs cost whatever their number (host and power shared by a box), and host seconds per
 exchanged step.
 
@@ -25,24 +25,56 @@ from epochcast.comm.protocol import fitted
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
 
+PYTORCH, TENSORFLOW, HOROVOD = "pytorch", "tensorflow", "horovod"
+"""Who runs the ranks: each has a spread of its own and host seconds per exchanged step."""
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The fitted constants, from fitted.toml."""
+    """The fitted constants, from fitted.toml; the first two are those of who runs the ranks."""
 
     spread_fraction: float
-    ragged_sample_fraction: float
-    shared_fraction: float
     step_seconds: float
+    network_spread_fraction: float
+    ragged_sample_fraction: float
+    padded_sample_fraction: float
+    shared_fraction: float
     bucket_seconds: float
     contention: float
     source: str
 
 
 @cache
-def waiting() -> Waiting:
+def waiting(runner: str = PYTORCH) -> Waiting:
     """The shipped constants."""
-    return Waiting(**fitted()["waiting"])
+    known = dict(fitted()["waiting"])
+    runners = known.pop("runner")
+    return Waiting(**runners[runner], **known)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """How the batch of one rank differs from another's, beside what it holds.
+
+    Of samples of different lengths n differ by s/√n of their work (translation). Where
+    all are padded to the longest, it counts alone, and the longest of n varies by s/n (speech; lengths that have an
+    end). Batches of other sizes each time, images of sides drawn anew, differ by `spread_fraction` whatever n is.
+    """
+
+    ragged_samples: int = 0
+    is_padded: bool = False
+    spread_fraction: float = 0.0
+
+    def spread(self, known: Waiting) -> float:
+        """All of it as a fraction of a step."""
+        ragged, n = 0.0, self.ragged_samples
+        if n:
+            ragged = known.padded_sample_fraction / n if self.is_padded else known.ragged_sample_fraction / sqrt(n)
+        return hypot(self.spread_fraction, ragged)
+
+
+ALIKE = Batch()
+"""Every rank has as much to do."""
 
 
 def exchange_error_seconds(added_seconds: float) -> tuple[float, float]:
@@ -57,18 +89,14 @@ def slowest_of(ranks: int) -> float:
 
 
 def waiting_seconds(
-    compute_seconds: float, ranks: int, *, accumulate: int = 1, ragged_samples: int = 0, known: Waiting | None = None
+    compute_seconds: float, group: Group, known: Waiting, *, accumulate: int = 1, batch: Batch = ALIKE
 ) -> float:
-    """What a step of `compute_seconds` on each of `ranks` waits for the slowest, and pays for being many.
-
-    `ragged_samples` is how many samples of different lengths a rank has; 0 where all are of one length.
-    """
-    if ranks == 1:
+    """What a step of `compute_seconds` on each rank of a group waits for the slowest, and pays for being many."""
+    if group.ranks == 1:
         return 0.0
-    known = known or waiting()
-    ragged = known.ragged_sample_fraction / sqrt(ragged_samples) if ragged_samples else 0.0
-    spread = hypot(known.spread_fraction, ragged)
-    fraction = spread * slowest_of(ranks) / sqrt(accumulate) + known.shared_fraction
+    own = known.spread_fraction if group.nodes == 1 else max(known.spread_fraction, known.network_spread_fraction)
+    spread = hypot(own, batch.spread(known))
+    fraction = spread * slowest_of(group.ranks) / sqrt(accumulate) + known.shared_fraction
     return compute_seconds * fraction + known.step_seconds
 
 

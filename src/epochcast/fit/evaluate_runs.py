@@ -15,7 +15,7 @@ from epochcast.capture.resolve import find_model
 from epochcast.cost.columns import AtSetting
 from epochcast.cost.model import CostModel, Costs
 from epochcast.errors import BadInput, EpochcastError
-from epochcast.fit.given_single import given_step, single_steps
+from epochcast.fit.given_single import Single, given_bare_step, given_step, single_steps
 from epochcast.fit.predicted import Predicted, Progress
 from epochcast.fit.run_placement import run_placement
 from epochcast.fit.run_table import Failure, Run, family_of, read_runs
@@ -75,7 +75,7 @@ def forecast_runs(
     progress: Progress | None = None,
 ) -> Predicted:
     """The step of every row, or the reason why there is none."""
-    runs, unread = read_runs(rows)
+    runs, unread = read_runs(rows, with_bare=given_single)
     failures = list(unread)
     known = single_steps(runs) if given_single else {}
     asked = [run for run in runs if run.gpus > 1] if given_single else runs
@@ -116,7 +116,7 @@ def _device(row: dict[str, Any]) -> str:
 def _answers(
     runs: list[Run],
     cost_model: CostModel,
-    singles: Mapping[int, float],
+    singles: Mapping[int, Single],
     allow_code: bool,
     workers: int,
     progress: Progress | None,
@@ -147,14 +147,18 @@ def _answers(
 
 
 def forecast_group(
-    runs: list[Run], cost_model: CostModel, allow_code: bool = False, singles: Mapping[int, float] | None = None
+    runs: list[Run], cost_model: CostModel, allow_code: bool = False, singles: Mapping[int, Single] | None = None
 ) -> tuple[list[Answer], list[Failure]]:
     """Forecasts of runs of one network at one input size; `singles` are known single-GPU steps by place."""
+    if not runs[0].reference:
+        return _bare_group(runs, singles or {})
     answers, failures = [], []
     try:
         model = find_model(runs[0].reference, runs[0].input_shape, allow_code=allow_code)
     except EpochcastError as error:
-        return [], [Failure(run.place, run.model, str(error)) for run in runs]
+        bare = [run for run in runs if singles and run.parameters]
+        told, untold = _bare_group(bare, singles or {})
+        return told, [*untold, *(Failure(run.place, run.model, str(error)) for run in runs if run not in bare)]
     kept: dict[tuple[Any, ...], tuple[Template, Costs]] = {}
     traces: dict[Any, Trace | EpochcastError] = {}
     for run in runs:
@@ -165,12 +169,22 @@ def forecast_group(
             if isinstance(trace, EpochcastError):
                 raise trace
             asked = _Remembered(AtSetting(cost_model, run.setting), kept)
-            single_seconds = (singles or {}).get(run.place)
-            if single_seconds is None:
+            single = (singles or {}).get(run.place)
+            if single is None:
                 seconds = _step(run, trace, asked).seconds
             else:
-                seconds = given_step(run, trace, asked, single_seconds)
+                seconds = given_step(run, trace, asked, single)
             answers.append(Answer(run.place, seconds))
+        except EpochcastError as error:
+            failures.append(Failure(run.place, run.model, str(error)))
+    return answers, failures
+
+
+def _bare_group(runs: list[Run], singles: Mapping[int, Single]) -> tuple[list[Answer], list[Failure]]:
+    answers, failures = [], []
+    for run in runs:
+        try:
+            answers.append(Answer(run.place, given_bare_step(run, singles[run.place])))
         except EpochcastError as error:
             failures.append(Failure(run.place, run.model, str(error)))
     return answers, failures

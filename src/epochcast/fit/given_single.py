@@ -6,16 +6,18 @@ difference is forecast:
     step(N GPUs) = measured step(1 GPU) + forecast step(N GPUs) − forecast step(1 GPU)
 
 with kernels scaled so that the forecast of one GPU meets the measured step: a backward pass that really takes longer
-hides more. The interval knows two errors: steps repeat to a few percent, and what is added is known to half.
+hides more. Where the measured step had another number of passes (a global batch that is kept by accumulating), its
+kernels are scaled all the same, and the step of one GPU is forecast with as many passes as the run on several has.
+The interval knows two errors: steps repeat to a few percent, and what is added is known to half.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot
-from statistics import median
 from typing import Any
 
 from epochcast.cost.model import CostModel, Costs
+from epochcast.fit.bare import bare_added_seconds
 from epochcast.fit.run_placement import run_placement
 from epochcast.fit.run_table import Run
 from epochcast.forecast.step import step_forecast
@@ -27,7 +29,7 @@ from epochcast.interval import Interval
 # the rows of studies/scaling for about nine of ten inside, none held back; its page has what each source gets. Tails
 # are on the slow side: stragglers and input that ranks share.
 BELOW_FRACTIONS = (0.06, 0.5)
-ABOVE_FRACTIONS = (0.08, 0.6)
+ABOVE_FRACTIONS = (0.12, 0.6)
 
 # How much of the forecast of one GPU may be corrected: beyond it the two describe different runs.
 MOST_RATIO = 10.0
@@ -56,22 +58,36 @@ class Scaled:
         return Costs(costs.low * factor, costs.mid * factor, costs.high * factor, costs.models, costs.answered)
 
 
-def single_steps(runs: Iterable[Run]) -> dict[int, float]:
+@dataclass(frozen=True, slots=True)
+class Single:
+    """A measured step of one GPU, of so many passes."""
+
+    seconds: float
+    accumulate: int
+
+    @property
+    def pass_seconds(self) -> float:
+        """Of one pass and its part of the update."""
+        return self.seconds / self.accumulate
+
+
+def single_steps(runs: Iterable[Run]) -> dict[int, Single]:
     """By the place of each run on several GPUs: the measured step of its single-GPU row, where there is one.
 
-    The row of the same framework and data counts, else of the same framework, else any; the median of several.
+    The row of the same framework and data counts, else of the same framework, else any, else any with another number
+    of passes; of several the middle one.
     """
     listed = list(runs)
-    measured: dict[tuple[Any, ...], list[float]] = {}
+    measured: dict[tuple[Any, ...], list[Single]] = {}
     for run in listed:
         if run.gpus == 1:
             for key in _keys(run):
-                measured.setdefault(key, []).append(run.step_seconds)
-    found: dict[int, float] = {}
+                measured.setdefault(key, []).append(Single(run.step_seconds, run.recipe.accumulate))
+    found: dict[int, Single] = {}
     for run in listed:
         known = next((measured[key] for key in _keys(run) if key in measured), None)
         if run.gpus > 1 and known is not None:
-            found[run.place] = median(known)
+            found[run.place] = sorted(known, key=lambda single: single.pass_seconds)[(len(known) - 1) // 2]
     return found
 
 
@@ -80,17 +96,31 @@ def _keys(run: Run) -> tuple[tuple[Any, ...], ...]:
     which some tables write the scale.
     """
     system = run.system.partition(":")[0]
-    key = (run.source, system, run.model, run.device.name, run.recipe, run.setting)
-    return (*key, run.framework, run.data), (*key, run.framework), key
+    keys: list[tuple[Any, ...]] = []
+    for recipe in (run.recipe, replace(run.recipe, accumulate=1)):
+        key = (run.source, system, run.model, run.input_shape, run.device.name, recipe, run.setting)
+        is_loose = len(keys) > 0
+        keys += [(*key, run.framework, run.data, is_loose), (*key, run.framework, is_loose), (*key, is_loose)]
+    return tuple(keys)
 
 
-def given_step(run: Run, trace: Trace, model: CostModel, single_seconds: float) -> Interval:
-    """The step of a run on several GPUs whose single-GPU step took `single_seconds`."""
+def given_step(run: Run, trace: Trace, model: CostModel, single: Single) -> Interval:
+    """The step of a run on several GPUs whose single-GPU step is known."""
     alone, placement = run_placement(run, gpus=1), run_placement(run)
-    ratio = single_seconds / step_forecast(trace, alone, model).seconds.mid
+    as_measured = replace(trace, recipe=replace(trace.recipe, accumulate=single.accumulate))
+    ratio = single.seconds / step_forecast(as_measured, alone, model).seconds.mid
     scaled = Scaled(model, min(MOST_RATIO, max(1 / MOST_RATIO, ratio)))
     one, many = (step_forecast(trace, where, scaled).seconds.mid for where in (alone, placement))
-    return given_interval(single_seconds, many - one)
+    known = single.seconds
+    if single.accumulate != run.recipe.accumulate:
+        known *= one / step_forecast(as_measured, alone, scaled).seconds.mid
+    return given_interval(known, many - one)
+
+
+def given_bare_step(run: Run, single: Single) -> Interval:
+    """The same of a network that cannot be built."""
+    known = run.recipe.accumulate * single.pass_seconds
+    return given_interval(known, bare_added_seconds(run, single.pass_seconds))
 
 
 def given_interval(single_seconds: float, added_seconds: float) -> Interval:

@@ -22,7 +22,7 @@ from epochcast.fit.run_tuning import run_tuning
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
-from epochcast.units import parse_shape
+from epochcast.units import parse_shape, parse_uneven
 
 _PRECISIONS = {"fp16(pure half)": "fp16", "bf16-true": "bf16", "bf16-true quant=None": "bf16", "float32": "fp32"}
 _SUBMITTED = "mixed (submission-specific)"
@@ -62,6 +62,8 @@ class Run:
     data: str = ""
     is_keras: bool = False
     """On TensorFlow 2, where a step is what Keras makes of it."""
+    parameters: float | None = None
+    """As the table says. Of a network that cannot be built (its `reference` is empty) nothing more is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +80,20 @@ def _names() -> Mapping[str, Any]:
     return tomllib.loads(files("epochcast.fit").joinpath("model_names.toml").read_text(encoding="utf-8"))
 
 
-def read_runs(rows: list[dict[str, Any]]) -> tuple[list[Run], list[Failure]]:
-    """Every row as a run or as a failure with its reason."""
+def read_runs(rows: list[dict[str, Any]], *, with_bare: bool = False) -> tuple[list[Run], list[Failure]]:
+    """Every row as a run or as a failure with its reason; `with_bare`: networks that cannot be built are runs, too,
+    where it is known how many parameters they have.
+    """
     runs, failures = [], []
     for place, row in enumerate(rows):
         try:
-            runs.append(_run(place, row))
+            runs.append(_run(place, row, with_bare))
         except EpochcastError as error:
             failures.append(Failure(place, str(row.get("model")), str(error)))
     return runs, failures
 
 
-def _run(place: int, row: Mapping[str, Any]) -> Run:
+def _run(place: int, row: Mapping[str, Any], with_bare: bool) -> Run:
     source = str(row.get("source") or "")
     model = str(_needed(row, "model"))
     gpus = int(row.get("gpus") or 1)
@@ -97,7 +101,8 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
         raise BadInput("neither step_seconds nor samples_per_second")
     layout = run_layout(row)
     batch_per_gpu = float(_needed(row, "batch_per_gpu"))
-    meant = _meant(source, model, row.get("input_shape"), batch_per_gpu)
+    meant = _bare(model) if with_bare else None
+    meant = meant or _meant(source, model, row.get("input_shape"), batch_per_gpu)
     reference, shape = meant.reference, meant.input_shape
     batch = round(batch_per_gpu / meant.batch_units)
     shared = re.fullmatch(r"dp(\d+)", str(row.get("strategy") or ""))
@@ -124,6 +129,7 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
         channels_last=bool(row.get("channels_last")),
         accumulate=layout.accumulate if layout else int(row.get("grad_accum") or 1),
         with_loss=source != "neusight",
+        uneven=meant.uneven or _uneven(row.get("input_shape")),
         **run_tuning(row, reference),
     )
     return Run(
@@ -145,6 +151,7 @@ def _run(place: int, row: Mapping[str, Any]) -> Run:
         str(row.get("framework") or "").casefold(),
         str(row.get("data") or ""),
         _framework(row) == "tensorflow" and version is not None and version >= (2, 0),
+        row.get("parameters") or meant.parameters,
     )
 
 
@@ -184,6 +191,17 @@ class _Meant:
     input_shape: tuple[int, ...] | None
     tokens: float | None = None
     batch_units: float = 1
+    parameters: float | None = None
+    uneven: float = 0.0
+
+
+def _bare(model: str) -> _Meant | None:
+    """A network that is listed with what is known of it because it cannot be built."""
+    known = _names()["bare"].get(model)
+    if known is None:
+        return None
+    parameters, uneven = float(known["parameters"]), float(known.get("uneven", 0.0))
+    return _Meant("", None, known.get("tokens"), parameters=parameters, uneven=uneven)
 
 
 def _meant(source: str, model: str, shape: Any, batch_per_gpu: float) -> _Meant:
@@ -224,6 +242,12 @@ def _size(shape: Any) -> tuple[int, ...] | None:
         return parse_shape(text)
     tokens = re.fullmatch(r"seq(\d+)", text)
     return (int(tokens[1]),) if tokens else None
+
+
+def _uneven(shape: Any) -> float:
+    """Of 3x(320..608): sides that are drawn anew for every batch; 0 for one size."""
+    sides = re.search(r"\(\s*(\d+\s*\.\.\s*\d+)\s*\)", str(shape))
+    return parse_uneven(sides[1]) if sides else 0.0
 
 
 def _step_seconds(row: Mapping[str, Any], samples: int, meant: _Meant) -> float:

@@ -7,10 +7,11 @@ behind it, and slowed it down where both need the same memory (`comm.waiting`).
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeVar
 
 from epochcast.comm.allreduce import all_reduce_seconds
-from epochcast.comm.waiting import Waiting, contention_fraction, waiting, waiting_seconds
+from epochcast.comm.waiting import ALIKE, Batch, Waiting, contention_fraction, waiting, waiting_seconds
 from epochcast.forecast.placement import Placement, Strategy
 from epochcast.forecast.streams import Seconds
 from epochcast.graph.backward import grad
@@ -95,7 +96,7 @@ def exchange(trace: Trace, ends: Seconds, backward_end_seconds: float, placement
         placement.device,
         strategy,
         accumulate=trace.recipe.accumulate,
-        ragged_samples=ragged_samples(trace),
+        batch=batch_of(trace),
     )
 
 
@@ -107,11 +108,11 @@ def exchange_ready(
     strategy: Strategy,
     *,
     accumulate: int = 1,
-    ragged_samples: int = 0,
+    batch: Batch = ALIKE,
     known: Waiting | None = None,
 ) -> Exchange:
     """Two streams: buckets of so many bytes are ready at so many seconds; collectives run one after another."""
-    known = known or waiting()
+    known = known or waiting(strategy.runner)
     wire_seconds = free_seconds = 0.0
     for size_bytes, ready_seconds in ready:
         bucket_seconds = all_reduce_seconds(size_bytes, group, strategy.algorithm)
@@ -121,9 +122,7 @@ def exchange_ready(
     exposed = max(0.0, free_seconds - backward_end_seconds)
     slowed = max(0.0, wire_seconds - exposed) * contention_fraction(group, device, known)
     computing_seconds = accumulate * backward_end_seconds
-    waits = waiting_seconds(
-        computing_seconds, group.ranks, accumulate=accumulate, ragged_samples=ragged_samples, known=known
-    )
+    waits = waiting_seconds(computing_seconds, group, known, accumulate=accumulate, batch=batch)
     return Exchange(wire_seconds, exposed, slowed, waits)
 
 
@@ -132,27 +131,33 @@ def exposed_seconds(trace: Trace, ends: Seconds, backward_end_seconds: float, pl
     return exchange(trace, ends, backward_end_seconds, placement).seconds
 
 
-def ragged_samples(trace: Trace) -> int:
-    """How many samples of different lengths a rank has; 0 where all are of one length."""
-    return trace.batch if is_ragged(trace) else 0
+def batch_of(trace: Trace) -> Batch:
+    """How the batches of ranks differ, so that one has more to do than another."""
+    lengths = _kept(trace, _lengths)
+    samples = 0 if lengths is Lengths.ALIKE else trace.batch
+    return Batch(samples, lengths is Lengths.PADDED, trace.recipe.uneven)
 
 
-def is_ragged(trace: Trace) -> bool:
-    """Whether samples differ in length, so that ranks differ in work: recurrent networks (speech, translation), and
-    those that read two texts, source and target. Other networks are fed sizes that are fixed or padded.
+class Lengths(Enum):
+    """Whether the samples of a network differ in length: speech does, padded to the longest; pairs of texts (and what
+    else goes through recurrent cells) do; other networks are fed sizes that are fixed or always padded alike.
     """
-    return _kept(trace, _is_ragged)
+
+    ALIKE = "alike"
+    RAGGED = "ragged"
+    PADDED = "padded"
 
 
-def _is_ragged(trace: Trace) -> bool:
-    texts = set()
+def _lengths(trace: Trace) -> Lengths:
+    texts, is_recurrent = set(), False
     for op in trace.template.base:
-        if isinstance(op.kind, Recurrent):
-            return True
+        is_recurrent = is_recurrent or isinstance(op.kind, Recurrent)
         is_lookup = isinstance(op.kind, Embedding) and op.phase is Phase.FORWARD and op.weights
         if is_lookup and op.weights[0].shape[0] >= LEAST_WORDS and len(op.inputs[0].shape) == 2:
             texts.add(op.inputs[0].name)
-    return len(texts) == 2
+    if is_recurrent:
+        return Lengths.RAGGED if texts else Lengths.PADDED
+    return Lengths.RAGGED if len(texts) == 2 else Lengths.ALIKE
 
 
 def _kept(trace: Trace, read: Callable[[Trace], T]) -> T:

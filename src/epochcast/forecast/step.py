@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import hypot
 
-from epochcast.comm.waiting import exchange_error_seconds, waiting_seconds
+from epochcast.comm.waiting import exchange_error_seconds, waiting, waiting_seconds
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel, Costs
-from epochcast.forecast.exchange import exposed_seconds, gradients, ragged_samples
+from epochcast.forecast.exchange import batch_of, exposed_seconds, gradients
 from epochcast.forecast.parts import FORWARD, Kernels, StepParts, assembled
 from epochcast.forecast.placement import Placement
 from epochcast.forecast.strategies import hybrid, layout, replicas, sharded
@@ -105,9 +105,10 @@ def _waiting(parts: StepParts, trace: Trace, placement: Placement) -> StepParts:
     """The parts of a step in which every rank waits for the slowest."""
     waits = waiting_seconds(
         parts.forward + parts.backward,
-        placement.gpus,
+        placement.group(),
+        waiting(placement.rule.runner),
         accumulate=trace.recipe.accumulate,
-        ragged_samples=ragged_samples(trace),
+        batch=batch_of(trace),
     )
     return replace(parts, exposed_comm=parts.exposed_comm + waits)
 

@@ -22,6 +22,9 @@ class Recipe:
     `lora` is the rank of the updates that are trained instead of the network (0: none), beside the linear layers whose
     last name is in `lora_targets` (attention's projections where none is named). `four_bit` keeps the frozen weights of
     linear layers in four bits.
+
+    `uneven` is by which fraction of its work one batch differs from the next (one standard deviation): sides of images
+    that are drawn anew for each. On several GPUs everybody waits for the largest.
     """
 
     batch: int
@@ -38,12 +41,15 @@ class Recipe:
     lora: int = 0
     lora_targets: tuple[str, ...] = ()
     four_bit: bool = False
+    uneven: float = 0.0
 
     def __post_init__(self) -> None:
         if self.batch < 1:
             raise BadInput(f"batch must be at least 1, got {self.batch}")
         if self.accumulate < 1:
             raise BadInput(f"gradient accumulation must be at least 1, got {self.accumulate}")
+        if not 0 <= self.uneven < 1:
+            raise BadInput(f"batches differ by a fraction of their work, at least 0 and below 1, got {self.uneven}")
         if self.lora < 0 or (self.lora_targets and not self.lora):
             raise BadInput(f"the rank of LoRA must be at least 1, got {self.lora}")
         if self.four_bit and not (self.lora or self.freeze):

@@ -101,7 +101,7 @@ class TorchModel:
 
     def _captured(self, recipe: Recipe) -> tuple[Captured, Captured]:
         """The step in float32 at the two sizes; the update does not grow and is recorded once."""
-        key = replace(recipe, batch=1, precision="fp32", accumulate=1, checkpointing=False, four_bit=False)
+        key = replace(recipe, batch=1, precision="fp32", accumulate=1, checkpointing=False, four_bit=False, uneven=0.0)
         if key not in self._pairs:
             with self.around(), self._frozen(recipe.freeze):
                 small = run(self.module, self.example, key.at(SMALL_BATCH), loss=self.loss)

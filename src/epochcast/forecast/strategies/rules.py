@@ -15,6 +15,7 @@ from functools import lru_cache
 from math import prod
 
 from epochcast.comm.allreduce import ALGORITHMS
+from epochcast.comm.waiting import HOROVOD, PYTORCH, TENSORFLOW
 from epochcast.errors import BadInput, UnknownName
 
 MEBIBYTE = 2**20
@@ -76,7 +77,8 @@ class Strategy:
 
     `bucket_bytes` of gradients travel together (None: all at once, after the backward pass), the first bucket is
     `first_bucket_bytes`; what is ready is looked at every `cycle_seconds`; `algorithm` is the collective. `stage` is
-    ZeRO's: 1 shards the optimizer's state, 2 also gradients, 3 also parameters. `servers` hold parameters.
+    ZeRO's: 1 shards the optimizer's state, 2 also gradients, 3 also parameters. `servers` hold parameters. `runner` is
+    who runs the ranks (`comm.waiting`).
     """
 
     algorithm: str
@@ -87,6 +89,7 @@ class Strategy:
     stage: int = 0
     servers: int = 0
     layout: Layout | None = None
+    runner: str = PYTORCH
 
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -94,11 +97,11 @@ STRATEGIES: Mapping[str, Strategy] = {
     # torch.nn.parallel.DistributedDataParallel: bucket_cap_mb=25, first bucket 1 MiB (_DEFAULT_FIRST_BUCKET_BYTES).
     "ddp": Strategy("auto", 25 * MEBIBYTE, 1 * MEBIBYTE),
     # Horovod: HOROVOD_FUSION_THRESHOLD defaults to 64 MiB, HOROVOD_CYCLE_TIME to 1 ms (since 0.16; 5 ms before).
-    "horovod": Strategy("nccl", 64 * MEBIBYTE, 64 * MEBIBYTE, cycle_seconds=1e-3),
+    "horovod": Strategy("nccl", 64 * MEBIBYTE, 64 * MEBIBYTE, cycle_seconds=1e-3, runner=HOROVOD),
     # tf.distribute: one packed all-reduce behind the backward pass (measured in docs: single step + one all-reduce).
-    "mirrored": Strategy("nccl"),
-    "multi_worker_mirrored": Strategy("auto"),
-    "parameter_server": Strategy("one_to_all", servers=1),
+    "mirrored": Strategy("nccl", runner=TENSORFLOW),
+    "multi_worker_mirrored": Strategy("auto", runner=TENSORFLOW),
+    "parameter_server": Strategy("one_to_all", servers=1, runner=TENSORFLOW),
     "data_parallel": Strategy("one_to_all", family=Family.REPLICAS),
     "zero1": Strategy("ring", family=Family.SHARDED, stage=1),
     "zero2": Strategy("ring", family=Family.SHARDED, stage=2),
