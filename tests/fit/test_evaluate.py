@@ -116,8 +116,8 @@ def test_a_step_of_other_passes_is_known_by_its_passes() -> None:
 
 
 def test_a_network_that_cannot_be_built_is_scaled_by_its_parameters() -> None:
-    """ELECTRA: 124 million gradients, half a gigabyte, by NVLink; half as many take less. Without its step on one GPU there
-    is no answer.
+    """ELECTRA: 124 million gradients, half a gigabyte, by NVLink; half as many take less. Without its step on one GPU
+    there is no answer.
     """
     asked = {"model": "electra-base", "gpus": 8, "step_seconds": 0.55}
     single = {"model": "electra-base", "step_seconds": 0.5}
