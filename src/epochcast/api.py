@@ -27,7 +27,7 @@ from epochcast.errors import BadInput
 from epochcast.forecast.job import Forecast, Schedule
 from epochcast.forecast.keras_step import framework_step
 from epochcast.forecast.loader import PREFETCH, Service, feed_for, with_input
-from epochcast.forecast.placement import DEFAULT_OUTER_LINK, place
+from epochcast.forecast.placement import place
 from epochcast.forecast.scaling import GPUS_PER_NODE, Case, Scaling, cases, scaled
 from epochcast.forecast.strategies.shares import memory_shares, rank_memory
 from epochcast.graph.recipe import Recipe
@@ -155,7 +155,7 @@ def forecast(
         share = step.parts.bubble / step.seconds.mid
         warnings.append(f"{share:.0%} of the step is a stage waiting for others (bubble)")
     if placement.assumes_outer_link:
-        warnings.append(f"no --link given: boxes are taken to be joined by {DEFAULT_OUTER_LINK}")
+        warnings.append(f"no --link or --topology given: boxes are taken to be joined by {placement.assumed_outer_link}")
     if trace.opaque:
         warnings.append(f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone")
     if not placement.device.verified:

@@ -8,11 +8,11 @@ from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Group, Level
 from epochcast.hardware.device import Device
 from epochcast.hardware.price import price_dollars_per_hour
-from epochcast.hardware.topology import find_topology
+from epochcast.hardware.topology import find_topology, slowest_network
 
 __all__ = ["DEFAULT_OUTER_LINK", "STRATEGIES", "Placement", "Strategy", "place"]
 
-# Between boxes where nothing was said. The answer carries a warning that it was assumed.
+# Between boxes of a device that no known box has, where nothing was said.
 DEFAULT_OUTER_LINK = "ethernet_10g"
 
 
@@ -67,7 +67,7 @@ class Placement:
 
     def group(self) -> Group:
         """The ranks and their wires."""
-        outer = DEFAULT_OUTER_LINK
+        outer = self.assumed_outer_link
         within: tuple[Level, ...] = ()
         if self.topology is None:
             joined = find_link(self.device.interconnect)
@@ -84,8 +84,15 @@ class Placement:
         return Group(self.nodes, self.ranks_per_node, joined, find_link(outer), within, self.empty)
 
     @property
+    def assumed_outer_link(self) -> str:
+        """What joins boxes where nothing was said: the slowest network that a known box of this device has. The answer
+        carries a warning that it was assumed.
+        """
+        return slowest_network(self.device.name) or DEFAULT_OUTER_LINK
+
+    @property
     def assumes_outer_link(self) -> bool:
-        """Whether boxes are joined by the default because no link was named."""
+        """Whether boxes are joined by an assumed link because none was named."""
         return self.nodes > 1 and self.link is None and self.topology is None
 
 

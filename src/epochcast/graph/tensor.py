@@ -89,9 +89,8 @@ class Tensor:
     name: str = ""
 
     def __post_init__(self) -> None:
-        for size in self.shape:
-            if size < 0:
-                raise ValueError(f"tensor {self.name!r} has a negative dimension: {self.shape}")
+        if self.shape and min(self.shape) < 0:
+            raise ValueError(f"tensor {self.name!r} has a negative dimension: {self.shape}")
 
     @property
     def elements(self) -> int:

@@ -123,6 +123,15 @@ def topologies() -> tuple[Topology, ...]:
     return tuple(dict.fromkeys(_topologies().values()))
 
 
+@cache
+def slowest_network(device: str) -> str | None:
+    """What joins boxes of a device at least: of the boxes of the catalogue that have it, the slowest network. None where
+    no box has it.
+    """
+    outer = [find_link(box.outer_link) for box in topologies() if find_device(box.device).name == device]
+    return min(outer, key=lambda link: link.sustained_bytes_per_second).name if outer else None
+
+
 def load_topologies(text: str, file: str = TOPOLOGIES_FILE) -> Mapping[str, Topology]:
     """The boxes in a TOML text by plain name and alias."""
     found: dict[str, Topology] = {}
