@@ -155,7 +155,7 @@ def forecast(
         share = step.parts.bubble / step.seconds.mid
         warnings.append(f"{share:.0%} of the step is a stage waiting for others (bubble)")
     if placement.assumes_outer_link:
-        warnings.append(f"no --link or --topology given: boxes are taken to be joined by {placement.assumed_outer_link}")
+        warnings.append(f"no --link given: boxes are taken to be joined by {placement.assumed_outer_link}")
     if trace.opaque:
         warnings.append(f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone")
     if not placement.device.verified:

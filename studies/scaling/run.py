@@ -288,9 +288,9 @@ NOTHING_TEXT = f"""\
 No measured step is given: model, device, batch and wires only. At most {MOST} rows of a source are asked, evenly spaced
 in its table. Beside ours: the bare roofline of one GPU, taken to scale perfectly. **On mlperf_training and
 megatron_bridge ours is worse than that**, on nvidia_dle hardly better: mixed precision, as NVIDIA's examples and
-MLPerf's submissions tune it, is mostly forecast at 1.5 to 2 times its time, NCF (neumf_ml20m) at 4 to 7 times. We have
-not taken this apart; that submissions run ResNet-50 channels last, which the table does not say, is a part: with it,
-the 1.75 of A100s of 80 GB becomes 1.34.
+MLPerf's submissions tune it, is often forecast at 1.2 to 1.5 times its time, NCF (neumf_ml20m) at 4 to 7 times, and
+devices that are no GPUs at 2 to 4 times. The tables do not say how images are laid out: TensorFlow in mixed precision,
+and submissions on NVIDIA's devices, are taken to run channels last.
 
 How much of an error is one GPU's shows where its step was measured too. On nvidia_dle nearly all, on tf_benchmarks_2017
 (1-GPU rows of which the kernels' model was trained on) about half. Pollux is another matter: most of its steps are

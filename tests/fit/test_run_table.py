@@ -119,3 +119,25 @@ def test_a_mixture_in_eight_bits_is_asked_by_its_name_here() -> None:
 
 def test_a_hybrid_without_a_builder_says_so() -> None:
     assert reason(model="Nemotron_3_Nano").startswith("Nemotron_3_Nano: a hybrid of Mamba-2 and attention layers")
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ({"framework": "tensorflow", "precision": "amp_fp16"}, True),
+        ({"framework": "tensorflow", "precision": "amp_fp16", "channels_last": False}, False),
+        ({"framework": "tensorflow", "precision": "amp_fp16", "device": "P100"}, False),
+        ({"framework": "tensorflow", "precision": "fp32"}, False),
+        ({"framework": "pytorch", "precision": "amp_fp16"}, False),
+        ({"source": "mlperf_training", "precision": "mixed (submission-specific)"}, True),
+        ({"source": "mlperf_training", "precision": "mixed (submission-specific)", "device": "TPU v4"}, False),
+    ],
+)
+def test_a_layout_that_is_not_said_is_the_frameworks(cells: dict[str, Any], expected: bool) -> None:
+    asked = run(**cells)
+    assert asked.recipe.channels_last is asked.setting.channels_last is expected
+
+
+def test_sides_drawn_anew_make_batches_uneven() -> None:
+    assert run(input_shape="3x(320..608), VOC").recipe.uneven == pytest.approx(0.348, abs=1e-3)
+    assert run(input_shape="3x224x224").recipe.uneven == 0

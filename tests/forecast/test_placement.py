@@ -30,7 +30,7 @@ def test_a_link_joins_the_boxes_or_the_gpus_of_one_box(v100: Device) -> None:
 def test_an_assumed_link_is_admitted(v100: Device) -> None:
     assert place(v100, gpus=4, nodes=2).assumes_outer_link
     assert place(v100, gpus=4, nodes=2).group().outer == find_link("ena_10g")  # p3.8xlarge, the slowest of its boxes
-    assert place("H100", gpus=16, nodes=2).group().outer.bandwidth_bytes_per_second > 1e11
+    assert place("H100", gpus=16, nodes=2).group().outer == find_link("ethernet_100g")
     assert place("MI210", gpus=4, nodes=2).group().outer == find_link(DEFAULT_OUTER_LINK)  # in no box we know
     assert not place(v100, gpus=4, nodes=2, link="ethernet_10g").assumes_outer_link
     assert not place(v100, gpus=4).assumes_outer_link

@@ -9,7 +9,7 @@ STRATEGY = (
 BATCH = "Samples per GPU and step."
 INPUT = "Shape of one sample, like 3x224x224 (tokens: 512)."
 UNEVEN = (
-    "By how much of its work one batch differs from the next, like 0.36, or sides of images drawn anew for each, like "
+    "By how much of its work one batch differs from the next, like 0.35, or sides of images drawn anew for each, like "
     "320..608: several GPUs wait for the largest."
 )
 NO_AUX = "Drop auxiliary heads."

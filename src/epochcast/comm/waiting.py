@@ -56,8 +56,8 @@ def waiting(runner: str = PYTORCH) -> Waiting:
 class Batch:
     """How the batch of one rank differs from another's, beside what it holds.
 
-    Of samples of different lengths n differ by s/√n of their work (translation). Where all are padded to the longest, it
-    counts alone, and the longest of n varies by s/n (speech; lengths that have an end). Batches of other sizes each
+    Of samples of different lengths n differ by s/√n of their work (translation). Where all are padded to the longest,
+    it counts alone, and the longest of n varies by s/n (speech; lengths that have an end). Batches of other sizes each
     time, images of sides drawn anew, differ by `spread_fraction` whatever n is.
     """
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from epochcast.graph.op import Gradient
 from epochcast.graph.trace import CLASSES, MATHS, Columns
 from epochcast.graph.work import OpClass
+from epochcast.hardware.device import Device
 
 Array = NDArray[np.float64]
 
@@ -44,6 +45,18 @@ class Setting:
     def generation(self) -> int:
         """The framework and its major version, as an index of GENERATIONS; bare libraries count as PyTorch."""
         return 2 * (self.framework == "tensorflow") + (self.framework_age >= SECOND_GENERATION)
+
+
+# NVIDIA's generations without tensor cores.
+_BEFORE_TENSOR_CORES = frozenset({"fermi", "kepler", "maxwell", "pascal"})
+
+
+def turns_channels_last(framework: str, precision: str, device: Device) -> bool:
+    """Whether the framework lays images out channels last by itself: TensorFlow's layout optimizer (grappler) does
+    where convolutions in mixed precision run on tensor cores, and NCHW elsewhere.
+    """
+    has_cores = device.vendor == "NVIDIA" and device.generation not in _BEFORE_TENSOR_CORES
+    return framework == "tensorflow" and precision.startswith("amp") and has_cores
 
 
 def features(columns: Columns, setting: Setting) -> Array:

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from epochcast.cost.features import Setting
+from epochcast.cost.features import Setting, turns_channels_last
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.fit.detector_rows import FRAMEWORKS, PYTORCH, RESIZED, detector_row, mean_shape
 from epochcast.fit.run_layout import run_layout
@@ -126,7 +126,7 @@ def _run(place: int, row: Mapping[str, Any], with_bare: bool) -> Run:
         mode=mode,
         attention="eager" if is_old or source == "neusight" else "flash",
         update_style="loop" if is_old else "foreach",
-        channels_last=bool(row.get("channels_last")),
+        channels_last=_channels_last(row, device),
         accumulate=layout.accumulate if layout else int(row.get("grad_accum") or 1),
         with_loss=source != "neusight",
         uneven=meant.uneven or _uneven(row.get("input_shape")),
@@ -274,6 +274,16 @@ def _precision(name: str, device: Device) -> str:
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
         return "amp_fp16" if is_half else "amp_bf16"
     return _PRECISIONS.get(name, name)
+
+
+def _channels_last(row: Mapping[str, Any], device: Device) -> bool:
+    """As the row says; else as its framework lays images out, and as submissions on NVIDIA's devices do (recalled)."""
+    said = row.get("channels_last")
+    if said is not None:
+        return bool(said)
+    name = str(row.get("precision") or "fp32")
+    is_submitted = name == _SUBMITTED and device.vendor == "NVIDIA"
+    return is_submitted or turns_channels_last(_framework(row), _precision(name, device), device)
 
 
 def _optimizer(source: str, name: Any) -> str:

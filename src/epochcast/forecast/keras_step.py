@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from epochcast.cost.columns import AtSetting
+from epochcast.cost.features import turns_channels_last
 from epochcast.cost.layers_model import layers_model
 from epochcast.cost.learned import TODAY
 from epochcast.cost.model import CostModel, Costs
@@ -63,7 +64,9 @@ def framework_step(framework: str, trace: Trace, placement: Placement, model: Co
         raise UnknownName("framework", framework, FRAMEWORKS)
     if framework == "pytorch":
         return step_forecast(trace, placement, model)
-    setting = replace(TODAY, framework=framework, channels_last=trace.recipe.channels_last)
+    recipe = trace.recipe
+    channels_last = recipe.channels_last or turns_channels_last(framework, recipe.precision, placement.device)
+    setting = replace(TODAY, framework=framework, channels_last=channels_last)
     return keras_step(trace, placement) or step_forecast(trace, placement, AtSetting(model, setting))
 
 

@@ -125,8 +125,8 @@ def topologies() -> tuple[Topology, ...]:
 
 @cache
 def slowest_network(device: str) -> str | None:
-    """What joins boxes of a device at least: of the boxes of the catalogue that have it, the slowest network. None where
-    no box has it.
+    """What joins boxes of a device at least: of the boxes of the catalogue that have it, the slowest network. None
+    where no box has it.
     """
     outer = [find_link(box.outer_link) for box in topologies() if find_device(box.device).name == device]
     return min(outer, key=lambda link: link.sustained_bytes_per_second).name if outer else None
