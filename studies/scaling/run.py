@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from epochcast.comm.allreduce import all_reduce_seconds, ring
 from epochcast.comm.waiting import HOROVOD, PYTORCH, TENSORFLOW
 from epochcast.cost.registry import find_cost_model
-from epochcast.fit.given_single import given_interval
+from epochcast.fit.evaluate import evaluate
+from epochcast.fit.given_single import given_interval, single_steps
+from epochcast.fit.run_table import read_runs
 from epochcast.fit.table import read_table
 from epochcast.hardware.catalogue import find_link
 from epochcast.hardware.cluster import Group
@@ -51,7 +54,7 @@ def main() -> int:
     collectives = read_table(data / "allreduce.parquet").to_dicts()
     scores = {name: mape(group, ours) for name, group in slices(rows)}
     repeated = repeat_errors(read_table(data / "runs.parquet").to_dicts())
-    PAGE.write_text(page(rows, collectives, asked, repeated), encoding="utf-8")
+    PAGE.write_text(page(rows, collectives, asked, repeated, data_parallel(data)), encoding="utf-8")
     missed = {name: scores[name] for name, limit in LIMITS.items() if scores.get(name, 0.0) > limit}
     print("; ".join(f"{name} {value:.1%}" for name, value in scores.items()))
     for name, value in missed.items():
@@ -185,6 +188,7 @@ def page(
     collectives: list[dict[str, Any]],
     asked: Sequence[Source],
     repeated: dict[str, list[float]],
+    replicas: list[str],
 ) -> str:
     """docs/scaling-accuracy.md."""
     names = " | ".join(name for name, _ in PEERS)
@@ -222,6 +226,7 @@ def page(
         lines.append(
             f"| {line[0]} | {line[1]} | " + " | ".join(f"{100 * float(cell):.1f}" for cell in line[2:5]) + " |"
         )
+    lines += ["", "## torch.nn.DataParallel", "", DATA_PARALLEL_TEXT, "", *replicas]
     lines += ["", "## From nothing", "", NOTHING_TEXT, "", *table_of(asked), "", REASONS_TEXT, "", *reasons_of(asked)]
     plain, crowded, shipped, count = extrapolated(rows)
     lines += ["", "## From at most 4 GPUs to 64", "", EXTRAPOLATED_TEXT, ""]
@@ -243,6 +248,27 @@ def page(
         cells = " | ".join(f"{100 * value:.0f}" for value in _collective_errors(found))
         lines.append(f"| {device} | {len(found)} | {cells} |")
     return "\n".join(lines) + "\n"
+
+
+def data_parallel(data: Path) -> list[str]:
+    """Lines of the page: torch.nn.DataParallel, which exchanges nothing in buckets, by GPU and how many."""
+    table = read_table(data / "runs.parquet").filter(pl.col("source") == "torchvision_gpu_bench")
+    found = evaluate(table, by=["device", "gpus"], given_single=True)
+    runs, _ = read_runs(table.to_dicts())
+    known = single_steps(runs)
+    alone: dict[str, list[float]] = {}
+    for run in runs:
+        if run.place in known:
+            error = abs(known[run.place].seconds / run.step_seconds - 1)
+            for name in ("all", f"{run.device.name} / {run.gpus}"):
+                alone.setdefault(name, []).append(error)
+    scores = {"all": found.scores, **{name: group for name, group in sorted(found.groups().items()) if group.n}}
+    lines = ["| GPU / how many | n | ours | perfect scaling | ours, median |", "|---|---|---|---|---|"]
+    for name, group in scores.items():
+        cells = (group.mape, np.mean(alone[name]), group.median_ape)
+        shown = " | ".join("–" if cell is None else f"{100 * cell:.1f}" for cell in cells)
+        lines.append(f"| {name} | {group.n} | {shown} |")
+    return lines
 
 
 def worst(rows: list[Row]) -> list[tuple[tuple[str, str, int], list[Row]]]:
@@ -298,6 +324,11 @@ exchange, whose constants were fitted on it, and a 1-GPU step that is forecast t
 is partly made up for by an exchange that is forecast too long, so 'ours' there flatters. mlperf_training has no 1-GPU
 rows to tell by: errors are large in one box already, where little is exchanged, and about twice as large beyond eight
 boxes; whose they are there we cannot say."""
+
+DATA_PARALLEL_TEXT = """\
+One process, everything by way of GPU 0: 32 networks of torchvision, 12 images per GPU, forward and backward, the step
+of one GPU known. Its two constants are of these rows. Four TITAN Xp in float32 took about three times as long as three
+of them, which nothing explains."""
 
 REASONS_TEXT = """\
 Rows that cannot be asked, by kind, of all on several GPUs. The layouts of megatron_bridge (tensor, pipeline, context

@@ -61,6 +61,24 @@ def test_no_data_parallel_step_is_shorter_than_that_of_one_gpu(strategy: str, pe
     assert many.seconds.mid - many.parts.update >= alone.seconds.mid - alone.parts.update - 1e-9
 
 
+def test_models_in_half_travel_in_half(per_flop: CostModel) -> None:
+    """VGG-11 by way of PCIe: 531 MB of parameters to the other and as many of gradients back, each at 9.45 GB/s; its 22
+    tensors are walked in 4 ms meanwhile. Sharded, all is exposed where kernels take no time.
+    """
+    vgg, placement = zoo_model("vgg11"), place("RTX 3090", gpus=2, strategy="data_parallel", link="pcie3")
+    wide, half = (
+        step_forecast(vgg.trace(Recipe(1, precision=p)), placement, per_flop).parts.exposed_comm
+        for p in ("fp32", "fp16")
+    )
+    assert wide == pytest.approx(2 * 531.5e6 / 9.45e9 - 22 * 2 * 96e-6, rel=0.1)
+    assert half == pytest.approx(wide / 2, rel=0.1)
+    shards = place("A100", gpus=16, nodes=2, strategy="fsdp", link="ethernet_10g")
+    wide, half = (
+        step_forecast(GPT.trace(Recipe(1, precision=p)), shards, per_flop).parts.exposed_comm for p in ("fp32", "bf16")
+    )
+    assert half == pytest.approx(wide / 2, rel=0.1)
+
+
 def test_a_split_model_has_less_work_for_each(per_flop: CostModel) -> None:
     alone = step_forecast(GPT.trace(Recipe(4, optimizer="adam", accumulate=4)), place("A100"), per_flop)
     for strategy in ("tensor", "pipeline"):

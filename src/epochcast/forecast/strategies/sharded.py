@@ -7,8 +7,8 @@
 
 Collectives run on a stream of their own, one after another. A segment's parameters are asked for while the segment
 before it computes (prefetch of one), so that at most two are gathered at a time; the last segment of the forward pass
-keeps its own for the backward pass. Under autocast, parameters and gradients travel in half (FSDP's mixed precision,
-DeepSpeed's bf16): two bytes an element. What is hidden slows the kernels beside it (`comm.waiting`).
+keeps its own for the backward pass. In half, and under autocast, parameters and gradients travel in half (FSDP's mixed
+precision, DeepSpeed's bf16): two bytes an element. What is hidden slows the kernels beside it (`comm.waiting`).
 """
 
 from collections.abc import Iterator
@@ -26,6 +26,8 @@ from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 
 HALF_BYTES = 2
+WIDE = frozenset({"fp32", "tf32", "fp64"})
+"""Precisions whose parameters are not kept in half."""
 
 
 def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepParts:
@@ -59,7 +61,7 @@ def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepP
 
 def _travelling_fraction(trace: Trace) -> float:
     """Bytes on the wire of a byte of parameters."""
-    if not trace.recipe.precision.startswith("amp_"):
+    if trace.recipe.precision in WIDE:
         return 1.0
     widest = max((p.tensor.dtype.bytes for p in trace.parameters), default=HALF_BYTES)
     return min(1.0, HALF_BYTES / widest)
