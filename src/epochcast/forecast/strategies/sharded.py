@@ -11,7 +11,7 @@ keeps its own for the backward pass. In half, and under autocast, parameters and
 precision, DeepSpeed's bf16): two bytes an element. What is hidden slows the kernels beside it (`comm.waiting`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
@@ -35,10 +35,8 @@ def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepP
     trace, group, stage = kernels.trace, placement.group(), placement.rule.stage
     seconds, launches = kernels.passes
     alone = float(kernel_ends(seconds, launches)[-1])
-    is_training = trace.recipe.mode != "forward"
     cut, scale = segments(trace), _travelling_fraction(trace)
-    gathers = list(_gathers(trace, cut, group, scale)) if stage == 3 else []
-    scatters = list(_scatters(trace, cut, group, scale)) if is_training else []
+    gathers, scatters = _messages(trace, group, stage)
     slowing = contention_fraction(group, placement.device)
 
     def added(messages: list[Message]) -> float:
@@ -57,6 +55,21 @@ def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepP
         update_fraction=1 / placement.gpus,
         input_seconds=input_seconds,
     )
+
+
+Messages = tuple[list[Message], list[Message]]
+
+
+def _messages(trace: Trace, group: Group, stage: int) -> Messages:
+    """Gathers and scatters of a pass. They are the same for any kernels and batch, and kept on the template."""
+    kept: dict[Hashable, Messages] = trace.template.__dict__.setdefault("_shard_messages", {})
+    is_training = trace.recipe.mode != "forward"
+    key = (group, stage, is_training)
+    if key not in kept:
+        cut, scale = segments(trace), _travelling_fraction(trace)
+        gathers = list(_gathers(trace, cut, group, scale)) if stage == 3 else []
+        kept[key] = gathers, list(_scatters(trace, cut, group, scale)) if is_training else []
+    return kept[key]
 
 
 def _travelling_fraction(trace: Trace) -> float:
