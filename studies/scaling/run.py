@@ -197,8 +197,9 @@ def page(
         "",
         "What several GPUs change, with the step of one GPU of the same system, model, batch and precision taken as",
         "known: mean error over rows, in percent. Where one GPU accumulated more passes its passes are known, and",
-        "networks that cannot be built are scaled by their number of parameters. By `python -m studies scaling`;",
-        "how it is forecast is in `comm/` and `forecast/exchange.py`.",
+        "networks that cannot be built are scaled by their number of parameters (Jasper and QuartzNet with a spread",
+        "between batches that these rows show). By `python -m studies scaling`; how it is forecast is in `comm/` and",
+        "`forecast/exchange.py`.",
         "",
         "The constants were fitted on these rows, and so were the widths of the intervals: this table says how well",
         "the model can describe them. What it says of a source it has not seen is below. The target is 5 % over all",
@@ -301,14 +302,13 @@ def _collective_errors(rows: list[dict[str, Any]]) -> tuple[float, float]:
 
 
 LIMITS_TEXT = """\
-Four kinds. Pollux beyond 32 GPUs: the same step varies by tens of percent between placements (48 GPUs are slower than
-64), and crowding is one number for all. ResNet-152 over parameter servers is forecast too slow: it is taken as one
-exchange behind the backward pass. TensorFlow examples of NVIDIA lose tens of milliseconds in one box that no gradient
-explains. BioBERT is fine-tuned, and in mixed precision its loss goes by the number of GPUs and by the length of the
-step (1.22, 1.42 and 1.78 times it on 4, 8 and 16, on all machines alike), as if a fixed time before the first step
-were counted in; SSD and Mask R-CNN prepare images on processors, which eight GPUs share: that may be why theirs
-is the largest. Mask R-CNN of PyTorch is the other way round: a step of one GPU takes longer than one of four. The
-runs of 2017 on NVLink come twice, with real and with synthetic images, and differ by up to a quarter."""
+Three kinds. Pollux beyond 32 GPUs: the same step varies by tens of percent between placements (48 GPUs are slower
+than 64), and crowding is one number for all. TensorFlow examples of NVIDIA lose tens of milliseconds in one box that
+no gradient explains. BioBERT is fine-tuned, and in mixed precision its loss goes by the number of GPUs and by the
+length of the step (1.22, 1.42 and 1.78 times it on 4, 8 and 16, on all machines alike), as if a fixed time before the
+first step were counted in; SSD and Mask R-CNN prepare images on processors, which eight GPUs share: that may be why
+theirs is the largest. Mask R-CNN of PyTorch is the other way round: a step of one GPU takes longer than one of four.
+The runs of 2017 on NVLink come twice, with real and with synthetic images, and differ by up to a quarter."""
 
 NOTHING_TEXT = f"""\
 No measured step is given: model, device, batch and wires only. At most {MOST} rows of a source are asked, evenly spaced
@@ -340,7 +340,7 @@ out, it is AWS' own 5 Gbit/s (of four ranks) with the crowding and the pairs tha
 optimistic. The form of the model (contention; waiting by box, framework and kind of batch) was chosen with all sources
 in view, and is not left out anywhere. Only nvidia_dle has Horovod and translation, only pollux padded speech: left
 out, their constants stay guesses. The constants trade off against each other: what NVLink sustains came out between
-0.25 and 0.36 of nominal here and at 0.5 in a finer search, with nearly the same errors, so it is no measurement of
+0.29 and 0.76 of nominal here and at 0.5 in a finer search, with nearly the same errors, so it is no measurement of
 NVLink."""
 
 EXTRAPOLATED_TEXT = """\

@@ -83,7 +83,7 @@ def test_frameworks_have_their_habits() -> None:
     assert strategy_of(run(framework="tensorflow (NGC)")) == "horovod"
     assert strategy_of(run(framework="tensorflow", nodes=2)) == "horovod"
     assert strategy_of(run(strategy="dp4")) == "ddp"
-    assert strategy_of(run(interconnect="10 Gb/s Ethernet, TF parameter servers", nodes=2)) == "multi_worker_mirrored"
+    assert strategy_of(run(interconnect="10 Gb/s Ethernet, TF parameter servers", nodes=2)) == "horovod"
 
 
 def test_one_gpu_has_no_wires() -> None:

@@ -82,9 +82,9 @@ def strategy_of(run: Run) -> str:
         plain = re.sub(r"\d+$", "", run.strategy)
         return _STRATEGIES.get(plain, plain if plain in STRATEGIES else run.strategy)
     if "parameter servers" in (run.interconnect or "").casefold():
-        # As many servers as boxes, each with a shard: a box sends every shard out and back once, which is what a
-        # hierarchical all-reduce moves. "parameter_server" is one server for all.
-        return "multi_worker_mirrored"
+        # As many servers as boxes, each with a shard: a box sends every shard out and back once, as its gradients are
+        # made, which is what an all-reduce in buckets moves. "parameter_server" is one server for all.
+        return "horovod"
     if run.source == "torchvision_gpu_bench":
         # nn.DataParallel gathers in one GPU and sends from there; one_to_all is the nearest where nothing nearer is
         # known.
