@@ -20,7 +20,7 @@ from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.shapes import conv_shape
 from epochcast.graph.tensor import Tensor
-from epochcast.graph.training import adapted, step_ops
+from epochcast.graph.training import adapted, finished, float_ops
 from epochcast.graph.work import OpClass, op_class, work
 
 CLASSES = tuple(OpClass)
@@ -182,13 +182,20 @@ def _arrays(rows: Sequence[tuple[float, ...]]) -> list[NDArray[Any]]:
     return [np.array(column, dtype=kind) for column, kind in zip(columns, _STATIC_TYPES, strict=True)]
 
 
+def _outline(op: Op) -> tuple[str, int, int, int]:
+    return op.name, len(op.inputs), len(op.outputs), len(op.weights)
+
+
 @without_collecting()
 def trace_from(build: Callable[[int], Graph], recipe: Recipe) -> Trace:
     """The step of a model that is built by rule at any batch size, looked at twice."""
     small, large = build(SMALL_BATCH), build(LARGE_BATCH)
-    template = Template.learn(
-        step_ops(small, recipe.at(SMALL_BATCH)), SMALL_BATCH, step_ops(large, recipe.at(LARGE_BATCH)), LARGE_BATCH
-    )
+    few, many = float_ops(small, recipe.at(SMALL_BATCH)), float_ops(large, recipe.at(LARGE_BATCH))
+    base = finished(few, small, recipe)
+    if list(map(_outline, base)) == list(map(_outline, few)):  # no precision changes a shape: one size is enough
+        template = Template(base, Template.learn(few, SMALL_BATCH, many, LARGE_BATCH).growths)
+    else:
+        template = Template.learn(base, SMALL_BATCH, finished(many, large, recipe), LARGE_BATCH)
     parameters = adapted(small, recipe).parameters
     sample = tuple(
         few if few.shape == many.shape else replace(few, shape=(1, *few.shape[1:]))

@@ -21,20 +21,30 @@ LOSSES = ("cross_entropy", "mse", "bce", "ctc", "none")
 
 def step_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
     """Every op of one step of a graph at the recipe's batch, in executable order."""
+    return finished(float_ops(graph, recipe), graph, recipe)
+
+
+def float_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
+    """The same in float32, nothing run again."""
     if graph.batch != recipe.batch:
         raise ValueError(f"the graph is at batch {graph.batch}, the recipe at {recipe.batch}")
     graph = adapted(graph, recipe)
     if recipe.attention == "eager":
         graph = replace(graph, ops=eager_attention(graph.ops))
     if recipe.mode == "forward":
-        return stored(graph.ops, graph.parameters, recipe)
+        return graph.ops
     if recipe.with_loss:
         graph = with_loss(graph)
     ops = (*graph.ops, *backward(graph))
-    if recipe.mode == "training":
-        ops = (*ops, *update(graph.parameters, recipe.optimizer, recipe.update_style))
-    ops = stored(ops, graph.parameters, recipe)
-    return checkpointed(ops, graph.name) if recipe.checkpointing else ops
+    return (
+        (*ops, *update(graph.parameters, recipe.optimizer, recipe.update_style)) if recipe.mode == "training" else ops
+    )
+
+
+def finished(ops: tuple[Op, ...], graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
+    """Ops in float32 as the recipe keeps and runs them."""
+    ops = stored(ops, adapted(graph, recipe).parameters, recipe)
+    return checkpointed(ops, graph.name) if recipe.checkpointing and recipe.mode != "forward" else ops
 
 
 def adapted(graph: Graph, recipe: Recipe) -> Graph:
