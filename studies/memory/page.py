@@ -151,8 +151,8 @@ def _truth(counted: Sequence[Check], followed: Sequence[Check]) -> Iterator[str]
     yield f"The most alive in a step at batch {TRUTH_BATCH}. Real steps on the processors of one host, counted by the"
     yield "profiler's allocator events; oneDNN's copies are in the forecast. Left over: a processor's dropout keeps a"
     yield "mask of four bytes a number, where CUDA's, which is forecast, keeps one (SqueezeNet). Which kernels oneDNN"
-    yield "takes, and how much scratch, goes by the processor: on another host (AVX2 alone) ResNet-50 held 8.4 % more than"
-    yield "forecast, RegNet 1.1 % more, the others as here."
+    yield "takes, and how much scratch, goes by the processor: on another host (AVX2 alone) ResNet-50 held 8.4 % more"
+    yield "than forecast, RegNet 1.1 % more, the others as here."
     yield ""
     yield from _errors(counted)
     yield ""
