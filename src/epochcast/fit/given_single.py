@@ -97,10 +97,9 @@ def _keys(run: Run) -> tuple[tuple[Any, ...], ...]:
     """
     system = run.system.partition(":")[0]
     keys: list[tuple[Any, ...]] = []
-    for recipe in (run.recipe, replace(run.recipe, accumulate=1)):
-        key = (run.source, system, run.model, run.input_shape, run.device.name, recipe, run.setting)
-        is_loose = len(keys) > 0
-        keys += [(*key, run.framework, run.data, is_loose), (*key, run.framework, is_loose), (*key, is_loose)]
+    for any_passes, recipe in ((False, run.recipe), (True, replace(run.recipe, accumulate=1))):
+        key = (any_passes, run.source, system, run.model, run.input_shape, run.device.name, recipe, run.setting)
+        keys += [(*key, run.framework, run.data), (*key, run.framework), key]
     return tuple(keys)
 
 

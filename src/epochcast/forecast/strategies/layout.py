@@ -92,6 +92,8 @@ def planned(rank: Rank, whole_parameters: float, seconds: Seconds, layout: Layou
 
 def _expert_bytes(rank: Rank, cut: Segments) -> tuple[int, ...]:
     found, left = [0] * cut.count, set(rank.experts)
+    if not left:
+        return tuple(found)
     for entry, place in enumerate(rank.trace.places.tolist()):
         op = rank.trace.template.base[place]
         for tensor in (*op.inputs, *op.weights):
