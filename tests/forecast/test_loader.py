@@ -103,9 +103,22 @@ def test_the_same_question_has_the_same_answer(feed: Feed, gpu: float) -> None:
 
 
 @few
-@given(feed=feeds, gpu=st.floats(0.001, 0.5), factor=st.floats(1.5, 10))
-def test_a_slower_device_never_has_a_shorter_step(feed: Feed, gpu: float, factor: float) -> None:
+@given(feed=feeds, gpu=st.floats(0.001, 0.5), factor=st.floats(1.5, 10), computes=st.booleans())
+def test_a_slower_device_never_has_a_shorter_step(feed: Feed, gpu: float, factor: float, computes: bool) -> None:
+    """Where workers need one thing alone: see the next test."""
+    seconds = feed.service.cpu_seconds
+    alone = Service(seconds, variation=feed.service.variation) if computes else Service(0.0, wait_seconds=seconds)
+    feed = replace(feed, service=alone)
     assert feed.step_seconds(factor * gpu) >= feed.step_seconds(gpu) * 0.98  # the ends of the averaged window
+
+
+@pytest.mark.parametrize(("gpu_seconds", "step_seconds"), [(1e-6, 0.15), (0.05, 0.125), (0.1, 0.1), (0.12, 0.12)])
+def test_a_fast_device_sets_workers_off_together(gpu_seconds: float, step_seconds: float) -> None:
+    """Two workers wait 0.1 s and then need the one processor for 0.1 s. Taken one right behind the other, they wait
+    together and compute together, two batches in 0.3 s; taken 0.1 s apart, one waits while the other computes.
+    """
+    feed = Feed(Service(0.01, wait_seconds=0.01), Host(cpus=1), 10, 2, 1)
+    assert feed.step_seconds(gpu_seconds) == pytest.approx(step_seconds, rel=0.01)
 
 
 def test_host_memory_by_hand() -> None:

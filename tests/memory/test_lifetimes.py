@@ -125,7 +125,7 @@ def test_pure_half_halves_everything() -> None:
 def test_a_second_gradient_is_added_into_the_first_unless_a_dispatch_mode_looks_on() -> None:
     real, watched = (lifetimes(RESNET.trace(Recipe(8)), sums_in_place=way) for way in (True, False))
     assert len(watched) == len(real) + 8
-    assert sum("#sum" in name for name in watched.names) == 8
+    assert sum(".accumulate" in name for name in watched.names) == 8
 
 
 # y = x·w is used by two products, and its two gradients are summed: 40 a sample each. In place two of them live at the

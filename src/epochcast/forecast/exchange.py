@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
+import numpy as np
+
 from epochcast.comm.allreduce import all_reduce_seconds
 from epochcast.comm.waiting import ALIKE, Batch, Waiting, contention_fraction, waiting, waiting_seconds
 from epochcast.forecast.placement import Placement, Strategy
 from epochcast.forecast.streams import Seconds
 from epochcast.graph.backward import grad
-from epochcast.graph.kinds import Embedding, Recurrent, View
+from epochcast.graph.kinds import Embedding, Recurrent
 from epochcast.graph.op import Parameter, Phase
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
@@ -53,12 +55,13 @@ def gradients_of(trace: Trace, parameters: Iterable[Parameter]) -> Gradients:
     """The gradients of some of the parameters."""
     trained = {grad(p.tensor).name for p in parameters if p.trainable}
     made: dict[str, tuple[int, int]] = {}
-    column = -1
-    for op in trace.template.base:
-        if not isinstance(op.kind, View):
-            column += 1  # a view is ready with the kernel before it
-        if op.phase is Phase.BACKWARD:
-            made.update({t.name: (column, t.bytes) for t in op.outputs if t.name in trained})
+    entries = trace.entries.tolist()  # a view is ready with the kernel before it
+    template = trace.template
+    names = {grad(p.tensor).name for p in (trace.few or trace).parameters}
+    writes = np.array([op.phase is Phase.BACKWARD and any(t.name in names for t in op.outputs) for op in template.few])
+    for place in np.flatnonzero(writes[template.positions]).tolist():
+        written = template.at(place).outputs
+        made.update({t.name: (entries[place], t.bytes) for t in written if t.name in trained})
     ordered = sorted(made.values(), key=lambda pair: pair[0])
     return Gradients(tuple(size for _, size in ordered), tuple(place for place, _ in ordered))
 
@@ -150,7 +153,7 @@ class Lengths(Enum):
 
 def _lengths(trace: Trace) -> Lengths:
     texts, is_recurrent = set(), False
-    for op in trace.template.base:
+    for op in trace.template.few:
         is_recurrent = is_recurrent or isinstance(op.kind, Recurrent)
         is_lookup = isinstance(op.kind, Embedding) and op.phase is Phase.FORWARD and op.weights
         if is_lookup and op.weights[0].shape[0] >= LEAST_WORDS and len(op.inputs[0].shape) == 2:

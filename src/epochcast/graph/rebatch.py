@@ -5,9 +5,9 @@ bytes and matrix shapes are products of two such dimensions at most, so each is 
 A template is exact from batch 2 on; at 1 it keeps the sums over samples that broadcasting over a single one spares.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import OptimizerUpdate
 from epochcast.graph.op import Op
+from epochcast.graph.order import LOOSE, Order
+from epochcast.graph.repeats import Repeats
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.work import Work, work
 
@@ -28,12 +30,97 @@ Growth = tuple[tuple[int, int], ...] | None
 """(a, b) per dimension of a tensor, or None where nothing grows."""
 
 
+Sides = tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]]
+"""The growths of an op's inputs, outputs and weights."""
+
+
 @dataclass(frozen=True)
 class Template:
-    """The ops of a step as a function of the batch size."""
+    """The ops of a step as a function of the batch size: `few`, and where blocks of them repeat, drawn out."""
 
-    base: tuple[Op, ...]
-    growths: tuple[tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]] | None, ...]
+    few: tuple[Op, ...]
+    few_growths: tuple[Sides | None, ...]
+    repeats: Repeats | None = None
+
+    @property
+    def base(self) -> tuple[Op, ...]:
+        """All ops, at the smaller of the sizes that the template was learnt from."""
+        return self.few if self.repeats is None else self._drawn[0]
+
+    @property
+    def growths(self) -> tuple[Sides | None, ...]:
+        """Of all ops."""
+        return self.few_growths if self.repeats is None else self._drawn[1]
+
+    @cached_property
+    def _drawn(self) -> tuple[tuple[Op, ...], tuple[Sides | None, ...]]:
+        places = range(len(self.positions))
+        return tuple([self.at(place) for place in places]), tuple([self._growth(place) for place in places])
+
+    def at(self, place: int) -> Op:
+        """One of all ops."""
+        if self.repeats is None or self.order is None:
+            return self.few[place]
+        few_place, shift = int(self.order.positions[place]), int(self.order.shifts[place])
+        if few_place in self.loose:
+            return self.loose[few_place][0]
+        return self.repeats.moved_op(self.few[few_place], shift)
+
+    def _growth(self, place: int) -> Sides | None:
+        few_place = int(self.positions[place])
+        return self.loose[few_place][1] if few_place in self.loose else self.few_growths[few_place]
+
+    @cached_property
+    def positions(self) -> Places:
+        """For every op, which of the few it is or is a copy of."""
+        return np.arange(len(self.few)) if self.order is None else self.order.positions
+
+    @cached_property
+    def order(self) -> Order | None:
+        """How the few are drawn out."""
+        return None if self.repeats is None else self.repeats.order(op.layer for op in self.few)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of all ops."""
+        return self._told([op.name for op in self.few])
+
+    @cached_property
+    def layers(self) -> tuple[str, ...]:
+        """Of all ops."""
+        return self._told([op.layer for op in self.few])
+
+    def _told(self, few_names: list[str]) -> tuple[str, ...]:
+        if self.repeats is None or self.order is None:
+            return tuple(few_names)
+        pairs = zip(self.order.positions.tolist(), self.order.shifts.tolist(), strict=True)
+        return tuple([self.repeats.moved(few_names[place], shift) for place, shift in pairs])
+
+    def mapped(self, change: Callable[[Op, Sides | None], tuple[Op, Sides | None]]) -> "Template":
+        """With every op changed, each for itself: what is done to one of a block is done to its copies."""
+        pairs = [change(op, growth) for op, growth in zip(self.few, self.few_growths, strict=True)]
+        return Template(tuple(op for op, _ in pairs), tuple(growth for _, growth in pairs), self.repeats)
+
+    @cached_property
+    def undrawn(self) -> "Template":
+        """Of the few alone."""
+        return Template(self.few, self.few_growths)
+
+    @cached_property
+    def written_out(self) -> "Template":
+        """The same, all ops written out."""
+        return self if self.repeats is None else Template(self.base, self.growths)
+
+    @cached_property
+    def loose(self) -> dict[int, tuple[Op, Sides | None]]:
+        """Of the few: ops outside the blocks that list tensors of blocks, with these drawn out."""
+        if self.repeats is None:
+            return {}
+        found = {}
+        for place, op in enumerate(self.few):
+            if self.repeats.block(op.layer) == LOOSE and self.repeats.lists_blocks(op):
+                found[place] = self.repeats.loose_op(op), _drawn_growth(op, self.few_growths[place], self.repeats)
+        return found
 
     @classmethod
     def fixed(cls, ops: Sequence[Op]) -> "Template":
@@ -77,27 +164,16 @@ class Template:
 
     def op(self, place: int, batch: int) -> Op:
         """One op at a batch size."""
-        op, growth = self.base[place], self.growths[place]
-        if growth is None:
-            return op
-        return Op(
-            op.name,
-            op.kind,
-            _resized(op.inputs, growth[0], batch),
-            _resized(op.outputs, growth[1], batch),
-            _resized(op.weights, growth[2], batch),
-            op.phase,
-            op.layer,
-            op.gradient,
-            op.tf32,
-        )
+        return resized(self.at(place), self._growth(place), batch)
 
     def work(self, batch: int) -> Numbers:
         """The `Work` of every op at a batch size, one row per op, in the order of its fields."""
         (constant, first, second), bent = self._quadratics
         numbers: Numbers = constant + batch * (first + batch * second)
         if len(bent):
-            numbers[bent] = [work(self.op(place, batch)) for place in bent]
+            samples, like = self.distinct
+            asked = [samples[number] for number in like[bent].tolist()]
+            numbers[bent] = [work(resized(op, growth, batch)) for op, growth in asked]
         return numbers
 
     @cached_property
@@ -107,10 +183,14 @@ class Template:
         A few numbers have a bend: the larger of a table and of what is looked up in it. Such a maximum or minimum of
         two straight lines lies off the curve at a batch far away.
         """
-        places, like = self.distinct
+        samples, like = self.distinct
+        sizes = (1, 2, 3, FAR_BATCH)
+        works = [
+            [work(resized(op, growth, n)) for n in sizes] if growth else [work(op)] * len(sizes)
+            for op, growth in samples
+        ]
         one, two, three, far = (
-            np.array([work(self.op(place, n)) for place in places], dtype=np.float64).reshape(-1, len(Work._fields))
-            for n in (1, 2, 3, FAR_BATCH)
+            np.array(works, dtype=np.float64).reshape(-1, len(sizes), len(Work._fields)).transpose(1, 0, 2)
         )
         second = (three - 2 * two + one) / 2
         first = two - one - 3 * second
@@ -120,21 +200,44 @@ class Template:
         return np.array([constant, first, second])[:, like], np.flatnonzero(is_bent[like])
 
     @cached_property
-    def distinct(self) -> tuple[Places, Places]:
-        """The places of ops that differ in more than names and layers, and for every op which of these it is like.
+    def distinct(self) -> tuple[list[tuple[Op, Sides | None]], Places]:
+        """Ops that differ in more than names and layers, with their growths, and for every op the one it is like.
 
         The layers of a network repeat: what is asked of each op is asked of a few. Only an update counts names.
         """
         numbers: dict[Hashable, int] = {}
-        places: list[int] = []
-        like: list[int] = []
-        for place, (op, growth) in enumerate(zip(self.base, self.growths, strict=True)):
+        samples: list[tuple[Op, Sides | None]] = []
+        few_like: list[int] = []
+        for place, (op, growth) in enumerate(zip(self.few, self.few_growths, strict=True)):
             key = place if isinstance(op.kind, OptimizerUpdate) else (_look(op), growth)
             if key not in numbers:
-                numbers[key] = len(places)
-                places.append(place)
-            like.append(numbers[key])
-        return np.array(places, dtype=np.int64), np.array(like, dtype=np.int64)
+                numbers[key] = len(samples)
+                samples.append((op, growth))
+            few_like.append(numbers[key])
+        like = np.array(few_like, dtype=np.int64)
+        for place, sample in self.loose.items():
+            like[place] = len(samples)
+            samples.append(sample)
+        return samples, like[self.positions]
+
+
+def resized(op: Op, growth: Sides | None, batch: int) -> Op:
+    """An op at a batch size."""
+    if growth is None:
+        return op
+    inputs, outputs, weights = map(partial(_resized, batch=batch), (op.inputs, op.outputs, op.weights), growth)
+    return Op(op.name, op.kind, inputs, outputs, weights, op.phase, op.layer, op.gradient, op.tf32)
+
+
+def _drawn_growth(op: Op, growth: Sides | None, repeats: Repeats) -> Sides | None:
+    """Of an op outside the blocks, when the tensors it lists are drawn out."""
+    if growth is None:
+        return None
+    orders = [repeats.order(t.name for t in side) for side in (op.inputs, op.outputs, op.weights)]
+    inputs, outputs, weights = (
+        tuple([grown[place] for place in order.positions]) for grown, order in zip(growth, orders, strict=True)
+    )
+    return inputs, outputs, weights
 
 
 def _look(op: Op) -> Hashable:

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from epochcast.collecting import without_collecting
 from epochcast.graph.kinds import Conv, Pool, Recurrent, View
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase, opaque_names
+from epochcast.graph.order import NotRepeated
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
+from epochcast.graph.repeats import Repeats
 from epochcast.graph.shapes import conv_shape
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.training import adapted, finished, float_ops
@@ -87,6 +89,17 @@ class Trace:
         """The ops at this batch, views included."""
         return self.template.ops(self.batch)
 
+    @property
+    def few(self) -> "Trace | None":
+        """The step of fewer blocks that this one was drawn out of, where it was."""
+        repeats = self.template.repeats
+        if repeats is None:
+            return None
+        parameters = repeats.few_parameters(self.parameters)
+        return replace(
+            self, template=self.template.undrawn, parameters=parameters, inputs=repeats.few_tensors(self.inputs)
+        )
+
     def rebatch(self, batch: int) -> "Trace":
         """The same step at another batch size, without building anything."""
         return replace(self, recipe=self.recipe.at(batch))
@@ -94,17 +107,29 @@ class Trace:
     @cached_property
     def layers(self) -> tuple[str, ...]:
         """The layer of every entry of the columns."""
-        return tuple(self.template.base[i].layer for i in self.places)
+        layers = self.template.layers
+        return tuple([layers[place] for place in self.places.tolist()])
 
     @cached_property
     def opaque(self) -> tuple[str, ...]:
         """Ops we could not name."""
-        return opaque_names(self.template.base)
+        return opaque_names(self.template.few)
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
         """Where in the ops each entry of the columns stands."""
         return _static(self.template)[0]
+
+    @cached_property
+    def entries(self) -> NDArray[np.int64]:
+        """For every op, its entry in the columns; a view has that of the kernel before it, -1 where there is none."""
+        found: NDArray[np.int64] = np.searchsorted(self.places, np.arange(self.op_count), side="right") - 1
+        return found
+
+    @property
+    def op_count(self) -> int:
+        """How many ops there are, views included."""
+        return len(self.template.distinct[1])
 
     @cached_property
     def columns(self) -> Columns:
@@ -128,9 +153,9 @@ def _static(template: Template) -> Static:
     """What does not grow: which ops run kernels, and their classes, dtypes and window sizes; kept on the template."""
     kept: Static | None = template.__dict__.get("_static_columns")
     if kept is None:
-        asked, like = template.distinct
-        rows = [_row(template.base[place]) for place in asked]
-        runs = np.array([not isinstance(template.base[place].kind, View) for place in asked], dtype=np.bool_)
+        samples, like = template.distinct
+        rows = [_row(op) for op, _ in samples]
+        runs = np.array([not isinstance(op.kind, View) for op, _ in samples], dtype=np.bool_)
         places = np.flatnonzero(runs[like])
         kept = (places, tuple(column[like[places]] for column in _arrays(rows)))
         template.__dict__["_static_columns"] = kept
@@ -202,3 +227,15 @@ def trace_from(build: Callable[[int], Graph], recipe: Recipe) -> Trace:
         for few, many in zip(small.inputs, large.inputs, strict=True)
     )
     return Trace(small.name, recipe, template, parameters, sample, small.unit, small.units_per_sample, small.notes)
+
+
+def drawn_out(few: Trace, repeats: Repeats) -> Trace | None:
+    """The step of many blocks from that of a few; None where they do not repeat."""
+    if not repeats.is_alike(few.template.few, few.template.few_growths):
+        return None
+    template = Template(few.template.few, few.template.few_growths, repeats)
+    try:
+        parameters, inputs, _ = repeats.parameters(few.parameters), repeats.tensors(few.inputs), template.distinct
+    except NotRepeated:
+        return None
+    return replace(few, template=template, parameters=parameters, inputs=inputs)

@@ -361,10 +361,10 @@ def _(kind: OptimizerUpdate, op: Op) -> int:
     started, held, blocks = 0, 0, 0
     for tensor in tensors:
         held += 1
-        left = ceil(tensor.elements / _BLOCK_ELEMENTS)
-        while left:
-            taken = min(left, _LAUNCH_BLOCKS - blocks)
-            blocks, left = blocks + taken, left - taken
-            if blocks == _LAUNCH_BLOCKS or (held == room and not left):
-                started, held, blocks = started + 1, int(left > 0), 0
+        blocks += ceil(tensor.elements / _BLOCK_ELEMENTS)
+        if blocks >= _LAUNCH_BLOCKS:
+            started, blocks = started + blocks // _LAUNCH_BLOCKS, blocks % _LAUNCH_BLOCKS
+            held = int(blocks > 0)
+        if held == room and blocks:
+            started, held, blocks = started + 1, 0, 0
     return max(1, started + (blocks > 0))

@@ -22,9 +22,11 @@ from epochcast.graph.backward import GRADIENT
 from epochcast.graph.checkpointing import AGAIN
 from epochcast.graph.kinds import Elementwise, Norm, Pool, View
 from epochcast.graph.op import Op, Phase
+from epochcast.graph.order import NotRepeated
 from epochcast.graph.rebatch import Growth
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
+from epochcast.memory.drawn import drawn_storages
 from epochcast.memory.saved import saved_bytes
 
 Integers = NDArray[np.int64]
@@ -152,8 +154,33 @@ def lifetimes(trace: Trace, *, set_to_none: bool = True, sums_in_place: bool = T
     kept: dict[tuple[bool, bool], Lifetimes] = trace.template.__dict__.setdefault("_lifetimes", {})
     key = (keeps_gradients, sums_in_place)
     if key not in kept:
-        kept[key] = _Walk(trace, *key).result()
+        kept[key] = _drawn(trace, *key) or _Walk(trace, *key).result()
     return kept[key]
+
+
+def _drawn(trace: Trace, keeps_gradients: bool, sums_in_place: bool) -> Lifetimes | None:
+    """From the storages of a step of few blocks; None where there is no such step, or where they do not repeat."""
+    template, few = trace.template, trace.few
+    if template.repeats is None or template.order is None or few is None:
+        return None
+    walk = _Walk(few, keeps_gradients, sums_in_place)
+    lives = walk.result()
+    met = np.array([walk.met[name] for name in lives.names], dtype=np.int64)
+    try:
+        many = drawn_storages(lives.names, met, lives.last, lives.ops, template.repeats, template.order)
+    except NotRepeated:
+        return None
+    pairs = zip(many.few.tolist(), many.shifts.tolist(), strict=True)
+    return Lifetimes(
+        tuple([template.repeats.moved(lives.names[storage], shift) for storage, shift in pairs]),
+        lives.roles[many.few],
+        lives.fixed_bytes[many.few],
+        lives.sample_bytes[many.few],
+        np.where(lives.born[many.few] == BEFORE, BEFORE, many.met),
+        many.last,
+        trace.op_count,
+        keeps_gradients,
+    )
 
 
 class _Walk:
@@ -166,6 +193,7 @@ class _Walk:
         self.root: dict[str, str] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         self.seen: dict[str, tuple[Tensor, str]] = {}  # the last tensor of a name and its storage: sized already
+        self.met: dict[str, int] = {}  # the op that uses or makes it first
         self.born: dict[str, int] = {}
         self.last: dict[str, int] = {}
         self.born_in: dict[str, Phase] = {}
@@ -178,7 +206,7 @@ class _Walk:
         for parameter in trace.parameters:  # not used by any op, still there
             if parameter.name not in self.born:
                 self.sizes[parameter.name] = (parameter.tensor.bytes, parameter.tensor.bytes)
-                self.born[parameter.name] = BEFORE
+                self.born[parameter.name], self.met[parameter.name] = BEFORE, len(trace.template.few)
 
     def _see(self, place: int, op: Op, growth: tuple[tuple[Growth, ...], ...] | None) -> None:
         none: tuple[Growth, ...] = ()
@@ -187,7 +215,7 @@ class _Walk:
             for index, tensor in enumerate(tensors):
                 self._use(place, op, tensor, growths[index] if growths else None, BEFORE)
         if not self.sums_in_place and _is_sum(op) and not self._is_known(op.output.name):
-            self.root[op.output.name] = f"{op.output.name}#sum{place}"
+            self.root[op.output.name] = f"{op.output.name}#{op.name}"
         for index, tensor in enumerate(op.outputs):
             if isinstance(op.kind, View) and op.inputs:
                 first = op.inputs[0].name
@@ -200,10 +228,12 @@ class _Walk:
             name = f"{op.output.name}#saved"
             many = beside if growth is None else saved_bytes(op.kind, self.trace.template.op(place, LARGE_BATCH))
             self.sizes[name] = (beside, many)
-            self.born[name], self.born_in[name] = place, op.phase
+            self.met[name] = self.born[name] = place
+            self.born_in[name] = op.phase
             if isinstance(op.kind, Norm) and op.kind.style == "batch" and op.phase is Phase.FORWARD:
                 running = f"{op.output.name}#running"  # mean and variance over steps, beside those of the batch
                 self.sizes[running], self.born[running], self.born_in[running] = (beside, beside), BEFORE, op.phase
+                self.met[running] = place
             anchor = op.inputs[0] if isinstance(op.kind, Norm) else op.output
             self.beside[name] = self.root.get(anchor.name, anchor.name)
 
@@ -222,6 +252,7 @@ class _Walk:
             self.seen[tensor.name] = (tensor, name)
             self._size(name, tensor, growth)
         if name not in self.born:
+            self.met[name] = place
             if birth == BEFORE and op.phase is Phase.UPDATE and not self._is_known(name):
                 self.state.add(name)
                 birth = place

@@ -117,6 +117,11 @@ class Step:
         """(roles, ops + 1): what is alive, of this rank's share."""
         return self.lives.live_bytes(self.size_bytes(batch))
 
+    def is_hopeless(self, batch: int, limit_bytes: int) -> bool:
+        """Whether what is alive at one time is more than a limit, workspaces left out: no allocator makes it fit."""
+        live = self.live_bytes(batch)
+        return int((live.sum(axis=0) - live[Role.WORKSPACE]).max()) > limit_bytes
+
     def usage(self, batch: int, limit_bytes: int | None = None) -> Usage:
         """A replay; OutOfMemory where it does not fit in `limit_bytes`."""
         size_bytes = self.size_bytes(batch)
@@ -130,6 +135,8 @@ class Step:
 
     def fits(self, batch: int, limit_bytes: int) -> bool:
         """Whether a replay within a limit succeeds."""
+        if self.is_hopeless(batch, limit_bytes):
+            return False
         try:
             self.usage(batch, limit_bytes)
         except OutOfMemory:
@@ -175,10 +182,11 @@ def peak_memory(
     context = 0 if device is None else context_bytes(device)
     parts = {role.label: int(live[role, where]) for role in Role if live[role, where]}
     parts |= {"fragmentation": usage.reserved_bytes - sum(parts.values()), "context": context}
-    base = trace.template.base
+    samples, like = trace.template.distinct
+    phases = [op.phase.value for op, _ in samples]
     timeline = Timeline(
-        ("start", *(op.name for op in base)),
-        ("start", *(op.phase.value for op in base)),
+        ("start", *trace.template.names),
+        ("start", *[phases[sample] for sample in like.tolist()]),
         {role.label: live[role] for role in Role if live[role].any()},
     )
     return PeakMemory(
@@ -201,6 +209,8 @@ def _usage(step: Step, batch: int) -> tuple[Usage, bool | None]:
     room = room_bytes(step.device)
     if free.reserved_bytes <= room:
         return free, True
+    if step.is_hopeless(batch, room):
+        return free, False
     try:
         return step.usage(batch, room), True
     except OutOfMemory:

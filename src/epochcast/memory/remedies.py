@@ -10,8 +10,9 @@ from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import devices
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
+from epochcast.memory.context import room_bytes
 from epochcast.memory.largest import largest_batch
-from epochcast.memory.peak import PeakMemory, peak_memory
+from epochcast.memory.peak import PeakMemory, peak_memory, step_on
 from epochcast.memory.sharding import WHOLE, Shares, zero_shares
 
 RANKS = (2, 4, 8, 16, 32, 64)
@@ -70,7 +71,10 @@ def _remedies(model: Model, recipe: Recipe, device: Device, shares: Shares) -> I
         yield from remedy("accumulate", f"{split.accumulate} passes of {split.batch}", peak(split))
     if shares == WHOLE and recipe.mode == "training":
         yield from _zero(model, recipe, device)
+    trace = model.trace(recipe)
     for larger in _larger(device):
+        if step_on(trace, larger, shares=shares).is_hopeless(recipe.batch, room_bytes(larger)):
+            continue
         enough = peak(recipe, larger)
         if enough.fits:
             yield from remedy("device", larger.name, enough, larger)
@@ -100,6 +104,8 @@ def _zero(model: Model, recipe: Recipe, device: Device) -> Iterator[Remedy]:
     for ranks in RANKS:
         for stage in (1, 2, 3):
             shares = zero_shares(stage, ranks, gathered_bytes if stage == 3 else 0)
+            if step_on(trace, device, shares=shares).is_hopeless(recipe.batch, room_bytes(device)):
+                continue
             found = peak_memory(trace, device, shares=shares)
             if found.fits:
                 yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", found.bytes, device.name)

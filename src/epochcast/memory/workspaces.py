@@ -20,6 +20,7 @@ import numpy as np
 
 from epochcast.graph.kinds import Conv
 from epochcast.graph.op import Op
+from epochcast.graph.rebatch import resized
 from epochcast.graph.shapes import ConvShape, conv_shape
 from epochcast.graph.tensor import DType
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
@@ -74,16 +75,20 @@ def with_workspaces(lives: Lifetimes, trace: Trace, device: Device | None) -> Li
         workspace = workspace_bytes(op, device.generation)
         return (workspace,) if workspace else ()
 
-    template = trace.template
-    few = {place: found for place, op in enumerate(template.base) if (found := scratch_bytes(op))}
-    if not few:
+    samples, like = trace.template.distinct
+    small_parts = [scratch_bytes(op) for op, _ in samples]
+    if not any(small_parts):
         return lives
-    places = np.array([place for place, parts in few.items() for _ in parts], dtype=np.int64)
-    small = np.array([part for parts in few.values() for part in parts], dtype=np.int64)
-    large = np.array([part for place in few for part in scratch_bytes(template.op(place, LARGE_BATCH))], dtype=np.int64)
+    large_parts = [scratch_bytes(resized(*sample, LARGE_BATCH)) for sample in samples]
+    asked = [(place, number) for place, number in enumerate(like.tolist()) if small_parts[number]]
+    places = np.array([place for place, number in asked for _ in small_parts[number]], dtype=np.int64)
+    small, large = (
+        np.array([part for _, number in asked for part in parts[number]], dtype=np.int64)
+        for parts in (small_parts, large_parts)
+    )
     slope = (large - small) // (LARGE_BATCH - SMALL_BATCH)
     return lives.joined(
-        tuple(f"{template.base[place].name}#workspace" for place in places),
+        tuple(f"{trace.template.names[place]}#workspace" for place in places),
         np.full(len(places), Role.WORKSPACE),
         small - SMALL_BATCH * slope,
         slope,

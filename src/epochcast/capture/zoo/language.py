@@ -5,10 +5,13 @@ sequences. `sequences` has Llama 2 and 3, TinyLlama and Mistral.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
-from epochcast.capture.zoo.entry import Entry
+from epochcast.capture.zoo.entry import Blocks, Entry
 from epochcast.capture.zoo.latent import Latent
 from epochcast.capture.zoo.moe import Mixture
+
+Options = Mapping[str, Any]
 
 
 def _decoder(
@@ -19,21 +22,26 @@ def _decoder(
     kv_heads: int,
     ffn: int,
     vocabulary: int,
+    *,
+    window: int = 0,
+    dense_layers: int = 0,
     **more: object,
 ) -> Entry:
     sizes = {"layers": layers, "width": width, "heads": heads, "kv_heads": kv_heads, "ffn": ffn}
-    return Entry("decoder", "decoder", title, {**sizes, "vocabulary": vocabulary, **more})
+    blocks = Blocks("model.layers", dense_layers, 2 if window else 1)
+    kinds = {"window": window, "dense_layers": dense_layers, **more}
+    return Entry("decoder", "decoder", title, {**sizes, "vocabulary": vocabulary, **kinds}, blocks=blocks)
 
 
 def _parallel(title: str, layers: int, width: int, heads: int, vocabulary: int, **more: object) -> Entry:
     sizes = {"layers": layers, "width": width, "heads": heads, "vocabulary": vocabulary}
-    return Entry("parallel", "parallel_decoder", title, {**sizes, **more})
+    return Entry("parallel", "parallel_decoder", title, {**sizes, **more}, blocks=Blocks("gpt_neox.layers"))
 
 
-_GEMMA = {"head_width": 256, "activation": "gelu", "scaled_tokens": True, "tied": True, "context": 8192}
-_GEMMA2 = {**_GEMMA, "norms_behind": True}
-_QWEN3 = {"head_width": 128, "head_norms": True, "context": 4096}
-_OSS = {"head_width": 64, "qkv_bias": True, "o_bias": True, "sinks": True, "window": 128, "context": 4096}
+_GEMMA: Options = {"head_width": 256, "activation": "gelu", "scaled_tokens": True, "tied": True, "context": 8192}
+_GEMMA2: Options = {**_GEMMA, "norms_behind": True}
+_QWEN3: Options = {"head_width": 128, "head_norms": True, "context": 4096}
+_OSS: Options = {"head_width": 64, "qkv_bias": True, "o_bias": True, "sinks": True, "window": 128, "context": 4096}
 _LATENT = Latent(query_rank=1536, key_rank=512, plain=128, rotary=64, value=128)
 _LLAMA31 = "Grattafiori et al. 2024"
 _GEMMA_PAPER, _GEMMA2_PAPER = "Gemma Team 2024", "Gemma Team 2024 (Gemma 2)"

@@ -5,7 +5,7 @@ The input of a language model is a number of tokens (`--input 128`); throughput 
 
 from collections.abc import Mapping
 
-from epochcast.capture.zoo.entry import Entry
+from epochcast.capture.zoo.entry import Blocks, Entry
 
 
 def _vit(title: str, patch: int, layers: int, width: int, heads: int) -> Entry:
@@ -19,15 +19,18 @@ def _swin(title: str, width: int, depths: tuple[int, ...], heads: tuple[int, ...
 
 def _bert(layers: int, width: int, heads: int, head: str, what: str) -> Entry:
     title = f"BERT-{'base' if layers == 12 else 'large'} {what}, Devlin et al. 2019"
-    return Entry("encoder", "bert", title, {"layers": layers, "width": width, "heads": heads, "head": head})
+    options = {"layers": layers, "width": width, "heads": heads, "head": head}
+    return Entry("encoder", "bert", title, options, blocks=Blocks("encoder.layer"))
 
 
 def _gpt(title: str, layers: int, width: int, heads: int, **more: object) -> Entry:
-    return Entry("gpt", "gpt2", title, {"layers": layers, "width": width, "heads": heads, **more})
+    sizes = {"layers": layers, "width": width, "heads": heads}
+    return Entry("gpt", "gpt2", title, {**sizes, **more}, blocks=Blocks("transformer.h"))
 
 
 def _opt(title: str, layers: int, width: int, heads: int) -> Entry:
-    return Entry("gpt", "opt", f"{title}, Zhang et al. 2022", {"layers": layers, "width": width, "heads": heads})
+    sizes = {"layers": layers, "width": width, "heads": heads}
+    return Entry("gpt", "opt", f"{title}, Zhang et al. 2022", sizes, blocks=Blocks("model.decoder.layers"))
 
 
 def _llama(
@@ -42,7 +45,8 @@ def _llama(
     **more: object,
 ) -> Entry:
     sizes = {"layers": layers, "width": width, "heads": heads, "kv_heads": kv_heads, "ffn": ffn}
-    return Entry("decoder", "decoder", title, {**sizes, "vocabulary": vocabulary, "context": context, **more})
+    options = {**sizes, "vocabulary": vocabulary, "context": context, **more}
+    return Entry("decoder", "decoder", title, options, blocks=Blocks("model.layers"))
 
 
 def _t5(title: str, layers: int, width: int, heads: int, head_width: int, ffn: int, **more: object) -> Entry:

@@ -11,16 +11,16 @@ on every rank; their gradients are summed over data and context parallel ranks t
 which each rank has one from either end, so that a causal mask leaves all ranks the same work.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from epochcast.comm.collectives import ring_shift_seconds
 from epochcast.errors import BadInput
 from epochcast.forecast.strategies.messages import Message
 from epochcast.forecast.streams import Seconds
-from epochcast.graph.kinds import Attention, View
+from epochcast.graph.kinds import Attention
 from epochcast.graph.op import Op, Phase
-from epochcast.graph.rebatch import Growth, Template
+from epochcast.graph.rebatch import Growth, Sides
 from epochcast.graph.shapes import attention_operands
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.trace import SMALL_BATCH, Trace
@@ -38,17 +38,10 @@ def cut_sequences(trace: Trace, degree: int) -> tuple[Trace, tuple[Shift, ...]]:
             f"context parallel over {degree} GPUs cuts a sequence in {2 * degree} pieces, and {trace.name} has "
             f"{tokens} tokens"
         )
-    base, growths, shifts, entry = [], [], [], -1
-    for op, growth in zip(trace.template.base, trace.template.growths, strict=True):
-        entry += not isinstance(op.kind, View)
-        if isinstance(op.kind, Attention):
-            _, k, v = attention_operands(op)
-            times = 2 if op.is_gradient else 1
-            shifts.append((entry, times * (k.bytes + v.bytes) / degree / SMALL_BATCH))
+
+    def part(op: Op, growth: Sides | None) -> tuple[Op, Sides | None]:
         if op.phase is Phase.UPDATE or growth is None:
-            base.append(op)
-            growths.append(growth)
-            continue
+            return op, growth
         whole = _whole(op)
         sides = [
             [
@@ -58,10 +51,26 @@ def cut_sequences(trace: Trace, degree: int) -> tuple[Trace, tuple[Shift, ...]]:
             for side, (tensors, grown) in enumerate(zip((op.inputs, op.outputs, op.weights), growth, strict=True))
         ]
         inputs, outputs, weights = (tuple(t for t, _ in pairs) for pairs in sides)
-        base.append(replace(op, inputs=inputs, outputs=outputs, weights=weights))
         grown_inputs, grown_outputs, grown_weights = (tuple(g for _, g in pairs) for pairs in sides)
-        growths.append((grown_inputs, grown_outputs, grown_weights))
-    return replace(trace, template=Template(tuple(base), tuple(growths))), tuple(shifts)
+        made = replace(op, inputs=inputs, outputs=outputs, weights=weights)
+        return made, (grown_inputs, grown_outputs, grown_weights)
+
+    return replace(trace, template=trace.template.mapped(part)), tuple(_shifts(trace, degree))
+
+
+def _shifts(trace: Trace, degree: int) -> Iterator[Shift]:
+    samples, like = trace.template.distinct
+    entries = trace.entries.tolist()
+    handed = [_handed_bytes(op) if isinstance(op.kind, Attention) else 0 for op, _ in samples]
+    for place, sample in enumerate(like.tolist()):
+        if handed[sample]:
+            yield entries[place], handed[sample] / degree / SMALL_BATCH
+
+
+def _handed_bytes(op: Op) -> int:
+    """Keys and values; in the backward pass their gradients, too."""
+    _, k, v = attention_operands(op)
+    return (2 if op.is_gradient else 1) * (k.bytes + v.bytes)
 
 
 def shift_messages(shifts: Sequence[Shift], seconds: Seconds, batch: int, degree: int, group: Group) -> list[Message]:
@@ -77,7 +86,7 @@ def shift_messages(shifts: Sequence[Shift], seconds: Seconds, batch: int, degree
 def _tokens(trace: Trace) -> int:
     """The length of the sequences: of the first input, where that is tokens on which fused attention runs."""
     shape = trace.inputs[0].shape if trace.inputs else ()
-    has_attention = any(isinstance(op.kind, Attention) for op in trace.template.base)
+    has_attention = any(isinstance(op.kind, Attention) for op in trace.template.few)
     if len(shape) != 2 or not has_attention:
         raise BadInput(f"context parallel is for sequences of tokens under fused attention, and {trace.name} has none")
     return shape[1]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.graph.op import Op, Phase
+from epochcast.graph.order import NotRepeated
 from epochcast.graph.trace import SMALL_BATCH, Trace
 
 Places = NDArray[np.int64]
@@ -39,12 +40,46 @@ def segments(trace: Trace) -> Segments:
     """Read off the ops; kept on the template."""
     kept: Segments | None = trace.template.__dict__.get("_segments")
     if kept is None:
-        kept = _segments(trace)
+        kept = _drawn(trace) or _cut(trace).by_entry(trace)
         trace.template.__dict__["_segments"] = kept
     return kept
 
 
-def _segments(trace: Trace) -> Segments:
+@dataclass(frozen=True)
+class _Cut:
+    """The same by op: the segment of every op."""
+
+    of_op: tuple[int, ...]
+    crossing_bytes: tuple[float, ...]
+    parameter_bytes: tuple[int, ...]
+
+    def by_entry(self, trace: Trace) -> Segments:
+        return Segments(np.array(self.of_op, dtype=np.int64)[trace.places], self.crossing_bytes, self.parameter_bytes)
+
+
+def _drawn(trace: Trace) -> Segments | None:
+    """From the segments of few blocks: a copy of an op that begins a segment begins one, and other ops are where their
+    copy's first op is. None where there are no such blocks, or where they do not repeat.
+    """
+    order, few = trace.template.order, trace.few
+    if order is None or few is None:
+        return None
+    cut = _cut(few)
+    of_few = np.array(cut.of_op, dtype=np.int64)
+    begins = np.searchsorted(of_few[: np.argmax(of_few) + 1], np.arange(of_few.max() + 1))  # forward ops, in order
+    places, copied = order.copies(begins)
+    inside = np.flatnonzero(of_few[order.positions] >= 0)
+    try:
+        first = order.places(begins[of_few[order.positions[inside]]], order.shifts[inside], order.is_loose[inside])
+    except NotRepeated:
+        return None
+    of_op = np.full(len(order.positions), -1)
+    of_op[inside] = np.searchsorted(places, first)
+    crossing = tuple(cut.crossing_bytes[segment] for segment in copied[:-1])
+    return Segments(of_op[trace.places], crossing, tuple(cut.parameter_bytes[segment] for segment in copied))
+
+
+def _cut(trace: Trace) -> _Cut:
     base, growths = trace.template.base, trace.template.growths
     forward = [place for place, op in enumerate(base) if op.phase is Phase.FORWARD]
     parameters = {p.name: p.tensor.bytes for p in trace.parameters}
@@ -73,17 +108,16 @@ def _segments(trace: Trace) -> Segments:
         if holds_weights and len(growing) == 1 and place < last_weighted:
             crossing.append(next(iter(growing.values())) / SMALL_BATCH)
             segment, holds_weights = segment + 1, False
-    return _with_backward(trace, base, segment_of_op, parameters, crossing, segment + 1)
+    return _with_backward(base, segment_of_op, parameters, crossing, segment + 1)
 
 
 def _with_backward(
-    trace: Trace,
     base: Sequence[Op],
     segment_of_op: dict[int, int],
     parameters: dict[str, int],
     crossing: list[float],
     count: int,
-) -> Segments:
+) -> _Cut:
     """A backward op belongs where the forward ops of its layer are; one without a layer stays with the op before it."""
     of_layer: dict[str, int] = {}
     sizes = [0] * count
@@ -93,19 +127,18 @@ def _with_backward(
         for tensor in (*op.inputs, *op.weights):
             if tensor.name in parameters:
                 sizes[segment] += parameters.pop(tensor.name)
-    found: dict[int, int] = {}
+    found: list[int] = []
     current = count - 1
     for place, op in enumerate(base):
         if place in segment_of_op:
-            found[place] = segment_of_op[place]
+            found.append(segment_of_op[place])
         elif op.phase is Phase.UPDATE:
-            found[place] = -1
+            found.append(-1)
         else:
             # Backward runs from the end to the front: a layer shared by several segments never leads back.
             current = min(current, of_layer.get(op.layer, current))
-            found[place] = current
-    of_entry = np.array([found[int(place)] for place in trace.places], dtype=np.int64)
-    return Segments(of_entry, tuple(crossing), tuple(sizes))
+            found.append(current)
+    return _Cut(tuple(found), tuple(crossing), tuple(sizes))
 
 
 def balanced(weights: Sequence[float], parts: int) -> tuple[int, ...]:

@@ -12,14 +12,15 @@ sequence parallelism, its expert tensor parallel degree 1). A mixture is told by
 and combine, and by products with a stack of weights (`capture.zoo.moe`); all in between is (experts, tokens, …).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from epochcast.errors import BadInput
 from epochcast.forecast.strategies.tensor import Rank
 from epochcast.graph.backward import GRADIENT
-from epochcast.graph.kinds import Gather, Kind, Matmul, Scatter, View
+from epochcast.graph.kinds import Gather, Kind, Matmul, Scatter
 from epochcast.graph.op import Op, Phase
-from epochcast.graph.rebatch import Growth, Template
+from epochcast.graph.rebatch import Growth, Sides
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.trace import SMALL_BATCH, Trace
 
@@ -28,37 +29,39 @@ TRAVELS = ("dispatch", "combine")
 
 def has_experts(trace: Trace) -> bool:
     """Whether a step has a mixture of experts."""
-    return any(_travels(op.kind, Gather) for op in trace.template.base)
+    return any(_travels(op.kind, Gather) for op in trace.template.few)
 
 
 def spread(rank: Rank, expert: int, tensor: int) -> Rank:
     """The step of a rank that has an `expert`-th of the experts and a `tensor`-th of the tokens for them."""
-    found = _Mixtures.of(rank.trace)
+    whole, repeats = rank.trace, rank.trace.template.repeats
+    few = whole.few or whole
+    found = _Mixtures.of(few)
     if not found.parameters:
-        raise BadInput(f"expert parallel: {rank.trace.name} has no mixture of experts")
+        raise BadInput(f"expert parallel: {whole.name} has no mixture of experts")
     if found.experts % expert:
         raise BadInput(f"expert parallel over {expert} GPUs does not divide the {found.experts} experts")
-    template = rank.trace.template
-    pairs = [found.part(op, growth, expert, tensor) for op, growth in zip(template.base, template.growths, strict=True)]
-    base = tuple(op for op, _ in pairs)
+    template = whole.template.mapped(lambda op, growth: found.part(op, growth, expert, tensor))
     parameters = tuple(
-        replace(p, tensor=found.fewer(p.tensor, expert)) if p.name in found.parameters else p
-        for p in rank.trace.parameters
+        replace(p, tensor=found.fewer(p.tensor, expert)) if p.name in found.parameters else p for p in few.parameters
     )
-    trace = replace(rank.trace, template=Template(base, tuple(growth for _, growth in pairs)), parameters=parameters)
-    return replace(rank, trace=trace, dispatches=_dispatches(base), experts=found.parameters)
+    experts = found.parameters
+    if repeats is not None:
+        parameters, experts = repeats.parameters(parameters), frozenset(repeats.many_names(experts))
+    trace = replace(whole, template=template, parameters=parameters)
+    return replace(rank, trace=trace, dispatches=tuple(_dispatches(trace)), experts=experts)
 
 
-def _dispatches(base: tuple[Op, ...]) -> tuple[tuple[int, int, float], ...]:
+def _dispatches(trace: Trace) -> Iterator[tuple[int, int, float]]:
     """(after, before, bytes per sample): tokens leave behind a gather and are back in front of a scatter."""
-    found, entry = [], -1
-    for op in base:
-        entry += not isinstance(op.kind, View)
+    samples, like = trace.template.distinct
+    entries = trace.entries.tolist()
+    for place, sample in enumerate(like.tolist()):
+        op, entry = samples[sample][0], entries[place]
         if _travels(op.kind, Gather):
-            found.append((entry, entry + 1, op.output.bytes / SMALL_BATCH))
+            yield entry, entry + 1, op.output.bytes / SMALL_BATCH
         elif _travels(op.kind, Scatter):
-            found.append((entry - 1, entry, op.inputs[0].bytes / SMALL_BATCH))
-    return tuple(found)
+            yield entry - 1, entry, op.inputs[0].bytes / SMALL_BATCH
 
 
 def _travels(kind: Kind, of: type[Gather] | type[Scatter]) -> bool:
@@ -93,7 +96,7 @@ class _Mixtures:
                     stacked |= {name for t in (tensor.name, parameter) for name in (t, GRADIENT + t)}
         return cls(count, frozenset(parameters), frozenset(stacked))
 
-    def part(self, op: Op, growth: "Sides | None", expert: int, tensor: int) -> "tuple[Op, Sides | None]":
+    def part(self, op: Op, growth: Sides | None, expert: int, tensor: int) -> tuple[Op, Sides | None]:
         """A rank's part of an op; the update is scaled as a whole."""
         if op.phase is Phase.UPDATE:
             return op, growth
@@ -122,6 +125,3 @@ class _Mixtures:
         constant, slope = growth[1]
         rows = (-(-constant * expert // cut), -(-slope * expert // cut))
         return replace(tensor, shape=shape), ((growth[0][0] // expert, 0), rows, *growth[2:])
-
-
-Sides = tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]]

@@ -94,11 +94,14 @@ def _expert_bytes(rank: Rank, cut: Segments) -> tuple[int, ...]:
     found, left = [0] * cut.count, set(rank.experts)
     if not left:
         return tuple(found)
-    for entry, place in enumerate(rank.trace.places.tolist()):
-        op = rank.trace.template.base[place]
+    template, places = rank.trace.template, rank.trace.places
+    named = left if template.repeats is None else set(template.repeats.few_names(list(left)))
+    reads = np.array([any(t.name in named for t in (*op.inputs, *op.weights)) for op in template.few])
+    for entry in np.flatnonzero(reads[template.positions[places]]).tolist():
+        op, segment = template.at(int(places[entry])), int(cut.of_entry[entry])
         for tensor in (*op.inputs, *op.weights):
-            if tensor.name in left and cut.of_entry[entry] >= 0:
-                found[int(cut.of_entry[entry])] += tensor.bytes
+            if tensor.name in left and segment >= 0:
+                found[segment] += tensor.bytes
                 left.discard(tensor.name)
     return tuple(found)
 

@@ -37,11 +37,10 @@ from epochcast.graph.kinds import (
     View,
 )
 from epochcast.graph.op import Op, Parameter, Phase
-from epochcast.graph.rebatch import Growth, Template
+from epochcast.graph.order import NotRepeated
+from epochcast.graph.rebatch import Growth, Sides
 from epochcast.graph.tensor import Tensor
-from epochcast.graph.trace import SMALL_BATCH, Trace
-
-Sides = tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]]
+from epochcast.graph.trace import SMALL_BATCH, Trace, drawn_out
 
 # Tables with fewer rows than this (positions, token types) are not worth splitting.
 SPLIT_TABLE_ROWS = 4096
@@ -86,6 +85,29 @@ def rank_of(trace: Trace, degree: int) -> Rank:
 @without_collecting()
 def _rank(trace: Trace, degree: int) -> Rank:
     _check_heads(trace, degree)
+    return _drawn_rank(trace, degree) or _walked(replace(trace, template=trace.template.written_out), degree).rank()
+
+
+def _drawn_rank(trace: Trace, degree: int) -> Rank | None:
+    """From the step of few blocks; None where there is none, or where its rank's blocks do not repeat."""
+    repeats, order, few = trace.template.repeats, trace.template.order, trace.few
+    if repeats is None or order is None or few is None:
+        return None
+    walk = _walked(few, degree)
+    drawn = drawn_out(walk.rank().trace, repeats)
+    if drawn is None:
+        return None
+    few_made, few_used = (np.array([each[side] for each in walk.sums], dtype=np.int64) for side in (0, 1))
+    used, which = order.copies(few_used)
+    try:
+        made = order.places(few_made[which], order.shifts[used], order.is_loose[used])
+    except NotRepeated:
+        return None
+    sizes = [walk.sums[each][2] for each in which]
+    return Rank(drawn, _by_entry(drawn, zip(made.tolist(), used.tolist(), sizes, strict=True)))
+
+
+def _walked(trace: Trace, degree: int) -> "_Walk":
     whole: set[str] = set()
     while True:
         walk = _Walk(trace, degree, frozenset(whole))
@@ -95,11 +117,17 @@ def _rank(trace: Trace, degree: int) -> Rank:
         whole |= failed
     if not walk.has_rows:
         raise BadInput(f"tensor parallel: {trace.name} has no two products to split one behind the other")
-    return walk.rank()
+    return walk
+
+
+def _by_entry(trace: Trace, sums: Iterable[tuple[int, int, float]]) -> tuple[tuple[int, int, float], ...]:
+    """Sums between two ops as sums between entries of the columns; a view stands with the kernel before it."""
+    entry = np.maximum(0, trace.entries).tolist()
+    return tuple((entry[made], max(entry[used], entry[made] + 1), size_bytes) for made, used, size_bytes in sums)
 
 
 def _check_heads(trace: Trace, degree: int) -> None:
-    for op in trace.template.base:
+    for op in trace.template.few:
         if isinstance(op.kind, Attention) and op.phase is Phase.FORWARD:
             heads = op.inputs[0].shape[-3]
             if heads % degree:
@@ -117,20 +145,17 @@ class _Walk:
         self.maker: dict[str, int] = {}
         self.source: dict[str, Tensor] = {}  # of a cast copy of a parameter: the parameter
         self.has_rows = False
-        self.sums: list[tuple[int, int, float]] = []
+        self.sums: list[tuple[int, int, float]] = []  # made by, used first by (places of ops), bytes per sample
         self.parameters = {p.name for p in trace.parameters}
         self.is_loss_split = False
         self.parts: dict[Hashable, tuple[Tensor, Growth]] = {}  # of split tensors: most are read again
 
     def run(self) -> frozenset[str]:
         """Set the states; the products that cannot be split after all, if any."""
-        entry = -1
-        for op in self.trace.template.base:
-            if not isinstance(op.kind, View):
-                entry += 1
+        for place, op in enumerate(self.trace.template.base):
             if op.phase is Phase.UPDATE:
                 break
-            failed = self._step(op, max(entry, 0))
+            failed = self._step(op, place)
             if failed:
                 return failed
         return frozenset()
@@ -138,31 +163,29 @@ class _Walk:
     def rank(self) -> Rank:
         """What the walk found, as a step of its own."""
         parameters = tuple(self._parameter(p) for p in self.trace.parameters)
-        base = self.trace.template.base
-        pairs = [self._shrunk(op, growth) for op, growth in zip(base, self.trace.template.growths, strict=True)]
-        template = Template(tuple(op for op, _ in pairs), tuple(growth for _, growth in pairs))
-        return Rank(replace(self.trace, template=template, parameters=parameters), tuple(self.sums))
+        trace = replace(self.trace, template=self.trace.template.mapped(self._shrunk), parameters=parameters)
+        return Rank(trace, _by_entry(trace, self.sums))
 
     # ---- states --------------------------------------------------------------------------------
 
     def _of(self, tensor: Tensor) -> State:
         return self.state.get(tensor.name, State.WHOLE)
 
-    def _step(self, op: Op, entry: int) -> frozenset[str]:
+    def _step(self, op: Op, place: int) -> frozenset[str]:
         if isinstance(op.kind, Copy) and op.inputs and op.inputs[0].name in self.parameters:
             self.source[op.output.name] = op.inputs[0]
         if self._adds_partials(op):
-            self._set(op.outputs, State.PARTIAL, entry=entry)
+            self._set(op.outputs, State.PARTIAL, place=place)
             return frozenset()
         for tensor in (*op.inputs, *op.weights):
             if self._of(tensor) is State.PARTIAL:
-                self._sum(tensor, entry)
+                self._sum(tensor, place)
         if isinstance(op.kind, Matmul):
-            self._product(op, entry)
+            self._product(op, place)
         elif isinstance(op.kind, Embedding) and op.phase is Phase.FORWARD:
-            self._lookup(op, entry)
+            self._lookup(op, place)
         else:
-            return self._other(op, entry)
+            return self._other(op, place)
         return frozenset()
 
     def _adds_partials(self, op: Op) -> bool:
@@ -172,9 +195,9 @@ class _Walk:
         is_sum = isinstance(op.kind, Elementwise) and op.kind.function == "add" and len(op.inputs) > 1
         return is_sum or isinstance(op.kind, View) or (isinstance(op.kind, Copy) and op.kind.function == "cast")
 
-    def _sum(self, tensor: Tensor, entry: int) -> None:
+    def _sum(self, tensor: Tensor, place: int) -> None:
         """An all-reduce between whoever made the summands and this op, per sample of the batch."""
-        self.sums.append((self.maker[tensor.name], max(entry, self.maker[tensor.name] + 1), tensor.bytes / SMALL_BATCH))
+        self.sums.append((self.maker[tensor.name], place, tensor.bytes / SMALL_BATCH))
         self.state[tensor.name] = State.WHOLE
 
     def _set(
@@ -182,38 +205,38 @@ class _Walk:
         tensors: Sequence[Tensor],
         state: State,
         *,
-        entry: int,
+        place: int,
         dimension: int = -1,
         origin: frozenset[str] = frozenset(),
     ) -> None:
         for made in tensors:
             source = self.source.get(made.name)
             if source is not None and state is State.SPLIT and self.state.get(source.name) is not State.SPLIT:
-                self._set([source], state, entry=-1, dimension=dimension, origin=origin)
+                self._set([source], state, place=-1, dimension=dimension, origin=origin)
         for tensor in tensors:
             self.state[tensor.name] = state
-            self.maker[tensor.name] = entry
+            self.maker[tensor.name] = place
             if state is State.SPLIT:
                 self.dimension[tensor.name] = dimension
                 self.origin[tensor.name] = origin
 
-    def _product(self, op: Op, entry: int) -> None:
+    def _product(self, op: Op, place: int) -> None:
         if op.weights and op.phase is Phase.FORWARD and self._of(op.weights[0]) is State.WHOLE:
             self._decide(op)
         first, second = op.inputs[0], op.weights[0] if op.weights else op.inputs[1]
         split = [t for t in (first, second) if self._of(t) is State.SPLIT]
         origin = self._origins(split)
         if not split:
-            self._set(op.outputs, State.WHOLE, entry=entry)
+            self._set(op.outputs, State.WHOLE, place=place)
         elif len(split) == 2 and op.weights:
-            self._set(op.outputs, State.PARTIAL, entry=entry)
+            self._set(op.outputs, State.PARTIAL, place=place)
         elif op.weights or len(second.shape) > 2:
-            self._set(op.outputs, State.SPLIT, entry=entry, dimension=-1 if op.weights else -3, origin=origin)
+            self._set(op.outputs, State.SPLIT, place=place, dimension=-1 if op.weights else -3, origin=origin)
         else:  # a weight gradient: its rows or its columns are the operand's
             rows, columns = op.output.shape[-2:]
             size = split[0].shape[-1]
             dimension = -2 if size == rows and (split[0] is first or size != columns) else -1
-            self._set(op.outputs, State.SPLIT, entry=entry, dimension=dimension, origin=origin)
+            self._set(op.outputs, State.SPLIT, place=place, dimension=dimension, origin=origin)
 
     def _decide(self, op: Op) -> None:
         """Split the weight of a forward product: by rows behind a split tensor, else by columns."""
@@ -224,55 +247,55 @@ class _Walk:
         columns_at = -2 if op.kind.transpose_b else -1
         if self._of(op.inputs[0]) is State.SPLIT:
             self.has_rows = True
-            self._set([weight], State.SPLIT, entry=-1, dimension=-3 - columns_at)
+            self._set([weight], State.SPLIT, place=-1, dimension=-3 - columns_at)
             return
         width = weight.shape[columns_at]
         if op.name in self.kept_whole or (width % self.degree and width < PADDED_COLUMNS):
             return
         origin = frozenset({op.name})
-        self._set([weight], State.SPLIT, entry=-1, dimension=columns_at, origin=origin)
-        self._set(op.weights[1:], State.SPLIT, entry=-1, origin=origin)
+        self._set([weight], State.SPLIT, place=-1, dimension=columns_at, origin=origin)
+        self._set(op.weights[1:], State.SPLIT, place=-1, origin=origin)
 
     def _origins(self, tensors: Iterable[Tensor]) -> frozenset[str]:
         return frozenset().union(*(self.origin.get(t.name, frozenset()) for t in tensors))
 
-    def _lookup(self, op: Op, entry: int) -> None:
+    def _lookup(self, op: Op, place: int) -> None:
         table = op.weights[0] if op.weights else op.inputs[-1]
         if len(table.shape) == 2 and table.shape[0] >= SPLIT_TABLE_ROWS:
-            self._set([table], State.SPLIT, entry=-1, dimension=-2)
-            self._set(op.outputs, State.PARTIAL, entry=entry)
+            self._set([table], State.SPLIT, place=-1, dimension=-2)
+            self._set(op.outputs, State.PARTIAL, place=place)
         else:
-            self._set(op.outputs, State.WHOLE, entry=entry)
+            self._set(op.outputs, State.WHOLE, place=place)
 
-    def _other(self, op: Op, entry: int) -> frozenset[str]:
+    def _other(self, op: Op, place: int) -> frozenset[str]:
         operands = (*op.inputs, *op.weights)
         split = [t for t in operands if self._of(t) is State.SPLIT]
         origin = self._origins(split)
         if isinstance(op.kind, Loss):
             if op.phase is Phase.FORWARD:
                 self.is_loss_split = self.is_loss_split or bool(split)
-                self._set(op.outputs, State.WHOLE, entry=entry)
+                self._set(op.outputs, State.WHOLE, place=place)
             else:
                 state = State.SPLIT if self.is_loss_split else State.WHOLE
-                self._set(op.outputs, state, entry=entry)
+                self._set(op.outputs, state, place=place)
             return frozenset()
         if not split:
-            self._set(op.outputs, State.WHOLE, entry=entry)
+            self._set(op.outputs, State.WHOLE, place=place)
             if isinstance(op.kind, Scatter | Embedding) and op.phase is Phase.BACKWARD:
-                self._table_gradient(op, entry)
+                self._table_gradient(op, place)
             return frozenset()
         if op.phase is Phase.FORWARD and self._clashes(op, split):
             return origin
         for tensor in op.outputs:
-            self._set([tensor], State.SPLIT, entry=entry, dimension=self._follows(op, tensor, split), origin=origin)
+            self._set([tensor], State.SPLIT, place=place, dimension=self._follows(op, tensor, split), origin=origin)
         return frozenset()
 
-    def _table_gradient(self, op: Op, entry: int) -> None:
+    def _table_gradient(self, op: Op, place: int) -> None:
         """The gradient of a split table is split as the table is."""
         for tensor in op.outputs:
             table = tensor.name.removeprefix(GRADIENT).partition("+")[0]
             if self.state.get(table) is State.SPLIT and len(tensor.shape) == 2:
-                self._set([tensor], State.SPLIT, entry=entry, dimension=-2)
+                self._set([tensor], State.SPLIT, place=place, dimension=-2)
 
     def _clashes(self, op: Op, split: list[Tensor]) -> bool:
         """Whether a forward op needs the whole of a split tensor, or meets a whole tensor of its size (a residual)."""
