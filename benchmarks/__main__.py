@@ -13,7 +13,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from epochcast.capture.model import Model
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,6 @@ def forecasting() -> Iterator[Figure]:
     """In one process."""
     import epochcast as ec
     from epochcast.api import find_model
-    from epochcast.capture.zoo import zoo_model
     from epochcast.graph.recipe import Recipe
 
     model = find_model("resnet50")
@@ -81,7 +85,7 @@ def forecasting() -> Iterator[Figure]:
     yield Figure("forecast of resnet50, warm", warm * 1e3, "ms", 50)
     trace = model.trace(Recipe(64))
     rebatched = best(lambda: [trace.rebatch(next(batches)).columns for _ in range(500)], 3) / 500
-    built = best(lambda: zoo_model("resnet50").trace(Recipe(64)).columns, 3)
+    built = best(lambda: _afresh().trace(Recipe(64)).columns, 3)
     yield Figure("resnet50 at another batch", rebatched * 1e3, "ms", 5)
     yield Figure(
         "the same against building it", rebatched / built, "of it", 0.05, f"building takes {built * 1e3:.0f} ms"
@@ -90,11 +94,35 @@ def forecasting() -> Iterator[Figure]:
     sweep = best(lambda: [ec.forecast(small, device="V100", batch=next(batches)) for _ in range(100)], 3)
     yield Figure("1,000 configurations of a small network", sweep * 10, "s", 1.0)
 
+    def largest(nodes: int) -> object:
+        _afresh()
+        return ec.forecast(
+            "llama2_70b",
+            device="H100",
+            batch=1,
+            precision="bf16",
+            optimizer="adamw",
+            accumulate=32,
+            gpus=8 * nodes,
+            nodes=nodes,
+            strategy=f"dp{nodes // 4},tp8,pp4,zero1",
+            topology="hgx_h100",
+        )
+
+    few, many = (best(partial(largest, nodes), 3) for nodes in (8, 1280))
+    yield Figure("first forecast of llama2_70b on 10,240 GPUs", many, "s", 1.0, f"{many / few:.2f} times that on 64")
+
+
+def _afresh() -> "Model":
+    """ResNet-50 of a zoo that has forgotten what it built."""
+    from epochcast.capture.zoo import zoo_model
+
+    zoo_model.cache_clear()
+    return zoo_model("resnet50")
+
 
 def planning() -> Iterator[Figure]:
     """Every offer of the catalogue, the model traced and nothing else known."""
-    from functools import partial
-
     import epochcast as ec
     from epochcast.api import find_model
 

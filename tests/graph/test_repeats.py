@@ -16,6 +16,7 @@ from epochcast.graph.op import Graph
 from epochcast.graph.order import Period
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.repeats import Repeats
+from epochcast.graph.serial import trace_from_json, trace_to_json
 from epochcast.graph.trace import trace_from
 
 LAYERS = Repeats("model.layers", Period(2, 1, 5))
@@ -47,6 +48,14 @@ def test_the_step_is_the_one_that_is_built_in_full(name: str, recipe: Recipe) ->
     assert drawn.template.names == tuple(op.name for op in built.ops)
     for column in fields(drawn.columns):
         assert np.array_equal(getattr(drawn.columns, column.name), getattr(built.columns, column.name)), column.name
+
+
+def test_a_drawn_step_equals_the_built_one_and_survives_json() -> None:
+    drawn, built = (model.trace(RECIPES[0]) for model in shallower("gpt2"))
+    assert drawn == built
+    assert hash(drawn.template) == hash(built.template)
+    assert trace_from_json(trace_to_json(drawn)) == drawn
+    assert drawn.template != drawn.template.undrawn
 
 
 def test_the_few_can_be_had_again() -> None:

@@ -34,13 +34,24 @@ Sides = tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]]
 """The growths of an op's inputs, outputs and weights."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Template:
-    """The ops of a step as a function of the batch size: `few`, and where blocks of them repeat, drawn out."""
+    """The ops of a step as a function of the batch size: `few`, and where blocks of them repeat, drawn out.
+
+    Templates of the same ops are equal, drawn out or not.
+    """
 
     few: tuple[Op, ...]
     few_growths: tuple[Sides | None, ...]
     repeats: Repeats | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Template):
+            return NotImplemented
+        return self is other or (self.base == other.base and self.growths == other.growths)
+
+    def __hash__(self) -> int:
+        return hash((self.base, self.growths))
 
     @property
     def base(self) -> tuple[Op, ...]:

@@ -27,22 +27,23 @@ class Pool:
 
     def best_fit(self, size_bytes: int) -> Block | None:
         """Taken out of the pool; None where no free block is large enough."""
-        at = bisect_left(self.free_blocks, (size_bytes,))
-        if at == len(self.free_blocks):
+        blocks = self.free_blocks
+        at = bisect_left(blocks, (size_bytes,))
+        if at == len(blocks):
             return None
-        block = self.free_blocks.pop(at)[2]
+        block = blocks.pop(at)[2]
         block.is_free = False
         return block
 
     def split(self, block: Block, size_bytes: int) -> Block:
         """Cut what a request does not need off the block, into the pool; the new free block."""
-        rest = Block(block.address + size_bytes, block.size_bytes - size_bytes)
-        block.size_bytes = size_bytes
-        rest.below, rest.above = block, block.above
-        if block.above is not None:
-            block.above.below = rest
-        block.above = rest
-        self._put(rest)
+        above, left = block.above, block.size_bytes - size_bytes
+        rest = Block(block.address + size_bytes, left)
+        rest.below, rest.above, rest.is_free = block, above, True
+        if above is not None:
+            above.below = rest
+        block.size_bytes, block.above = size_bytes, rest
+        insort(self.free_blocks, (left, rest.address, rest))
         return rest
 
     def free(self, block: Block) -> Block:

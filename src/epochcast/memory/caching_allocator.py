@@ -36,7 +36,7 @@ class CachingAllocator:
 
     def allocate(self, size_bytes: int) -> tuple[Pool, Block]:
         """A block for a request, and the pool it goes back to."""
-        size = max(ROUND_BYTES, -(-size_bytes // ROUND_BYTES) * ROUND_BYTES)
+        size = -(-size_bytes // ROUND_BYTES) * ROUND_BYTES or ROUND_BYTES
         is_small = size <= SMALL_REQUEST_BYTES
         pool = self._small if is_small else self._large
         block = pool.best_fit(size)
@@ -45,7 +45,7 @@ class CachingAllocator:
         rest = block.size_bytes - size
         if rest and (is_small or self.is_expandable or rest > SMALL_REQUEST_BYTES):
             end = pool.split(block, size)
-            if self._ends[pool] is block:
+            if self.is_expandable and self._ends[pool] is block:
                 self._ends[pool] = end
         self.allocated_bytes += block.size_bytes
         self.peak_allocated_bytes = max(self.peak_allocated_bytes, self.allocated_bytes)

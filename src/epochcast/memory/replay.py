@@ -1,6 +1,6 @@
 """Births and deaths replayed through an allocator."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -39,7 +39,7 @@ def replay(
     before: Iterable[int],
     steps: Iterable[Sequence[int]],
     *,
-    optional: Container[int] = (),
+    optional: Set[int] = frozenset(),
 ) -> Usage:
     """The most a job holds: `before` are the storages that are there before the first step; in each of the steps i is
     the birth of storage i and ~i its death. An `optional` storage is done without where there is no room for it.
@@ -49,9 +49,10 @@ def replay(
     for events in steps:
         for event in events:
             if event < 0:
-                if ~event in blocks:
-                    free(blocks.pop(~event))
-            elif event in optional:
+                block = blocks.pop(~event, None)
+                if block is not None:
+                    free(block)
+            elif optional and event in optional:
                 with suppress(OutOfMemory):
                     blocks[event] = allocate(size_bytes[event])
             else:
