@@ -148,4 +148,4 @@ def test_one_gpu_exchanges_nothing(three_layers: BuiltModel) -> None:
 
 def test_a_strategy_without_a_first_bucket_uses_the_others_size() -> None:
     made = Gradients((3, 3, 3), (0, 1, 2))
-    assert buckets(made, Strategy("ring", bucket_bytes=6)) == [(6, 1), (3, 2)]
+    assert buckets(made, Strategy("ring", bucket_bytes=6)) == ((6, 1), (3, 2))

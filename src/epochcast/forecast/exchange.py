@@ -8,6 +8,7 @@ behind it, and slowed it down where both need the same memory (`comm.waiting`).
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -172,7 +173,8 @@ def _kept(trace: Trace, read: Callable[[Trace], T]) -> T:
     return kept[name]
 
 
-def buckets(made: Gradients, strategy: Strategy) -> list[tuple[int, int]]:
+@lru_cache(maxsize=256)  # a step asks for slow, middling and fast kernels, and a plan for many offers
+def buckets(made: Gradients, strategy: Strategy) -> tuple[tuple[int, int], ...]:
     """(bytes, place of the last gradient) of each bucket; a bucket closes when it has reached its size."""
     assert strategy.bucket_bytes is not None
     closed: list[tuple[int, int]] = []
@@ -182,4 +184,4 @@ def buckets(made: Gradients, strategy: Strategy) -> list[tuple[int, int]]:
         if filled >= limit or index == len(made.sizes_bytes) - 1:
             closed.append((filled, place))
             filled, limit = 0, strategy.bucket_bytes
-    return closed
+    return tuple(closed)

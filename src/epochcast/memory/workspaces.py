@@ -79,7 +79,10 @@ def with_workspaces(lives: Lifetimes, trace: Trace, device: Device | None) -> Li
     small_parts = [scratch_bytes(op) for op, _ in samples]
     if not any(small_parts):
         return lives
-    large_parts = [scratch_bytes(resized(*sample, LARGE_BATCH)) for sample in samples]
+    large_parts = [
+        scratch_bytes(resized(*sample, LARGE_BATCH)) if parts else ()
+        for sample, parts in zip(samples, small_parts, strict=True)
+    ]
     asked = [(place, number) for place, number in enumerate(like.tolist()) if small_parts[number]]
     places = np.array([place for place, number in asked for _ in small_parts[number]], dtype=np.int64)
     small, large = (

@@ -36,7 +36,7 @@ class _Known:
 
     def fits(self, batch: int) -> bool:
         if self.fitting < batch < self.failing:
-            if _holds(self.step, batch, self.room_bytes):
+            if self.step.fits(batch, self.room_bytes):
                 self.fitting = batch
             else:
                 self.failing = batch
@@ -59,7 +59,7 @@ class Room:
         known = self._known(trace, placement)
         if known.safe is None:
             batch = power_of_two(most)
-            while batch and not _holds(known.step, batch, int(known.room_bytes / FACTORS["safe"])):
+            while batch and not known.step.fits(batch, int(known.room_bytes / FACTORS["safe"])):
                 batch //= 2
             known.safe, known.fitting = batch, max(known.fitting, batch)
         return known.safe
@@ -77,13 +77,6 @@ class Room:
             step = step_on(trace, placement.device, shares=self.shares[held])
             self.known[key] = _Known(step, room_bytes(placement.device))
         return self.known[key]
-
-
-def _holds(step: Step, batch: int, limit_bytes: int) -> bool:
-    """Whether a replay stays within the limit; where what is alive does not, no allocator is asked."""
-    live = step.live_bytes(batch)
-    live[Role.WORKSPACE] = 0  # done without where there is no room
-    return int(live.sum(axis=0).max()) <= limit_bytes and step.fits(batch, limit_bytes)
 
 
 def power_of_two(most: int) -> int:

@@ -126,6 +126,7 @@ class _Asked:
         self.room = Room()
         self.traces: dict[int, Trace] = {}
         self.models: dict[str, CostModel] = {}
+        self.measured: dict[str, Device] = {}
 
     def candidate(self, offer: Offer, strategy: str | None) -> Candidate:
         """One way, forecast as `epochcast forecast` does."""
@@ -133,7 +134,7 @@ class _Asked:
         trace = self._trace(self._batch(placement))
         if not self.room.fits(trace, placement):
             raise _TooLarge
-        measured = calibrated_device(job.costing, placement.device)
+        measured = self._measured(placement.device)
         own = placement if measured is placement.device else replace(placement, device=measured)
         step = step_forecast(trace, own, self._model(placement.device))
         batch_per_gpu = trace.batch * job.recipe.accumulate
@@ -153,6 +154,11 @@ class _Asked:
         if batch not in self.traces:
             self.traces[batch] = self.job.model.trace(self.job.recipe.at(batch))
         return self.traces[batch]
+
+    def _measured(self, device: Device) -> Device:
+        if device.name not in self.measured:
+            self.measured[device.name] = calibrated_device(self.job.costing, device)
+        return self.measured[device.name]
 
     def _model(self, device: Device) -> CostModel:
         if device.name not in self.models:
