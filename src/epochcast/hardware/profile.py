@@ -13,6 +13,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from math import isfinite
 from pathlib import Path
 
@@ -86,8 +87,11 @@ def user_profile(device: Device) -> Profile | None:
 def profiles_folder() -> Path:
     """Where the user's own profiles are."""
     named = os.environ.get("EPOCHCAST_PROFILES")
-    if named:
-        return Path(named)
+    return Path(named) if named else _default_folder()
+
+
+@cache  # every forecast looks there
+def _default_folder() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("epochcast") / "profiles"
