@@ -11,7 +11,7 @@ PyTorch then gives cached segments back before it fails.
 On a CPU there is no cache and no context: the peak is what is alive.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -159,8 +159,17 @@ def step_on(
     if device is not None and device.memory_bytes <= 0:
         raise BadInput(f"{device.name} has no memory size; whether a step fits cannot be said")
     lives = lifetimes(trace, set_to_none=set_to_none, sums_in_place=sums_in_place)
-    lives = shares.of(with_workspaces(lives, trace, device))
-    return Step(trace.name, lives, device, shares, allocator)
+    return Step(trace.name, _held(lives, trace, device, shares), device, shares, allocator)
+
+
+def _held(lives: Lifetimes, trace: Trace, device: Device | None, shares: Shares) -> Lifetimes:
+    """With workspaces and what a rank holds on top; devices of one generation ask for the same, which is kept."""
+    kept: dict[Hashable, Lifetimes] = lives.__dict__.setdefault("_held", {})
+    generation = None if device is None else (device.kind, device.generation)
+    key = generation, trace.recipe.channels_last, shares.gathered_bytes, shares.has_buckets
+    if key not in kept:
+        kept[key] = shares.of(with_workspaces(lives, trace, device))
+    return kept[key]
 
 
 def peak_memory(
