@@ -11,15 +11,20 @@ from tests.graph.deep import KINDS, RECIPES, shallower
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo import ZOO, zoo_model
 from epochcast.errors import BadInput
+from epochcast.forecast.strategies.cuts import segments
 from epochcast.graph.build import Builder
 from epochcast.graph.op import Graph
 from epochcast.graph.order import Period
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.repeats import Repeats
 from epochcast.graph.serial import trace_from_json, trace_to_json
+from epochcast.graph.tensor import Tensor
 from epochcast.graph.trace import trace_from
+from epochcast.memory.lifetimes import lifetimes
 
 LAYERS = Repeats("model.layers", Period(2, 1, 5))
+Build = Callable[[int, int], Graph]
+Head = Callable[[list[Tensor]], list[Tensor]]
 
 
 def test_names_move_by_their_numbers() -> None:
@@ -63,7 +68,6 @@ def test_the_few_can_be_had_again() -> None:
     trace = drawn.trace(RECIPES[0])
     assert drawn.shallow is not None
     few = trace_from(drawn.shallow[0], RECIPES[0])
-    assert trace.few is not None
     assert (trace.few.ops, trace.few.parameters, trace.few.inputs) == (few.ops, few.parameters, few.inputs)
 
 
@@ -74,7 +78,7 @@ def test_the_deep_networks_of_the_zoo_are_drawn_out(name: str) -> None:
     assert trace.template.repeats is not None
     graph = model.graph(4)
     assert trace.parameters == graph.parameters
-    assert trace.template.names[: len(graph.ops)] == tuple(op.name for op in graph.ops)
+    assert trace.template.base[: len(graph.ops)] == graph.ops  # nothing changes beyond the few
 
 
 def test_a_network_as_shallow_as_the_few_is_built() -> None:
@@ -84,13 +88,31 @@ def test_a_network_as_shallow_as_the_few_is_built() -> None:
 def test_what_freezes_single_blocks_is_built_in_full() -> None:
     drawn, built = shallower("llama2_7b")
     recipe = Recipe(4, freeze=("model.layers.1.*",))
-    assert drawn.trace(recipe).template.repeats is None
-    assert drawn.trace(recipe).parameters == built.trace(recipe).parameters
+    assert drawn.trace(recipe) == built.trace(recipe)
+    assert sum(not p.trainable for p in drawn.trace(recipe).parameters) == 9
 
 
 def test_a_pattern_that_matches_nothing_is_still_refused() -> None:
     with pytest.raises(BadInput, match="matches no parameter"):
         shallower("llama2_7b")[0].trace(Recipe(4, freeze=("model.layers.10.*",)))
+
+
+def chain(layers: int, batch: int, *, memory: bool = False, head_reads: Head = lambda seen: []) -> Graph:
+    """Equal blocks, each reading the one before; and, as wanted, a tensor from in front of them, or a head that reads
+    more than the last.
+    """
+    b = Builder("chain", batch)
+    x = b.linear(b.input("x", (64,)), 64, name="stem")
+    kept = b.relu(x, name="memory")
+    seen = []
+    for index in range(layers):
+        with b.scope(f"model.layers.{index}"):
+            x = b.linear(x, 64, name="fc")
+            x = b.add(x, kept) if memory else b.relu(x)
+            seen.append(x)
+    for other in head_reads(seen):
+        x = b.add(x, other, name="join")
+    return b.finish(b.linear(x, 10, name="head"))
 
 
 def tapering(layers: int, batch: int) -> Graph:
@@ -115,21 +137,62 @@ def gathering(layers: int, batch: int) -> Graph:
     return b.finish(b.linear(b.concatenate(seen), 10, name="head"))
 
 
-def reaching_back(layers: int, batch: int) -> Graph:
-    """Equal blocks that all read what the first made."""
-    b = Builder("reaching_back", batch)
-    x = first = b.linear(b.input("x", (64,)), 64, name="stem")
+def reaching(layers: int, batch: int, *, back: Callable[[int], int]) -> Graph:
+    """Equal blocks, but for the last, which reads an earlier one."""
+    b = Builder("reaching", batch)
+    x = b.linear(b.input("x", (64,)), 64, name="stem")
+    seen = []
     for index in range(layers):
         with b.scope(f"model.layers.{index}"):
-            x = b.add(b.linear(x, 64, name="fc"), first)
-            first = x if index == 0 else first
+            x = b.relu(b.linear(x, 64, name="fc"))
+            seen.append(x)
+            if index == layers - 1:
+                x = b.add(x, seen[back(layers)], name="skip")
     return b.finish(b.linear(x, 10, name="head"))
 
 
+def tied(layers: int, batch: int) -> Graph:
+    """The last block has the first one's weight."""
+    b = Builder("tied", batch)
+    x = b.linear(b.input("x", (64,)), 64, name="stem")
+    for index in range(layers):
+        first = b.parameters["model.layers.0.fc.weight"].tensor if index == layers - 1 else None
+        with b.scope(f"model.layers.{index}"):
+            x = b.relu(b.linear(x, 64, bias=False, weight=first, name="fc"))
+    return b.finish(b.linear(x, 10, name="head"))
+
+
+NOT_REPEATED: dict[str, Build] = {
+    "no two blocks are alike": tapering,
+    "the head reads all blocks": gathering,
+    "the head reads one in the middle": partial(chain, head_reads=lambda seen: [seen[len(seen) // 2]]),
+    "the last block reads the first": partial(reaching, back=lambda layers: 0),
+    "the last block reads four blocks back": partial(reaching, back=lambda layers: layers - 5),
+    "the last block has the first one's weight": tied,
+}
+
+
 @pytest.mark.parametrize("mode", ["training", "forward"])
-@pytest.mark.parametrize("build", [tapering, gathering, reaching_back])
-def test_blocks_that_do_not_repeat_are_built_in_full(build: Callable[[int, int], Graph], mode: str) -> None:
-    whole = partial(build, 10)
-    trace = BuiltModel("net", whole, (partial(build, 5), LAYERS)).trace(Recipe(4, mode=mode))
+@pytest.mark.parametrize("case", NOT_REPEATED)
+def test_blocks_that_do_not_repeat_are_built_in_full(case: str, mode: str) -> None:
+    build = NOT_REPEATED[case]
+    trace = BuiltModel("net", partial(build, 11), (partial(build, 6), LAYERS)).trace(Recipe(4, mode=mode))
     assert trace.template.repeats is None
-    assert trace.ops == BuiltModel("net", whole).trace(Recipe(4, mode=mode)).ops
+
+
+REMEMBERING = partial(chain, memory=True)
+JOINING = partial(chain, head_reads=lambda seen: [seen[0]])
+
+
+@pytest.mark.parametrize(("build", "mode"), [(REMEMBERING, "training"), (REMEMBERING, "forward"), (JOINING, "forward")])
+def test_what_blocks_and_head_share_with_the_ends_is_drawn_out(build: Build, mode: str) -> None:
+    """The memory that all blocks read forbids cuts between them: one segment has all their parameters."""
+    recipe = Recipe(4, mode=mode)
+    drawn = BuiltModel("net", partial(build, 11), (partial(build, 6), LAYERS)).trace(recipe)
+    built = BuiltModel("net", partial(build, 11)).trace(recipe)
+    assert drawn.template.repeats is not None
+    assert drawn == built
+    one, other = segments(drawn), segments(built)
+    assert np.array_equal(one.of_entry, other.of_entry)
+    assert (one.parameter_bytes, one.crossing_bytes) == (other.parameter_bytes, other.crossing_bytes)
+    assert np.array_equal(lifetimes(drawn).last, lifetimes(built).last)

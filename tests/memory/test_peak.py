@@ -11,6 +11,7 @@ from epochcast.memory.largest import largest_batch
 from epochcast.memory.lifetimes import Role
 from epochcast.memory.peak import peak_memory, step_on
 from epochcast.memory.remedies import would_fit
+from epochcast.memory.replay import OutOfMemory
 from epochcast.memory.sharding import Shares, zero_shares
 from epochcast.memory.workspaces import workspace_bytes
 
@@ -47,6 +48,22 @@ def test_the_largest_batch_is_the_largest_that_fits() -> None:
     assert 0 < most.safe <= most.expected <= most.limit
     assert peak_memory(trace.rebatch(most.expected), V100).fits
     assert not peak_memory(trace.rebatch(2 * most.limit), V100).fits
+
+
+@pytest.mark.parametrize(
+    ("model", "device"), [("vgg16", "K80"), ("vgg16", "T4"), ("resnet50", "V100"), ("gpt2", "A100")]
+)
+def test_what_is_hopeless_does_not_fit(model: str, device: str) -> None:
+    """Around the least that is ever alive, workspaces left out: a byte less than that and no replay succeeds."""
+    step = step_on(zoo_model(model).trace(Recipe(8)), find_device(device))
+    live = step.live_bytes(8)
+    least = int((live.sum(axis=0) - live[Role.WORKSPACE]).max())
+    assert step.is_hopeless(8, least - 1)
+    assert not step.is_hopeless(8, least)
+    with pytest.raises(OutOfMemory):
+        step.usage(8, least - 1)
+    assert not step.fits(8, least - 1)
+    assert step.fits(8, step.usage(8).reserved_bytes)
 
 
 def test_no_batch_fits_where_the_weights_do_not() -> None:

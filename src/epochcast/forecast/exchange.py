@@ -11,15 +11,13 @@ from enum import Enum
 from functools import lru_cache
 from typing import TypeVar
 
-import numpy as np
-
 from epochcast.comm.allreduce import all_reduce_seconds
 from epochcast.comm.waiting import ALIKE, Batch, Waiting, contention_fraction, waiting, waiting_seconds
 from epochcast.forecast.placement import Placement, Strategy
 from epochcast.forecast.streams import Seconds
 from epochcast.graph.backward import grad
 from epochcast.graph.kinds import Embedding, Recurrent
-from epochcast.graph.op import Parameter, Phase
+from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
@@ -57,11 +55,13 @@ def gradients_of(trace: Trace, parameters: Iterable[Parameter]) -> Gradients:
     trained = {grad(p.tensor).name for p in parameters if p.trainable}
     made: dict[str, tuple[int, int]] = {}
     entries = trace.entries.tolist()  # a view is ready with the kernel before it
-    template = trace.template
-    names = {grad(p.tensor).name for p in (trace.few or trace).parameters}
-    writes = np.array([op.phase is Phase.BACKWARD and any(t.name in names for t in op.outputs) for op in template.few])
-    for place in np.flatnonzero(writes[template.positions]).tolist():
-        written = template.at(place).outputs
+    names = {grad(p.tensor).name for p in trace.few.parameters}
+
+    def writes_gradients(op: Op) -> bool:
+        return op.phase is Phase.BACKWARD and any(t.name in names for t in op.outputs)
+
+    for place in trace.template.where(writes_gradients):
+        written = trace.template.at(place).outputs
         made.update({t.name: (entries[place], t.bytes) for t in written if t.name in trained})
     ordered = sorted(made.values(), key=lambda pair: pair[0])
     return Gradients(tuple(size for _, size in ordered), tuple(place for place, _ in ordered))

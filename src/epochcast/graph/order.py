@@ -55,6 +55,20 @@ class Period:
         """How far a block moves that has no copies."""
         return self.longest if block >= self.end else 0
 
+    def is_near(self, block: int) -> bool:
+        """Whether a block is in the period, or in the one before or behind it: these are alike."""
+        return self.first - self.length <= block < self.end + self.length
+
+    def have_copies(self, blocks: Places) -> Truths:
+        """Which blocks are in the period."""
+        found: Truths = (self.first <= blocks) & (blocks < self.end)
+        return found
+
+    def are_near(self, blocks: Places) -> Truths:
+        """Which blocks are in the period, or in the one before or behind it."""
+        found: Truths = (self.first - self.length <= blocks) & (blocks < self.end + self.length)
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -131,24 +145,23 @@ class Order:
         return _joined(places), _joined(which)
 
     def places(self, few_places: Places, shifts: Places, stays: Truths) -> Places:
-        """Where members of the few stand, or what is like them, for somebody who has moved by these shifts; where it
-        `stays` they are looked for themselves: it is outside the blocks.
+        """Where among the many those are that members of the few refer to.
+
+        A copy that has moved by a shift refers to what has moved as far. Where it `stays`, what refers is no copy (it
+        is outside the blocks), and what it refers to, which must have no copies either, is looked for itself.
         """
         blocks, period = self.blocks[few_places], self.period
         natural = np.where(blocks >= period.end, period.longest, 0)
         stays = stays | (blocks == LOOSE)
-        has_copies = (period.first <= blocks) & (blocks < period.end)
-        if np.any(np.where(stays, has_copies, (shifts != natural) & ~self.is_inside(few_places))):
+        if np.any(np.where(stays, period.have_copies(blocks), (shifts != natural) & ~period.are_near(blocks))):
             raise NotRepeated
         moved = np.where(blocks == LOOSE, LOOSE, blocks + np.where(stays, natural, shifts))
         found: Places = self._starts[self._turns[few_places], moved] + self._offsets[few_places]
         return found
 
-    def is_inside(self, few_places: Places) -> Truths:
-        """Whether members of the few are in blocks that are alike: the repeated period, those before and behind it."""
-        blocks, period = self.blocks[few_places], self.period
-        inside: Truths = (period.first - period.length <= blocks) & (blocks < period.end + period.length)
-        return inside
+    def stands(self, few_place: int) -> tuple[int, int, int]:
+        """The block of a member of the few, its run and its place there."""
+        return int(self.blocks[few_place]), int(self._turns[few_place]), int(self._offsets[few_place])
 
     def is_moved(self, few_places: Places, others: Places) -> Truths:
         """Whether members of the few stand at the same places of blocks that are a period apart."""

@@ -29,7 +29,6 @@ FAR_BATCH = 2**14
 Growth = tuple[tuple[int, int], ...] | None
 """(a, b) per dimension of a tensor, or None where nothing grows."""
 
-
 Sides = tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]]
 """The growths of an op's inputs, outputs and weights."""
 
@@ -85,6 +84,11 @@ class Template:
     def positions(self) -> Places:
         """For every op, which of the few it is or is a copy of."""
         return np.arange(len(self.few)) if self.order is None else self.order.positions
+
+    def where(self, holds: Callable[[Op], bool]) -> list[int]:
+        """The places of ops of which something holds that holds of their copies, too."""
+        found: list[int] = np.flatnonzero(np.array([holds(op) for op in self.few])[self.positions]).tolist()
+        return found
 
     @cached_property
     def order(self) -> Order | None:
@@ -171,7 +175,7 @@ class Template:
 
     def ops(self, batch: int) -> tuple[Op, ...]:
         """The ops at a batch size."""
-        return tuple(self.op(place, batch) for place in range(len(self.base)))
+        return tuple(self.op(place, batch) for place in range(len(self.positions)))
 
     def op(self, place: int, batch: int) -> Op:
         """One op at a batch size."""
@@ -206,8 +210,8 @@ class Template:
         second = (three - 2 * two + one) / 2
         first = two - one - 3 * second
         constant = one - first - second
-        drawn_out = constant + FAR_BATCH * (first + FAR_BATCH * second)
-        is_bent = ~np.all(np.isclose(drawn_out, far, rtol=1e-9, atol=0), axis=1, keepdims=True)[:, 0]
+        extended = constant + FAR_BATCH * (first + FAR_BATCH * second)
+        is_bent = ~np.all(np.isclose(extended, far, rtol=1e-9, atol=0), axis=1, keepdims=True)[:, 0]
         return np.array([constant, first, second])[:, like], np.flatnonzero(is_bent[like])
 
     @cached_property

@@ -158,7 +158,8 @@ class Repeats:
         sides = (op.inputs, op.outputs, op.weights)
         if self.block(op.name) != LOOSE or (
             # what joins tensors of all blocks is larger for more of them
-            op.phase is not Phase.UPDATE and any(self.block(t.name) in self.period for side in sides for t in side)
+            op.phase is not Phase.UPDATE
+            and any(self.period.is_near(self.block(t.name)) for side in sides for t in side)
         ):
             raise NotRepeated
         inputs, outputs, weights = map(self.tensors, sides)
@@ -167,10 +168,15 @@ class Repeats:
         return drawn
 
     def is_alike(self, few: Sequence[Op], besides: Sequence[Hashable]) -> bool:
-        """Whether the periods before and behind the repeated one are as it is; `besides` is more about each op."""
+        """Whether the periods before and behind the repeated one are as it is, and no block reaches farther than a
+        period; `besides` is more about each op.
+        """
         places: dict[int, list[int]] = {}
         for place, op in enumerate(few):
-            places.setdefault(self.block(op.layer), []).append(place)
+            block = self.block(op.layer)
+            if block != LOOSE and self._reach(op, block) > self.period.length:
+                return False
+            places.setdefault(block, []).append(place)
         for block in range(self.period.first - self.period.length, self.period.end):
             here, there = places.get(block, []), places.get(block + self.period.length, [])
             if not here or len(here) != len(there):
@@ -179,6 +185,10 @@ class Repeats:
                 if besides[near] != besides[far] or self.moved_op(few[near], self.period.length) != few[far]:
                     return False
         return True
+
+    def _reach(self, op: Op, block: int) -> int:
+        numbers = [n for t in (*op.inputs, *op.outputs, *op.weights) for n in self._parts(t.name)[1]]
+        return max((abs(number - block) for number in numbers), default=0)
 
 
 def _name(thing: Tensor | Parameter) -> str:

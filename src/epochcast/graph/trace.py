@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from epochcast.collecting import without_collecting
 from epochcast.graph.kinds import Conv, Pool, Recurrent, View
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase, opaque_names
-from epochcast.graph.order import NotRepeated
+from epochcast.graph.order import NotRepeated, Order
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.repeats import Repeats
@@ -90,15 +90,21 @@ class Trace:
         return self.template.ops(self.batch)
 
     @property
-    def few(self) -> "Trace | None":
-        """The step of fewer blocks that this one was drawn out of, where it was."""
+    def few(self) -> "Trace":
+        """The step of fewer blocks that this one was drawn out of; itself where it was not."""
         repeats = self.template.repeats
         if repeats is None:
-            return None
+            return self
         parameters = repeats.few_parameters(self.parameters)
         return replace(
             self, template=self.template.undrawn, parameters=parameters, inputs=repeats.few_tensors(self.inputs)
         )
+
+    @property
+    def drawn(self) -> "Drawn | None":
+        """How it was drawn out, where it was."""
+        repeats, order = self.template.repeats, self.template.order
+        return None if repeats is None or order is None else Drawn(self.few, repeats, order)
 
     def rebatch(self, batch: int) -> "Trace":
         """The same step at another batch size, without building anything."""
@@ -144,6 +150,14 @@ class Trace:
         c = self.columns
         totals = {phase.value: float(c.flops[c.is_matrix & (c.phase == i)].sum()) for i, phase in enumerate(PHASES)}
         return {**totals, "matrix": sum(totals.values()), "elementwise": float(c.flops[~c.is_matrix].sum())}
+
+
+class Drawn(NamedTuple):
+    """A step of few blocks, and how it is drawn out to many."""
+
+    few: Trace
+    repeats: Repeats
+    order: Order
 
 
 Static = tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]

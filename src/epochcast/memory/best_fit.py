@@ -39,11 +39,11 @@ class Pool:
         """Cut what a request does not need off the block, into the pool; the new free block."""
         above, left = block.above, block.size_bytes - size_bytes
         rest = Block(block.address + size_bytes, left)
-        rest.below, rest.above, rest.is_free = block, above, True
+        rest.below, rest.above = block, above
         if above is not None:
             above.below = rest
         block.size_bytes, block.above = size_bytes, rest
-        insort(self.free_blocks, (left, rest.address, rest))
+        self._put(rest)
         return rest
 
     def free(self, block: Block) -> Block:

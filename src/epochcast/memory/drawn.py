@@ -38,12 +38,11 @@ def drawn_storages(
     `met` are the places at which they are met first, in order, and `last` those at which they are used last; at the
     place `ops`, behind the last op, is met what no op uses, and ends what stays.
     """
-    blocks = np.array([repeats.block(name) for name in names], dtype=np.int64)
     pieces = list(_pieces(names, met, ops, repeats, order))
     few, shifts, places = (np.concatenate([piece[part] for piece in pieces]) for part in range(3))
     ends = np.full(len(few), len(order.positions))
     mortal = np.flatnonzero(last[few] < ops)
-    one_end = _have_one_end(names, last, ops, blocks, repeats, order)[few[mortal]]
+    one_end = _have_one_end(names, met, last, ops, repeats, order)[few[mortal]]
     ends[mortal] = order.places(last[few[mortal]], shifts[mortal], one_end)
     return DrawnStorages(few, shifts, places, ends)
 
@@ -68,23 +67,23 @@ def _pieces(
 
 
 def _have_one_end(
-    names: Sequence[str], last: Integers, ops: int, blocks: Integers, repeats: Repeats, order: Order
+    names: Sequence[str], met: Integers, last: Integers, ops: int, repeats: Repeats, order: Order
 ) -> NDArray[np.bool_]:
     """Whether all copies of a storage end at one place; so does what has no copies, unless it ends near its block."""
     period = repeats.period
-    found: NDArray[np.bool_] = blocks == LOOSE
-    ends = np.minimum(last, ops - 1)
-    is_far = np.abs(order.blocks[ends] - blocks) > period.length
-    has_copies = (period.first <= blocks) & (blocks < period.end)
-    for_good = last == ops
-    near = order.is_inside(ends)
-    if np.any(near & is_far & ~has_copies & ~found & ~for_good):
+    blocks = np.array([repeats.block(name) for name in names], dtype=np.int64)
+    meeting = np.where(met < ops, order.blocks[np.minimum(met, ops - 1)], LOOSE)
+    has_copies = period.have_copies(np.where(meeting == LOOSE, blocks, meeting))
+    dies = last < ops
+    ends = order.blocks[np.minimum(last, ops - 1)]
+    ends_near = period.are_near(ends)
+    found: NDArray[np.bool_] = (blocks == LOOSE) | (~has_copies & ~ends_near)
+    if np.any(~found & dies & ~has_copies & (np.abs(ends - blocks) > period.length)):
         raise NotRepeated
-    found |= ~has_copies & ~near
     number = {name: storage for storage, name in enumerate(names)}
-    copied = np.flatnonzero(has_copies & ~for_good)
+    copied = np.flatnonzero(has_copies & dies & (blocks != LOOSE))
     others = np.array([number.get(repeats.moved(names[s], period.length), -1) for s in copied.tolist()], dtype=np.int64)
-    if np.any(others < 0) or np.any(for_good[others]):
+    if np.any(others < 0) or not np.all(dies[others]):
         raise NotRepeated
     found[copied] = last[copied] == last[others]
     if not np.all(found[copied] | order.is_moved(last[copied], last[others])):

@@ -160,19 +160,19 @@ def lifetimes(trace: Trace, *, set_to_none: bool = True, sums_in_place: bool = T
 
 def _drawn(trace: Trace, keeps_gradients: bool, sums_in_place: bool) -> Lifetimes | None:
     """From the storages of a step of few blocks; None where there is no such step, or where they do not repeat."""
-    template, few = trace.template, trace.few
-    if template.repeats is None or template.order is None or few is None:
+    if trace.drawn is None:
         return None
+    few, repeats, order = trace.drawn
     walk = _Walk(few, keeps_gradients, sums_in_place)
     lives = walk.result()
     met = np.array([walk.met[name] for name in lives.names], dtype=np.int64)
     try:
-        many = drawn_storages(lives.names, met, lives.last, lives.ops, template.repeats, template.order)
+        many = drawn_storages(lives.names, met, lives.last, lives.ops, repeats, order)
     except NotRepeated:
         return None
     pairs = zip(many.few.tolist(), many.shifts.tolist(), strict=True)
     return Lifetimes(
-        tuple([template.repeats.moved(lives.names[storage], shift) for storage, shift in pairs]),
+        tuple([repeats.moved(lives.names[storage], shift) for storage, shift in pairs]),
         lives.roles[many.few],
         lives.fixed_bytes[many.few],
         lives.sample_bytes[many.few],

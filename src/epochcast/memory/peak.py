@@ -134,7 +134,7 @@ class Step:
         return replay(allocator, size_bytes.tolist(), *self.lives.history, optional=self.workspaces)
 
     def fits(self, batch: int, limit_bytes: int) -> bool:
-        """Whether a replay within a limit succeeds."""
+        """Whether a replay within a limit succeeds; where it cannot, nothing is replayed."""
         if self.is_hopeless(batch, limit_bytes):
             return False
         try:

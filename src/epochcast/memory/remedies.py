@@ -7,12 +7,13 @@ from math import ceil
 from epochcast.capture.model import Model
 from epochcast.errors import BadInput
 from epochcast.graph.recipe import Recipe
+from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import devices
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 from epochcast.memory.context import room_bytes
 from epochcast.memory.largest import largest_batch
-from epochcast.memory.peak import PeakMemory, peak_memory, step_on
+from epochcast.memory.peak import peak_memory, step_on
 from epochcast.memory.sharding import WHOLE, Shares, zero_shares
 
 RANKS = (2, 4, 8, 16, 32, 64)
@@ -44,41 +45,43 @@ def would_fit(model: Model, recipe: Recipe, device: Device, shares: Shares = WHO
 
 
 def _remedies(model: Model, recipe: Recipe, device: Device, shares: Shares) -> Iterator[Remedy]:
-    def peak(changed: Recipe, on: Device = device, share: Shares = shares) -> PeakMemory:
-        return peak_memory(model.trace(changed), on, shares=share)
-
-    def remedy(change: str, value: str, found: PeakMemory, on: Device = device) -> Iterator[Remedy]:
-        if found.fits:
-            yield Remedy(change, value, found.bytes, on.name)
+    def remedy(change: str, value: str, changed: Recipe, on: Device = device) -> Iterator[Remedy]:
+        need = _need(model.trace(changed), on, shares)
+        if need is not None:
+            yield Remedy(change, value, need, on.name)
 
     most = largest_batch(model.trace(recipe), device, shares=shares).expected
     if most:
-        yield from remedy("batch", str(most), peak(recipe.at(most)))
+        yield from remedy("batch", str(most), recipe.at(most))
     changes = _changes(model, recipe, device)
     helped = False
     for name, (value, changed) in changes.items():
-        found = list(remedy(name, value, peak(changed)))
+        found = list(remedy(name, value, changed))
         helped = helped or bool(found)
         yield from found
     if len(changes) == 2 and not helped:
         (_, (half, mixed)), _ = changes.items()
-        yield from remedy(
-            "precision and checkpointing", f"{half}, checkpointing", peak(replace(mixed, checkpointing=True))
-        )
+        both = replace(mixed, checkpointing=True)
+        yield from remedy("precision and checkpointing", f"{half}, checkpointing", both)
     if most:
         passes = ceil(recipe.batch / most)
         split = replace(recipe, batch=ceil(recipe.batch / passes), accumulate=recipe.accumulate * passes)
-        yield from remedy("accumulate", f"{split.accumulate} passes of {split.batch}", peak(split))
+        yield from remedy("accumulate", f"{split.accumulate} passes of {split.batch}", split)
     if shares == WHOLE and recipe.mode == "training":
         yield from _zero(model, recipe, device)
-    trace = model.trace(recipe)
     for larger in _larger(device):
-        if step_on(trace, larger, shares=shares).is_hopeless(recipe.batch, room_bytes(larger)):
-            continue
-        enough = peak(recipe, larger)
-        if enough.fits:
-            yield from remedy("device", larger.name, enough, larger)
+        enough = list(remedy("device", larger.name, recipe, larger))
+        if enough:
+            yield from enough
             break
+
+
+def _need(trace: Trace, device: Device, shares: Shares) -> Interval | None:
+    """The peak of a step that fits; None where it does not."""
+    if step_on(trace, device, shares=shares).is_hopeless(trace.batch, room_bytes(device)):
+        return None
+    peak = peak_memory(trace, device, shares=shares)
+    return peak.bytes if peak.fits else None
 
 
 def _changes(model: Model, recipe: Recipe, device: Device) -> dict[str, tuple[str, Recipe]]:
@@ -104,11 +107,9 @@ def _zero(model: Model, recipe: Recipe, device: Device) -> Iterator[Remedy]:
     for ranks in RANKS:
         for stage in (1, 2, 3):
             shares = zero_shares(stage, ranks, gathered_bytes if stage == 3 else 0)
-            if step_on(trace, device, shares=shares).is_hopeless(recipe.batch, room_bytes(device)):
-                continue
-            found = peak_memory(trace, device, shares=shares)
-            if found.fits:
-                yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", found.bytes, device.name)
+            need = _need(trace, device, shares)
+            if need is not None:
+                yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", need, device.name)
                 return
 
 

@@ -32,7 +32,8 @@ def assert_same_rank(drawn: Trace, built: Trace, layout: Layout) -> None:
     assert (one.dispatches, one.experts) == (other.dispatches, other.experts)
     assert_same_segments(segments(one.trace), segments(other.trace))
     assert gradients(one.trace) == gradients(other.trace)
-    assert np.array_equal(lifetimes(one.trace).last, lifetimes(other.trace).last)
+    for numbers in ("born", "last", "fixed_bytes", "sample_bytes", "roles"):
+        assert np.array_equal(getattr(lifetimes(one.trace), numbers), getattr(lifetimes(other.trace), numbers)), numbers
     seconds = np.linspace(1, 2, len(one.trace.columns))
     plans = [planned(rank, 1e9, seconds, Layout(pipeline=4)) for rank in (one, other)]
     assert plans[0].expert_bytes == plans[1].expert_bytes

@@ -23,7 +23,8 @@ class Blocks:
     def few(self, layers: int) -> tuple[int, Repeats] | None:
         """The fewest blocks that show how they repeat, and how to draw them out; None where there are no more.
 
-        At both ends one more than is unlike the others: what lies beside something else is used otherwise.
+        At both ends one more than is unlike the others: what lies beside something else is used otherwise. And fewer
+        than `FEWEST_BLOCKS` are no list of blocks in the eyes of checkpointing.
         """
         fewest = max(FEWEST_BLOCKS, self.unlike + 3 * self.period + 2)
         fewest += (layers - fewest) % self.period

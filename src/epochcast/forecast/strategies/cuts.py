@@ -47,36 +47,40 @@ def segments(trace: Trace) -> Segments:
 
 @dataclass(frozen=True)
 class _Cut:
-    """The same by op: the segment of every op."""
+    """The same by op: the segment of every op, and the bytes of the parameters that it is the first to read."""
 
-    of_op: tuple[int, ...]
+    of_op: Places
     crossing_bytes: tuple[float, ...]
-    parameter_bytes: tuple[int, ...]
+    bytes_of_op: Places
 
     def by_entry(self, trace: Trace) -> Segments:
-        return Segments(np.array(self.of_op, dtype=np.int64)[trace.places], self.crossing_bytes, self.parameter_bytes)
+        inside = self.of_op >= 0
+        sizes = np.zeros(len(self.crossing_bytes) + 1, dtype=np.int64)
+        np.add.at(sizes, self.of_op[inside], self.bytes_of_op[inside])
+        return Segments(self.of_op[trace.places], self.crossing_bytes, tuple(sizes.tolist()))
 
 
 def _drawn(trace: Trace) -> Segments | None:
     """From the segments of few blocks: a copy of an op that begins a segment begins one, and other ops are where their
     copy's first op is. None where there are no such blocks, or where they do not repeat.
     """
-    order, few = trace.template.order, trace.few
-    if order is None or few is None:
+    if trace.drawn is None:
         return None
+    few, _, order = trace.drawn
     cut = _cut(few)
-    of_few = np.array(cut.of_op, dtype=np.int64)
-    begins = np.searchsorted(of_few[: np.argmax(of_few) + 1], np.arange(of_few.max() + 1))  # forward ops, in order
+    begins = np.searchsorted(cut.of_op[: np.argmax(cut.of_op) + 1], np.arange(cut.of_op.max() + 1))  # forward, in order
     places, copied = order.copies(begins)
-    inside = np.flatnonzero(of_few[order.positions] >= 0)
+    inside = np.flatnonzero(cut.of_op[order.positions] >= 0)
     try:
-        first = order.places(begins[of_few[order.positions[inside]]], order.shifts[inside], order.is_loose[inside])
+        first = order.places(begins[cut.of_op[order.positions[inside]]], order.shifts[inside], order.is_loose[inside])
     except NotRepeated:
+        return None
+    if not np.all(np.isin(first, places)):
         return None
     of_op = np.full(len(order.positions), -1)
     of_op[inside] = np.searchsorted(places, first)
     crossing = tuple(cut.crossing_bytes[segment] for segment in copied[:-1])
-    return Segments(of_op[trace.places], crossing, tuple(cut.parameter_bytes[segment] for segment in copied))
+    return _Cut(of_op, crossing, cut.bytes_of_op[order.positions]).by_entry(trace)
 
 
 def _cut(trace: Trace) -> _Cut:
@@ -120,13 +124,13 @@ def _with_backward(
 ) -> _Cut:
     """A backward op belongs where the forward ops of its layer are; one without a layer stays with the op before it."""
     of_layer: dict[str, int] = {}
-    sizes = [0] * count
+    sizes = [0] * len(base)
     for place, segment in segment_of_op.items():
         op = base[place]
         of_layer.setdefault(op.layer, segment)
         for tensor in (*op.inputs, *op.weights):
             if tensor.name in parameters:
-                sizes[segment] += parameters.pop(tensor.name)
+                sizes[place] += parameters.pop(tensor.name)
     found: list[int] = []
     current = count - 1
     for place, op in enumerate(base):
@@ -138,7 +142,7 @@ def _with_backward(
             # Backward runs from the end to the front: a layer shared by several segments never leads back.
             current = min(current, of_layer.get(op.layer, current))
             found.append(current)
-    return _Cut(tuple(found), tuple(crossing), tuple(sizes))
+    return _Cut(np.array(found, dtype=np.int64), tuple(crossing), np.array(sizes, dtype=np.int64))
 
 
 def balanced(weights: Sequence[float], parts: int) -> tuple[int, ...]:

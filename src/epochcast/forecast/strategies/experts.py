@@ -34,8 +34,7 @@ def has_experts(trace: Trace) -> bool:
 
 def spread(rank: Rank, expert: int, tensor: int) -> Rank:
     """The step of a rank that has an `expert`-th of the experts and a `tensor`-th of the tokens for them."""
-    whole, repeats = rank.trace, rank.trace.template.repeats
-    few = whole.few or whole
+    whole, few, repeats = rank.trace, rank.trace.few, rank.trace.template.repeats
     found = _Mixtures.of(few)
     if not found.parameters:
         raise BadInput(f"expert parallel: {whole.name} has no mixture of experts")

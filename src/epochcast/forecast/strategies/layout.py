@@ -38,6 +38,8 @@ from epochcast.forecast.strategies.schedules import Work, stage_ends
 from epochcast.forecast.strategies.subgroups import subgroup
 from epochcast.forecast.strategies.tensor import Rank
 from epochcast.forecast.streams import Seconds, kernel_ends
+from epochcast.graph.kinds import View
+from epochcast.graph.op import Op
 from epochcast.hardware.cluster import Group
 
 GRADIENT_WIRE = 1
@@ -94,11 +96,14 @@ def _expert_bytes(rank: Rank, cut: Segments) -> tuple[int, ...]:
     found, left = [0] * cut.count, set(rank.experts)
     if not left:
         return tuple(found)
-    template, places = rank.trace.template, rank.trace.places
+    template, entries = rank.trace.template, rank.trace.entries
     named = left if template.repeats is None else set(template.repeats.few_names(list(left)))
-    reads = np.array([any(t.name in named for t in (*op.inputs, *op.weights)) for op in template.few])
-    for entry in np.flatnonzero(reads[template.positions[places]]).tolist():
-        op, segment = template.at(int(places[entry])), int(cut.of_entry[entry])
+
+    def reads_experts(op: Op) -> bool:
+        return not isinstance(op.kind, View) and any(t.name in named for t in (*op.inputs, *op.weights))
+
+    for place in template.where(reads_experts):
+        op, segment = template.at(place), int(cut.of_entry[entries[place]])
         for tensor in (*op.inputs, *op.weights):
             if tensor.name in left and segment >= 0:
                 found[segment] += tensor.bytes

@@ -37,7 +37,7 @@ from epochcast.graph.kinds import (
     View,
 )
 from epochcast.graph.op import Op, Parameter, Phase
-from epochcast.graph.order import NotRepeated
+from epochcast.graph.order import LOOSE, NotRepeated, Order
 from epochcast.graph.rebatch import Growth, Sides
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.trace import SMALL_BATCH, Trace, drawn_out
@@ -90,21 +90,35 @@ def _rank(trace: Trace, degree: int) -> Rank:
 
 def _drawn_rank(trace: Trace, degree: int) -> Rank | None:
     """From the step of few blocks; None where there is none, or where its rank's blocks do not repeat."""
-    repeats, order, few = trace.template.repeats, trace.template.order, trace.few
-    if repeats is None or order is None or few is None:
+    if trace.drawn is None:
         return None
-    walk = _walked(few, degree)
-    drawn = drawn_out(walk.rank().trace, repeats)
-    if drawn is None:
-        return None
-    few_made, few_used = (np.array([each[side] for each in walk.sums], dtype=np.int64) for side in (0, 1))
-    used, which = order.copies(few_used)
+    few, repeats, order = trace.drawn
     try:
-        made = order.places(few_made[which], order.shifts[used], order.is_loose[used])
-    except NotRepeated:
+        walk = _walked(few, degree)
+        drawn = drawn_out(walk.split_trace(), repeats)
+        if drawn is None or not _sums_repeat(walk.sums, order):
+            return None
+        made, used = (np.array([each[side] for each in walk.sums], dtype=np.int64) for side in (0, 1))
+        places, which = order.copies(used)
+        begins = order.places(made[which], order.shifts[places], order.is_loose[places])
+    except (BadInput, NotRepeated):  # what the few cannot the many may: the walk over all says
         return None
     sizes = [walk.sums[each][2] for each in which]
-    return Rank(drawn, _by_entry(drawn, zip(made.tolist(), used.tolist(), sizes, strict=True)))
+    return Rank(drawn, _by_entry(drawn, zip(begins.tolist(), places.tolist(), sizes, strict=True)))
+
+
+def _sums_repeat(sums: Iterable[tuple[int, int, float]], order: Order) -> bool:
+    """Whether blocks that are alike wait for the same sums."""
+    of_block: dict[int, list[Hashable]] = {}
+    for made, used, size_bytes in sums:
+        block, *user = order.stands(used)
+        maker, *at = order.stands(made)
+        of_block.setdefault(block, []).append((user, maker - block if maker != LOOSE else None, at, size_bytes))
+    period = order.period
+    return all(
+        of_block.get(block) == of_block.get(block + period.length)
+        for block in range(period.first - period.length, period.end)
+    )
 
 
 def _walked(trace: Trace, degree: int) -> "_Walk":
@@ -161,10 +175,14 @@ class _Walk:
         return frozenset()
 
     def rank(self) -> Rank:
-        """What the walk found, as a step of its own."""
-        parameters = tuple(self._parameter(p) for p in self.trace.parameters)
-        trace = replace(self.trace, template=self.trace.template.mapped(self._shrunk), parameters=parameters)
+        """What the walk found."""
+        trace = self.split_trace()
         return Rank(trace, _by_entry(trace, self.sums))
+
+    def split_trace(self) -> Trace:
+        """The rank's part as a step of its own."""
+        parameters = tuple(self._parameter(p) for p in self.trace.parameters)
+        return replace(self.trace, template=self.trace.template.mapped(self._shrunk), parameters=parameters)
 
     # ---- states --------------------------------------------------------------------------------
 
