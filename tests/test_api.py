@@ -2,6 +2,7 @@ import inspect
 import subprocess
 import sys
 from io import StringIO
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -105,3 +106,22 @@ def test_an_inspection_is_short_to_print_and_long_to_show() -> None:
     answer = ec.inspect("mnist_cnn")
     assert repr(answer) == "Inspection(mnist_cnn: 12 layers, 24,330 parameters, 2.8 MFLOP forward)"
     assert "totals per sample" in answer._repr_html_()  # type: ignore[attr-defined]
+
+
+def test_more_gpus_than_a_box_has_are_told() -> None:
+    def told(**options: Any) -> bool:
+        found = ec.forecast("resnet18", device="V100", batch=8, **options)
+        return any("taken to be in one box" in warning for warning in found.warnings)
+
+    assert told(gpus=32)
+    assert not told(gpus=8)
+    assert not told(gpus=32, nodes=4)
+
+
+def test_ranks_wait_for_the_slowest_whoever_keeps_the_parameters() -> None:
+    for strategy in ("parameter_server", "parameter_server:4", "ddp"):
+        even, uneven = (
+            ec.forecast("resnet18", device="V100", batch=64, gpus=4, strategy=strategy, uneven=spread)
+            for spread in (0.0, 0.5)
+        )
+        assert uneven.step.seconds.mid > 1.2 * even.step.seconds.mid

@@ -28,12 +28,12 @@ from epochcast.forecast.job import Forecast, Schedule
 from epochcast.forecast.keras_step import framework_step
 from epochcast.forecast.loader import PREFETCH, Service, feed_for, with_input
 from epochcast.forecast.placement import place
-from epochcast.forecast.scaling import GPUS_PER_NODE, Case, Scaling, cases, scaled
+from epochcast.forecast.scaling import Case, Scaling, cases, scaled
 from epochcast.forecast.strategies.shares import memory_shares, rank_memory
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_dataset
 from epochcast.hardware.device import Device
-from epochcast.hardware.topology import find_topology
+from epochcast.hardware.topology import GPUS_PER_NODE, find_topology, largest_box
 from epochcast.memory.remedies import Remedy, would_fit
 from epochcast.plan.answer import Plan, planned
 from epochcast.plan.choice import Limits
@@ -154,6 +154,8 @@ def forecast(
     if step.parts.bubble:
         share = step.parts.bubble / step.seconds.mid
         warnings.append(f"{share:.0%} of the step is a stage waiting for others (bubble)")
+    if placement.nodes == 1 and topology is None and gpus > largest_box(placement.device.name):
+        warnings.append(f"{gpus} GPUs are taken to be in one box, and no known box has so many: give --nodes")
     if placement.assumes_outer_link:
         warnings.append(f"no --link given: boxes are taken to be joined by {placement.assumed_outer_link}")
     if trace.opaque:

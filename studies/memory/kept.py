@@ -19,7 +19,8 @@ def kept_lifetimes(reference: str, shape: tuple[int, ...], recipe: Recipe) -> Li
         with np.load(path, allow_pickle=False) as kept:
             columns = {name: kept[name] for name in _COLUMNS}
             names = ("",) * len(columns["roles"])
-            return Lifetimes(names, ops=int(kept["ops"]), keeps_gradients=True, **columns)
+            ops = int(kept["ops"])  # where the update begins matters to ranks that share it out; this is one device
+            return Lifetimes(names, ops=ops, keeps_gradients=True, update=ops, **columns)
     lives = lifetimes(find_model(reference, shape).trace(recipe), set_to_none=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".part.npz")

@@ -26,6 +26,23 @@ def test_the_table_has_both_regimes_and_the_knees(command: Command) -> None:
         assert words in out
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_a_narrow_terminal_cuts_no_number(command: Command, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    line = "scaling resnet18 --device V100 --gpus 1,4,16 --batch 512 --samples 10000"
+    wide = command(line).out
+    monkeypatch.setenv("COLUMNS", str(columns))
+    narrow = command(line).out
+    rows = [row.split() for row in wide.splitlines() if row.strip()[:1].isdigit()]
+    assert rows[-1][:3] == ["16", "2", "8,192"]
+    assert [row.split() for row in narrow.splitlines() if row.strip()[:1].isdigit()] == rows
+
+
+def test_options_of_a_step_are_passed_on() -> None:
+    line = "scaling gpt2 --device A100 --gpus 2 --batch 8"
+    plain, again = answer(line), answer(f"{line} --checkpointing --attention eager --update-style fused")
+    assert again["rows"][0]["step_seconds"]["mid"] > plain["rows"][0]["step_seconds"]["mid"]
+
+
 def test_collectives_stand_side_by_side(command: Command) -> None:
     out = command(f"{LINE} --allreduce nccl,reduce_to_one_device").out
     assert "weak scaling, reduce_to_one_device: " in out

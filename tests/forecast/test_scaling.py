@@ -107,6 +107,15 @@ def test_the_knee_is_where_more_gpus_bring_less_than_half_of_their_number() -> N
     assert Scaling((one, replace(two, speedup=1.9))).knee_gpus is None
 
 
+def test_what_does_not_fit_is_not_worth_it() -> None:
+    found = scaling(gpus=(1, 2, 4), batch=1024, regime="strong")
+    assert [row.forecast.fits for row in found.rows] == [False, True, True]
+    assert found.series[0].sentence.endswith(f"{100 * found.rows[-1].efficiency:.0f}% efficiency")
+    assert scaling(gpus=(1, 2), batch=1024, regime="strong").series[0].sentence == (
+        "strong scaling: fits on one of these numbers of GPUs"
+    )
+
+
 def test_ranks_of_a_box_share_its_processors() -> None:
     """Eight loaders' work on 16 processors: one GPU does not wait for data, eight do."""
     rows = scaling(gpus=(1, 8), loader_seconds=2e-3, cpus=16).rows

@@ -103,6 +103,16 @@ def test_zero_shards_state_then_gradients_then_parameters() -> None:
         zero_shares(4, 8)
 
 
+def test_a_rank_updates_what_it_has_the_state_of() -> None:
+    """Adam's temporaries are as large as the parameters that are updated: a 64th of them on each of 64 ranks."""
+    trace = zoo_model("gpt2").trace(Recipe(1, optimizer="adam"))
+    whole, sharded = (step_on(trace, None, shares=shares) for shares in (Shares(), zero_shares(3, 64)))
+    made = whole.lives.of_update
+    assert made.any()
+    assert whole.size_bytes(1)[made].sum() == sum(p.tensor.bytes for p in trace.parameters)
+    assert sharded.size_bytes(1)[made].sum() == pytest.approx(whole.size_bytes(1)[made].sum() / 64, rel=1e-3)
+
+
 def test_buckets_hold_the_gradients_once_more() -> None:
     found = peak_memory(RESNET.trace(Recipe(8)), V100, shares=Shares(has_buckets=True))
     assert found.breakdown["buckets"] == 4 * 11_689_512

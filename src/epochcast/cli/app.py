@@ -46,6 +46,8 @@ COMMANDS = (
 
 # Tables in files and pipes are as wide as this where COLUMNS does not say otherwise.
 FILE_COLUMNS = 120
+# No table is wider.
+WIDEST = 1000
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
@@ -118,13 +120,17 @@ def show(answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableTy
         sys.stdout.write(json.dumps(answer, allow_nan=False) + "\n")
         return
     from rich.console import Console
+    from rich.measure import Measurement
 
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else FILE_COLUMNS
     console = Console(width=width, highlight=False, emoji=False, markup=False)
+    drawn = view()
+    # Too narrow a terminal breaks lines; numbers cut short would be other numbers.
+    console.width = max(console.width, Measurement.get(console, console.options.update(width=WIDEST), drawn).minimum)
     if console.is_terminal:
-        console.print(view())
+        console.print(drawn)
         return
     with console.capture() as captured:
-        console.print(view())
+        console.print(drawn)
     # A table pads every line to its width; a file has no use for that.
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))

@@ -6,7 +6,20 @@ from typing import Annotated, Any
 import typer
 
 from epochcast.cli.app import Json, app, show
-from epochcast.cli.words import BATCH, CPUS, DEVICE, INPUT, LOADER_SECONDS, MODEL, NO_AUX, STRATEGY, UNEVEN
+from epochcast.cli.words import (
+    ATTENTION,
+    BATCH,
+    CHECKPOINTING,
+    CPUS,
+    DEVICE,
+    INPUT,
+    LOADER_SECONDS,
+    MODEL,
+    NO_AUX,
+    STRATEGY,
+    UNEVEN,
+    UPDATE_STYLE,
+)
 from epochcast.errors import DoesNotFit
 
 _EXAMPLE = "Example: epochcast forecast resnet50 --device V100 --batch 64 --dataset imagenet-1k --epochs 90"
@@ -49,11 +62,11 @@ def forecast(
     price: Annotated[str | None, typer.Option(help="Dollars per GPU-hour instead of the catalogue's.")] = None,
     input_shape: Annotated[str | None, typer.Option("--input", help=INPUT)] = None,
     no_aux: Annotated[bool, typer.Option("--no-aux", help=NO_AUX)] = False,
-    attention: Annotated[str, typer.Option(help="flash (one fused kernel) or eager (scores in memory).")] = "flash",
+    attention: Annotated[str, typer.Option(help=ATTENTION)] = "flash",
     channels_last: Annotated[bool, typer.Option("--channels-last", help="NHWC memory layout.")] = False,
     framework: Annotated[str, typer.Option(help="pytorch or tensorflow (Keras).")] = "pytorch",
-    update_style: Annotated[str, typer.Option(help="foreach, fused or loop (a kernel per tensor).")] = "foreach",
-    checkpointing: Annotated[bool, typer.Option("--checkpointing", help="Every block runs again in backward.")] = False,
+    update_style: Annotated[str, typer.Option(help=UPDATE_STYLE)] = "foreach",
+    checkpointing: Annotated[bool, typer.Option("--checkpointing", help=CHECKPOINTING)] = False,
     lora: Annotated[int, typer.Option(help="Rank of LoRA: low-rank updates are trained, the network is frozen.")] = 0,
     lora_target: Annotated[
         list[str] | None, typer.Option(help="Last name of layers LoRA stands beside, like q_proj; may be repeated.")

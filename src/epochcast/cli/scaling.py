@@ -7,7 +7,19 @@ import typer
 
 from epochcast.cli.app import Json, app, show
 from epochcast.cli.evaluate import progress_bar
-from epochcast.cli.words import CPUS, DEVICE, INPUT, LOADER_SECONDS, MODEL, NO_AUX, STRATEGY, UNEVEN
+from epochcast.cli.words import (
+    ATTENTION,
+    CHECKPOINTING,
+    CPUS,
+    DEVICE,
+    INPUT,
+    LOADER_SECONDS,
+    MODEL,
+    NO_AUX,
+    STRATEGY,
+    UNEVEN,
+    UPDATE_STYLE,
+)
 from epochcast.errors import DoesNotFit
 
 _EXAMPLE = "Example: epochcast scaling resnet50 --device V100 --gpus 1,2,4,8,16 --batch 64 --regime both --plot s.png"
@@ -39,6 +51,9 @@ def scaling(
     ] = "fp32",
     optimizer: Annotated[str, typer.Option(help="sgd, momentum, adam, adamw, …")] = "sgd",
     accumulate: Annotated[int, typer.Option(help="Forward and backward passes (micro-batches) per update.")] = 1,
+    checkpointing: Annotated[bool, typer.Option("--checkpointing", help=CHECKPOINTING)] = False,
+    attention: Annotated[str, typer.Option(help=ATTENTION)] = "flash",
+    update_style: Annotated[str, typer.Option(help=UPDATE_STYLE)] = "foreach",
     uneven: Annotated[str | None, typer.Option(help=UNEVEN)] = None,
     price: Annotated[str | None, typer.Option(help="Dollars per GPU-hour instead of the catalogue's.")] = None,
     loader_seconds: Annotated[str | None, typer.Option(help=LOADER_SECONDS)] = None,
@@ -72,6 +87,9 @@ def scaling(
             gpus_per_node=gpus_per_node,
             topology=topology,
             accumulate=accumulate,
+            checkpointing=checkpointing,
+            attention=attention,
+            update_style=update_style,
             uneven=0.0 if uneven is None else parse_uneven(uneven),
             input_shape=None if input_shape is None else parse_shape(input_shape),
             aux=not no_aux,

@@ -15,3 +15,7 @@ UNEVEN = (
 NO_AUX = "Drop auxiliary heads."
 LOADER_SECONDS = "Seconds one loader worker needs for one sample, like 8ms; for a batch with its size: 0.5s/64."
 CPUS = "Processors of a box; each GPU keeps one busy."
+
+ATTENTION = "flash (one fused kernel) or eager (scores in memory)."
+UPDATE_STYLE = "foreach, fused or loop (a kernel per tensor)."
+CHECKPOINTING = "Every block runs again in backward."

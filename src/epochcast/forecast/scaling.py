@@ -12,16 +12,17 @@ number in throughput.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from math import prod
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecast.job import Forecast
 from epochcast.forecast.strategies.rules import algorithm_named, find_strategy, parts_of
+from epochcast.hardware.topology import GPUS_PER_NODE
 from epochcast.interval import Interval
 
 REGIMES = ("strong", "weak")
-# Where neither a box nor a number was named: most boxes of data centres.
-GPUS_PER_NODE = 8
 # A step from n to r·n GPUs pays when throughput grows by at least this part of what r promises.
 WORTH_FRACTION = 0.5
 
@@ -97,10 +98,14 @@ class Series:
     allreduce: str
     rows: tuple[Row, ...]
 
+    @cached_property
+    def _fitting(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.forecast.fits)
+
     @property
     def knee(self) -> tuple[Row, Row] | None:
-        """The last row that was worth its GPUs and the first that was not; None where all are."""
-        for before, after in zip(self.rows, self.rows[1:], strict=False):
+        """Of the rows that fit, the last that was worth its GPUs and the first that was not; None where all are."""
+        for before, after in pairwise(self._fitting):
             promised = after.case.gpus / before.case.gpus - 1
             gained = after.speedup / before.speedup - 1
             if gained < WORTH_FRACTION * promised:
@@ -114,8 +119,10 @@ class Series:
         name = f"{self.regime} scaling" + (f", {asked}" if asked else "")
         if len(self.rows) < 2:
             return f"{name}: one number of GPUs says nothing about scaling"
+        if len(self._fitting) < 2:
+            return f"{name}: fits on {'one' if self._fitting else 'none'} of these numbers of GPUs"
         if self.knee is None:
-            last = self.rows[-1]
+            last = self._fitting[-1]
             return f"{name}: worth it up to {last.case.gpus} GPUs, at {last.efficiency:.0%} efficiency"
         before, after = self.knee
         pay, gain = after.case.gpus / before.case.gpus, after.speedup / before.speedup

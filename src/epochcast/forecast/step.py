@@ -56,7 +56,7 @@ def step_forecast(
     costs = model.costs(own, placement.device)
     launches = host_seconds(own, placement.device)
 
-    way = _way(trace, rank, placement, costs)
+    way = _way(trace, rank, placement, Kernels(own, costs.mid, launches))
     parts = [
         way(Kernels(own, seconds, launches), placement, exposed_input_seconds)
         for seconds in (costs.low, costs.mid, costs.high)
@@ -81,7 +81,7 @@ def _interval(low: StepParts, mid: StepParts, high: StepParts) -> Interval:
 Way = Callable[[Kernels, Placement, float], StepParts]
 
 
-def _way(trace: Trace, rank: Rank, placement: Placement, costs: Costs) -> Way:
+def _way(trace: Trace, rank: Rank, placement: Placement, kernels: Kernels) -> Way:
     """How the strategy's steps are timed."""
     rule = placement.rule
     if placement.gpus == 1 or rule.family is Family.DATA:
@@ -89,9 +89,8 @@ def _way(trace: Trace, rank: Rank, placement: Placement, costs: Costs) -> Way:
     way: Way
     match rule.family:
         case Family.LAYOUT:
-            assert rule.layout is not None
             whole_bytes = float(sum(p.tensor.bytes for p in trace.parameters))
-            way = partial(layout.parts, plan=layout.planned(rank, whole_bytes, costs.mid, rule.layout))
+            way = partial(layout.parts, plan=layout.planned(rank, whole_bytes, kernels, placement))
         case Family.HYBRID:
             way = partial(hybrid.parts, whole=trace)
         case Family.SHARDED:
@@ -125,10 +124,11 @@ def _data_parallel(kernels: Kernels, placement: Placement, input_seconds: float)
     ends = kernel_ends(kernels.seconds, kernels.launches)
     passes = ends[~kernels.is_update]
     alone = float(passes[-1]) if len(passes) else 0.0
+    trains, has_servers = trace.recipe.mode != "forward", rule.servers > 1
     comm = 0.0
-    if trace.recipe.mode != "forward":
-        if rule.servers > 1:
-            comm = servers_seconds(gradients(trace).total_bytes, placement.group(), rule.servers)
-        else:
-            comm = exposed_seconds(trace, ends, alone, placement)
-    return assembled(kernels, alone_seconds=alone, comm_seconds=comm, input_seconds=input_seconds)
+    if trains and has_servers:
+        comm = servers_seconds(gradients(trace).total_bytes, placement.group(), rule.servers)
+    elif trains:
+        comm = exposed_seconds(trace, ends, alone, placement)
+    parts = assembled(kernels, alone_seconds=alone, comm_seconds=comm, input_seconds=input_seconds)
+    return _waiting(parts, trace, placement) if trains and has_servers else parts

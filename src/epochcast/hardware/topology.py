@@ -18,6 +18,8 @@ from epochcast.hardware.link import Link
 from epochcast.hardware.names import plain
 
 TOPOLOGIES_FILE = "topologies.toml"
+# Where neither a box nor a number was named: most boxes of data centres.
+GPUS_PER_NODE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,12 @@ def slowest_network(device: str) -> str | None:
     """
     outer = [find_link(box.outer_link) for box in topologies() if find_device(box.device).name == device]
     return min(outer, key=lambda link: link.sustained_bytes_per_second).name if outer else None
+
+
+@cache
+def largest_box(device: str) -> int:
+    """The most GPUs of a device that a box of the catalogue has; those of most boxes where none has it."""
+    return max((box.gpus for box in topologies() if find_device(box.device).name == device), default=GPUS_PER_NODE)
 
 
 def load_topologies(text: str, file: str = TOPOLOGIES_FILE) -> Mapping[str, Topology]:

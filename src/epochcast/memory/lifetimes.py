@@ -62,7 +62,7 @@ class Lifetimes:
 
     A place counts ops from 0; BEFORE is before the first, `ops` (their number) is after the last: it stays. Births are
     those of a job's first step: gradients and optimizer state come into being there. `keeps_gradients`: later steps
-    begin with the gradients of the one before.
+    begin with the gradients of the one before. `update` is the place of the first op that updates parameters.
     """
 
     names: tuple[str, ...]
@@ -73,6 +73,7 @@ class Lifetimes:
     last: Integers
     ops: int
     keeps_gradients: bool
+    update: int
 
     def __len__(self) -> int:
         return len(self.names)
@@ -111,6 +112,12 @@ class Lifetimes:
         """Which storages a later step finds there, though the first step made them."""
         kept: NDArray[np.bool_] = self.roles == Role.OPTIMIZER_STATE
         return kept | (self.roles == Role.GRADIENTS) if self.keeps_gradients else kept
+
+    @cached_property
+    def of_update(self) -> NDArray[np.bool_]:
+        """Which storages hold what an update makes and drops again: as large as the parameters it updates."""
+        found: NDArray[np.bool_] = (self.roles == Role.TEMPORARIES) & (self.born >= self.update)
+        return found
 
     def live_bytes(self, size_bytes: Integers) -> Integers:
         """(roles, ops + 1): bytes alive before the first op of a later step and during each, by role, where the
@@ -180,7 +187,13 @@ def _drawn(trace: Trace, keeps_gradients: bool, sums_in_place: bool) -> Lifetime
         many.last,
         trace.op_count,
         keeps_gradients,
+        _first_update(trace),
     )
+
+
+def _first_update(trace: Trace) -> int:
+    """The place of the first op of the update; behind the last op where there is none."""
+    return next(iter(trace.template.where(lambda op: op.phase is Phase.UPDATE)), trace.op_count)
 
 
 class _Walk:
@@ -289,6 +302,7 @@ class _Walk:
             np.array(last, dtype=np.int64),
             ops,
             self.keeps_gradients,
+            _first_update(self.trace),
         )
 
     def _last(self, name: str) -> int:

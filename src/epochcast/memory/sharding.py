@@ -57,6 +57,7 @@ class Shares:
         if np.all(fractions == 1):
             return size_bytes
         share = fractions[lives.roles]
+        share[lives.of_update] = self.state_fraction  # a rank updates what it has the state of
         share[[name.endswith("#rank") for name in lives.names]] = 1
         return np.ceil(size_bytes * share).astype(np.int64)
 

@@ -61,6 +61,6 @@ def _cells(row: Row) -> dict[str, str]:
         "samples/s": rate(answer.samples_per_second),
         "job": show_seconds(total.mid) if total else "unknown",
         "cost": show_dollars(dollars.mid) if dollars else "unknown",
-        "speed-up": f"{row.speedup:.3g}×",
+        "speed-up": f"{rate(row.speedup)}×",
         "ideal": f"{row.efficiency:.0%}",
     }

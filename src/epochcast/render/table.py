@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
@@ -19,11 +20,14 @@ INTERVAL = f"{COVERAGE:.0%} interval".replace("%", " %")
 def table(title: str, columns: str, rows: Cells, caption: str | None = None) -> RenderableType:
     """A plain table under its title. `columns` are headings between bars; one that begins with ">" is for numbers."""
     headings = [heading.strip() for heading in columns.split("|")]
+    rows = [tuple(row) for row in rows]
     made = Table(box=box.SIMPLE_HEAD, show_header=any(heading.strip("> ") for heading in headings))
-    for heading in headings:
+    for place, heading in enumerate(headings):
         is_number = heading.startswith(">")
+        name = heading.removeprefix(">").strip()
         made.add_column(
-            heading.removeprefix(">").strip(),
+            name,
+            min_width=max(cell_len(cell) for cell in (name, *(row[place] for row in rows))) if is_number else None,
             justify="right" if is_number else "left",
             overflow="fold",
             no_wrap=is_number,
@@ -40,6 +44,9 @@ class Fitting:
 
     wide: RenderableType
     narrow: RenderableType
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self.narrow)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         room = options.max_width

@@ -5,6 +5,8 @@ import pytest
 from tests.graph.deep import KINDS, RECIPES, shallower
 
 from epochcast.forecast.exchange import gradients
+from epochcast.forecast.parts import Kernels
+from epochcast.forecast.placement import place
 from epochcast.forecast.strategies.cuts import Segments, segments
 from epochcast.forecast.strategies.layout import planned
 from epochcast.forecast.strategies.ranks import rank_for
@@ -35,7 +37,8 @@ def assert_same_rank(drawn: Trace, built: Trace, layout: Layout) -> None:
     for numbers in ("born", "last", "fixed_bytes", "sample_bytes", "roles"):
         assert np.array_equal(getattr(lifetimes(one.trace), numbers), getattr(lifetimes(other.trace), numbers)), numbers
     seconds = np.linspace(1, 2, len(one.trace.columns))
-    plans = [planned(rank, 1e9, seconds, Layout(pipeline=4)) for rank in (one, other)]
+    where = place("A100", gpus=4, strategy="pipeline")
+    plans = [planned(rank, 1e9, Kernels(rank.trace, seconds, 0 * seconds), where) for rank in (one, other)]
     assert plans[0].expert_bytes == plans[1].expert_bytes
     assert plans[0].part_of_segment == plans[1].part_of_segment
 

@@ -77,16 +77,21 @@ class Plan:
         return sums.astype(np.float64)
 
 
-def planned(rank: Rank, whole_parameters: float, seconds: Seconds, layout: Layout) -> Plan:
-    """Share the segments out by their kernels' seconds; refuse a pipeline that has more stages than places to cut."""
+def planned(rank: Rank, whole_parameters: float, kernels: Kernels, placement: Placement) -> Plan:
+    """Share the segments out by the seconds of their kernels and of what these wait for; refuse a pipeline that has
+    more stages than places to cut.
+    """
+    layout = placement.rule.layout
+    assert layout is not None
     cut = segments(rank.trace)
     parts = layout.pipeline * layout.chunks
     if cut.count < parts:
         raise BadInput(
             f"a pipeline of {parts} parts: {rank.trace.name} can be cut into {cut.count} at most; take fewer stages"
         )
-    inside = cut.of_entry >= 0
-    weights = np.bincount(cut.of_entry[inside], seconds[inside], cut.count)
+    waits = _in_line(kernels, rank, layout, placement)
+    increments = np.diff(timeline(*kernels.passes, waits)[0], prepend=0.0)
+    weights = np.bincount(cut.of_entry[cut.of_entry >= 0], increments, cut.count)
     mine = float(sum(cut.parameter_bytes))
     fraction = mine / whole_parameters if whole_parameters else 1.0
     return Plan(layout, rank, cut, balanced(weights.tolist(), parts), fraction, _expert_bytes(rank, cut))
@@ -113,17 +118,17 @@ def _expert_bytes(rank: Rank, cut: Segments) -> tuple[int, ...]:
 
 def parts(kernels: Kernels, placement: Placement, input_seconds: float, plan: Plan) -> StepParts:
     """The step of one rank of one stage: the one that is done last."""
-    waits = _in_line(kernels, plan, placement)
+    waits = _in_line(kernels, plan.rank, plan.layout, placement)
     if plan.layout.pipeline == 1:
         return _flat(kernels, placement, input_seconds, plan, waits)
     return _staged(kernels, placement, input_seconds, plan, waits)
 
 
-def _in_line(kernels: Kernels, plan: Plan, placement: Placement) -> list[Message]:
+def _in_line(kernels: Kernels, rank: Rank, layout: Layout, placement: Placement) -> list[Message]:
     """What kernels wait for: sums of tensor parallel ranks, tokens on their way to experts and back, keys and values
     that come too late.
     """
-    layout, rank, group, batch = plan.layout, plan.rank, placement.group(), plan.rank.trace.batch
+    group, batch = placement.group(), rank.trace.batch
     found = []
     if layout.tensor > 1:
         near = subgroup(group, layout.tensor, 1)
