@@ -17,6 +17,8 @@ from epochcast.graph.recipe import Recipe
 from epochcast.graph.tensor import DType, Tensor
 
 LOSSES = ("cross_entropy", "mse", "bce", "ctc", "none")
+LOSS_LAYER = "loss"
+"""The layer of the ops of a loss."""
 
 
 def step_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
@@ -82,15 +84,15 @@ def _loss(output: Tensor, loss: str) -> Iterator[Op]:
             positions = (output.shape[0], *output.shape[2:]) if len(output.shape) > 3 else output.shape[:-1]
             log = replace(output, name=f"log_softmax:{output.name}")
             target = Tensor(positions, DType.INT64, f"target:{output.name}")
-            yield Op(f"{output.name}.log_softmax", Softmax(log=True), (output,), (log,), layer="loss")
-            yield Op(f"{output.name}.nll", Loss("nll"), (log, target), (value,), layer="loss")
+            yield Op(f"{output.name}.log_softmax", Softmax(log=True), (output,), (log,), layer=LOSS_LAYER)
+            yield Op(f"{output.name}.nll", Loss("nll"), (log, target), (value,), layer=LOSS_LAYER)
         case "ctc":  # Graves et al. 2006: at most one label per frame; the recursion over them is one op
             log = replace(output, name=f"log_softmax:{output.name}")
             target = Tensor(output.shape[:-1], DType.INT64, f"target:{output.name}")
-            yield Op(f"{output.name}.log_softmax", Softmax(log=True), (output,), (log,), layer="loss")
-            yield Op(f"{output.name}.ctc", Loss("ctc"), (log, target), (value,), layer="loss")
+            yield Op(f"{output.name}.log_softmax", Softmax(log=True), (output,), (log,), layer=LOSS_LAYER)
+            yield Op(f"{output.name}.ctc", Loss("ctc"), (log, target), (value,), layer=LOSS_LAYER)
         case "mse" | "bce":
             target = replace(output, name=f"target:{output.name}")
-            yield Op(f"{output.name}.{loss}", Loss(loss), (output, target), (value,), layer="loss")
+            yield Op(f"{output.name}.{loss}", Loss(loss), (output, target), (value,), layer=LOSS_LAYER)
         case _:
             raise UnknownName("loss", loss, LOSSES)

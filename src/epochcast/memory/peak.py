@@ -166,7 +166,7 @@ def _held(lives: Lifetimes, trace: Trace, device: Device | None, shares: Shares)
     """With workspaces and what a rank holds on top; devices of one generation ask for the same, which is kept."""
     kept: dict[Hashable, Lifetimes] = lives.__dict__.setdefault("_held", {})
     generation = None if device is None else (device.kind, device.generation)
-    key = generation, trace.recipe.channels_last, shares.gathered_bytes, shares.has_buckets
+    key = generation, trace.recipe.channels_last, *shares.on_top
     if key not in kept:
         kept[key] = shares.of(with_workspaces(lives, trace, device))
     return kept[key]

@@ -15,7 +15,10 @@ from epochcast.memory.lifetimes import BEFORE, Integers, Lifetimes, Role
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Fractions of parameters, gradients, optimizer state and activations, and what a rank holds on top."""
+    """Fractions of parameters, gradients, optimizer state and activations, and what a rank holds on top.
+
+    `others_sample_bytes` are activations of other ranks, per sample of one: what they send to the one with the loss.
+    """
 
     parameter_fraction: float = 1.0
     gradient_fraction: float = 1.0
@@ -23,26 +26,36 @@ class Shares:
     activation_fraction: float = 1.0
     gathered_bytes: int = 0
     has_buckets: bool = False
+    others_sample_bytes: int = 0
 
     def __post_init__(self) -> None:
         for name in ("parameter_fraction", "gradient_fraction", "state_fraction", "activation_fraction"):
             if not getattr(self, name) >= 0:
                 raise BadInput(f"{name} must be at least 0, got {getattr(self, name)}")
 
+    @property
+    def on_top(self) -> tuple[int, bool, int]:
+        """What a rank holds beside its part."""
+        return self.gathered_bytes, self.has_buckets, self.others_sample_bytes
+
     def of(self, lives: Lifetimes) -> Lifetimes:
         """The lifetimes with buckets and gathered parameters."""
-        held = {Role.PARAMETERS: self.gathered_bytes}
-        if self.has_buckets:
-            held[Role.BUCKETS] = lives.total_bytes(Role.GRADIENTS)
-        added = [(role, size) for role, size in held.items() if size]
+        buckets_bytes = lives.total_bytes(Role.GRADIENTS) if self.has_buckets else 0
+        held = [
+            (Role.PARAMETERS, self.gathered_bytes, 0),
+            (Role.BUCKETS, buckets_bytes, 0),
+            (Role.ACTIVATIONS, 0, self.others_sample_bytes),
+        ]
+        added = [each for each in held if any(each[1:])]
         if not added:
             return lives
         count = len(added)
+        roles, fixed_bytes, sample_bytes = (np.array(column, dtype=np.int64) for column in zip(*added, strict=True))
         return lives.joined(
-            tuple(f"{role.label}#rank" for role, _ in added),
-            np.array([role for role, _ in added], dtype=np.int64),
-            np.array([size for _, size in added], dtype=np.int64),
-            np.zeros(count, dtype=np.int64),
+            tuple(f"{role.label}#rank" for role, _, _ in added),
+            roles,
+            fixed_bytes,
+            sample_bytes,
             np.full(count, BEFORE),
             np.full(count, lives.ops),
         )

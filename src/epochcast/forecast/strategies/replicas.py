@@ -22,6 +22,7 @@ from epochcast.forecast.placement import Placement
 from epochcast.forecast.streams import kernel_ends
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import SMALL_BATCH, Trace
+from epochcast.graph.training import LOSS_LAYER
 from epochcast.hardware.cluster import Group
 
 # `replicate` walks every parameter of every replica in Python. Least relative squares of (step on g GPUs − step on one)
@@ -34,7 +35,7 @@ COPY_FRACTION = 0.6
 def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepParts:
     """The step of one batch per replica."""
     trace, group, replicas = kernels.trace, placement.group(), placement.gpus
-    on_first = np.isin(np.array(trace.layers), ["loss"])
+    on_first = np.isin(np.array(trace.layers), [LOSS_LAYER])
     seconds = np.where(on_first, replicas, 1) * kernels.seconds
     launches = np.where(trace.columns.phase == FORWARD, replicas, 1) * kernels.launches
     shared = Kernels(trace, seconds, launches)
@@ -75,5 +76,5 @@ def _input_bytes(kernels: Kernels) -> float:
 
 def _output_bytes(kernels: Kernels) -> float:
     """What the last forward op in front of the loss makes."""
-    ops = [op for op in kernels.trace.template.base if op.phase is Phase.FORWARD and op.layer != "loss"]
+    ops = [op for op in kernels.trace.template.base if op.phase is Phase.FORWARD and op.layer != LOSS_LAYER]
     return kernels.trace.batch * ops[-1].output.bytes / SMALL_BATCH if ops else 0.0

@@ -6,6 +6,7 @@ context         activations by the step of one rank, parameters whole
 expert          a p-th of the experts
 pipeline        a p-th of the model; of 1F1B's first stage, p micro-batches in flight; of GPipe's, all of them
 hybrid          the products' parameters by rank
+data_parallel   the first GPU gathers what the others make and has the loss of all, kept here for the whole step
 """
 
 from epochcast.forecast.placement import Placement
@@ -14,7 +15,8 @@ from epochcast.forecast.strategies.hybrid import head_of
 from epochcast.forecast.strategies.ranks import rank_for
 from epochcast.forecast.strategies.rules import Family, Layout
 from epochcast.forecast.strategies.tensor import Rank, parameter_fraction, rank_of
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import SMALL_BATCH, Trace
+from epochcast.graph.training import LOSS_LAYER
 from epochcast.memory.lifetimes import Role
 from epochcast.memory.peak import PeakMemory, peak_memory, step_on
 from epochcast.memory.sharding import WHOLE, Shares, zero_shares
@@ -28,6 +30,8 @@ def memory_shares(trace: Trace, placement: Placement) -> Shares:
     match rule.family:
         case Family.DATA:  # buckets without a cycle are DistributedDataParallel's: it keeps them beside the gradients
             return Shares(has_buckets=rule.bucket_bytes is not None and not rule.cycle_seconds)
+        case Family.REPLICAS:
+            return Shares(others_sample_bytes=(gpus - 1) * _loss_sample_bytes(trace))
         case Family.SHARDED:
             gathered = 2 * max(segments(trace).parameter_bytes, default=0) if rule.stage == 3 else 0
             return zero_shares(rule.stage, gpus, gathered)
@@ -49,6 +53,13 @@ def memory_shares(trace: Trace, placement: Placement) -> Shares:
             )
         case _:
             return WHOLE
+
+
+def _loss_sample_bytes(trace: Trace) -> int:
+    """What goes into the loss of a sample, what the loss makes of it, and the gradients on the way back."""
+    ops = [op for op in trace.template.few if op.layer == LOSS_LAYER]
+    made = {t.name: t.bytes for op in ops for t in (*op.inputs, *op.outputs) if t.dtype.is_float}
+    return sum(made.values()) // SMALL_BATCH
 
 
 def _state_fraction(trace: Trace, rank: Rank, layout: Layout) -> float:
