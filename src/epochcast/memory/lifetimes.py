@@ -167,9 +167,10 @@ def lifetimes(trace: Trace, *, set_to_none: bool = True, sums_in_place: bool = T
 
 def _drawn(trace: Trace, keeps_gradients: bool, sums_in_place: bool) -> Lifetimes | None:
     """From the storages of a step of few blocks; None where there is no such step, or where they do not repeat."""
-    if trace.drawn is None:
+    source = trace.drawn
+    if source is None:
         return None
-    few, repeats, order = trace.drawn
+    few, repeats, order = source
     walk = _Walk(few, keeps_gradients, sums_in_place)
     lives = walk.result()
     met = np.array([walk.met[name] for name in lives.names], dtype=np.int64)

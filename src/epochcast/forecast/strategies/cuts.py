@@ -64,9 +64,10 @@ def _drawn(trace: Trace) -> Segments | None:
     """From the segments of few blocks: a copy of an op that begins a segment begins one, and other ops are where their
     copy's first op is. None where there are no such blocks, or where they do not repeat.
     """
-    if trace.drawn is None:
+    source = trace.drawn
+    if source is None:
         return None
-    few, _, order = trace.drawn
+    few, _, order = source
     cut = _cut(few)
     begins = np.searchsorted(cut.of_op[: np.argmax(cut.of_op) + 1], np.arange(cut.of_op.max() + 1))  # forward, in order
     places, copied = order.copies(begins)

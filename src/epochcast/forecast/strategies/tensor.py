@@ -90,9 +90,10 @@ def _rank(trace: Trace, degree: int) -> Rank:
 
 def _drawn_rank(trace: Trace, degree: int) -> Rank | None:
     """From the step of few blocks; None where there is none, or where its rank's blocks do not repeat."""
-    if trace.drawn is None:
+    source = trace.drawn
+    if source is None:
         return None
-    few, repeats, order = trace.drawn
+    few, repeats, order = source
     try:
         walk = _walked(few, degree)
         drawn = drawn_out(walk.split_trace(), repeats)
