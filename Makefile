@@ -78,8 +78,8 @@ study-local: $(DEV) ## Measure this machine, fit it, forecast, train for real, c
 	$(BIN)/python -m studies this_machine
 
 model: $(DEV) ## Train the shipped cost model from the measurements
-	$(BIN)/python -m epochcast.fit.train
-	$(BIN)/python -m epochcast.fit.train_layers
+	$(BIN)/python -m epochcast.fitting.train
+	$(BIN)/python -m epochcast.fitting.train_layers
 
 clean: ## Remove what was built, keep the environment
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

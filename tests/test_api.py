@@ -24,10 +24,9 @@ def test_importing_the_package_is_free() -> None:
     "before",
     [
         "",
-        "import epochcast.forecast",
-        "import epochcast.forecast.streams",
-        "from epochcast.forecast import job",
-        "import epochcast.forecast.job as job",
+        "import epochcast.forecasting.streams",
+        "from epochcast.forecasting import job",
+        "import epochcast.forecasting.job as job",
     ],
 )
 def test_a_verb_stays_a_verb_beside_the_package_of_its_name(before: str) -> None:
@@ -36,7 +35,7 @@ def test_a_verb_stays_a_verb_beside_the_package_of_its_name(before: str) -> None
 import epochcast as ec
 for _ in range(2):
     assert ec.forecast("mnist_cnn", device="V100", batch=2).global_batch == 2
-import epochcast.forecast.job as job
+import epochcast.forecasting.job as job
 assert job.Forecast.__name__ == "Forecast"
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=False)

@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epochcast.advise.advice import Advice, Question
-from epochcast.advise.advice import advise as solve_advice
-from epochcast.advise.assumed import host_of, service_of
+from epochcast.advising.advice import Advice, Question
+from epochcast.advising.advice import advise as solve_advice
+from epochcast.advising.assumed import host_of, service_of
 from epochcast.capture.inspection import Inspection, inspect_graph
 from epochcast.capture.model import Model
 from epochcast.capture.resolve import find_model
@@ -24,26 +24,26 @@ from epochcast.cost.calibrated import calibrated_device, hints, model_in, with_p
 from epochcast.cost.model import CostModel
 from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput
-from epochcast.forecast.job import Forecast, Schedule
-from epochcast.forecast.keras_step import framework_step
-from epochcast.forecast.loader import PREFETCH, Service, feed_for, with_input
-from epochcast.forecast.placement import place
-from epochcast.forecast.scaling import Case, Scaling, cases, scaled
-from epochcast.forecast.strategies.shares import memory_shares, rank_memory
+from epochcast.forecasting.job import Forecast, Schedule
+from epochcast.forecasting.keras_step import framework_step
+from epochcast.forecasting.loader import PREFETCH, Service, feed_for, with_input
+from epochcast.forecasting.placement import place
+from epochcast.forecasting.scaling import Case, Scaling, cases, scaled
+from epochcast.forecasting.strategies.shares import memory_shares, rank_memory
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_dataset
 from epochcast.hardware.device import Device
 from epochcast.hardware.topology import GPUS_PER_NODE, find_topology, largest_box
 from epochcast.memory.remedies import Remedy, would_fit
-from epochcast.plan.answer import Plan, planned
-from epochcast.plan.choice import Limits
-from epochcast.plan.offers import OFFERED_GPUS, offers
-from epochcast.plan.search import Job
+from epochcast.planning.answer import Plan, planned
+from epochcast.planning.choice import Limits
+from epochcast.planning.offers import OFFERED_GPUS, offers
+from epochcast.planning.search import Job
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from epochcast.fit.local import Fitted
+    from epochcast.fitting.local import Fitted
 
 __all__ = [
     "Advice",
@@ -318,7 +318,7 @@ def fit(measurements: Sequence[Path], *, progress: Callable[[float], None] | Non
     """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it."""
     from datetime import UTC, datetime
 
-    from epochcast.fit.local import fit_files
+    from epochcast.fitting.local import fit_files
 
     return fit_files(measurements, date=datetime.now(UTC).date().isoformat(), progress=progress)
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.errors import BadInput
-from epochcast.fit.examples import Example
-from epochcast.fit.left_out import folds_of
+from epochcast.fitting.examples import Example
+from epochcast.fitting.left_out import folds_of
 from studies.accuracy.figures import SEPARATOR, Array
 
 TABLE = Path(__file__).with_name("left_out.csv")

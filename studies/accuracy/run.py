@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from epochcast.errors import EpochcastError
-from epochcast.fit.material import data_folder, measured_steps, say
+from epochcast.fitting.material import data_folder, measured_steps, say
 from studies.accuracy import gate, page, targets, worst
 from studies.accuracy.figures import SEPARATOR, Array, Figure, by_group
 from studies.accuracy.intervals import given_runs, known_inside, unseen_inside

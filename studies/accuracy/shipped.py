@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from epochcast.cost.layers_model import layers_model
 from epochcast.cost.registry import find_cost_model
-from epochcast.fit.evaluate import evaluate
-from epochcast.fit.layer_table import LayerTable
-from epochcast.fit.material import WEIGHTS
-from epochcast.fit.train_layers import TABLES, read_split
+from epochcast.fitting.evaluate import evaluate
+from epochcast.fitting.layer_table import LayerTable
+from epochcast.fitting.material import WEIGHTS
+from epochcast.fitting.train_layers import TABLES, read_split
 from studies.accuracy.figures import SEPARATOR, Array, Figure, figure
 from studies.accuracy.sample import every, sampled_runs
 

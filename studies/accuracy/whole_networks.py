@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from epochcast.cost.columns import column_costs
 from epochcast.cost.registry import find_cost_model
-from epochcast.fit.examples import Example
-from epochcast.fit.peers import STEP_PEERS
+from epochcast.fitting.examples import Example
+from epochcast.fitting.peers import STEP_PEERS
 from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
 

@@ -8,8 +8,8 @@ import polars as pl
 
 from epochcast.cost.launch import launch_seconds
 from epochcast.errors import EpochcastError
-from epochcast.fit.examples import Example, examples
-from epochcast.fit.run_table import read_runs
+from epochcast.fitting.examples import Example, examples
+from epochcast.fitting.run_table import read_runs
 from epochcast.hardware.catalogue import find_device
 from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable

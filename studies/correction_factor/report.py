@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from epochcast.capture.zoo import zoo_model
-from epochcast.fit.report_table import CIFAR_IMAGES
+from epochcast.fitting.report_table import CIFAR_IMAGES
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device

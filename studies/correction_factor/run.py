@@ -18,10 +18,10 @@ import polars as pl
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.layers_model import layers_model
 from epochcast.cost.stacks import Stack, find_stack
-from epochcast.fit.layer_table import read_layers
-from epochcast.fit.stack_hosts import run_and_op_seconds
-from epochcast.fit.train_layers import data_folder
-from epochcast.forecast.layered_step import LayeredStep, layered_step
+from epochcast.fitting.layer_table import read_layers
+from epochcast.fitting.stack_hosts import run_and_op_seconds
+from epochcast.fitting.train_layers import data_folder
+from epochcast.forecasting.layered_step import LayeredStep, layered_step
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device

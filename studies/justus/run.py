@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from epochcast.cost.layers_model import LayersModel
-from epochcast.fit.layer_table import LayerTable
-from epochcast.fit.layer_training import FULL, Growth, train, with_intervals
-from epochcast.fit.peers import RawTimeMLP
-from epochcast.fit.train_layers import JUSTUS_DEVICES, data_folder, only, read_split, without
+from epochcast.fitting.layer_table import LayerTable
+from epochcast.fitting.layer_training import FULL, Growth, train, with_intervals
+from epochcast.fitting.peers import RawTimeMLP
+from epochcast.fitting.train_layers import JUSTUS_DEVICES, data_folder, only, read_split, without
 
 RESULT = Path(__file__).with_name("result.csv")
 ALL = "all"

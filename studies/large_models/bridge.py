@@ -18,10 +18,10 @@ from epochcast.capture.resolve import find_model
 from epochcast.cost.columns import AtSetting
 from epochcast.cost.model import CostModel
 from epochcast.errors import EpochcastError
-from epochcast.fit.run_placement import run_placement
-from epochcast.fit.run_table import Run, read_runs
-from epochcast.fit.table import read_table
-from epochcast.forecast.step import step_forecast
+from epochcast.fitting.run_placement import run_placement
+from epochcast.fitting.run_table import Run, read_runs
+from epochcast.fitting.table import read_table
+from epochcast.forecasting.step import step_forecast
 from epochcast.interval import Interval
 
 SOURCE = "megatron_bridge"

@@ -23,8 +23,8 @@ from pathlib import Path
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo.gpt import opt
 from epochcast.cost.registry import find_cost_model
-from epochcast.forecast.placement import place
-from epochcast.forecast.step import StepForecast, step_forecast
+from epochcast.forecasting.placement import place
+from epochcast.forecasting.step import StepForecast, step_forecast
 from epochcast.graph.recipe import Recipe
 from studies.large_models.bridge import bridge, tables
 

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader
 from epochcast.bench.idle_cpus import idle_cpus, usable_cpus
 from epochcast.bench.jpegs import jpeg_folder
 from epochcast.bench.loader import measure_loader
-from epochcast.forecast.loader import Feed, Host, Service
+from epochcast.forecasting.loader import Feed, Host, Service
 
 NEEDS_DATA = False
 BY_HAND = True

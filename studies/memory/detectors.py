@@ -18,8 +18,8 @@ import polars as pl
 
 from epochcast.capture.resolve import find_model
 from epochcast.errors import EpochcastError
-from epochcast.fit.detector_rows import FRAMEWORKS, detector_row
-from epochcast.fit.material import data_folder
+from epochcast.fitting.detector_rows import FRAMEWORKS, detector_row
+from epochcast.fitting.material import data_folder
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 from epochcast.memory.peak import PeakMemory, peak_memory

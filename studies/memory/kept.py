@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from epochcast.capture.resolve import find_model
-from epochcast.fit.examples import scratch
+from epochcast.fitting.examples import scratch
 from epochcast.graph.recipe import Recipe
 from epochcast.memory.lifetimes import Lifetimes, lifetimes
 

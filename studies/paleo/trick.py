@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 from epochcast.capture.zoo import zoo_model
-from epochcast.forecast.parts import Kernels
-from epochcast.forecast.strategies.hybrid import DIRECT, Wires, wired_parts
-from epochcast.forecast.strategies.rules import STRATEGIES
-from epochcast.forecast.strategies.tensor import rank_of
+from epochcast.forecasting.parts import Kernels
+from epochcast.forecasting.strategies.hybrid import DIRECT, Wires, wired_parts
+from epochcast.forecasting.strategies.rules import STRATEGIES
+from epochcast.forecasting.strategies.tensor import rank_of
 from epochcast.graph.recipe import Recipe
 from studies.paleo.estimates import ALEXNET_EPOCHS, IMAGENET_IMAGES, K20, ONE_WEIRD_TRICK, pcie
 

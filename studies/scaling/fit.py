@@ -17,7 +17,7 @@ import numpy as np
 
 from epochcast.comm.waiting import HOROVOD, PYTORCH, TENSORFLOW, Waiting, waiting
 from epochcast.cost.registry import find_cost_model
-from epochcast.fit.given_single import ABOVE_FRACTIONS, BELOW_FRACTIONS
+from epochcast.fitting.given_single import ABOVE_FRACTIONS, BELOW_FRACTIONS
 from studies.scaling.rows import FITTED, Row, log_errors, scaling_rows, with_fractions
 
 LEFT_OUT = Path(__file__).with_name("left_out.csv")

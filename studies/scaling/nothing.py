@@ -18,11 +18,11 @@ import numpy as np
 from epochcast.capture.resolve import find_model
 from epochcast.cost.model import CostModel
 from epochcast.cost.roofline import Roofline
-from epochcast.fit.evaluate_runs import Answer, forecast_group
-from epochcast.fit.given_single import Single, single_steps
-from epochcast.fit.run_placement import run_placement
-from epochcast.fit.run_table import Run, read_runs
-from epochcast.fit.table import read_table
+from epochcast.fitting.evaluate_runs import Answer, forecast_group
+from epochcast.fitting.given_single import Single, single_steps
+from epochcast.fitting.run_placement import run_placement
+from epochcast.fitting.run_table import Run, read_runs
+from epochcast.fitting.table import read_table
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import PHASES
 from epochcast.interval import Interval

@@ -13,14 +13,14 @@ from epochcast.cost.columns import AtSetting
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel
 from epochcast.errors import EpochcastError
-from epochcast.fit.bare import GRADIENT_BYTES, bare_batch, bare_ready
-from epochcast.fit.given_single import Single, single_steps
-from epochcast.fit.run_placement import run_placement
-from epochcast.fit.run_table import Run, read_runs
-from epochcast.fit.table import read_table
-from epochcast.forecast.exchange import batch_of, buckets, exchange_ready, gradients
-from epochcast.forecast.placement import Placement
-from epochcast.forecast.streams import kernel_ends
+from epochcast.fitting.bare import GRADIENT_BYTES, bare_batch, bare_ready
+from epochcast.fitting.given_single import Single, single_steps
+from epochcast.fitting.run_placement import run_placement
+from epochcast.fitting.run_table import Run, read_runs
+from epochcast.fitting.table import read_table
+from epochcast.forecasting.exchange import batch_of, buckets, exchange_ready, gradients
+from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.streams import kernel_ends
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import PHASES
 from epochcast.hardware.cluster import Group

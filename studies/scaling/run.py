@@ -22,10 +22,10 @@ import polars as pl
 from epochcast.comm.allreduce import all_reduce_seconds, ring
 from epochcast.comm.waiting import HOROVOD, PYTORCH, TENSORFLOW
 from epochcast.cost.registry import find_cost_model
-from epochcast.fit.evaluate import evaluate
-from epochcast.fit.given_single import given_interval, single_steps
-from epochcast.fit.run_table import read_runs
-from epochcast.fit.table import read_table
+from epochcast.fitting.evaluate import evaluate
+from epochcast.fitting.given_single import given_interval, single_steps
+from epochcast.fitting.run_table import read_runs
+from epochcast.fitting.table import read_table
 from epochcast.hardware.catalogue import find_link
 from epochcast.hardware.cluster import Group
 from studies.scaling.fit import LEFT_OUT
@@ -199,7 +199,7 @@ def page(
         "known: mean error over rows, in percent. Where one GPU accumulated more passes its passes are known, and",
         "networks that cannot be built are scaled by their number of parameters (Jasper and QuartzNet with a spread",
         "between batches that these rows show). By `python -m studies scaling`; how it is forecast is in `comm/` and",
-        "`forecast/exchange.py`.",
+        "`forecasting/exchange.py`.",
         "",
         "The constants were fitted on these rows, and so were the widths of the intervals: this table says how well",
         "the model can describe them. What it says of a source it has not seen is below. The target is 5 % over all",
@@ -332,7 +332,7 @@ of them, which nothing explains."""
 
 REASONS_TEXT = """\
 Rows that cannot be asked, by kind, of all on several GPUs. The layouts of megatron_bridge (tensor, pipeline, context
-and expert parallel) are read from its notes (`fit/run_layout.py`); [large models](large-models.md) has all its rows."""
+and expert parallel) are read from its notes (`fitting/run_layout.py`); [large models](large-models.md) has them all."""
 
 LEFT_OUT_TEXT = """\
 Constants refitted without a source, scored on that source. The rate of an AWS flow is only measured by pollux: left

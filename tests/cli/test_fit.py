@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fit.machines import collective_rows, op_rows
+from tests.fitting.machines import collective_rows, op_rows
 
 from epochcast.bench.measurements import Appender
 

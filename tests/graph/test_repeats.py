@@ -11,7 +11,7 @@ from tests.graph.deep import KINDS, RECIPES, shallower
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo import ZOO, zoo_model
 from epochcast.errors import BadInput
-from epochcast.forecast.strategies.cuts import segments
+from epochcast.forecasting.strategies.cuts import segments
 from epochcast.graph.build import Builder
 from epochcast.graph.op import Graph
 from epochcast.graph.order import Period

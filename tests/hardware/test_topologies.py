@@ -1,7 +1,7 @@
 import pytest
 
 from epochcast.errors import BadInput, UnknownName
-from epochcast.forecast.placement import place
+from epochcast.forecasting.placement import place
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Level
 from epochcast.hardware.topology import Topology, find_topology, load_topologies, topologies

@@ -25,7 +25,7 @@ from studies.accuracy.worst import order, worst_report, worst_steps
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.features import Setting
 from epochcast.errors import BadInput
-from epochcast.fit.examples import Example
+from epochcast.fitting.examples import Example
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 

@@ -20,7 +20,7 @@ from epochcast.bench.idle_cpus import idle_cpus
 from epochcast.capture.torch.factory import named_object
 from epochcast.capture.torch.notes import explained
 from epochcast.errors import BadInput, MissingExtra
-from epochcast.forecast.loader import Service
+from epochcast.forecasting.loader import Service
 
 BATCH = 32
 # Batches a real worker process hands over while it is timed, and those before them that start it.

@@ -1,4 +1,4 @@
-"""Two real steps: peak bytes at two batch sizes, for the thesis' equations 4.7–4.9 (`advise/thesis.py` solves them).
+"""Two real steps: peak bytes at two batch sizes, for the thesis' equations 4.7–4.9 (`advising/thesis.py` solves them).
 
 The user's module is built with real weights and trained for a few steps on made-up data (`torch_step`). On CUDA the
 allocator's own counter is read (reserved bytes, what the thesis reads); elsewhere every allocation and release that
@@ -9,7 +9,7 @@ GPU's.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from epochcast.advise.thesis import PROBE_BATCHES, Coefficients
+from epochcast.advising.thesis import PROBE_BATCHES, Coefficients
 from epochcast.capture.torch.notes import explained
 from epochcast.errors import BadInput, MissingExtra, UnknownName
 from epochcast.graph.recipe import Recipe

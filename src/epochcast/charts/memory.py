@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from epochcast.charts.save import altair_module
-from epochcast.forecast.job import Forecast
+from epochcast.forecasting.job import Forecast
 from epochcast.memory.context import room_bytes
 
 POINTS = 400

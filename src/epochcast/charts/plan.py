@@ -5,8 +5,8 @@ from typing import Any
 from epochcast.charts.save import altair_module
 from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE
-from epochcast.plan.answer import Plan
-from epochcast.plan.candidate import Candidate
+from epochcast.planning.answer import Plan
+from epochcast.planning.candidate import Candidate
 from epochcast.units import show_dollars, show_seconds
 
 WIDTH, HEIGHT = 560, 400

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epochcast.charts.save import altair_module
-from epochcast.forecast.scaling import Row, Scaling
+from epochcast.forecasting.scaling import Row, Scaling
 
 WIDTH, HEIGHT, COLUMNS = 250, 190, 4
 

@@ -11,7 +11,7 @@ from epochcast.cli.words import DEVICE
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from epochcast.fit.calibrate import Calibration
+    from epochcast.fitting.calibrate import Calibration
 
 _EXAMPLE = "Example: epochcast calibrate my_runs.csv --device A100 --save"
 
@@ -38,8 +38,8 @@ def calibrate(
 
     from epochcast.cost.registry import find_cost_model
     from epochcast.errors import BadInput
-    from epochcast.fit.calibrate import calibrate as calibrated
-    from epochcast.fit.step_pieces import Gemm
+    from epochcast.fitting.calibrate import calibrate as calibrated
+    from epochcast.fitting.step_pieces import Gemm
     from epochcast.hardware.catalogue import find_device
     from epochcast.hardware.profile import profile_path, save_profile
 
@@ -64,7 +64,7 @@ def calibrate(
 
 def _rows(path: Path) -> list[dict[str, object]]:
     from epochcast.errors import BadInput
-    from epochcast.fit.table import kind_of, read_table
+    from epochcast.fitting.table import kind_of, read_table
 
     frame = read_table(path)
     kind = kind_of(frame.columns)

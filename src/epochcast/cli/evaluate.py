@@ -14,9 +14,9 @@ from epochcast.cli.app import Json, app, show
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from epochcast.fit.evaluate import Evaluation
-    from epochcast.fit.predicted import Progress
-    from epochcast.fit.scores import Scores
+    from epochcast.fitting.evaluate import Evaluation
+    from epochcast.fitting.predicted import Progress
+    from epochcast.fitting.scores import Scores
 
 _EXAMPLE = "Example: epochcast evaluate runs.parquet --by device,family --out rows.csv --plot errors.png"
 # So many groups and reasons are shown in a terminal; --json has them all.
@@ -44,8 +44,8 @@ def evaluate(
     """Predicted against measured: errors, interval coverage, by group, row by row."""
     from epochcast.cost.registry import find_cost_model
     from epochcast.errors import BadInput
-    from epochcast.fit.evaluate import evaluate as evaluated
-    from epochcast.fit.table import ENDINGS, check_folder
+    from epochcast.fitting.evaluate import evaluate as evaluated
+    from epochcast.fitting.table import ENDINGS, check_folder
 
     if out is not None:
         if out.suffix.lower() not in ENDINGS:

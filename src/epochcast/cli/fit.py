@@ -10,7 +10,7 @@ from epochcast.cli.app import Json, app, show
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from epochcast.fit.local import Fitted
+    from epochcast.fitting.local import Fitted
 
 _EXAMPLE = "Example: epochcast fit measurements.jsonl --out my_machine.json"
 
@@ -33,7 +33,7 @@ def fit(
     from epochcast.cli.evaluate import progress_bar
     from epochcast.cost.local_file import local_path, save_local
     from epochcast.errors import BadInput
-    from epochcast.fit.local import device_of_model
+    from epochcast.fitting.local import device_of_model
 
     if no_save and out is None:
         raise BadInput("--no-save without --out would leave nothing")

@@ -127,7 +127,7 @@ def forecast(
     )
     body = answer.as_dict()
     if explain and as_json:
-        from epochcast.forecast.explain import as_dict
+        from epochcast.forecasting.explain import as_dict
 
         body["explain"] = as_dict(answer)
 

@@ -55,8 +55,8 @@ def plan(
 ) -> int:
     """What to rent: the time-cost frontier of offers, the cheapest by a deadline, the fastest under a budget."""
     from epochcast import api
-    from epochcast.forecast.scaling import counts_in, names_in
-    from epochcast.plan.search import strategies_in
+    from epochcast.forecasting.scaling import counts_in, names_in
+    from epochcast.planning.search import strategies_in
     from epochcast.units import parse_seconds, parse_shape
 
     if plot is not None:

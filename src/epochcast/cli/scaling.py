@@ -66,7 +66,7 @@ def scaling(
 ) -> int:
     """Throughput, time, cost and efficiency against the number of GPUs."""
     from epochcast import api
-    from epochcast.forecast.scaling import counts_in, names_in
+    from epochcast.forecasting.scaling import counts_in, names_in
     from epochcast.units import parse_dollars_per_hour, parse_seconds_per_sample, parse_shape, parse_uneven
 
     if plot is not None:

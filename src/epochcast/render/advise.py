@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epochcast.advise.advice import Advice, Alternative
-from epochcast.advise.search import Choice
-from epochcast.advise.thesis import MEANINGS
+from epochcast.advising.advice import Advice, Alternative
+from epochcast.advising.search import Choice
+from epochcast.advising.thesis import MEANINGS
 from epochcast.render.table import INTERVAL, Cells, interval_cells, rate, table
 from epochcast.units import show_bytes, show_seconds
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epochcast.forecast.explain import Share, by_class, by_layer
-from epochcast.forecast.job import Forecast
+from epochcast.forecasting.explain import Share, by_class, by_layer
+from epochcast.forecasting.job import Forecast
 from epochcast.render.memory import remedies
 from epochcast.render.table import INTERVAL, Cells, interval_cells, rate, table
 from epochcast.units import show_bytes, show_count, show_dollars, show_seconds

@@ -2,7 +2,7 @@
 
 from rich.console import Group, RenderableType
 
-from epochcast.forecast.job import Forecast
+from epochcast.forecasting.job import Forecast
 from epochcast.memory.context import usable_bytes
 from epochcast.render.table import INTERVAL, interval_cells, table
 from epochcast.units import show_bytes

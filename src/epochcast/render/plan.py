@@ -3,8 +3,8 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epochcast.plan.answer import Plan
-from epochcast.plan.candidate import Candidate
+from epochcast.planning.answer import Plan
+from epochcast.planning.candidate import Candidate
 from epochcast.render.table import INTERVAL, table
 from epochcast.units import show_dollars, show_seconds
 

@@ -3,7 +3,7 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epochcast.forecast.scaling import Row, Scaling
+from epochcast.forecasting.scaling import Row, Scaling
 from epochcast.render.table import Fitting, rate, table
 from epochcast.units import show_dollars, show_seconds
 

@@ -1,0 +1,49 @@
+"""Runs whose network cannot be built here, known by their step on one GPU and their number of parameters.
+
+What several GPUs add takes bytes and times, not layers. Gradients are taken to be made evenly over the backward pass,
+two thirds of a pass (one product forward, two backward), in float32, and the update to take no time.
+"""
+
+from math import ceil
+
+from epochcast.comm.waiting import Batch
+from epochcast.errors import BadInput
+from epochcast.fitting.run_placement import run_placement
+from epochcast.fitting.run_table import Run
+from epochcast.forecasting.exchange import exchange_ready
+from epochcast.forecasting.strategies.rules import Family, Strategy
+
+FORWARD_FRACTION = 1 / 3
+GRADIENT_BYTES = 4
+
+
+def bare_ready(parameters: float, pass_seconds: float, rule: Strategy) -> list[tuple[float, float]]:
+    """(bytes, seconds) of the buckets of a pass."""
+    total_bytes = GRADIENT_BYTES * parameters
+    count = ceil(total_bytes / rule.bucket_bytes) if rule.bucket_bytes else 1
+    backward_seconds = (1 - FORWARD_FRACTION) * pass_seconds
+    before_seconds = pass_seconds - backward_seconds
+    return [(total_bytes / count, before_seconds + backward_seconds * (i + 1) / count) for i in range(count)]
+
+
+def bare_batch(run: Run) -> Batch:
+    """How its batches differ, as far as the table says."""
+    return Batch(spread_fraction=run.recipe.uneven)
+
+
+def bare_added_seconds(run: Run, pass_seconds: float) -> float:
+    """What several GPUs add to a step of such passes."""
+    placement = run_placement(run)
+    if run.parameters is None:
+        raise BadInput(f"{run.model}: no layers and no number of parameters to scale it by")
+    if placement.rule.family is not Family.DATA:
+        raise BadInput(f"{run.model}: {placement.strategy} cannot be told without the network's layers")
+    return exchange_ready(
+        bare_ready(run.parameters, pass_seconds, placement.rule),
+        pass_seconds,
+        placement.group(),
+        placement.device,
+        placement.rule,
+        accumulate=run.recipe.accumulate,
+        batch=bare_batch(run),
+    ).seconds

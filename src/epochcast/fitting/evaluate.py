@@ -1,0 +1,194 @@
+"""Forecasts against measurements: how far off, how often inside the interval, for whom.
+
+A table of measured runs, single ops or single layers is recognised by its columns (`table.KINDS`). Every row is
+forecast as a user's question would be; a row that cannot be is a failure with its reason, and is counted as one. Errors
+are over the rows that could.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epochcast.cost.model import CostModel
+from epochcast.cost.registry import find_cost_model
+from epochcast.errors import BadInput, EpochcastError, UnknownName
+from epochcast.fitting.predicted import Predicted, Progress
+from epochcast.fitting.run_table import Failure
+from epochcast.fitting.scores import Scores, absolute_percentage_errors, scores
+from epochcast.fitting.table import kind_of, polars, read_table, write_table
+from epochcast.hardware.catalogue import find_device
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+# Columns of a table that say which row this is, kept in the file of results where they are there.
+_KEPT = ("source", "system", "model", "op", "phase", "dtype", "batch_per_gpu", "gpus", "nodes", "precision", "mode")
+SEPARATOR = " / "
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predicted beside measured, row by row; `by` names the columns its groups are made of."""
+
+    kind: str
+    predicted: Predicted
+    by: tuple[str, ...]
+    table: "DataFrame"
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The rows that could not be forecast."""
+        return self.predicted.failures
+
+    @property
+    def scores(self) -> Scores:
+        """Over all rows."""
+        return self._scores(self.predicted.asked, len(self.failures))
+
+    def groups(self) -> dict[str, Scores]:
+        """Over the rows of each value of `by`, the names joined by " / "; the largest group first."""
+        if not self.by:
+            return {}
+        columns = [self._label(name) for name in self.by]
+        keys = np.array([SEPARATOR.join(values) for values in zip(*columns, strict=True)], dtype=object)
+        failed: dict[str, int] = {}
+        for failure in self.failures:
+            failed[keys[failure.place]] = failed.get(keys[failure.place], 0) + 1
+        asked = self.predicted.asked
+        found = {key: self._scores(asked & (keys == key), failed.get(key, 0)) for key in {*keys[asked], *failed}}
+        return dict(sorted(found.items(), key=lambda item: (-item[1].n, item[0])))
+
+    def _label(self, name: str) -> list[str]:
+        """The values of a column to group by: what we made of it, else what the table says."""
+        if name in self.predicted.labels:
+            return self.predicted.labels[name]
+        return ["" if value is None else str(value) for value in self.table[name]]
+
+    def _scores(self, chosen: Any, failed: int) -> Scores:
+        p = self.predicted
+        measured, low, mid, high = (
+            a[chosen] for a in (p.measured_seconds, p.low_seconds, p.mid_seconds, p.high_seconds)
+        )
+        return scores(measured, low, mid, high, failed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON contract of `epochcast evaluate`."""
+        total = self.scores.as_dict()
+        return {
+            **total,
+            "failed": [{"row": f.place, "model": f.model, "reason": f.reason} for f in self.failures],
+            "groups": {name: group.as_dict() for name, group in self.groups().items()},
+        }
+
+    def frame(self) -> "DataFrame":
+        """One row per row of the table that was part of the question: measured, predicted, error or reason."""
+        pl = polars()
+        p = self.predicted
+        reasons = {f.place: f.reason for f in self.failures}
+        shown = [i for i in range(len(p)) if p.asked[i] or i in reasons]
+        inside = (p.low_seconds <= p.measured_seconds) & (p.measured_seconds <= p.high_seconds)
+        made: dict[str, Any] = {"row": range(len(p)), **p.labels}
+        made |= {name: self.table[name] for name in _KEPT if name in self.table.columns}
+        made["measured_seconds"] = p.measured_seconds
+        made["low_seconds"], made["predicted_seconds"], made["high_seconds"] = (
+            p.low_seconds,
+            p.mid_seconds,
+            p.high_seconds,
+        )
+        made["ape"] = absolute_percentage_errors(p.measured_seconds, p.mid_seconds)
+        made["inside"] = [bool(inside[i]) if p.asked[i] else None for i in range(len(p))]
+        made["reason"] = [reasons.get(i) for i in range(len(p))]
+        result: DataFrame = pl.DataFrame(made, strict=False)[shown].with_columns(
+            pl.col("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds", "ape").fill_nan(None)
+        )
+        return result
+
+    def save(self, path: str | Path) -> None:
+        """Write `frame` as .csv, .parquet or .jsonl, whole or not at all."""
+        write_table(self.frame(), path)
+
+
+def evaluate(
+    table: "str | Path | DataFrame",
+    *,
+    by: Sequence[str] = (),
+    given_single: bool = False,
+    cost_model: CostModel | None = None,
+    allow_code: bool = False,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Forecast every row of a table and compare.
+
+    `allow_code` lets a row's model be `file.py:factory`, which runs it; a table from elsewhere should not. `workers`
+    processes capture networks at the same time.
+    """
+    frame = read_table(table) if isinstance(table, str | Path) else table
+    polars()
+    kind = kind_of(frame.columns)
+    if given_single and kind not in ("runs", "report"):
+        raise BadInput(f"--given-single is about runs on several GPUs; this is a table of {kind}")
+    known = {*frame.columns, "device", "family"}
+    for name in by:
+        if name not in known:
+            raise UnknownName("column to group by", name, known)
+    model = cost_model or find_cost_model()
+    predicted = _PREDICTORS[kind](
+        frame, model, given_single=given_single, allow_code=allow_code, workers=workers, progress=progress
+    )
+    return Evaluation(kind, predicted, tuple(by), frame)
+
+
+def _runs(frame: "DataFrame", model: CostModel, **options: Any) -> Predicted:
+    from epochcast.fitting.evaluate_runs import forecast_runs
+
+    return forecast_runs(frame.to_dicts(), model, **options)
+
+
+def _report(frame: "DataFrame", model: CostModel, **options: Any) -> Predicted:
+    from epochcast.fitting.evaluate_runs import forecast_runs
+    from epochcast.fitting.report_table import as_run
+
+    return forecast_runs([as_run(row) for row in frame.to_dicts()], model, **options)
+
+
+def _ops(frame: "DataFrame", model: CostModel, *, progress: Progress | None, **_: Any) -> Predicted:
+    from epochcast.fitting.evaluate_ops import forecast_ops
+
+    return forecast_ops(frame, model, progress)
+
+
+def _layers(frame: "DataFrame", model: CostModel, **_: Any) -> Predicted:
+    """Single-layer benchmarks, artefact included, as `layer_table` predicts them."""
+    try:
+        from epochcast.fitting.layer_table import evaluate_layers
+    except ImportError:
+        raise BadInput("single-layer tables are not supported yet") from None
+    low, mid, high = evaluate_layers(frame, model)
+    measured = frame["seconds_median"].cast(polars().Float64).to_numpy()
+    broken = ~(measured > 0)
+    if "failed" in frame.columns:
+        broken |= frame["failed"].fill_null(False).to_numpy()
+    failures = [Failure(int(i), "layer", "the measurement failed") for i in np.flatnonzero(broken)]
+    failures += [Failure(int(i), "layer", "no forecast") for i in np.flatnonzero(np.isnan(mid) & ~broken)]
+    family = "conv2d" if "kernel_size" in frame.columns else "dense"
+    labels = {"device": _device_names(frame), "family": [family] * len(frame)}
+    asked = ~np.isnan(mid) & ~broken
+    return Predicted(measured, low, mid, high, tuple(failures), labels, asked)
+
+
+def _device_names(frame: "DataFrame") -> list[str]:
+    """The catalogue's names of the devices of a table; the table's own where it has none."""
+    names: dict[str, str] = {}
+    for name in frame["device"].unique():
+        try:
+            names[name] = find_device(str(name)).name
+        except EpochcastError:
+            names[name] = str(name)
+    return [names[name] for name in frame["device"]]
+
+
+_PREDICTORS: Mapping[str, Any] = {"runs": _runs, "report": _report, "ops": _ops, "layers": _layers}

@@ -1,0 +1,125 @@
+"""Forecasts of single operators (the columns of `ops`), device by device.
+
+A benchmark of one op runs it again and again. The host starts one while the device runs the one before, so what is
+timed is whichever is slower:
+
+    seconds = (kernel³ + call³)^⅓        the larger of the two, smoothed; `call` is the host's share
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from epochcast.cost.columns import column_costs
+from epochcast.cost.features import Setting
+from epochcast.cost.launch import launch_seconds
+from epochcast.cost.learned import load_learned
+from epochcast.cost.model import CostModel
+from epochcast.errors import EpochcastError
+from epochcast.fitting.op_table import FAMILIES, op_columns, op_setting
+from epochcast.fitting.predicted import Predicted, Progress
+from epochcast.fitting.run_table import Failure
+from epochcast.fitting.scores import Array
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.device import Device
+
+# Rows costed at once: features of so many ops fit in memory beside a network's.
+CHUNK = 20_000
+
+
+# The least a call takes that is timed alone from Python, by family: the host's share of it. Medians over devices of the
+# 1 % quantile of NeuSight's tables (MIT).
+CALL_SECONDS = {"elementwise": 2.6e-5, "softmax": 3.3e-5, "layernorm": 4.6e-5, "matmul": 3.4e-5, "conv": 3.4e-5}
+# How sharply a row changes from the host's share to the kernel's.
+FLOOR_POWER = 3.0
+# Kernels shorter than this many calls did not set the quantiles of ops (`fit.quantiles`); how their rows scatter:
+# the 5 % and 95 % quantiles of measured over forecast among those of the operator tables.
+SHORT_CALLS = 2.0
+SHORT_SPREAD = (0.64, 1.78)
+
+
+def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress | None = None) -> Predicted:
+    """Seconds of every row; rows of unknown devices and families fail with the reason."""
+    report = progress or (lambda done, total: None)
+    low, mid, high = (np.full(len(frame), np.nan) for _ in range(3))
+    failures: list[Failure] = []
+    devices: dict[int, str] = {}
+    numbered = frame.with_row_index("_place")
+    sources = "source" if "source" in frame.columns else pl.lit(None, pl.String).alias("source")
+    groups = numbered.with_columns(sources).partition_by("device", "source", as_dict=True)
+    done = 0
+    for (name, source), rows in groups.items():
+        try:
+            device = find_device(str(name), None, None if source is None else str(source))
+            for rows_now in rows.iter_slices(CHUNK):
+                places = rows_now["_place"].to_numpy()
+                devices.update(dict.fromkeys(places.tolist(), device.name))
+                _fill(rows_now, places, device, op_setting(source), cost_model, (low, mid, high), failures.append)
+                done += len(rows_now)
+                report(done, len(frame))
+        except EpochcastError as error:
+            failures += [Failure(int(p), f"op on {name}", str(error)) for p in rows["_place"]]
+    failed = {failure.place for failure in failures}
+    low[list(failed)] = mid[list(failed)] = high[list(failed)] = np.nan
+    labels = {
+        "device": [devices.get(i, str(name)) for i, name in enumerate(frame["device"])],
+        "family": [str(family) for family in frame["family"]],
+    }
+    return Predicted(
+        frame["seconds"].cast(pl.Float64).to_numpy(), low, mid, high, tuple(failures), labels, ~np.isnan(mid)
+    )
+
+
+def _fill(
+    rows: pl.DataFrame,
+    places: np.ndarray[tuple[int], np.dtype[np.uint32]],
+    device: Device,
+    setting: Setting,
+    cost_model: CostModel,
+    ends: tuple[Array, Array, Array],
+    fail: Callable[[Failure], None],
+) -> None:
+    """Cost the rows that can be asked; name the others."""
+    reasons = [_reason(row) for row in rows.select("family", "phase", "dtype", "seconds").iter_rows()]
+    for place, family, reason in zip(places, rows["family"], reasons, strict=True):
+        if reason is not None:
+            fail(Failure(int(place), str(family), reason))
+    good = np.array([reason is None for reason in reasons])
+    if not good.any():
+        return
+    columns = op_columns(rows.filter(pl.Series(good)))
+    costs = column_costs(cost_model, columns, device, setting)
+    floor = np.array([CALL_SECONDS.get(str(f), launch_seconds(device)) for f in rows["family"]])[good]
+    if setting == op_setting("deepbench"):  # called from C++
+        floor[:] = launch_seconds(device)
+    timed = (costs.mid**FLOOR_POWER + floor**FLOOR_POWER) ** (1 / FLOOR_POWER)
+    below, above = costs.low / costs.mid, costs.high / costs.mid
+    if cost_model.name.startswith("learned"):  # single ops scatter more than steps, in which errors cancel
+        alone = load_learned().alone(columns, device, setting)
+        below, above = np.fmin(below, alone.low / alone.mid), np.fmax(above, alone.high / alone.mid)
+        is_short = costs.mid < SHORT_CALLS * floor
+        below = np.where(is_short, np.minimum(below, SHORT_SPREAD[0]), below)
+        above = np.where(is_short, np.maximum(above, SHORT_SPREAD[1]), above)
+    for end, values in zip(ends, (timed * below, timed, timed * above), strict=True):
+        end[places[good]] = values
+    for place in places[good][np.isnan(costs.mid)]:
+        fail(Failure(int(place), "op", f"{cost_model.name} has no answer for it"))
+
+
+def _reason(row: tuple[object, ...]) -> str | None:
+    """Why a row cannot be asked, None where it can."""
+    family, phase, dtype, seconds = row
+    if family not in FAMILIES:
+        return f"no rule for op family {family!r}; known: {', '.join(FAMILIES)}"
+    if phase not in PHASES:
+        return f"no rule for phase {phase!r}; known: {', '.join(PHASES)}"
+    if dtype not in DTYPES:
+        return f"no rule for dtype {dtype!r}; known: {', '.join(DTYPES)}"
+    if not isinstance(seconds, int | float) or not seconds > 0:
+        return f"seconds must be above 0, got {seconds}"
+    return None
+
+
+PHASES = ("forward", "backward_data", "backward_weights", "backward_both")
+DTYPES = ("float32", "float16")

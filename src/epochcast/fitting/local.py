@@ -1,0 +1,299 @@
+"""Measurements of one machine (`epochcast bench`) turned into the model of its device (`cost.local`).
+
+1. Every group of ops (class, element size) gets a line a·launches + b·flops + c·bytes, by robust least squares of
+   logarithms, drawn toward the line through all ops, which is drawn toward the data sheet.
+2. What the lines leave is a Gaussian process per group. All groups share the lengths and deviations of one kernel:
+   those under which the measurements are most likely (type II maximum likelihood, Rasmussen & Williams 2006, 5.4.1).
+   An op that its neighbours contradict was disturbed: its noise is raised to what they say, and the kernel found again.
+3. Whole steps, where some were measured, correct the sum of ops (`fit.local_steps`); collectives give the link.
+
+Seconds are the tenth percentiles of the repeats: the machine when nobody disturbs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from epochcast.bench.link_fit import link_fits
+from epochcast.bench.measurements import Machine, Measurement, read
+from epochcast.cost.gaussian import Array, Kernel, Process
+from epochcast.cost.local import ALL, FEATURES, Group, Key, Line, Local, coordinates, keys
+from epochcast.errors import BadInput, MissingExtra
+from epochcast.fitting.local_steps import fit_steps
+from epochcast.graph.op import Op
+from epochcast.graph.serial import ops_from_json
+from epochcast.graph.trace import Columns, columns_of
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.device import Device
+from epochcast.hardware.host import detect_host
+from epochcast.hardware.link import Link
+
+LEAST_OPS = 10
+# Believed before anything is measured: an op costs the host so much; lines of groups differ by about this factor.
+LAUNCH_SECONDS = 5e-6
+GROUP_SIGMA, DEVICE_SIGMA = 1.0, 1.5
+LINE_SCATTER = 0.5
+# Neighbours that contradict an op by more than so many deviations say that it was disturbed.
+CONTRADICTED = 2.5
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The model, how far it was off on ops and steps that were left out, and what of the rows was not used."""
+
+    model: Local
+    ops: int
+    steps: int
+    collectives: int
+    op_error: float
+    step_error: float | None
+    unused: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """The figures of the JSON answer."""
+        return {
+            "device": self.model.device,
+            "ops": self.ops,
+            "steps": self.steps,
+            "collectives": self.collectives,
+            "groups": len(self.model.groups) - 1,
+            "op_median_ape_left_out": self.op_error,
+            "step_mape_left_out": self.step_error,
+            "frameworks": sorted(self.model.corrections),
+            "link": None
+            if self.model.link is None
+            else {
+                "latency_seconds": self.model.link.latency_seconds,
+                "bytes_per_second": self.model.link.bandwidth_bytes_per_second,
+            },
+            "unused": list(self.unused),
+            "warnings": list(self.warnings),
+        }
+
+
+def fit_files(paths: Sequence[Path], *, date: str, progress: Progress | None = None) -> Fitted:
+    """The model from one or more measurement files."""
+    found = [read(path) for path in paths]
+    fitted = fit_local([row for file in found for row in file.rows], date=date, progress=progress)
+    return replace(fitted, warnings=tuple(warning for file in found for warning in file.warnings))
+
+
+def fit_local(rows: Sequence[Measurement], *, date: str, progress: Progress | None = None) -> Fitted:
+    """The model of the device that most of the rows were measured on; rows of other machines are named, not used."""
+    progress = progress or (lambda _: None)
+    machine, own, unused = _one_machine(rows)
+    device = device_of(machine)
+    ops, seconds, noises = _op_rows(own, unused)
+    if len(ops) < LEAST_OPS:
+        raise BadInput(f"{len(ops)} measured ops are too few for a profile, at least {LEAST_OPS} are needed: bench ops")
+    columns = columns_of(ops)
+    lines = _lines(columns, seconds, device)
+    progress(0.1)
+    kernel, groups, op_error = _processes(columns, seconds, noises, lines, lambda part: progress(0.1 + 0.6 * part))
+    link = _link(own)
+    alone = Local(device.name, kernel, groups, {}, "epochcast fit", date, dict(machine.facts), link)
+    steps = fit_steps(own, alone, device, lambda part: progress(0.7 + 0.3 * part))
+    collectives = sum(row.kind == "collective" for row in own)
+    counts = {"ops": len(ops), "steps": steps.rows, "collectives": collectives}
+    behind = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    model = replace(alone, corrections=steps.corrections, source=f"epochcast fit: {behind}")
+    return Fitted(model, len(ops), steps.rows, collectives, op_error, steps.error, (*unused, *steps.unused))
+
+
+def device_of(machine: Machine) -> Device:
+    """The device that a machine's rows tell of: its processors, or the GPU it names."""
+    if str(machine.facts.get("device", "cpu")).startswith("cuda"):
+        return find_device(str(machine.facts["gpu"]))
+    host = detect_host()
+    told = machine.facts.get("cpu")
+    if told != host.name:
+        raise BadInput(f"the measurements are of {told}, this is {host.name}; fit them where they were measured")
+    return host
+
+
+def device_of_model(model: Local) -> Device:
+    """The device that a fitted model is of."""
+    return find_device(model.device)
+
+
+def _one_machine(rows: Sequence[Measurement]) -> tuple[Machine, list[Measurement], list[str]]:
+    """The machine with most op rows, and its rows. Steps count wherever their processors and libraries are the same."""
+    good = [row for row in rows if row.failed is None]
+    counts: dict[str, int] = {}
+    for row in good:
+        counts[row.machine.id] = counts.get(row.machine.id, 0) + (row.kind == "op")
+    if not counts or not max(counts.values()):
+        raise BadInput("no measured op in these files; make some with: epochcast bench ops")
+    chosen = max(counts, key=lambda machine: counts[machine])
+    machine = next(row.machine for row in good if row.machine.id == chosen)
+    own = [row for row in good if row.machine.id == chosen or (row.kind != "op" and _is_same_box(row.machine, machine))]
+    unused = []
+    if len(own) < len(good):
+        unused.append(f"{len(good) - len(own)} rows of other machines")
+    if len(good) < len(rows):
+        unused.append(f"{len(rows) - len(good)} failed rows")
+    return machine, own, unused
+
+
+def _is_same_box(one: Machine, other: Machine) -> bool:
+    """Whether two fingerprints differ in the framework's threads alone, as steps of TensorFlow and collectives do."""
+    same = ("cpu", "cores", "device", "gpu")
+    return all(one.facts.get(key) == other.facts.get(key) for key in same)
+
+
+def _op_rows(rows: Sequence[Measurement], unused: list[str]) -> tuple[list[Op], Array, Array]:
+    """Rows of one op each: the op, its seconds, and how far the logarithm of those may be off."""
+    ops, seconds, noises = [], [], []
+    for row in rows:
+        if row.kind != "op" or row.seconds is None:
+            continue
+        found = ops_from_json(row.question["ops"], row.key)
+        if len(found) != 1:
+            unused.append(f"{row.key}: {len(found)} ops timed together")
+            continue
+        ops.append(found[0])
+        seconds.append(row.low_seconds or row.seconds)
+        noises.append(min(1.0, (row.spread or 0.0) / 2 / np.sqrt(max(1, min(row.repeats, 30)))))
+    return ops, np.array(seconds), np.array(noises)
+
+
+def _link(rows: Sequence[Measurement]) -> Link | None:
+    """That of the all-reduces, if some were measured."""
+    fits = link_fits([row for row in rows if row.kind == "collective"])
+    found = [fit for fit in fits if fit.collective == "all_reduce"]
+    return found[0].link() if found else None
+
+
+# ---- lines --------------------------------------------------------------------------------------
+
+
+def _lines(columns: Columns, seconds: Array, device: Device) -> dict[Key, Line]:
+    sheet = np.log([LAUNCH_SECONDS, 1 / device.peak("fp32"), 1 / device.memory_bytes_per_second])
+    middle = _line(columns, seconds, np.ones(len(seconds), dtype=bool), sheet, DEVICE_SIGMA)
+    where = keys(columns)
+    found = {ALL: Line(*np.exp(middle).tolist())}
+    for key in dict.fromkeys(where):
+        mine = np.array([k == key for k in where])
+        found[key] = Line(*np.exp(_line(columns, seconds, mine, middle, GROUP_SIGMA)).tolist())
+    return found
+
+
+def _line(
+    columns: Columns, seconds: Array, mine: "np.ndarray[tuple[int], np.dtype[np.bool_]]", prior: Array, sigma: float
+) -> Array:
+    """Logarithms of (a, b, c)."""
+    optimize = _scipy()
+    terms = np.stack([np.maximum(columns.launches, 1.0), columns.flops, columns.bytes], axis=1)[mine]
+    goal = np.log(seconds[mine])
+
+    def residuals(theta: Array) -> Array:
+        return np.concatenate([(np.log(terms @ np.exp(theta)) - goal) / LINE_SCATTER, (theta - prior) / sigma])
+
+    found: Array = optimize.least_squares(residuals, prior, loss="soft_l1").x
+    return found
+
+
+# ---- processes ----------------------------------------------------------------------------------
+
+# Priors of the kernel's logarithms, (mean, deviation): lengths in e-folds of size, deviations of log seconds.
+_LENGTH, _SIGNAL, _OFFSET, _NOISE = (np.log(2.5), 0.5), (np.log(0.4), 0.5), (np.log(0.25), 0.5), (np.log(0.08), 0.7)
+# Shorter lengths than this many e-folds would call scatter a law.
+SHORTEST_LENGTH = 0.8
+
+
+def _processes(
+    columns: Columns, seconds: Array, noises: Array, lines: dict[Key, Line], progress: Progress
+) -> tuple[Kernel, dict[Key, Group], float]:
+    """The kernel, the groups, and the median relative error of ops that their group's other ops predict."""
+    where, near = keys(columns), coordinates(columns)
+    members = {key: np.array([k == key for k in where]) for key in lines if key != ALL}
+    groups = {
+        ALL: Group(lines[ALL], np.zeros((0, len(FEATURES))), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+    }
+    for key, mine in members.items():
+        ratios = np.log(seconds / lines[key].seconds(columns))[mine]
+        groups[key] = Group(lines[key], near[mine], columns.gradient[mine], ratios, noises[mine])
+    kernel = _likeliest(groups, None, progress)
+    for part in (0.5, 0.75):
+        groups = {key: _doubted(kernel, group) for key, group in groups.items()}
+        kernel = _likeliest(groups, kernel, lambda done, part=part: progress(part + done / 4))  # type: ignore[misc]
+    groups = {key: _with_noise(kernel, group) for key, group in groups.items()}
+    errors = [np.abs(np.expm1(-_process(kernel, g).left_out()[0])) for g in groups.values() if len(g.points) > 1]
+    return kernel, groups, float(np.median(np.concatenate(errors)))
+
+
+def _process(kernel: Kernel, group: Group) -> Process:
+    return Process(kernel, group.points, group.kinds, group.log_ratios, group.noises)
+
+
+def _with_noise(kernel: Kernel, group: Group) -> Group:
+    noises = np.hypot(group.noises, kernel.noise)
+    return Group(group.line, group.points, group.kinds, group.log_ratios, noises)
+
+
+def _doubted(kernel: Kernel, group: Group) -> Group:
+    """Ops that their neighbours contradict get the noise that would explain it, and so does a group that scatters."""
+    if len(group.points) < 2:
+        return group
+    errors, deviations = _process(kernel, _with_noise(kernel, group)).left_out()
+    far = np.abs(errors) > CONTRADICTED * deviations
+    scatter = 1.4826 * float(np.median(np.abs(errors / deviations)))
+    more = float(np.median(deviations)) * np.sqrt(max(0.0, scatter**2 - 1)) if len(group.points) >= 8 else 0.0
+    noises = np.hypot(np.where(far, np.maximum(group.noises, np.abs(errors)), group.noises), more)
+    return Group(group.line, group.points, group.kinds, group.log_ratios, noises)
+
+
+def _likeliest(groups: dict[Key, Group], start: Kernel | None, progress: Progress) -> Kernel:
+    """The kernel under which all groups together are most likely, given what is believed of kernels."""
+    optimize = _scipy()
+    size = len(FEATURES)
+    means = np.array([*[_LENGTH[0]] * size, _SIGNAL[0], _OFFSET[0], _OFFSET[0], _NOISE[0], 1.0])
+    sigmas = np.array([*[_LENGTH[1]] * size, _SIGNAL[1], _OFFSET[1], _OFFSET[1], _NOISE[1], 1.0])
+    filled = [group for group in groups.values() if len(group.points)]
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        kernel = _kernel(theta)
+        processes = [_process(kernel, _with_noise(kernel, group)) for group in filled]
+        value = 0.5 * float((((theta - means) / sigmas) ** 2).sum()) - sum(p.log_likelihood() for p in processes)
+        slopes = np.sum([p.slopes() for p in processes], axis=0)
+        slopes[-1] *= kernel.correlation * (1 - kernel.correlation)  # along its logit
+        return value, (theta - means) / sigmas**2 - slopes
+
+    rounds = 20 if start is not None else 60
+    done = 0
+
+    def count(_: Array) -> None:
+        nonlocal done
+        done += 1
+        progress(min(1.0, done / rounds))
+
+    bounds = [(np.log(SHORTEST_LENGTH), 4.0)] * size + [(-7.0, 2.0)] * 4 + [(-4.0, 6.0)]
+    begin = means if start is None else _theta(start)
+    found = optimize.minimize(
+        loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=count, options={"maxiter": rounds}
+    ).x
+    return _kernel(found)
+
+
+def _kernel(theta: Array) -> Kernel:
+    size = len(FEATURES)
+    signal, common, offset, noise = (float(v) for v in np.exp(theta[size : size + 4]))
+    return Kernel(np.exp(theta[:size]), signal, common, offset, float(1 / (1 + np.exp(-theta[-1]))), noise)
+
+
+def _theta(kernel: Kernel) -> Array:
+    deviations = np.log([kernel.signal, kernel.common, kernel.offset, kernel.noise])
+    return np.concatenate([np.log(kernel.lengths), deviations, [np.log(kernel.correlation / (1 - kernel.correlation))]])
+
+
+def _scipy() -> Any:
+    try:
+        from scipy import optimize
+    except ModuleNotFoundError:
+        raise MissingExtra("fit", "scipy") from None
+    return optimize

@@ -1,0 +1,149 @@
+"""Where a measured run ran: its strategy and wires, read from what the table says of framework and interconnect.
+
+The text of `interconnect` is free: "NVLink (DGX-1)", "AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "PCIe 4.0
+| net: 2x ConnectX-6 IB HDR 200Gb/Sec". In front of "net:" or "intra" stands what joins the GPUs of a box, behind it
+what joins the boxes. What cannot be read is None: then the device's own link, or the forecaster's default between
+boxes, stands in.
+"""
+
+import re
+from math import ceil, log
+
+from epochcast.fitting.run_table import Run
+from epochcast.forecasting.placement import STRATEGIES, Placement
+from epochcast.hardware.catalogue import find_link, links
+from epochcast.hardware.device import Device
+
+# Inside a box. The first that is found counts; None means: as the device's data sheet says.
+_INNER: tuple[tuple[str, str | None], ...] = (
+    (r"nvlink bridge", "NVLink bridge"),
+    (r"nvlink|nvswitch", None),
+    (r"pcie,? ?(?:gen ?)?5", "pcie5"),
+    (r"pcie,? ?(?:gen ?)?4", "pcie4"),
+    (r"pcie", "pcie3"),
+)
+# Machines that are known by name: what leaves one box. NVIDIA's data sheets of DGX-1 (4 × EDR), DGX-2 (8 × EDR), DGX
+# A100 (8 × HDR).
+_MACHINES: tuple[tuple[str, str], ...] = (
+    (r"dgx a100", "infiniband_hdr_x8"),
+    (r"dgx-2", "infiniband_edr_x8"),
+    (r"dgx-1", "infiniband_edr_x4"),
+    (r"aws g4dn\.12xlarge", "ena_50g"),
+    (r"cloud network", "ethernet_10g"),
+    (r"hccs", "ethernet_800g"),  # Ascend servers: a 100 Gbit/s port at each of eight chips
+)
+# Where the text says nothing: the box or rack NVIDIA sells its NVLink boards in, by device or generation.
+_BOXES = {
+    "volta": "infiniband_edr_x4",
+    "ampere": "infiniband_hdr_x8",
+    "hopper": "infiniband_ndr_x8",
+    "B200": "infiniband_ndr_x8",
+    "B300": "infiniband_xdr_x8",
+    "GB200": "infiniband_ndr_x72",
+    "GB300": "infiniband_ndr_x72",
+}
+# Gbit/s of one port by the name of its standard or adapter; a number with its unit counts before them.
+_PORTS = {"hdr100": 100, "hdr": 200, "edr": 100, "fdr": 56, "ndr": 400, "connectx-5": 100, "connectx-6": 200}
+_RATE = re.compile(r"(\d+) ?(?:gb/s|gbps|gbe|gbit/s|gb ethernet)")
+_COUNT = re.compile(r"(\d+) ?x ")
+# Links inside a device's own fabric that reach beyond the box.
+_FABRICS = ("ici_", "ipu_link")
+_STRATEGIES = {"data_parallel": "data_parallel", "dp": "ddp", "multi_worker": "multi_worker_mirrored"}
+
+
+def run_placement(run: Run, gpus: int | None = None) -> Placement:
+    """The placement of a run, or the same with another number of GPUs in one box.
+
+    Schedulers place jobs unevenly (2 + 2 + 4): boxes have as many places as the mean, rounded up, and some are empty.
+    """
+    if gpus == 1 or (gpus is None and run.gpus == 1):
+        return Placement(run.device)
+    nodes = min(max(run.nodes, 1), run.gpus)
+    each = ceil(run.gpus / nodes)
+    if nodes == 1:
+        link = inner_link(run.interconnect, run.device, each)
+    elif run.device.interconnect.startswith(_FABRICS):
+        link = run.device.interconnect
+    else:
+        own = run.device.interconnect.startswith("nvlink")
+        boxed = _BOXES.get(run.device.name) or _BOXES.get(run.device.generation)
+        link = outer_link(run.interconnect) or (boxed if own else None)
+    return Placement(run.device, run.gpus, nodes, strategy_of(run), link, empty=nodes * each - run.gpus)
+
+
+def strategy_of(run: Run) -> str:
+    """What the row says, else the habit of its framework."""
+    if run.strategy and run.strategy not in ("single", "none"):
+        if run.strategy.endswith(",zero1"):
+            return run.strategy  # `run_layout` has written it
+        split = re.fullmatch(r"((?:dp|tp|pp)\d+(?:,(?:tp|pp)\d+)*)(?:_1)?", run.strategy)  # pp4_1: one micro-batch
+        if split and not run.strategy.startswith("dp"):
+            return split[1]
+        plain = re.sub(r"\d+$", "", run.strategy)
+        return _STRATEGIES.get(plain, plain if plain in STRATEGIES else run.strategy)
+    if "parameter servers" in (run.interconnect or "").casefold():
+        # As many servers as boxes, each with a shard: a box sends every shard out and back once, as its gradients are
+        # made, which is what an all-reduce in buckets moves. "parameter_server" is one server for all.
+        return "horovod"
+    if run.source == "torchvision_gpu_bench":
+        # nn.DataParallel gathers in one GPU and sends from there; one_to_all is the nearest where nothing nearer is
+        # known.
+        return "data_parallel" if "data_parallel" in STRATEGIES else "parameter_server"
+    if run.setting.framework == "tensorflow":
+        # NVIDIA's own TensorFlow examples (NGC) use Horovod in one box, too.
+        return "mirrored" if run.nodes == 1 and "ngc" not in run.framework else "horovod"
+    return "ddp"
+
+
+def inner_link(text: str | None, device: Device, gpus: int = 2) -> str | None:
+    """The link between the GPUs of a box; None where the device's own counts. A bridge joins two, others go by PCIe."""
+    inside = re.split(r"net:|inter\b|ethernet", (text or "").casefold())[0]
+    for pattern, link in _INNER:
+        if re.search(pattern, inside):
+            if link == "pcie3" and device.interconnect.startswith("pcie"):
+                return None  # a bare "PCIe" says no more than the data sheet
+            if link == "NVLink bridge" and gpus > 2:
+                return device.host_link
+            return link
+    return None
+
+
+def outer_link(text: str | None) -> str | None:
+    """The link between boxes: a machine known by name, else the fastest ports the text counts."""
+    plain = (text or "").casefold()
+    for pattern, link in _MACHINES:
+        if re.search(pattern, plain):
+            return link
+    network = plain.partition("net:")[2] or plain.partition(" intra,")[2] or plain
+    compute = network.partition("compute:")[2] or network
+    rates = [_gigabits_per_second(part, network) for part in re.split(r",| \+ ", compute)]
+    fastest = max(rates, default=0.0)
+    is_rdma = any(name in network for name in ("infiniband", " ib ", *_PORTS))
+    return nearest_link(fastest * 1e9 / 8, "rdma" if is_rdma else "tcp") if fastest else None
+
+
+def _gigabits_per_second(part: str, network: str) -> float:
+    """count × rate of one port; a part that was cut off behind its count has the rate of the other ports named."""
+    counted = _COUNT.match(part.strip())
+    count = int(counted[1]) if counted else 1
+    for text in (part, network if counted else ""):
+        rate = _RATE.search(text)
+        if rate:
+            return count * float(rate[1])
+        for name, port in _PORTS.items():
+            if name in text:
+                return count * float(port)
+    return 0.0
+
+
+def nearest_link(bytes_per_second: float, medium: str = "tcp") -> str:
+    """The Ethernet (tcp) or InfiniBand (rdma) link of the catalogue whose rate is nearest by ratio."""
+    networks = [link for link in links() if link.medium == medium and re.match(r"(ethernet|infiniband)_", link.name)]
+    return min(networks, key=lambda link: abs(log(link.bandwidth_bytes_per_second / bytes_per_second))).name
+
+
+def check_links() -> None:
+    """Every link named here is in the catalogue (a test calls this)."""
+    for _, link in (*_INNER, *_MACHINES, *_BOXES.items()):
+        if link is not None:
+            find_link(link)

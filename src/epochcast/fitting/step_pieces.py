@@ -1,0 +1,163 @@
+"""A measured step taken apart: what calibration may scale, and what it leaves alone.
+
+A product measured alone is such a step too, of one kernel and no launch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.capture.resolve import find_model
+from epochcast.cost.calibrated import is_compute_bound
+from epochcast.cost.columns import AtSetting, column_costs
+from epochcast.cost.features import Setting
+from epochcast.cost.launch import host_seconds
+from epochcast.cost.model import CostModel
+from epochcast.errors import BadInput, EpochcastError, UnknownName
+from epochcast.fitting.run_placement import run_placement
+from epochcast.fitting.run_table import Failure, Run
+from epochcast.fitting.scores import Array
+from epochcast.forecasting.step import step_forecast
+from epochcast.forecasting.streams import kernel_ends
+from epochcast.graph.op import Phase
+from epochcast.graph.precision import find_precision
+from epochcast.graph.trace import CLASSES, MATHS, PHASES, Columns
+from epochcast.graph.work import OpClass
+from epochcast.hardware.device import Device
+
+
+@dataclass(frozen=True)
+class StepPieces:
+    """What a row's step is made of: kernels, launches, and the seconds that calibration does not touch."""
+
+    kernels: Array
+    is_compute: NDArray[np.bool_]
+    launches: Array
+    is_update: NDArray[np.bool_]
+    accumulate: int
+    other_seconds: float
+    measured_seconds: float
+    prior_spread: float
+
+    def seconds(self, factors: Array) -> float:
+        """f(θ): both streams run again with kernels and launches scaled by e^θ."""
+        compute, memory, launch = np.exp(factors)
+        kernels = self.kernels * np.where(self.is_compute, compute, memory)
+        ends = kernel_ends(kernels, self.launches * launch)
+        total = float(ends[-1]) + self.other_seconds
+        if self.accumulate > 1:
+            total += (self.accumulate - 1) * float(ends[~self.is_update][-1])
+        return total
+
+
+def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tuple[list[StepPieces], list[Failure]]:
+    """The pieces of every run that can be forecast, and why the others cannot."""
+    pieces, failures = [], []
+    for run in runs:
+        try:
+            trace = find_model(run.reference, run.input_shape, allow_code=allow_code).trace(run.recipe)
+            step = step_forecast(trace, run_placement(run), AtSetting(model, run.setting))
+        except EpochcastError as error:
+            failures.append(Failure(run.place, run.model, str(error)))
+            continue
+        columns = trace.columns
+        half = np.log(step.seconds.high / step.seconds.low) / 2
+        pieces.append(
+            StepPieces(
+                step.costs.mid,
+                is_compute_bound(columns, run.device),
+                host_seconds(trace, run.device),
+                columns.phase == PHASES.index(Phase.UPDATE),
+                run.recipe.accumulate,
+                step.parts.exposed_comm + step.parts.exposed_input,
+                run.step_seconds,
+                float(np.exp(half)),
+            )
+        )
+    return pieces, failures
+
+
+# In which math the products of a precision run, and how large their elements are.
+GEMM_MATHS = {
+    "fp32": ("fp32", 4),
+    "tf32": ("tf32", 4),
+    "amp_fp16": ("fp16", 2),
+    "fp16": ("fp16", 2),
+    "amp_bf16": ("bf16", 2),
+    "bf16": ("bf16", 2),
+    "fp64": ("fp64", 8),
+}
+
+
+# Beyond these a measured product is a slip of the unit, not a property of a device.
+LEAST_FRACTION, MOST_FRACTION = 0.02, 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Gemm:
+    """One measured product of two `size` × `size` matrices."""
+
+    seconds: float
+    size: int = 4096
+    precision: str = "fp32"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds < float("inf"):
+            raise BadInput(f"the seconds of a product must be above 0, got {self.seconds}")
+        if self.size < 256:
+            raise BadInput(f"a product of {self.size} says little about a device; measure at least 256, better 4096")
+        object.__setattr__(self, "precision", find_precision(self.precision))
+        if self.precision not in GEMM_MATHS:
+            raise UnknownName("precision of a product", self.precision, GEMM_MATHS)
+
+    @property
+    def math(self) -> str:
+        """What the multiply units work in."""
+        return GEMM_MATHS[self.precision][0]
+
+    def peak_fraction(self, device: Device) -> float:
+        """2·size³ / seconds / peak."""
+        fraction = 2 * self.size**3 / self.seconds / device.peak(self.math)
+        if not LEAST_FRACTION < fraction < MOST_FRACTION:
+            raise BadInput(
+                f"a product of {self.size} in {self.seconds:g} s is {fraction:.2g} of the peak of {device.name} in "
+                f"{self.math}; is it seconds, and the right precision?"
+            )
+        return fraction
+
+    def pieces(self, device: Device, model: CostModel) -> StepPieces:
+        """The product as a step of one kernel."""
+        costs = column_costs(model, self._columns(), device, Setting())
+        spread = float(np.sqrt(costs.high[0] / costs.low[0]))
+        none, one = np.zeros(1), np.ones(1, dtype=bool)
+        return StepPieces(costs.mid, one, none, ~one, 1, 0.0, self.seconds, spread)
+
+    def _columns(self) -> Columns:
+        math, element = GEMM_MATHS[self.precision]
+        size = np.array([float(self.size)])
+        one, zero = np.ones(1), np.zeros(1)
+        square = size * size * element
+        first = np.zeros(1, dtype=np.int64)
+        return Columns(
+            flops=2 * size**3,
+            read_bytes=2 * square,
+            written_bytes=square,
+            m=size,
+            n=size,
+            k=size,
+            count=one,
+            launches=one,
+            op_class=np.array([CLASSES.index(OpClass.LINEAR)]),
+            phase=np.array([PHASES.index(Phase.FORWARD)]),
+            math=np.array([MATHS.index(math)]),
+            gradient=first,
+            element_bytes=one * element,
+            kernel=one,
+            stride=one,
+            groups=one,
+            channels_in=zero,
+            channels_out=zero,
+            is_matrix=np.ones(1, dtype=bool),
+        )

@@ -1,0 +1,84 @@
+"""A step of a plain network as Keras on TensorFlow 2 runs it, from single layers: see `layered_step`.
+
+    step     = kernels of the layers + pools + host(ops, variables, optimizer)
+    mirrored = step of one replica + α + gradient bytes / bandwidth
+
+Answers for networks of convolutions, dense layers and pools in fp32 on devices whose layers were timed; for everything
+else there is no answer, and the caller forecasts as ever. The interval holds nine of ten of the source report's steps
+when their network was left out of the fit (`studies/correction_factor`).
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from epochcast.cost.columns import AtSetting
+from epochcast.cost.features import turns_channels_last
+from epochcast.cost.layers_model import layers_model
+from epochcast.cost.learned import TODAY
+from epochcast.cost.model import CostModel, Costs
+from epochcast.cost.roofline import Analytic
+from epochcast.cost.stacks import find_stack
+from epochcast.errors import BadInput, UnknownName
+from epochcast.forecasting.exchange import gradients
+from epochcast.forecasting.layered_step import layered_step
+from epochcast.forecasting.parts import BACKWARD, FORWARD, UPDATE, StepParts
+from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.step import StepForecast, step_forecast
+from epochcast.graph.trace import Trace
+from epochcast.interval import Interval
+
+FRAMEWORKS = ("pytorch", "tensorflow")
+NAME = "single layers"
+STACK = "tensorflow2_p100_report"
+# 5 % and 95 % quantiles of measured over forecast, network left out: 39 steps on one GPU, 66 mirrored.
+SPREAD = (0.88, 1.11)
+
+
+def keras_step(trace: Trace, placement: Placement) -> StepForecast | None:
+    """The step, or None where single layers cannot tell it."""
+    stack = find_stack(STACK)
+    recipe = trace.recipe
+    mirrored = placement.gpus > 1
+    if recipe.precision != "fp32" or recipe.mode != "training" or recipe.optimizer not in stack.variable_seconds:
+        return None
+    if mirrored and (placement.strategy != "mirrored" or placement.nodes > 1):
+        return None
+    if layers_model().setup("conv2d", placement.device, stack.layers) is None:
+        return None
+    try:
+        step = layered_step(trace, placement.device, stack)
+    except BadInput:
+        return None
+    costs = _shared_out(trace, placement, float(step.kernel_seconds.sum()) + step.pool_seconds)
+    comm = stack.mirrored_extra_seconds(gradients(trace).total_bytes) if mirrored else 0.0
+    parts = _parts(trace, costs, step.host_seconds, comm, recipe.accumulate)
+    low, high = (parts.total_seconds * factor for factor in SPREAD)
+    forward = parts.forward / recipe.accumulate + stack.run_seconds + stack.op_seconds * len(trace.layers) / 3
+    return StepForecast(Interval(low, parts.total_seconds, high), parts, forward, {NAME: 1.0}, costs)
+
+
+def framework_step(framework: str, trace: Trace, placement: Placement, model: CostModel) -> StepForecast:
+    """The step as a framework runs it."""
+    if framework not in FRAMEWORKS:
+        raise UnknownName("framework", framework, FRAMEWORKS)
+    if framework == "pytorch":
+        return step_forecast(trace, placement, model)
+    recipe = trace.recipe
+    channels_last = recipe.channels_last or turns_channels_last(framework, recipe.precision, placement.device)
+    setting = replace(TODAY, framework=framework, channels_last=channels_last)
+    return keras_step(trace, placement) or step_forecast(trace, placement, AtSetting(model, setting))
+
+
+def _shared_out(trace: Trace, placement: Placement, kernel_seconds: float) -> Costs:
+    """The kernels' seconds over the ops, in the proportions of the formula."""
+    formula = Analytic().costs(trace, placement.device)
+    mid = formula.mid * (kernel_seconds / float(formula.mid.sum()))
+    low, high = (mid * factor for factor in SPREAD)
+    return Costs.by(NAME, low, mid, high)
+
+
+def _parts(trace: Trace, costs: Costs, host_seconds: float, comm_seconds: float, accumulate: int) -> StepParts:
+    phase = trace.columns.phase
+    forward, backward, update = (float(np.sum(costs.mid[phase == p])) for p in (FORWARD, BACKWARD, UPDATE))
+    return StepParts(accumulate * forward, accumulate * backward, update, comm_seconds, 0.0, accumulate * host_seconds)

@@ -1,0 +1,109 @@
+"""ZeRO and FSDP: every rank holds a share of what data parallelism copies (Rajbhandari et al. 2020; Zhao et al. 2023).
+
+    stage   shared out         exchanged
+    1       optimizer state    reduce-scatter of gradients in the last pass, all-gather of parameters behind the update
+    2       + gradients        the same, the reduce-scatter in every pass
+    3       + parameters       all-gather in front of each segment's forward and backward, reduce-scatter behind it
+
+Collectives run on a stream of their own, one after another. A segment's parameters are asked for while the segment
+before it computes (prefetch of one), so that at most two are gathered at a time; the last segment of the forward pass
+keeps its own for the backward pass. In half, and under autocast, parameters and gradients travel in half (FSDP's mixed
+precision, DeepSpeed's bf16): two bytes an element. What is hidden slows the kernels beside it (`comm.waiting`).
+"""
+
+from collections.abc import Hashable, Iterator
+
+import numpy as np
+
+from epochcast.comm.collectives import all_gather_seconds, reduce_scatter_seconds
+from epochcast.comm.waiting import contention_fraction
+from epochcast.forecasting.parts import BACKWARD, FORWARD, Kernels, StepParts, assembled
+from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.strategies.cuts import Segments, segments
+from epochcast.forecasting.strategies.messages import Message, pass_seconds
+from epochcast.forecasting.streams import kernel_ends
+from epochcast.graph.trace import Trace
+from epochcast.hardware.cluster import Group
+
+HALF_BYTES = 2
+WIDE = frozenset({"fp32", "tf32", "fp64"})
+"""Precisions whose parameters are not kept in half."""
+
+
+def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepParts:
+    """The step of one rank."""
+    trace, group, stage = kernels.trace, placement.group(), placement.rule.stage
+    seconds, launches = kernels.passes
+    alone = float(kernel_ends(seconds, launches)[-1])
+    cut, scale = segments(trace), _travelling_fraction(trace)
+    gathers, scatters = _messages(trace, group, stage)
+    slowing = contention_fraction(group, placement.device)
+
+    def added(messages: list[Message]) -> float:
+        exposed = max(0.0, pass_seconds(seconds, launches, messages) - alone)
+        return exposed + slowing * max(0.0, sum(m.seconds for m in messages) - exposed)
+
+    behind = 0.0
+    if stage < 3 and trace.recipe.mode == "training":
+        behind = all_gather_seconds(scale * sum(cut.parameter_bytes), group)
+    return assembled(
+        kernels,
+        alone_seconds=alone,
+        comm_seconds=added([*gathers, *scatters]),
+        repeated_comm_seconds=added([*gathers, *(scatters if stage >= 2 else [])]),
+        behind_seconds=behind,
+        update_fraction=1 / placement.gpus,
+        input_seconds=input_seconds,
+    )
+
+
+Messages = tuple[list[Message], list[Message]]
+
+
+def _messages(trace: Trace, group: Group, stage: int) -> Messages:
+    """Gathers and scatters of a pass. They are the same for any kernels and batch, and kept on the template."""
+    kept: dict[Hashable, Messages] = trace.template.__dict__.setdefault("_shard_messages", {})
+    is_training = trace.recipe.mode != "forward"
+    key = (group, stage, is_training)
+    if key not in kept:
+        cut, scale = segments(trace), _travelling_fraction(trace)
+        gathers = list(_gathers(trace, cut, group, scale)) if stage == 3 else []
+        kept[key] = gathers, list(_scatters(trace, cut, group, scale)) if is_training else []
+    return kept[key]
+
+
+def _travelling_fraction(trace: Trace) -> float:
+    """Bytes on the wire of a byte of parameters."""
+    if trace.recipe.precision in WIDE:
+        return 1.0
+    widest = max((p.tensor.dtype.bytes for p in trace.parameters), default=HALF_BYTES)
+    return min(1.0, HALF_BYTES / widest)
+
+
+def _spans(trace: Trace, cut: Segments, phase: int) -> list[tuple[int, int, int]]:
+    """(segment, first entry, last entry) of the segments with parameters, in the order a phase runs them."""
+    of_phase = np.flatnonzero(trace.columns.phase == phase)
+    found: dict[int, tuple[int, int]] = {}
+    for entry, segment in zip(of_phase.tolist(), cut.of_entry[of_phase].tolist(), strict=True):
+        if cut.parameter_bytes[segment]:
+            found[segment] = (found.get(segment, (entry, entry))[0], entry)
+    ordered = sorted(found.items(), key=lambda item: item[1][0])
+    return [(segment, first, last) for segment, (first, last) in ordered]
+
+
+def _gathers(trace: Trace, cut: Segments, group: Group, scale: float) -> Iterator[Message]:
+    for phase in (FORWARD, BACKWARD):
+        spans = _spans(trace, cut, phase)
+        before_phase = spans[0][1] - 1 if spans else -1
+        for index, (segment, first, _) in enumerate(spans):
+            if phase == BACKWARD and index == 0:
+                continue  # still there from the forward pass
+            after = spans[index - 2][2] if index >= 2 else before_phase
+            seconds = all_gather_seconds(scale * cut.parameter_bytes[segment], group)
+            yield Message(min(after, first - 1), first, seconds)
+
+
+def _scatters(trace: Trace, cut: Segments, group: Group, scale: float) -> Iterator[Message]:
+    kernels = int(np.sum(cut.of_entry >= 0))
+    for segment, _, last in _spans(trace, cut, BACKWARD):
+        yield Message(last, kernels, reduce_scatter_seconds(scale * cut.parameter_bytes[segment], group))

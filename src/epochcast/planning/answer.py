@@ -1,0 +1,151 @@
+"""The answer to `epochcast plan`: what was looked at, the frontier, what the limits choose, and a sentence about it."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from epochcast.errors import BadInput
+from epochcast.interval import COVERAGE
+from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
+from epochcast.planning.choice import Limits, chosen, frontier, nearest
+from epochcast.planning.offers import Offer
+from epochcast.planning.search import Job, search
+from epochcast.units import show_dollars, show_seconds
+
+_HIGH_END = f"high end ({COVERAGE:.0%} interval)".replace("%", " %")
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """Every way to run a job, those that are none with their reason, and the limits to choose by."""
+
+    job: Job
+    candidates: tuple[Candidate, ...]
+    refusals: tuple[Refusal, ...]
+    limits: Limits
+
+    def __repr__(self) -> str:
+        return f"Plan({self.job.model.name}: {self.considered} ways, {len(self.frontier)} on the frontier)"
+
+    @property
+    def considered(self) -> int:
+        """How many ways were looked at."""
+        return len(self.candidates) + len(self.refusals)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why ways are none, the most frequent reason first."""
+        return dict(Counter(refusal.reason for refusal in self.refusals).most_common())
+
+    @property
+    def fits(self) -> bool:
+        """Whether the job can be run at all."""
+        return bool(self.candidates)
+
+    @cached_property
+    def frontier(self) -> tuple[Candidate, ...]:
+        """Those that are not dominated, the cheapest first."""
+        return frontier(self.candidates)
+
+    @cached_property
+    def chosen(self) -> Candidate | None:
+        """What the limits pick."""
+        return chosen(self.candidates, self.limits)
+
+    def within(self, *, deadline_seconds: float | None = None, budget_dollars: float | None = None) -> "Plan":
+        """The same ways under other limits; nothing is forecast again."""
+        return replace(self, limits=Limits(deadline_seconds, budget_dollars))
+
+    @property
+    def is_within_limits(self) -> bool:
+        """Whether the limits, if there are any, are met by something."""
+        return not self.limits or self.chosen is not None
+
+    @property
+    def sentence(self) -> str:
+        """What the plan comes to."""
+        if not self.candidates:
+            return f"nothing runs this job: {next(iter(self.reasons))}"
+        if not self.limits:
+            return (
+                "nothing is chosen: give --deadline for the cheapest in time, or --budget for the fastest for the money"
+            )
+        wish = "fastest" if self.limits.deadline_seconds is None else "cheapest"
+        if self.chosen is not None:
+            return f"the {wish} whose {_HIGH_END} is {self._within}: {_said(self.chosen)}"
+        missed = nearest(self.candidates, self.limits)
+        assert missed is not None
+        return f"no offer whose {_HIGH_END} is {self._within}; the nearest: {_said(missed, high=True)}"
+
+    @property
+    def _within(self) -> str:
+        shown: tuple[tuple[float | None, Callable[[float], str]], ...] = (
+            (self.limits.deadline_seconds, show_seconds),
+            (self.limits.budget_dollars, show_dollars),
+        )
+        return "within " + " and ".join(show(limit) for limit, show in shown if limit is not None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What one should know before renting."""
+        trace = self.job.model.trace(self.job.recipe)
+        notes = list(trace.notes)
+        if trace.opaque:
+            notes.append(f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone")
+        if self.job.global_batch is None and len({candidate.global_batch for candidate in self.candidates}) > 1:
+            notes.append(
+                "no --batch given: every GPU takes the largest power of two it holds, so the job's batch differs"
+            )
+        priced = {candidate.offer.instance for candidate in self.frontier}
+        if priced:
+            dates = sorted(instance.priced_on for instance in priced)
+            recalled = sum(not instance.verified for instance in priced)
+            noted = f"list prices of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, for whole boxes on demand"
+            notes.append(noted + (f"; {recalled} of {len(priced)} are recalled, not checked" if recalled else ""))
+        return tuple(notes)
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON contract of `epochcast plan`."""
+        return {
+            "model": self.job.model.name,
+            "precision": self.job.recipe.precision,
+            "optimizer": self.job.recipe.optimizer,
+            "dataset": self.job.schedule.dataset,
+            "samples": self.job.schedule.samples,
+            "epochs": self.job.schedule.epochs,
+            "global_batch": self.job.global_batch,
+            "deadline_seconds": self.limits.deadline_seconds,
+            "budget_dollars": self.limits.budget_dollars,
+            "considered": self.considered,
+            "infeasible": len(self.refusals),
+            "reasons": self.reasons,
+            "frontier": [candidate.as_dict() for candidate in self.frontier],
+            "chosen": None if self.chosen is None else self.chosen.as_dict(),
+            "sentence": self.sentence,
+            "opaque_ops": list(self.job.model.trace(self.job.recipe).opaque),
+            "warnings": list(self.warnings),
+        }
+
+
+def planned(
+    job: Job,
+    offers: Sequence[Offer],
+    strategies: Sequence[str],
+    limits: Limits,
+    progress: Callable[[int, int], None] | None = None,
+) -> Plan:
+    """The plan of a job; refused where no offer can run it for another reason than its memory."""
+    candidates, refusals = search(job, offers, strategies, progress)
+    if not candidates and all(refusal.reason != TOO_LARGE for refusal in refusals):
+        raise BadInput(f"no offer can run this job: {refusals[0].reason}")
+    return Plan(job, candidates, refusals, limits)
+
+
+def _said(candidate: Candidate, *, high: bool = False) -> str:
+    """An offer in words, with its middle values or its high ends."""
+    offer, total_seconds, dollars = candidate.offer, candidate.total_seconds, candidate.dollars
+    where = f"{offer.name} ({offer.instance.cloud}, {offer.gpus} × {offer.instance.device})"
+    if high:
+        return f"{where}, up to {show_seconds(total_seconds.high)} and {show_dollars(dollars.high)}"
+    return f"{where}, {show_seconds(total_seconds.mid)} for {show_dollars(dollars.mid)}"
