@@ -3,12 +3,11 @@
 A table that is written appears whole or not at all: it is written beside its place and then moved there.
 """
 
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epochcast.atomic import replacing
 from epochcast.errors import BadInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -71,14 +70,8 @@ def write_table(frame: "DataFrame", path: str | Path) -> None:
     if write is None:
         raise BadInput(f"cannot write {file.name}; known endings: {', '.join(ENDINGS)}")
     check_folder(file)
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=file.suffix)
-    os.close(handle)
-    try:
-        write(Path(name))
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(file) as temporary:
+        write(temporary)
 
 
 def check_folder(path: Path) -> None:

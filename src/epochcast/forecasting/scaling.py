@@ -12,15 +12,14 @@ number in throughput.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from math import prod
 
+from epochcast.display import Displayed
 from epochcast.errors import BadInput, UnknownName
-from epochcast.forecasting.job import Forecast
+from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.strategies.rules import algorithm_named, find_strategy, parts_of
 from epochcast.hardware.topology import GPUS_PER_NODE
-from epochcast.interval import Interval
 
 REGIMES = ("strong", "weak")
 # A step from n to r·n GPUs pays when throughput grows by at least this part of what r promises.
@@ -46,6 +45,8 @@ class Row:
     case: Case
     forecast: Forecast
     speedup: float
+    allreduce: str
+    """The collective, as asked for or as the strategy has it."""
 
     @property
     def efficiency(self) -> float:
@@ -53,41 +54,39 @@ class Row:
         return self.speedup / self.case.gpus
 
     @property
-    def allreduce(self) -> str:
-        """The collective, as asked for or as the strategy has it."""
-        return self.case.allreduce or self.forecast.placement.rule.algorithm
-
-    @property
     def exposed_comm_seconds(self) -> float:
         """Seconds of a step that wait for other GPUs."""
-        return self.forecast.step.parts.exposed_comm
+        parts = self.forecast.step_parts
+        return 0.0 if parts is None else parts.exposed_comm
 
     def as_dict(self) -> dict[str, object]:
         """A row of the JSON contract."""
-        answer = self.forecast
-
-        def shown(interval: Interval | None) -> dict[str, float] | None:
-            return None if interval is None else interval.as_dict()
-
+        answer = self.forecast.as_dict()
         return {
             "gpus": self.case.gpus,
             "nodes": self.case.nodes,
             "regime": self.case.regime,
             "allreduce": self.allreduce,
-            "strategy": answer.placement.strategy,
-            "batch_per_gpu": answer.batch_per_gpu,
-            "global_batch": answer.global_batch,
-            "step_seconds": answer.step.seconds.as_dict(),
-            "step_parts": answer.step.parts.as_dict(),
-            "samples_per_second": answer.samples_per_second,
-            "epoch_seconds": shown(answer.epoch_seconds),
-            "total_seconds": shown(answer.total_seconds),
-            "dollars": shown(answer.dollars),
+            **{name: answer[name] for name in _SHOWN},
             "speedup": self.speedup,
             "efficiency": self.efficiency,
             "exposed_comm_seconds": self.exposed_comm_seconds,
-            "fits": answer.fits,
         }
+
+
+# What a row of the JSON contract takes from its forecast.
+_SHOWN = (
+    "strategy",
+    "batch_per_gpu",
+    "global_batch",
+    "step_seconds",
+    "step_parts",
+    "samples_per_second",
+    "epoch_seconds",
+    "total_seconds",
+    "dollars",
+    "fits",
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class Series:
     allreduce: str
     rows: tuple[Row, ...]
 
-    @cached_property
+    @property
     def _fitting(self) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.forecast.fits)
 
@@ -130,7 +129,7 @@ class Series:
 
 
 @dataclass(frozen=True, repr=False)
-class Scaling:
+class Scaling(Displayed):
     """The answer: rows by regime, collective and number of GPUs."""
 
     rows: tuple[Row, ...]
@@ -139,7 +138,7 @@ class Scaling:
     def __repr__(self) -> str:
         first = self.rows[0].forecast
         counts = ", ".join(str(gpus) for gpus in sorted({row.case.gpus for row in self.rows}))
-        return f"Scaling({first.trace.name} on {first.placement.device.name}, {counts} GPUs)"
+        return f"Scaling({first.model} on {first.device}, {counts} GPUs)"
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -159,9 +158,9 @@ class Scaling:
         """The JSON contract of `epochcast scaling`."""
         first = self.rows[0].forecast
         return {
-            "model": first.trace.name,
-            "device": first.placement.device.name,
-            "precision": first.trace.recipe.precision,
+            "model": first.model,
+            "device": first.device,
+            "precision": first.precision,
             "rows": [row.as_dict() for row in self.rows],
             "knee_gpus": self.knee_gpus,
             "knees": [
@@ -194,7 +193,8 @@ def scaled(
     rows = []
     for case, found in zip(cases, answers, strict=True):
         least, rate = base.setdefault((case.regime, case.allreduce), (case.gpus, found.samples_per_second))
-        rows.append(Row(case, found, least * found.samples_per_second / rate))
+        collective = case.allreduce or found.details.placement.rule.algorithm
+        rows.append(Row(case, found, least * found.samples_per_second / rate, collective))
     warnings = [w for found in answers for w in found.warnings]
     used = dict.fromkeys(case.strategy for case in cases if case.strategy and not parts_of(case.strategy))
     if len(used) > 1:
@@ -256,7 +256,7 @@ def _case(
             raise BadInput(
                 f"strong scaling: a batch of {global_batch} does not divide over {count} GPUs"
                 + (f" and {accumulate} passes" if accumulate > 1 else "")
-                + "; choose counts that divide it, or another --batch"
+                + "; choose counts that divide it, or another batch"
             )
         each = global_batch // passes
     return Case(count, boxes, regime, own, allreduce, each)
