@@ -44,7 +44,7 @@ def find_model(
         return configured_detector(prefix, rest, input_shape)
     if text.lower().endswith(FILE_ENDINGS):
         return _from_file(Path(text), input_shape)
-    if colon:
+    if is_code(text):
         if not allow_code:
             raise BadInput(f"{text!r} would run Python code, which is not allowed here; use a zoo name or a model file")
         from epochcast.capture.torch import load_torch
@@ -59,6 +59,13 @@ def find_model(
     if text not in ZOO:
         raise UnknownName("model", text, ZOO)
     return zoo_model(text, input_shape, aux=aux)
+
+
+def is_code(reference: str) -> bool:
+    """Whether a reference is the user's own Python, which is run to make the model."""
+    prefix, colon, _ = reference.partition(":")
+    known = (*FRAMEWORK_PREFIXES, *DETECTION_PREFIXES)
+    return bool(colon) and prefix not in known and not reference.lower().endswith(FILE_ENDINGS)
 
 
 def _from_file(path: Path, input_shape: tuple[int, ...] | None) -> Model:

@@ -37,6 +37,7 @@ COMMANDS = (
     "advise",
     "scaling",
     "plan",
+    "jobs",
     "evaluate",
     "calibrate",
     "bench",

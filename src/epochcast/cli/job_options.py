@@ -45,6 +45,7 @@ def job_command(
     needs: Sequence[str] = (),
     leave_out: Sequence[str] = (),
     with_place: bool = True,
+    app: typer.Typer = app,
     **help_texts: str,
 ) -> Callable[[Function], Function]:
     """Register a command about a job. `needs` are options it cannot do without, `leave_out` those it has no use for;
@@ -146,11 +147,11 @@ def _read(one: Option, value: Any) -> Any:
 
 def save_job(name: str, asked: Asked) -> Path:
     """Append what was asked to the nearest job file, or to a new one here."""
-    from epochcast.forecasting.jobfile import FILE, append_job, find_job_file
+    from epochcast.forecasting.jobfile import FILE, append_job, find_job_file, seen_from
 
     try:
         path = find_job_file()
     except BadInput:
         path = Path(FILE)
-    append_job(path, name, {"model": asked.model, **asked.options})
+    append_job(path, name, {"model": seen_from(asked.model, path.parent), **asked.options})
     return path

@@ -16,6 +16,7 @@ The keys are the options of `Job` and of `Where`. Values may be written as on th
 model that is a file is looked for beside the job file. A key that is none is refused with its file and line.
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -166,6 +167,15 @@ def beside(model: str, folder: Path) -> str:
     if file and not Path(file).is_absolute() and (folder / file).is_file() and folder != Path.cwd():
         return f"{prefix}{folder / file}{path[len(file) :]}"
     return model
+
+
+def seen_from(model: str, folder: Path) -> str:
+    """The same reference as a job file in that folder writes it: relative to the folder."""
+    prefix, path = ("hf:", model[3:]) if model.startswith("hf:") else ("", model)
+    file = path.partition(":")[0]
+    if not file or Path(file).is_absolute() or not Path(file).is_file():
+        return model
+    return f"{prefix}{os.path.relpath(file, folder)}{path[len(file) :]}"
 
 
 # ---- writing ------------------------------------------------------------------------------------

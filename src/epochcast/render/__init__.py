@@ -5,6 +5,7 @@ from epochcast.render.bench import campaign
 from epochcast.render.catalogues import datasets, devices, instances, links, models, topologies
 from epochcast.render.forecast import choices, forecast
 from epochcast.render.inspection import comparison, inspection
+from epochcast.render.jobs import jobs
 from epochcast.render.memory import memory
 from epochcast.render.plan import plan
 from epochcast.render.scaling import scaling
@@ -20,6 +21,7 @@ __all__ = [
     "forecast",
     "inspection",
     "instances",
+    "jobs",
     "links",
     "loader",
     "memory",
