@@ -3,7 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from epochcast.cli.app import run
+from epochcast.cli import app
+
+
+def run(line: str) -> int:
+    return app.run(line.split())
 
 
 @pytest.fixture(autouse=True)
@@ -12,9 +16,9 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_job_is_written_listed_and_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["jobs", "init", "mnist_cnn", "--name", "first", "--device", "V100", "--batch", "8", "--dataset", "mnist", "--epochs", "2"]) == 0
+    assert run("jobs init mnist_cnn --name first --device V100 --batch 8 --dataset mnist --epochs 2") == 0
     assert "epochcast forecast --job first" in capsys.readouterr().out
-    assert run(["jobs", "--json"]) == 0
+    assert run("jobs --json") == 0
     listed = json.loads(capsys.readouterr().out)
     assert listed["jobs"] == [
         {
@@ -23,17 +27,17 @@ def test_a_job_is_written_listed_and_asked_for(capsys: pytest.CaptureFixture[str
             "problem": None,
         }
     ]
-    assert run(["forecast", "--job", "first", "--json"]) == 0
+    assert run("forecast --job first --json") == 0
     by_job = json.loads(capsys.readouterr().out)
-    assert run(["forecast", "mnist_cnn", "--device", "V100", "--batch", "8", "--dataset", "mnist", "--epochs", "2", "--json"]) == 0
+    assert run("forecast mnist_cnn --device V100 --batch 8 --dataset mnist --epochs 2 --json") == 0
     assert json.loads(capsys.readouterr().out) == by_job
 
 
 def test_options_override_the_job(capsys: pytest.CaptureFixture[str]) -> None:
-    run(["jobs", "init", "mnist_cnn", "--name", "first", "--device", "V100", "--batch", "8", "--checkpointing"])
+    run("jobs init mnist_cnn --name first --device V100 --batch 8 --checkpointing")
     capsys.readouterr()
     asked = "forecast --job first --device A100 --global-batch 64 --gpus 2 --no-checkpointing --json"
-    assert run(asked.split()) == 0
+    assert run(asked) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["device"], answer["gpus"], answer["batch_per_gpu"]) == ("A100-SXM4-40GB", 2, 32)
 
@@ -49,17 +53,17 @@ def test_options_override_the_job(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_every_command_about_a_job_takes_one_by_name(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    run(["jobs", "init", "mnist_cnn", "--name", "first", "--device", "V100", "--batch", "8", "--dataset", "mnist", "--gpus", "1"])
+    run("jobs init mnist_cnn --name first --device V100 --batch 8 --dataset mnist --gpus 1")
     capsys.readouterr()
-    assert run([*command.split(), "--json"]) == 0
+    assert run(f"{command} --json") == 0
     assert json.loads(capsys.readouterr().out)["model"] == "mnist_cnn"
 
 
 def test_a_plan_takes_the_batch_of_the_job_file_as_it_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
-    run(["jobs", "init", "mnist_cnn", "--name", "first", "--batch", "8", "--dataset", "mnist"])
+    run("jobs init mnist_cnn --name first --batch 8 --dataset mnist")
     capsys.readouterr()
     for more, batch in (("", 16), (" --batch 8", 8)):
-        assert run(f"plan --job first --devices V100 --clouds azure --gpus 2{more} --json".split()) == 0
+        assert run(f"plan --job first --devices V100 --clouds azure --gpus 2{more} --json") == 0
         assert {row["global_batch"] for row in json.loads(capsys.readouterr().out)["frontier"]} == {batch}
 
 
@@ -67,11 +71,11 @@ def test_a_job_with_a_wrong_name_is_listed_with_its_problem(capsys: pytest.Captu
     Path("epochcast.toml").write_text(
         "[[job]]\nname = 'a'\nmodel = 'resnet5'\n[[job]]\nname = 'b'\nmodel = 'resnet50'\n"
     )
-    assert run(["jobs", "--json"]) == 2
+    assert run("jobs --json") == 2
     problems = [job["problem"] for job in json.loads(capsys.readouterr().out)["jobs"]]
     assert problems[0].startswith("no model called 'resnet5'")
     assert problems[1] is None
-    assert run(["jobs"]) == 2
+    assert run("jobs") == 2
     assert "no model called 'resnet5'" in capsys.readouterr().out
 
 
@@ -85,7 +89,7 @@ def test_a_job_with_a_wrong_name_is_listed_with_its_problem(capsys: pytest.Captu
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(line.split()) == 2
+    assert run(line) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith(message)
@@ -93,5 +97,5 @@ def test_bad_input_is_one_line_and_exit_code_2(line: str, message: str, capsys: 
 
 
 def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["jobs", "schema"]) == 0
+    assert run("jobs schema") == 0
     assert json.loads(capsys.readouterr().out)["title"] == "epochcast.toml"

@@ -48,7 +48,7 @@ def folder() -> Path | None:
     return user_cache_path("epochcast") / "captures"
 
 
-@dataclass
+@dataclass(eq=False)
 class CachedModel:
     """A model that is only loaded when its step is not on disk yet. `about` is what the step depends on besides the
     recipe.

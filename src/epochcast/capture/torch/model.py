@@ -27,7 +27,7 @@ from epochcast.graph.training import stored
 _FORWARD = Recipe(1, mode="forward")
 
 
-@dataclass
+@dataclass(eq=False)
 class TorchModel:
     """A module on `meta` and what it is fed. Captures are kept, so that only a new recipe runs the module.
 
