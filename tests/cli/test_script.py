@@ -1,8 +1,14 @@
+import re
 from pathlib import Path
 
 import pytest
 
+from epochcast.capture.torch.factory import named_object
+from epochcast.errors import BadInput
+
 from .conftest import Command
+
+PAGE = Path(__file__).parents[2] / "docs" / "your-script.md"
 
 SCRIPT = """\
 import argparse
@@ -100,3 +106,24 @@ def test_what_cannot_be_read_is_one_line(name: str, content: bytes, script: Path
     script.with_name(name).write_bytes(content)
     ran = command(f"forecast {name} --device V100 --batch 64")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+
+
+def test_a_script_that_exits_on_import_is_an_error_like_any_other(script: Path) -> None:
+    script.write_text("import sys\nsys.exit(2)\n")
+    with pytest.raises(BadInput, match=r"train\.py cannot be imported: SystemExit: 2"):
+        named_object("train.py:main")
+
+
+def test_the_page_shows_what_is_printed(script: Path, command: Command) -> None:
+    """Each block of Python is the script of the commands that follow it."""
+    shown = 0
+    for language, body in re.findall(
+        r"^```(python|text)\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        if language == "python":
+            script.write_text(body)
+        else:
+            line, _, printed = body.partition("\n")
+            assert command(line.removeprefix("$ epochcast ")).err == printed
+            shown += 1
+    assert shown >= 3

@@ -43,6 +43,7 @@ COMMANDS = (
     "bench",
     "fit",
     "catalogues",
+    "doctor",
 )
 
 # Tables in files and pipes are as wide as this where COLUMNS does not say otherwise.

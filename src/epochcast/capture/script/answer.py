@@ -178,7 +178,7 @@ def _guard(script: Script) -> Iterator[_Line]:
     if not script.on_import:
         return
     done = " and ".join(f"{what.does} (line {what.line}: {what.text})" for what in script.on_import)
-    yield _Line(f"{script.path.name} {done} as soon as it is imported; first put that, and what needs it, below a line")
+    yield _Line(f"{script.path.name} {done} as soon as it is imported; first put that, and what needs it, below:")
     yield _Line(f"    {MAIN_GUARD}")
 
 
