@@ -12,7 +12,7 @@ from epochcast.errors import BadInput
 
 from .conftest import Command
 
-COMMANDS = ("demo", "forecast", "inspect", "models", "devices", "instances", "datasets", "links")
+COMMANDS = ("demo", "forecast", "inspect", "models", "devices", "instances", "datasets", "links", "doctor")
 
 
 def test_the_version_is_the_package_s(command: Command) -> None:

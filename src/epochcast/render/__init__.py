@@ -3,6 +3,7 @@
 from epochcast.render.advise import advice, loader, probe
 from epochcast.render.bench import campaign
 from epochcast.render.catalogues import datasets, devices, instances, links, models, topologies
+from epochcast.render.doctor import doctor
 from epochcast.render.forecast import choices, forecast
 from epochcast.render.inspection import comparison, inspection
 from epochcast.render.jobs import jobs
@@ -18,6 +19,7 @@ __all__ = [
     "comparison",
     "datasets",
     "devices",
+    "doctor",
     "forecast",
     "inspection",
     "instances",
