@@ -19,13 +19,13 @@ from epochcast.capture.zoo import zoo_model
 from epochcast.cost.layers_model import layers_model
 from epochcast.cost.stacks import Stack, find_stack
 from epochcast.fitting.layer_table import read_layers
-from epochcast.fitting.stack_hosts import run_and_op_seconds
-from epochcast.fitting.train_layers import data_folder
 from epochcast.forecasting.layered_step import LayeredStep, layered_step
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
 from studies.correction_factor.report import DEVICE, Run, runs, single_layers, start_up_seconds
+from training.files import data_folder
+from training.stack_hosts import run_and_op_seconds
 
 RESULT = Path(__file__).with_name("result.csv")
 STACK = find_stack("tensorflow2_p100_report")

@@ -14,9 +14,10 @@ import numpy as np
 
 from epochcast.cost.layers_model import LayersModel
 from epochcast.fitting.layer_table import LayerTable
-from epochcast.fitting.layer_training import FULL, Growth, train, with_intervals
-from epochcast.fitting.peers import RawTimeMLP
-from epochcast.fitting.train_layers import JUSTUS_DEVICES, data_folder, only, read_split, without
+from training.files import data_folder
+from training.layer_training import FULL, Growth, train, with_intervals
+from training.peers import RawTimeMLP
+from training.train_layers import JUSTUS_DEVICES, only, read_split, without
 
 RESULT = Path(__file__).with_name("result.csv")
 ALL = "all"

@@ -14,7 +14,6 @@ from time import perf_counter
 import numpy as np
 
 from epochcast.bench import campaign, collectives, layers, models, ops
-from epochcast.bench.distributed import measure_scaling
 from epochcast.bench.fingerprint import machine, processor_ticks, steal_fraction
 from epochcast.bench.measurements import Appender, Measurement, read
 from epochcast.bench.networks import find_network
@@ -24,6 +23,7 @@ from epochcast.graph.kinds import Conv
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.tensor import DType
 from studies.this_machine.cases import BENCHED, BENCHED_INPUTS, BENCHED_KERAS, Case
+from studies.this_machine.distributed import measure_scaling
 
 ROUNDS = 3
 ROUND_SECONDS = 0.5
@@ -212,7 +212,7 @@ def layer_sums(rows: Sequence[Trained]) -> list[LayerSum]:
 
 @dataclass(frozen=True)
 class Scaled:
-    """One network over two processes (`bench.distributed`): what it took alone, beside another, and together.
+    """One network over two processes (`distributed.py`): what it took alone, beside another, and together.
 
     Seconds are low quantiles, as everywhere in the study; `round_efficiency` is the median of alone ÷ together over
     single rounds, in which a neighbour's second meets one of the two.

@@ -8,7 +8,7 @@ own data sheet, the efficiencies and the habits of kernels from each setup of it
 median of what they say counts, one voice per die. A few dozen measured rows decide between the siblings
 (`calibrated`). Trees never see raw times: outside their range they leave the physical terms as they are.
 
-Written by `python -m epochcast.fitting.train_layers`; the file holds the date, the data and its errors.
+Written by `python -m training.train_layers`; the file holds the date, the data and its errors.
 """
 
 import gzip
@@ -216,7 +216,7 @@ def layers_model() -> LayersModel:
     """The shipped model."""
     path = files("epochcast.cost").joinpath(FILE)
     if not path.is_file():
-        raise EpochcastError(f"{FILE} is not there; make it with: python -m epochcast.fitting.train_layers")
+        raise EpochcastError(f"{FILE} is not there; make it with: python -m training.train_layers")
     return from_bytes(path.read_bytes())
 
 
@@ -248,9 +248,7 @@ def from_bytes(data: bytes) -> LayersModel:
     """What `to_bytes` wrote, checked."""
     document = json.loads(gzip.decompress(data))
     if document.get("format") != FORMAT or tuple(document["terms"]) != TERMS:
-        raise BadInput(
-            f"{FILE} was written by another version; make it again with: python -m epochcast.fitting.train_layers"
-        )
+        raise BadInput(f"{FILE} was written by another version; make it again with: python -m training.train_layers")
     forests = {kind: Forest.from_document(forest) for kind, forest in document["forests"].items()}
     for kind, forest in forests.items():
         if forest.features != FEATURES:

@@ -10,17 +10,17 @@ torch = pytest.importorskip("torch")
 from epochcast.capture.zoo import zoo_model  # noqa: E402
 from epochcast.cost.features import Setting  # noqa: E402
 from epochcast.cost.learned import GROUPS, read_learned  # noqa: E402
-from epochcast.fitting.examples import Example, inference  # noqa: E402
-from epochcast.fitting.left_out import log_steps  # noqa: E402
-from epochcast.fitting.material import Material  # noqa: E402
-from epochcast.fitting.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, Vocabulary, net_row, train  # noqa: E402
-from epochcast.fitting.quantiles import fit_quantiles, step_widths  # noqa: E402
-from epochcast.fitting.spreads import chips_of, outside_of, own_spreads, spread_of  # noqa: E402
-from epochcast.fitting.train import exported  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
 from epochcast.graph.trace import MATHS  # noqa: E402
 from epochcast.hardware.catalogue import find_device  # noqa: E402
 from epochcast.hardware.sustained import sustained  # noqa: E402
+from training.examples import Example, inference  # noqa: E402
+from training.left_out import log_steps  # noqa: E402
+from training.material import Material  # noqa: E402
+from training.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, Vocabulary, net_row, train  # noqa: E402
+from training.quantiles import fit_quantiles, step_widths  # noqa: E402
+from training.spreads import chips_of, outside_of, own_spreads, spread_of  # noqa: E402
+from training.train import exported  # noqa: E402
 
 MODELS = ("resnet18", "resnet20", "squeezenet", "mobilenet_v2")
 

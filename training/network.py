@@ -31,9 +31,9 @@ from epochcast.cost.learned import (
     log_traffic,
     op_groups,
 )
-from epochcast.fitting.examples import Example, select
 from epochcast.graph.trace import MATHS, Columns
 from epochcast.hardware.device import Device
+from training.examples import Example, select
 
 # The columns of what a device sustains: fractions of the data sheet, then factors of seconds.
 SUSTAINED = (*MATHS, "vector", "bandwidth", *GROUPS, *GENERATIONS)

@@ -122,40 +122,6 @@ class LayerLinear:
         factor = np.where(np.isnan(mid), np.nan, factor)
         return Costs.by(self.name, mid / factor, mid, mid * factor)
 
-    def as_dict(self) -> dict[str, object]:
-        """Readable JSON."""
-        lines = {
-            label: {
-                "base_seconds": line.base_seconds,
-                "seconds_per_operation": line.seconds_per_operation,
-                "rows": line.rows,
-                "factor": line.factor,
-            }
-            for label, line in self.lines.items()
-        }
-        return {"model": self.name, "device": self.device, "lines": lines}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, object]) -> "LayerLinear":
-        """What `as_dict` wrote, checked."""
-        device, lines = document.get("device"), document.get("lines")
-        if document.get("model") != "layer_linear" or not isinstance(device, str) or not isinstance(lines, Mapping):
-            raise BadInput("not a layer_linear model: needs model, device and lines")
-        read = {}
-        for label, cells in lines.items():
-            if label not in _LABELS:
-                raise BadInput(f"layer_linear: no line is called {label!r}; known: {', '.join(_LABELS)}")
-            try:
-                read[label] = Line(
-                    float(cells["base_seconds"]),
-                    float(cells["seconds_per_operation"]),
-                    int(cells["rows"]),
-                    float(cells["factor"]),
-                )
-            except (KeyError, TypeError, ValueError) as error:
-                raise BadInput(f"layer_linear: line {label!r}: {error}") from None
-        return cls(device, read)
-
 
 _LABELS = tuple(f"{kind} {phase}" for phase in ("forward", "backward") for kind in KINDS)
 

@@ -16,15 +16,16 @@ import torch
 from numpy.typing import NDArray
 
 from epochcast.fitting.calibrate import best, calibrated_spread, fitted
-from epochcast.fitting.fractions import device_fractions, launch_seconds
-from epochcast.fitting.material import Material, say
-from epochcast.fitting.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, stack_name, train
-from epochcast.fitting.spreads import chip_of
 from epochcast.fitting.step_pieces import StepPieces
 from epochcast.graph.trace import MATHS
 from epochcast.hardware.catalogue import devices as all_devices
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.sustained import prior
+from training.files import say
+from training.fractions import device_fractions, launch_seconds
+from training.material import Material
+from training.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, stack_name, train
+from training.spreads import chip_of
 
 Array = NDArray[np.float64]
 

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 
 from epochcast.cost.learned import LEAST_WIDTH, MOST_WIDTH, Quantiles
-from epochcast.fitting.network import EfficiencyNet, NetRow, OpRows
-from epochcast.fitting.spreads import OUTSIDE
 from epochcast.graph.trace import CLASSES, MATHS
+from training.network import EfficiencyNet, NetRow, OpRows
+from training.spreads import OUTSIDE
 
 Array = NDArray[np.float64]
 

@@ -123,7 +123,7 @@ def measure_scaling(way: str, model: str, recipe: Recipe, limit_seconds: float =
         return _measured(way, model, recipe, int(started[-1]["gradient_bytes"]), children, layout, limit_seconds)
 
 
-_MODULE = "epochcast.bench.distributed_rank"
+_MODULE = "studies.this_machine.distributed_rank"
 
 
 def _measured(

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from epochcast.cost.features import GENERATIONS
 from epochcast.cost.learned import GROUPS
-from epochcast.fitting.material import Material
-from epochcast.fitting.network import BANDWIDTH, SUSTAINED, EfficiencyNet, stack_name
 from epochcast.graph.trace import MATHS
 from epochcast.hardware.sustained import Sustained
+from training.material import Material
+from training.network import BANDWIDTH, SUSTAINED, EfficiencyNet, stack_name
 
 # What part of the fp32 peak one large matrix product sustains, where that was published for devices we have no other
 # measurement of; V100, A100 and T4 of the same series set the scale against the net's own fractions.

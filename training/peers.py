@@ -7,8 +7,8 @@ the raw time. `RawStepMLP` is the same network where only whole steps were timed
 `LinearStep` is a sum with coefficients of at least 0, fitted to whole steps by least squares of the relative error:
 
     four totals     step = a·flops + b·activations + c·parameters + d
-    layer lines     step = Σ β0 + β1·c over the layers of Gianniti et al. (`cost.layer_linear`); ops that their table
-                    lacks cost nothing
+    layer lines     step = Σ β0 + β1·c over the layers of Gianniti et al. (`layer_linear.py`); ops that their table lacks
+                    cost nothing
 
 Coefficients hold for the device, precision, mode and layout they were fitted on.
 """
@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.layer_linear import KINDS, complexities
 from epochcast.cost.single_layer import ACTIVATIONS, UPDATE_BYTES, LayerRows
 from epochcast.errors import BadInput, MissingExtra
 from epochcast.fitting.layer_table import LayerTable
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.hardware.device import Device
+from training.layer_linear import KINDS, complexities
 
 Array = NDArray[np.float64]
 

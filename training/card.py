@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.fitting.examples import Example
-from epochcast.fitting.left_out import GIVEN_RUNS, Given, LeftOut
-from epochcast.fitting.material import Material
+from training.examples import Example
+from training.left_out import GIVEN_RUNS, Given, LeftOut
+from training.material import Material
 
 _HEAD = """# The learned cost model
 
