@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.cost.layer_terms import FEATURES, TERMS, age, features, terms
-from epochcast.cost.layers_model import VALUE_STEP, LayersModel, Setup, size_groups
+from epochcast.cost.layers_model import LayersModel, Setup, size_groups
 from epochcast.cost.single_layer import KINDS
 from epochcast.cost.trees import Forest
 from epochcast.errors import MissingExtra
 from epochcast.fitting.layer_table import LayerTable
 from epochcast.hardware.device import Device
 from epochcast.interval import COVERAGE
+from training.forests import flattened, rounded
+from training.layer_file import VALUE_STEP
 
 Array = NDArray[np.float64]
 
@@ -145,7 +147,7 @@ def _trees(setups: Sequence[Setup], groups: Sequence[Group], growth: Growth) -> 
         params=options,
     )
     booster = lightgbm.train(options, data, growth.rounds)
-    return Forest.from_dump(booster.dump_model()).rounded(VALUE_STEP, digits=7)
+    return rounded(flattened(booster.dump_model()), VALUE_STEP, digits=7)
 
 
 def with_intervals(model: LayersModel, tables: Sequence[LayerTable]) -> LayersModel:

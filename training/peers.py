@@ -7,8 +7,8 @@ the raw time. `RawStepMLP` is the same network where only whole steps were timed
 `LinearStep` is a sum with coefficients of at least 0, fitted to whole steps by least squares of the relative error:
 
     four totals     step = a·flops + b·activations + c·parameters + d
-    layer lines     step = Σ β0 + β1·c over the layers of Gianniti et al. (`layer_linear.py`); ops that their table lacks
-                    cost nothing
+    layer lines     step = Σ β0 + β1·c over the layers of Gianniti et al. (`layer_linear.py`); ops that their
+                    table lacks cost nothing
 
 Coefficients hold for the device, precision, mode and layout they were fitted on.
 """

@@ -16,9 +16,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epochcast.cost.layers_model import FILE, LayersModel, to_bytes
+from epochcast.cost.layers_model import FILE, LayersModel
 from epochcast.fitting.layer_table import LayerTable, read_layers
 from training.files import DOCS, PACKAGE, data_folder, say, write
+from training.layer_file import to_bytes
 from training.layer_training import LIGHT, quantiles, train, with_intervals
 
 Array = NDArray[np.float64]

@@ -15,6 +15,7 @@ import numpy as np
 from epochcast.cost.layers_model import LayersModel
 from epochcast.fitting.layer_table import LayerTable
 from training.files import data_folder
+from training.layer_calibration import calibrated, calibrated_answer
 from training.layer_training import FULL, Growth, train, with_intervals
 from training.peers import RawTimeMLP
 from training.train_layers import JUSTUS_DEVICES, only, read_split, without
@@ -144,8 +145,8 @@ def _left_out(model: LayersModel, peer: RawTimeMLP, name: str, held: LayerTable)
     for _ in range(DRAWS):
         given = rng.choice(len(seconds), CALIBRATION_ROWS, replace=False)
         rest = np.setdiff1d(np.arange(len(seconds)), given)
-        fitted = model.calibrated(held.rows.at(given), device, seconds[given])
-        answer = model.calibrated_answer(held.rows.at(rest), device, fitted)
+        calibration = calibrated(model, held.rows.at(given), device, seconds[given])
+        answer = calibrated_answer(model, held.rows.at(rest), device, calibration)
         truth, few = seconds[rest], small[rest]
         is_inside = (answer.low <= truth) & (truth <= answer.high)
         drawn.append((*errors(answer.mid, truth), *errors(answer.mid[few], truth[few]), float(is_inside.mean())))

@@ -5,11 +5,10 @@ from importlib.util import find_spec
 
 import pytest
 
-from epochcast.bench.children import free_ports
 from epochcast.bench.timing import Timing
 from epochcast.errors import BadInput, MissingExtra, UnknownName
 from epochcast.graph.recipe import Recipe
-from studies.this_machine.distributed import ScalingRun, _check_alike, measure_scaling
+from studies.this_machine.distributed import ScalingRun, _check_alike, free_ports, measure_scaling
 
 needs_tensorflow = pytest.mark.skipif(find_spec("tensorflow") is None, reason="TensorFlow is not installed")
 

@@ -25,13 +25,11 @@ from epochcast.bench.shapes import LARGEST_BATCH, Limits, log_uniform, width
 from epochcast.bench.timing import sample_on, time_executions
 from epochcast.capture.torch.steps import OPTIMIZERS
 from epochcast.errors import UnknownName
-from epochcast.graph.kinds import Conv, Elementwise, Matmul
-from epochcast.graph.op import Graph
 
 WAYS = ("network", "report")
 LAYER_LIMIT_SECONDS = 0.8
 DRAWS = 400
-_ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "none": lambda x: x,
     "relu": torch.relu,
     "tanh": torch.tanh,
@@ -57,7 +55,7 @@ class Layer:
     def __post_init__(self) -> None:
         for what, name, known in (
             ("kind of layer", self.kind, ("conv2d", "dense")),
-            ("activation", self.activation, _ACTIVATIONS),
+            ("activation", self.activation, ACTIVATIONS),
             ("optimizer", self.optimizer, OPTIMIZERS),
         ):
             if name not in known:
@@ -84,7 +82,7 @@ def draw_layers(seed: int, count: int, limits: Limits) -> list[Layer]:
     """Random layers in the ranges of Justus et al. (2018), as far as the limits let them."""
     random, found = Random(seed), list[Layer]()
     while len(found) < count:
-        batch, activation = log_uniform(random, 1, LARGEST_BATCH), random.choice(tuple(_ACTIVATIONS))
+        batch, activation = log_uniform(random, 1, LARGEST_BATCH), random.choice(tuple(ACTIVATIONS))
         optimizer = random.choice(("sgd", "adam", "rmsprop"))
         if random.random() < 0.3:
             layer = Layer(
@@ -99,26 +97,6 @@ def draw_layers(seed: int, count: int, limits: Limits) -> list[Layer]:
             )  # fmt: skip
         if 3 * layer.forward_flops <= limits.flops and 3 * layer.data_bytes <= limits.bytes:
             found.append(layer)
-    return found
-
-
-def layers_of(graph: Graph, optimizer: str = "sgd") -> list[Layer]:
-    """The convolutions over square images and the dense layers of a network, each with the activation behind it."""
-    found = []
-    after = {op.inputs[0].name: op.kind.function for op in graph.ops if isinstance(op.kind, Elementwise) and op.inputs}
-    for op in graph.ops:
-        activation = after.get(op.output.name, "none")
-        words: dict[str, Any] = {
-            "activation": activation if activation in _ACTIVATIONS else "none",
-            "optimizer": optimizer,
-        }
-        if isinstance(op.kind, Conv) and len(op.kind.stride) == 2 and op.kind.groups == 1 and not op.kind.transposed:
-            given, out = op.inputs[0].shape, op.output.shape
-            window = (op.weights[0].shape[2], op.kind.stride[0], op.kind.padding[0])
-            found.append(Layer("conv2d", given[0], given[1], out[1], given[2], *window, **words))
-        elif isinstance(op.kind, Matmul) and op.weights:
-            rows = op.output.elements // op.output.shape[-1]
-            found.append(Layer("dense", rows, op.inputs[0].shape[-1], op.output.shape[-1], **words))
     return found
 
 
@@ -164,7 +142,7 @@ def _numbers(shape: tuple[int, ...], device: str) -> torch.Tensor:
 
 def _in_network(layer: Layer, device: str) -> Callable[[], None]:
     module, x = _module(layer, device)
-    activate = _ACTIVATIONS[layer.activation]
+    activate = ACTIVATIONS[layer.activation]
     x.requires_grad_()  # a layer in front of it waits for this gradient; nobody updates the input
     with torch.no_grad():
         arriving = torch.randn_like(module(x))
@@ -183,7 +161,7 @@ def _in_network(layer: Layer, device: str) -> Callable[[], None]:
 
 def _as_in_report(layer: Layer, device: str) -> Callable[[], None]:
     module, x = _module(layer, device)
-    activate = _ACTIVATIONS[layer.activation]
+    activate = ACTIVATIONS[layer.activation]
     given: Any = nn.Parameter(x)
     with torch.no_grad():
         target: Any = nn.Parameter(torch.randn_like(module(given)))

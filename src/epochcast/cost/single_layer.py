@@ -186,12 +186,6 @@ def parts(rows: LayerRows) -> Mapping[str, Columns]:
     return {name: made[name] for name in PARTS}
 
 
-def artefact_bytes(rows: LayerRows) -> Array:
-    """Bytes of the parts that a layer inside a network does not have."""
-    work = parts(rows)
-    return np.asarray(sum(work[name].bytes for name in ARTEFACTS))
-
-
 def _product(
     rows: LayerRows, gradient: Gradient, share: Array, read: Array, written: Array, mnk: tuple[Array, ...]
 ) -> Columns:

@@ -8,7 +8,7 @@ cannot build is said with the reason.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -313,11 +313,3 @@ def _age(version: tuple[int, int] | None) -> float:
     major, minor = version or (1, 12)
     steps = minor if major == 1 else 13 + minor
     return min(1.0, max(0.0, steps / 22))
-
-
-def by_question(runs: list[Run]) -> Iterator[tuple[tuple[Any, ...], list[Run]]]:
-    """Runs grouped by what must be captured for them: model, input and recipe without its batch."""
-    groups: dict[tuple[Any, ...], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.reference, run.input_shape, run.recipe.at(1)), []).append(run)
-    yield from groups.items()
