@@ -48,6 +48,8 @@ _START = (
 FLOOR_POWER = 3.0
 # How sharply a step changes from launch-bound to kernel-bound.
 STEP_POWER = 8.0
+# What holds sustained fractions near the prior, group factors less; and the weights of the net near zero.
+PULL, GROUP_PULL, DECAY = 0.05, 0.01, 3e-3
 
 
 @dataclass
@@ -274,18 +276,15 @@ def train(
     seed: int,
     op_batch: int = 192,
     net_batch: int = 32,
-    pull: float = 0.05,
-    group_pull: float = 0.01,
-    decay: float = 3e-3,
     rate: float = 3e-3,
 ) -> None:
-    """Mixed batches of op rows and whole steps. `pull` holds sustained fractions near the prior."""
+    """Mixed batches of op rows and whole steps."""
     generator = np.random.default_rng(seed)
-    pulls = torch.tensor([group_pull if name in GROUPS else pull for name in SUSTAINED])
+    pulls = torch.tensor([GROUP_PULL if name in GROUPS else PULL for name in SUSTAINED])
     _remember_range(model, ops, nets)
     optimizer = torch.optim.AdamW(
         [
-            {"params": model.body.parameters(), "weight_decay": decay},
+            {"params": model.body.parameters(), "weight_decay": DECAY},
             {"params": [model.sustained, model.launch, model.floor], "weight_decay": 0.0},
         ],
         lr=rate,
