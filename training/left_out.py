@@ -179,10 +179,10 @@ def _work(task: Task) -> tuple[Task, Array, list[Given], EfficiencyNet]:
 
 def _forget(model: EfficiencyNet, material: Material, boards: Sequence[str]) -> None:
     """Give devices that were left out what their relatives sustain, as a forecast would."""
-    known = device_fractions([model], material, without=boards)
+    fractions = device_fractions([model], material, without=boards)
     launches = launch_seconds([model], material, without=boards)[""]
     for name in boards:
-        expected = prior(find_device(name), known, all_devices())
+        expected = prior(find_device(name), fractions, all_devices())
         values = {
             **expected.math_fractions,
             "vector": expected.vector_fraction,

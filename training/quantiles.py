@@ -48,9 +48,9 @@ def fit_quantiles(models: Sequence[EfficiencyNet], ops: OpRows, nets: Sequence[N
     lines: Array = weight.detach().numpy().astype(np.float64)
     _spread_to_unmeasured(lines, inputs)
     ends: Array = bias.detach().numpy().astype(np.float64)
-    made = Quantiles(lines.round(4), ends.round(4), 1.0)
-    typical = float(np.mean(step_widths(models[0], nets, made)))
-    return Quantiles(made.weight, made.bias, round(typical, 4))
+    quantiles = Quantiles(lines.round(4), ends.round(4), 1.0)
+    typical = float(np.mean(step_widths(models[0], nets, quantiles)))
+    return Quantiles(quantiles.weight, quantiles.bias, round(typical, 4))
 
 
 def step_widths(model: EfficiencyNet, nets: Sequence[NetRow], quantiles: Quantiles) -> Array:

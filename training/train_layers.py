@@ -51,7 +51,7 @@ def only(table: LayerTable, device: str) -> LayerTable:
 
 def unknown_widths(tables: Sequence[LayerTable], tests: Sequence[LayerTable]) -> dict[str, tuple[float, float]]:
     """How far answers for GPUs that were left out lie from the truth, by kind of layer; every GPU counts the same."""
-    found: dict[str, list[Array]] = {}
+    log_ratios: dict[str, list[Array]] = {}
     for device in JUSTUS_DEVICES:
         model = train([without(table, device) for table in tables], LIGHT)
         for test in tests:
@@ -61,8 +61,8 @@ def unknown_widths(tables: Sequence[LayerTable], tests: Sequence[LayerTable]) ->
             for gpu, stack, mine in held.setups():
                 few = held.at(np.flatnonzero(mine)[:600])
                 mid = model.answer(few.rows, gpu, stack).mid
-                found.setdefault(held.rows.kind, []).append(np.log(few.seconds / mid))
-    return {kind: quantiles(np.concatenate(ratios)) for kind, ratios in found.items()}
+                log_ratios.setdefault(held.rows.kind, []).append(np.log(few.seconds / mid))
+    return {kind: quantiles(np.concatenate(ratios)) for kind, ratios in log_ratios.items()}
 
 
 def scores(model: LayersModel, tests: Sequence[LayerTable]) -> list[dict[str, Any]]:

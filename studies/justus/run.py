@@ -14,6 +14,7 @@ import numpy as np
 
 from epochcast.cost.layers_model import LayersModel
 from epochcast.fitting.layer_table import LayerTable
+from studies.figures_csv import figures_csv
 from training.files import data_folder
 from training.layer_calibration import calibrated, calibrated_answer
 from training.layer_training import FULL, Growth, train, with_intervals
@@ -191,24 +192,10 @@ COLUMNS = (
 )
 
 
-def as_csv(found: tuple[Figure, ...]) -> str:
-    """The figures as the text of `result.csv`."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for figure in found:
-        writer.writerow([_show(getattr(figure, name)) for name in COLUMNS])
-    return text.getvalue()
-
-
-def _show(value: str | int | float | None) -> str:
-    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
 def main() -> int:
     """Train, score, write, print."""
     found = figures()
-    text = as_csv(found)
+    text = figures_csv(COLUMNS, found)
     RESULT.write_text(text, encoding="utf-8")
     for row in csv.reader(StringIO(text)):
         print("{:36} {:7} {:10} {:>6} {:>8} {:>6} {:>8} {:>13} {:>12} {:>9} {:>6}".format(*row))

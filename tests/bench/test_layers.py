@@ -5,7 +5,7 @@ import torch
 
 from epochcast.bench.campaign import measure
 from epochcast.bench.layers import WAYS, Layer, _as_in_report, _in_network, draw_layers, questions
-from epochcast.bench.shapes import Limits
+from epochcast.bench.shapes import OpLimits
 from epochcast.errors import UnknownName
 
 LAYER = Layer("conv2d", 2, 3, 4, 8, 3, 1, 1, "relu", "adam")
@@ -54,7 +54,7 @@ def test_both_ways_ask_for_the_same_random_layers() -> None:
 
 
 def test_random_layers_keep_to_the_limits() -> None:
-    limits = Limits(1e9, 2**24)
+    limits = OpLimits(1e9, 2**24)
     for layer in draw_layers(1, 100, limits):
         assert 3 * layer.forward_flops <= limits.flops and 3 * layer.data_bytes <= limits.bytes
 

@@ -21,7 +21,7 @@ from epochcast.bench.campaign import Outcome, Question, answered, key_of
 from epochcast.bench.fingerprint import machine
 from epochcast.bench.measurements import Measurement
 from epochcast.bench.ops import limits_on
-from epochcast.bench.shapes import LARGEST_BATCH, Limits, log_uniform, width
+from epochcast.bench.shapes import LARGEST_BATCH, OpLimits, log_uniform, width
 from epochcast.bench.timing import sample_on, time_executions
 from epochcast.capture.torch.steps import OPTIMIZERS
 from epochcast.errors import UnknownName
@@ -53,13 +53,13 @@ class Layer:
     optimizer: str = "sgd"
 
     def __post_init__(self) -> None:
-        for what, name, known in (
+        for what, name, allowed in (
             ("kind of layer", self.kind, ("conv2d", "dense")),
             ("activation", self.activation, ACTIVATIONS),
             ("optimizer", self.optimizer, OPTIMIZERS),
         ):
-            if name not in known:
-                raise UnknownName(what, name, known)
+            if name not in allowed:
+                raise UnknownName(what, name, allowed)
 
     @property
     def output_size(self) -> int:
@@ -78,10 +78,10 @@ class Layer:
         return 4 * self.batch * (into + out)
 
 
-def draw_layers(seed: int, count: int, limits: Limits) -> list[Layer]:
+def draw_layers(seed: int, count: int, limits: OpLimits) -> list[Layer]:
     """Random layers in the ranges of Justus et al. (2018), as far as the limits let them."""
-    random, found = Random(seed), list[Layer]()
-    while len(found) < count:
+    random, layers = Random(seed), list[Layer]()
+    while len(layers) < count:
         batch, activation = log_uniform(random, 1, LARGEST_BATCH), random.choice(tuple(ACTIVATIONS))
         optimizer = random.choice(("sgd", "adam", "rmsprop"))
         if random.random() < 0.3:
@@ -96,8 +96,8 @@ def draw_layers(seed: int, count: int, limits: Limits) -> list[Layer]:
                 random.choice((1, 1, 2)), kernel // 2, activation, optimizer,
             )  # fmt: skip
         if 3 * layer.forward_flops <= limits.flops and 3 * layer.data_bytes <= limits.bytes:
-            found.append(layer)
-    return found
+            layers.append(layer)
+    return layers
 
 
 def questions(device: str, way: str, layers: Sequence[Layer] | None = None, seed: int = 0) -> list[Question]:
@@ -105,12 +105,12 @@ def questions(device: str, way: str, layers: Sequence[Layer] | None = None, seed
     if way not in WAYS:
         raise UnknownName("way to time a layer", way, WAYS)
     chosen = draw_layers(seed, DRAWS, limits_on(device)) if layers is None else layers
-    found: dict[str, Question] = {}
+    asked: dict[str, Question] = {}
     for layer in chosen:
         ask = {"device": device, "way": way, "layer": asdict(layer)}
         question = Question("layer", key_of(("layer", way, layer.kind, layer.optimizer), ask), ask, LAYER_LIMIT_SECONDS)
-        found.setdefault(question.key, question)
-    return list(found.values())
+        asked.setdefault(question.key, question)
+    return list(asked.values())
 
 
 def measure(question: Question) -> Measurement:

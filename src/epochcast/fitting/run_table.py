@@ -197,11 +197,11 @@ class _Meant:
 
 def _bare(model: str) -> _Meant | None:
     """A network that is listed with what is known of it because it cannot be built."""
-    known = _names()["bare"].get(model)
-    if known is None:
+    listed = _names()["bare"].get(model)
+    if listed is None:
         return None
-    parameters, uneven = float(known["parameters"]), float(known.get("uneven", 0.0))
-    return _Meant("", None, known.get("tokens"), parameters=parameters, uneven=uneven)
+    parameters, uneven = float(listed["parameters"]), float(listed.get("uneven", 0.0))
+    return _Meant("", None, listed.get("tokens"), parameters=parameters, uneven=uneven)
 
 
 def _meant(source: str, model: str, shape: Any, batch_per_gpu: float) -> _Meant:
