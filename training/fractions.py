@@ -57,13 +57,13 @@ def measured(material: Material) -> NDArray[np.bool_]:
     """Which of SUSTAINED each device was measured at."""
     seen = np.zeros((len(material.devices.names), len(SUSTAINED)), bool)
     ops = material.ops
-    for what in (ops.math, ops.group, ops.generation):
+    for what in (ops.kernels.math, ops.kernels.group, ops.kernels.generation):
         pairs = torch.unique(torch.stack([ops.device, what]), dim=1).numpy()
         seen[pairs[0], pairs[1]] = True
     for net in material.nets:
-        seen[net.device, torch.unique(net.math).numpy()] = True
-        seen[net.device, torch.unique(net.group).numpy()] = True
-        seen[net.device, net.generation[0]] = True
+        seen[net.device, torch.unique(net.kernels.math).numpy()] = True
+        seen[net.device, torch.unique(net.kernels.group).numpy()] = True
+        seen[net.device, net.kernels.generation[0]] = True
     seen[:, BANDWIDTH] |= seen.any(axis=1)
     return seen
 

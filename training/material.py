@@ -13,7 +13,7 @@ from epochcast.fitting.run_table import read_runs
 from epochcast.hardware.catalogue import find_device
 from training.examples import Example, examples, select
 from training.files import data_folder, say
-from training.network import NetRow, OpRows, Vocabulary, net_row, prepared
+from training.network import Kernels, NetRow, OpRows, Vocabulary, kernels_of, net_row
 
 # How often a source is drawn, against timm's 1 a row: what is measured carefully and in its own terms weighs more.
 WEIGHTS = {
@@ -106,13 +106,13 @@ def _op_rows(table: pl.DataFrame, devices: Vocabulary) -> tuple[OpRows, NDArray[
     source = table["source"].to_numpy().astype(str)
     family = table["family"].to_numpy().astype(str)
     seconds = table["seconds"].to_numpy()
-    pieces: list[tuple[torch.Tensor, ...]] = []
+    pieces: list[Kernels] = []
     order, device_index = [], []
     for name in np.unique(names):
         for origin in np.unique(source[names == name]):
             places = np.flatnonzero((names == name) & (source == origin))
             device = find_device(name, source=origin)
-            pieces.append(prepared(select(columns, places), device, op_setting(origin)))
+            pieces.append(kernels_of(select(columns, places), device, op_setting(origin)))
             order.append(places)
             device_index += [devices.index(device.name)] * len(places)
     place = np.concatenate(order)
@@ -121,19 +121,9 @@ def _op_rows(table: pl.DataFrame, devices: Vocabulary) -> tuple[OpRows, NDArray[
     timed = seconds[place]
     floors = np.array([0.95 * np.quantile(timed[timing == t], 0.01) for t in range(timing.max() + 1)])
     weight = 1 / np.sqrt(np.bincount(timing)[timing])
-    inputs, compute, memory, traffic, cap, math, group, generation = (
-        torch.cat(parts) for parts in zip(*pieces, strict=True)
-    )
     rows = OpRows(
-        inputs,
-        compute,
-        memory,
-        traffic,
-        cap,
+        Kernels.joined(pieces),
         torch.tensor(device_index),
-        math,
-        group,
-        generation,
         torch.tensor(timing),
         torch.tensor(np.log(timed), dtype=torch.float32),
         weight / weight.sum(),
