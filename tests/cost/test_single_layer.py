@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcast.cost.single_layer import ARTEFACTS, PARTS, LayerRows, parts
+from epochcast.cost.layer_terms import ARTEFACT_TERMS
+from epochcast.cost.single_layer import PARTS, LayerRows, parts
 from epochcast.errors import BadInput, UnknownName
 
 
@@ -58,13 +59,13 @@ def test_the_optimizer_runs_on_input_and_target_too() -> None:
 
 def test_artefacts_are_loss_and_updates_of_activations() -> None:
     work = parts(layer())
-    assert sum(work[name].bytes[0] for name in ARTEFACTS) == 40 * (512 + 2048) + 12 * 4 * 2048
+    assert sum(work[name].bytes[0] for name in ARTEFACT_TERMS) == 40 * (512 + 2048) + 12 * 4 * 2048
 
 
 def test_a_forward_run_has_no_artefact() -> None:
     work = parts(layer(optimizer="none"))
-    assert all(work[name].bytes[0] == 0 for name in ARTEFACTS)
-    assert all(work[name].flops[0] == 0 for name in ("data_gradient", "weight_gradient", *ARTEFACTS))
+    assert all(work[name].bytes[0] == 0 for name in ARTEFACT_TERMS)
+    assert all(work[name].flops[0] == 0 for name in ("data_gradient", "weight_gradient", *ARTEFACT_TERMS))
 
 
 def test_every_part_has_an_entry_per_row() -> None:

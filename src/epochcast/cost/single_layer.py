@@ -61,8 +61,6 @@ PARTS = (
     "update_input",
     "update_target",
 )
-ARTEFACTS = ("loss", "update_input", "update_target")
-"""The parts that exist only in the benchmark."""
 
 
 @dataclass(frozen=True)
