@@ -8,7 +8,7 @@ cannot build is said with the reason.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -209,11 +209,11 @@ class _Meant:
 
 def _bare(model: str) -> _Meant | None:
     """A network that is listed with what is known of it because it cannot be built."""
-    known = _names()["bare"].get(model)
-    if known is None:
+    listed = _names()["bare"].get(model)
+    if listed is None:
         return None
-    parameters, uneven = float(known["parameters"]), float(known.get("uneven", 0.0))
-    return _Meant("", None, known.get("tokens"), parameters=parameters, uneven=uneven)
+    parameters, uneven = float(listed["parameters"]), float(listed.get("uneven", 0.0))
+    return _Meant("", None, listed.get("tokens"), parameters=parameters, uneven=uneven)
 
 
 def _meant(source: str, model: str, shape: Any, batch_per_gpu: float) -> _Meant:
@@ -318,11 +318,3 @@ def _framework(row: Mapping[str, Any]) -> str:
 def _version(text: str) -> tuple[int, int] | None:
     match = re.match(r"(\d+)\.(\d+)", text)
     return (int(match[1]), int(match[2])) if match else None
-
-
-def by_question(runs: list[Run]) -> Iterator[tuple[tuple[Any, ...], list[Run]]]:
-    """Runs grouped by what must be captured for them: model, input and recipe without its batch."""
-    groups: dict[tuple[Any, ...], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.reference, run.input_shape, run.recipe.at(1)), []).append(run)
-    yield from groups.items()

@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.cost.layer_terms import FEATURES, TERMS, age, features, terms
-from epochcast.cost.layers_model import VALUE_STEP, LayersModel, Setup, size_groups
-from epochcast.cost.single_layer import KINDS
+from epochcast.cost.layers_model import LayersModel, Setup, size_groups
+from epochcast.cost.single_layer import LAYER_KINDS
 from epochcast.cost.trees import Forest
 from epochcast.errors import MissingExtra
 from epochcast.fitting.layer_table import LayerTable
 from epochcast.hardware.device import Device
 from epochcast.interval import COVERAGE
+from training.forests import flattened, rounded
+from training.layer_file import VALUE_STEP
 
 Array = NDArray[np.float64]
 
@@ -58,7 +60,7 @@ def train(tables: Sequence[LayerTable], growth: Mapping[str, Growth] = FULL) -> 
     """A model from measured rows. Tables of one kind are pooled; their setups are told apart by GPU and stack."""
     setups: list[Setup] = []
     forests: dict[str, Forest] = {}
-    for kind in KINDS:
+    for kind in LAYER_KINDS:
         mine = [table for table in tables if table.rows.kind == kind]
         if not mine:
             continue
@@ -86,12 +88,12 @@ Group = tuple[Device, str, LayerTable]
 
 def _groups(tables: Iterable[LayerTable]) -> list[Group]:
     """Setups in the order of their generation, so that a split on their place parts old from new."""
-    found = [
+    groups = [
         (device, stack, table.at(mine & table.is_measured))
         for table in tables
         for device, stack, mine in table.setups()
     ]
-    return sorted(found, key=lambda g: (age(g[0].generation), g[0].name, g[1]))
+    return sorted(groups, key=lambda g: (age(g[0].generation), g[0].name, g[1]))
 
 
 def coefficients(table: LayerTable, device: Device) -> Array:
@@ -104,8 +106,8 @@ def coefficients(table: LayerTable, device: Device) -> Array:
     matrix = terms(table.rows, device) * weight[:, None]
     # Columns of one size, or the solver stops short of the small ones.
     scale = np.maximum(np.linalg.norm(matrix, axis=0), 1e-30)
-    found: Array = nnls(matrix / scale, table.seconds * weight, maxiter=100 * len(TERMS))[0] / scale
-    return np.array([float(f"{c:.6g}") for c in found])
+    solution: Array = nnls(matrix / scale, table.seconds * weight, maxiter=100 * len(TERMS))[0] / scale
+    return np.array([float(f"{c:.6g}") for c in solution])
 
 
 def _trees(setups: Sequence[Setup], groups: Sequence[Group], growth: Growth) -> Forest:
@@ -145,7 +147,7 @@ def _trees(setups: Sequence[Setup], groups: Sequence[Group], growth: Growth) -> 
         params=options,
     )
     booster = lightgbm.train(options, data, growth.rounds)
-    return Forest.from_dump(booster.dump_model()).rounded(VALUE_STEP, digits=7)
+    return rounded(flattened(booster.dump_model()), VALUE_STEP, digits=7)
 
 
 def with_intervals(model: LayersModel, tables: Sequence[LayerTable]) -> LayersModel:

@@ -9,10 +9,10 @@ from epochcast.cost.layer_terms import TERMS, terms
 from epochcast.cost.single_layer import LayerRows
 from epochcast.errors import BadInput
 from epochcast.fitting.layer_table import LayerTable
-from epochcast.fitting.layer_training import Growth, coefficients, quantiles, train, with_intervals
-from epochcast.fitting.peers import RawTimeMLP
-from epochcast.fitting.stack_hosts import least_absolute_deviations, run_and_op_seconds, run_ops
 from epochcast.hardware.catalogue import find_device
+from training.layer_training import Growth, coefficients, quantiles, train, with_intervals
+from training.peers import RawTimeMLP
+from training.stack_hosts import least_absolute_deviations, run_and_op_seconds, run_ops
 
 DEVICE = find_device("V100")
 FEW = {"conv2d": Growth(rounds=20, leaves=7, learning_rate=0.2)}

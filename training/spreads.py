@@ -36,20 +36,20 @@ def chip_of(device: Device) -> tuple[str, str, int]:
 
 def chips_of(names: NDArray[np.str_]) -> NDArray[np.str_]:
     """The chip of every device by name."""
-    found = {name: " ".join(map(str, chip_of(find_device(str(name))))) for name in np.unique(names)}
-    return np.array([found[name] for name in names])
+    chips = {name: " ".join(map(str, chip_of(find_device(str(name))))) for name in np.unique(names)}
+    return np.array([chips[name] for name in names])
 
 
 def spread_of(
     log_errors: Array, labels: NDArray[np.str_] | None = None, outside: tuple[float, float] = OUTSIDE
 ) -> tuple[float, float]:
     """Factors low < 1 < high of the middle, from log(predicted/measured); every label weighs the same."""
-    known = np.isfinite(log_errors)
-    ratios = -log_errors[known]
+    is_scored = np.isfinite(log_errors)
+    ratios = -log_errors[is_scored]
     if labels is None:
         weights = np.ones(len(ratios))
     else:
-        _, place, count = np.unique(labels[known], return_inverse=True, return_counts=True)
+        _, place, count = np.unique(labels[is_scored], return_inverse=True, return_counts=True)
         weights = 1.0 / count[place]
     order = np.argsort(ratios)
     reached = np.cumsum(weights[order]) / weights.sum()
@@ -61,14 +61,14 @@ def group_spreads(
     family_errors: Array, device_errors: Array, names: NDArray[np.str_], is_products: Sequence[bool]
 ) -> dict[str, tuple[float, float]]:
     """Of known and unseen devices, each for networks of fp32 products and for all others; unseen is never narrower."""
-    found = {}
+    spreads = {}
     chips = chips_of(names)
     outside = outside_of(len(np.unique(chips[np.isfinite(device_errors)])))
     for kind, mine in (("", ~np.array(is_products)), (", fp32 products", np.array(is_products))):
         known, unseen = spread_of(family_errors[mine]), spread_of(device_errors[mine], chips[mine], outside)
-        found[f"known{kind}"] = known
-        found[f"unseen{kind}"] = (min(known[0], unseen[0]), max(known[1], unseen[1]))
-    return found
+        spreads[f"known{kind}"] = known
+        spreads[f"unseen{kind}"] = (min(known[0], unseen[0]), max(known[1], unseen[1]))
+    return spreads
 
 
 def own_spreads(log_errors: Array, names: NDArray[np.str_]) -> dict[str, tuple[float, float]]:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.fitting.examples import Example
-from epochcast.fitting.left_out import GIVEN_RUNS, Given, LeftOut
-from epochcast.fitting.material import Material
+from training.examples import Example
+from training.left_out import GIVEN_RUNS, Given, LeftOut
+from training.material import Material
 
 _HEAD = """# The learned cost model
 
@@ -24,7 +24,7 @@ ensemble is then trained on everything.
 
 def model_card(
     material: Material,
-    found: LeftOut,
+    left_out: LeftOut,
     spreads: dict[str, tuple[float, float]],
 ) -> str:
     """The page."""
@@ -38,18 +38,18 @@ def model_card(
         f"({', '.join(f'{s} {n:,}' for s, n in rows.items())}). "
         f"{len(material.failures)} networks of the tables could not be captured.\n",
         "## Families never seen, device known\n",
-        _table(material, found.family, _group),
+        _table(material, left_out.family, _group),
         "## Devices never seen\n",
-        _table(material, found.device, lambda e: (e.device.name, e.recipe.precision, e.recipe.mode)),
+        _table(material, left_out.device, lambda e: (e.device.name, e.recipe.precision, e.recipe.mode)),
         f"## Devices never seen, {GIVEN_RUNS} runs given to `epochcast calibrate`\n",
-        _given(found.given),
+        _given(left_out.given),
         "## Intervals\n",
         "The 90 % interval of a step of typical operators is its middle times these; of one whose operators are less "
         "sure by their kind, times powers of these.\n",
         "| group | low | high |\n|---|---|---|\n"
         + "".join(f"| {name} | {low:.2f} | {high:.2f} |\n" for name, (low, high) in spreads.items()),
         "## The ten worst\n",
-        _worst(material, found.family),
+        _worst(material, left_out.family),
     ]
     return "\n".join(pieces)
 

@@ -10,17 +10,17 @@ torch = pytest.importorskip("torch")
 from epochcast.capture.zoo import zoo_model  # noqa: E402
 from epochcast.cost.features import Setting  # noqa: E402
 from epochcast.cost.learned import GROUPS, read_learned  # noqa: E402
-from epochcast.fitting.examples import Example, inference  # noqa: E402
-from epochcast.fitting.left_out import log_steps  # noqa: E402
-from epochcast.fitting.material import Material  # noqa: E402
-from epochcast.fitting.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, Vocabulary, net_row, train  # noqa: E402
-from epochcast.fitting.quantiles import fit_quantiles, step_widths  # noqa: E402
-from epochcast.fitting.spreads import chips_of, outside_of, own_spreads, spread_of  # noqa: E402
-from epochcast.fitting.train import exported  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
 from epochcast.graph.trace import MATHS  # noqa: E402
 from epochcast.hardware.catalogue import find_device  # noqa: E402
 from epochcast.hardware.sustained import sustained  # noqa: E402
+from training.examples import Example, inference  # noqa: E402
+from training.left_out import log_steps  # noqa: E402
+from training.material import Material  # noqa: E402
+from training.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, Vocabulary, net_row, train  # noqa: E402
+from training.quantiles import fit_quantiles, step_widths  # noqa: E402
+from training.spreads import chips_of, outside_of, own_spreads, spread_of  # noqa: E402
+from training.train import exported  # noqa: E402
 
 MODELS = ("resnet18", "resnet20", "squeezenet", "mobilenet_v2")
 
@@ -43,26 +43,20 @@ def material() -> Material:
     examples = [example(model, batch, 2.0) for model in MODELS for batch in (64, 128, 256)]
     nets = [net_row(e, devices, stacks) for e in examples]
     first: NetRow = nets[0]
+    kernels = first.kernels
     ops = OpRows(
-        first.inputs,
-        first.log_compute,
-        first.log_memory,
-        first.log_traffic,
-        first.cap,
-        torch.zeros(len(first.cap), dtype=torch.int64),
-        first.math,
-        first.group,
-        first.generation,
-        torch.zeros(len(first.cap), dtype=torch.int64),
-        torch.logaddexp(first.log_compute, first.log_memory) + float(np.log(2.0)),
-        np.full(len(first.cap), 1 / len(first.cap)),
+        kernels,
+        torch.zeros(len(kernels), dtype=torch.int64),
+        torch.zeros(len(kernels), dtype=torch.int64),
+        torch.logaddexp(kernels.log_compute, kernels.log_memory) + float(np.log(2.0)),
+        np.full(len(kernels), 1 / len(kernels)),
     )
-    names = np.array([examples[0].device.name] * len(first.cap))
+    names = np.array([examples[0].device.name] * len(kernels))
     return Material(ops, np.array([1e-6]), names, examples, nets, devices, stacks, {})
 
 
 def fresh(material: Material, seed: int = 0) -> EfficiencyNet:
-    inputs = material.ops.inputs.shape[1]
+    inputs = material.ops.kernels.inputs.shape[1]
     return EfficiencyNet(inputs, 16, len(material.devices.names), len(material.stacks.names), material.floors, seed)
 
 
@@ -93,20 +87,7 @@ def test_the_text_answers_as_the_trained_net_did(material: Material) -> None:
         values |= {**kept.group_factors, **kept.generation_factors}
         values |= {math: kept.math_fraction(math) for math in MATHS}
         model.sustained[0] = torch.tensor([float(np.log(values.get(name, 1.0))) for name in SUSTAINED])
-        device = torch.zeros(len(row.cap), dtype=torch.int64)
-        kernels = torch.exp(
-            model.log_kernel(
-                row.inputs,
-                row.log_compute,
-                row.log_memory,
-                row.log_traffic,
-                row.cap,
-                device,
-                row.math,
-                row.group,
-                row.generation,
-            )
-        ).numpy()
+        kernels = torch.exp(model.log_kernel(row.kernels, torch.zeros(len(row.kernels), dtype=torch.int64))).numpy()
     total = float((kernels * row.times.numpy()).sum())
     assert read.column_costs(e.columns, e.device, e.setting).mid.sum() == pytest.approx(total, rel=2e-2)
 
@@ -115,15 +96,17 @@ def test_nine_of_ten_ops_lie_between_the_quantiles(material: Material) -> None:
     """Rows scattered by hand around what an untrained net says: e^±0.1 for convolutions, e^±0.5 for all others."""
     model, ops = fresh(material), material.ops
     rows = torch.arange(len(ops.log_seconds)).repeat(40)
-    scattered = OpRows(**{name: value[rows.numpy() if name == "weight" else rows] for name, value in vars(ops).items()})
+    scattered = OpRows(
+        ops.kernels.at(rows), ops.device[rows], ops.timing[rows], ops.log_seconds[rows], ops.weight[rows.numpy()]
+    )
     noise = torch.randn(len(rows), generator=torch.Generator().manual_seed(0))
     conv = GROUPS.index("conv") + len(MATHS) + 2
-    spread = torch.where(scattered.group == conv, 0.1, 0.5)
+    spread = torch.where(scattered.kernels.group == conv, 0.1, 0.5)
     with torch.no_grad():
         model.floor.fill_(-30.0)
-        scattered.log_seconds = model.log_row(scattered, torch.arange(len(rows))) + spread * noise
-    found = fit_quantiles([model], scattered, material.nets)
-    below, above = found(scattered.inputs.numpy().astype(float)).T
+        log_seconds = model.log_row(scattered, torch.arange(len(rows))) + spread * noise
+    found = fit_quantiles([model], replace(scattered, log_seconds=log_seconds), material.nets)
+    below, above = found(scattered.kernels.inputs.numpy().astype(float)).T
     errors = (spread * noise).numpy()
     for mine in (spread.numpy() < 0.2, spread.numpy() > 0.2):
         inside = (errors[mine] >= -below[mine]) & (errors[mine] <= above[mine])
@@ -171,5 +154,5 @@ def test_only_a_device_that_was_often_left_out_has_an_interval_of_its_own() -> N
 def test_layout_is_part_of_the_question() -> None:
     e = example("resnet18", 8, 2.0)
     last = replace(e, setting=Setting(channels_last=True))
-    rows = [net_row(x, Vocabulary(), Vocabulary()).inputs for x in (e, last)]
+    rows = [net_row(x, Vocabulary(), Vocabulary()).kernels.inputs for x in (e, last)]
     assert not torch.equal(rows[0], rows[1])

@@ -8,7 +8,7 @@ of its runs, as `epochcast calibrate` does it, and the others are scored again.
 import os
 from collections.abc import Hashable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
 import numpy as np
@@ -16,15 +16,16 @@ import torch
 from numpy.typing import NDArray
 
 from epochcast.fitting.calibrate import best, calibrated_spread, fitted
-from epochcast.fitting.fractions import device_fractions, launch_seconds
-from epochcast.fitting.material import Material, say
-from epochcast.fitting.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, stack_name, train
-from epochcast.fitting.spreads import chip_of
 from epochcast.fitting.step_pieces import StepPieces
 from epochcast.graph.trace import MATHS
 from epochcast.hardware.catalogue import devices as all_devices
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.sustained import prior
+from training.files import say
+from training.fractions import device_fractions, launch_seconds
+from training.material import Material
+from training.network import SUSTAINED, EfficiencyNet, NetRow, stack_name, train
+from training.spreads import chip_of
 
 Array = NDArray[np.float64]
 
@@ -77,7 +78,7 @@ def train_on(
 ) -> EfficiencyNet:
     """One net trained on part of the material."""
     model = EfficiencyNet(
-        material.ops.inputs.shape[1],
+        material.ops.kernels.inputs.shape[1],
         HIDDEN,
         len(material.devices.names),
         len(material.stacks.names),
@@ -85,7 +86,7 @@ def train_on(
         seed,
     )
     weight = np.where(keep_ops, material.ops.weight, 0.0)
-    kept = OpRows(**{**vars(material.ops), "weight": weight / weight.sum()})
+    kept = replace(material.ops, weight=weight / weight.sum())
     train(model, kept, [material.nets[i] for i in keep_nets], steps=steps, seed=seed)
     return model
 
@@ -178,10 +179,10 @@ def _work(task: Task) -> tuple[Task, Array, list[Given], EfficiencyNet]:
 
 def _forget(model: EfficiencyNet, material: Material, boards: Sequence[str]) -> None:
     """Give devices that were left out what their relatives sustain, as a forecast would."""
-    known = device_fractions([model], material, without=boards)
+    fractions = device_fractions([model], material, without=boards)
     launches = launch_seconds([model], material, without=boards)[""]
     for name in boards:
-        expected = prior(find_device(name), known, all_devices())
+        expected = prior(find_device(name), fractions, all_devices())
         values = {
             **expected.math_fractions,
             "vector": expected.vector_fraction,
@@ -230,7 +231,7 @@ def _pieces(model: EfficiencyNet, net: NetRow, prior_spread: float) -> StepPiece
     kernels = model.kernel_seconds(net)
     return StepPieces(
         kernels,
-        (net.log_compute >= net.log_memory).numpy(),
+        (net.kernels.log_compute >= net.kernels.log_memory).numpy(),
         net.launches * launch * times / times.sum(),
         np.zeros(len(kernels), dtype=np.bool_),
         1,

@@ -5,11 +5,10 @@ from importlib.util import find_spec
 
 import pytest
 
-from epochcast.bench.children import free_ports
-from epochcast.bench.distributed import ScalingRun, _check_alike, measure_scaling
 from epochcast.bench.timing import Timing
 from epochcast.errors import BadInput, MissingExtra, UnknownName
 from epochcast.graph.recipe import Recipe
+from studies.this_machine.distributed import ScalingRun, _check_alike, free_ports, measure_scaling
 
 needs_tensorflow = pytest.mark.skipif(find_spec("tensorflow") is None, reason="TensorFlow is not installed")
 
@@ -84,6 +83,6 @@ def test_horovod_says_why_not() -> None:
 
 
 def test_without_the_framework_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epochcast.bench.distributed.find_spec", lambda _: None)
+    monkeypatch.setattr("studies.this_machine.distributed.find_spec", lambda _: None)
     with pytest.raises(MissingExtra, match="tensorflow"):
         measure_scaling("mirrored", "mnist_cnn", Recipe(4))

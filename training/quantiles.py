@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 
 from epochcast.cost.learned import LEAST_WIDTH, MOST_WIDTH, Quantiles
-from epochcast.fitting.network import EfficiencyNet, NetRow, OpRows
-from epochcast.fitting.spreads import OUTSIDE
 from epochcast.graph.trace import CLASSES, MATHS
+from training.network import EfficiencyNet, NetRow, OpRows
+from training.spreads import OUTSIDE
 
 Array = NDArray[np.float64]
 
@@ -48,9 +48,9 @@ def fit_quantiles(models: Sequence[EfficiencyNet], ops: OpRows, nets: Sequence[N
     lines: Array = weight.detach().numpy().astype(np.float64)
     _spread_to_unmeasured(lines, inputs)
     ends: Array = bias.detach().numpy().astype(np.float64)
-    made = Quantiles(lines.round(4), ends.round(4), 1.0)
-    typical = float(np.mean(step_widths(models[0], nets, made)))
-    return Quantiles(made.weight, made.bias, round(typical, 4))
+    quantiles = Quantiles(lines.round(4), ends.round(4), 1.0)
+    typical = float(np.mean(step_widths(models[0], nets, quantiles)))
+    return Quantiles(quantiles.weight, quantiles.bias, round(typical, 4))
 
 
 def step_widths(model: EfficiencyNet, nets: Sequence[NetRow], quantiles: Quantiles) -> Array:
@@ -58,7 +58,9 @@ def step_widths(model: EfficiencyNet, nets: Sequence[NetRow], quantiles: Quantil
     widths = []
     for net in nets:
         seconds = model.kernel_seconds(net)
-        inputs = torch.minimum(torch.maximum(net.inputs, model.seen[0]), model.seen[1]).numpy().astype(np.float64)
+        inputs = (
+            torch.minimum(torch.maximum(net.kernels.inputs, model.seen[0]), model.seen[1]).numpy().astype(np.float64)
+        )
         own = quantiles(inputs).mean(axis=1) / quantiles.typical
         if quantiles.typical != 1:
             own = np.clip(own, LEAST_WIDTH, MOST_WIDTH)
@@ -75,7 +77,7 @@ def _residuals(models: Sequence[EfficiencyNet], ops: OpRows) -> tuple[torch.Tens
                 logs[pick] += model.log_row(ops, pick) / len(models)
         floor = torch.stack([m.floor for m in models]).mean(dim=0)[ops.timing]
     kept = ops.log_seconds > floor + float(np.log(_FLOORS))
-    return ops.inputs[kept], (ops.log_seconds - logs)[kept]
+    return ops.kernels.inputs[kept], (ops.log_seconds - logs)[kept]
 
 
 def _spread_to_unmeasured(lines: Array, inputs: torch.Tensor) -> None:

@@ -60,7 +60,7 @@ def least_absolute_deviations(columns: Array, target: Array, weight: Array) -> l
     scale = np.abs(columns * weight[:, None]).mean(axis=0)
     matrix = np.hstack([columns * weight[:, None] / scale, np.eye(rows), -np.eye(rows)])
     cost = np.concatenate([np.zeros(size), np.ones(2 * rows)])
-    found = linprog(cost, A_eq=matrix, b_eq=target * weight, bounds=(0, None), method="highs")
-    if not found.success:
-        raise BadInput(f"the host figures could not be fitted: {found.message}")
-    return [float(c) for c in found.x[:size] / scale]
+    optimum = linprog(cost, A_eq=matrix, b_eq=target * weight, bounds=(0, None), method="highs")
+    if not optimum.success:
+        raise BadInput(f"the host figures could not be fitted: {optimum.message}")
+    return [float(c) for c in optimum.x[:size] / scale]

@@ -15,6 +15,7 @@ Every process is a child, so that TensorFlow and torch never meet in one.
 """
 
 import json
+import socket
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from epochcast.bench.children import LOOPBACK, ONE_THREAD, Children, free_ports, loopback_name
+from epochcast.bench.children import ONE_THREAD, Children, loopback_name
 from epochcast.bench.fingerprint import processor_ticks, steal_fraction
 from epochcast.bench.timing import Timing, summary
 from epochcast.errors import BadInput, MissingExtra, UnknownName
@@ -36,6 +37,7 @@ LEAST_ROUNDS = 3
 # Steps in a row, of each kind, in a round of about this long. The first is dropped: the others are only beginning.
 ROUND_SECONDS = 1.0
 LEAST_STEPS, MOST_STEPS = 3, 25
+LOOPBACK = "127.0.0.1"
 # Starting a framework in every process, on a machine that does other things.
 START_SECONDS = 240.0
 PATIENCE_SECONDS = 240.0
@@ -123,7 +125,7 @@ def measure_scaling(way: str, model: str, recipe: Recipe, limit_seconds: float =
         return _measured(way, model, recipe, int(started[-1]["gradient_bytes"]), children, layout, limit_seconds)
 
 
-_MODULE = "epochcast.bench.distributed_rank"
+_MODULE = "studies.this_machine.distributed_rank"
 
 
 def _measured(
@@ -197,6 +199,18 @@ def _multi_worker() -> Layout:
         config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}
         workers.append(_environment("multi_worker", rank, {"TF_CONFIG": json.dumps(config)}))
     return Layout((*alone, *workers), (0,), tuple(range(RANKS)), tuple(range(RANKS, 2 * RANKS)))
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback that nobody listens on."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind((LOOPBACK, 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
 
 
 WAYS: Mapping[str, tuple[str, Callable[[], Layout]]] = {

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from epochcast.cost.features import GENERATIONS
 from epochcast.cost.learned import GROUPS
-from epochcast.fitting.material import Material
-from epochcast.fitting.network import BANDWIDTH, SUSTAINED, EfficiencyNet, stack_name
 from epochcast.graph.trace import MATHS
 from epochcast.hardware.sustained import Sustained
+from training.material import Material
+from training.network import BANDWIDTH, SUSTAINED, EfficiencyNet, stack_name
 
 # What part of the fp32 peak one large matrix product sustains, where that was published for devices we have no other
 # measurement of; V100, A100 and T4 of the same series set the scale against the net's own fractions.
@@ -35,12 +35,12 @@ def device_fractions(
     values = np.mean([m.sustained.detach().numpy() for m in models], axis=0)
     seen = measured(material)
     launches = launch_seconds(models, material)
-    made = {}
+    fractions = {}
     for name, index in material.devices.names.items():
         if name in without:
             continue
         row = {key: exp(values[index, i]) for i, key in enumerate(SUSTAINED) if seen[index, i]}
-        made[name] = Sustained(
+        fractions[name] = Sustained(
             {m: row[m] for m in MATHS if m in row} or {"fp32": 1.0},
             row.get("vector", 1.0),
             row["bandwidth"],
@@ -50,20 +50,20 @@ def device_fractions(
             True,
             (spreads or {}).get(name),
         )
-    return made
+    return fractions
 
 
 def measured(material: Material) -> NDArray[np.bool_]:
     """Which of SUSTAINED each device was measured at."""
     seen = np.zeros((len(material.devices.names), len(SUSTAINED)), bool)
     ops = material.ops
-    for what in (ops.math, ops.group, ops.generation):
+    for what in (ops.kernels.math, ops.kernels.group, ops.kernels.generation):
         pairs = torch.unique(torch.stack([ops.device, what]), dim=1).numpy()
         seen[pairs[0], pairs[1]] = True
     for net in material.nets:
-        seen[net.device, torch.unique(net.math).numpy()] = True
-        seen[net.device, torch.unique(net.group).numpy()] = True
-        seen[net.device, net.generation[0]] = True
+        seen[net.device, torch.unique(net.kernels.math).numpy()] = True
+        seen[net.device, torch.unique(net.kernels.group).numpy()] = True
+        seen[net.device, net.kernels.generation[0]] = True
     seen[:, BANDWIDTH] |= seen.any(axis=1)
     return seen
 
@@ -73,17 +73,17 @@ def launch_seconds(
 ) -> dict[str, dict[str, float]]:
     """Host seconds per kernel by device and source; "" is the mean of a source's steps, whatever they ran on."""
     values = np.mean([m.launch.detach().numpy() for m in models], axis=0)
-    found: dict[str, dict[str, float]] = {"": {}}
+    launches: dict[str, dict[str, float]] = {"": {}}
     logs: dict[str, list[float]] = {}
     for example in (e for e in material.examples if e.device.name not in without):
         seconds = float(values[material.stacks.names[stack_name(example.source, example.device.name)]])
-        found.setdefault(example.device.name, {})[example.source] = exp(seconds)
+        launches.setdefault(example.device.name, {})[example.source] = exp(seconds)
         logs.setdefault(example.source, []).append(seconds)
-    found[""] = {source: exp(float(np.mean(of_steps))) for source, of_steps in logs.items()}
-    return found
+    launches[""] = {source: exp(float(np.mean(of_steps))) for source, of_steps in logs.items()}
+    return launches
 
 
-def profiles_toml(models: Sequence[EfficiencyNet], material: Material, known: Mapping[str, Sustained]) -> str:
+def profiles_toml(models: Sequence[EfficiencyNet], material: Material, fractions: Mapping[str, Sustained]) -> str:
     """The file: measured devices, published fractions of others, host seconds per launch by stack."""
     pieces = [_HEAD]
     steps = [e.device.name for e in material.examples]
@@ -91,7 +91,7 @@ def profiles_toml(models: Sequence[EfficiencyNet], material: Material, known: Ma
     for example in material.examples:
         sources.setdefault(example.device.name, set()).add(example.source)
     ops = dict(zip(*np.unique(material.op_devices, return_counts=True), strict=True))
-    for name, row in sorted(known.items()):
+    for name, row in sorted(fractions.items()):
         origin = sorted(sources.get(name, set())) + (["operator tables"] if name in ops else [])
         spread = (
             "" if row.spread is None else f"spread = {_table(dict(zip(('low', 'high'), row.spread, strict=True)))}\n"
@@ -104,9 +104,11 @@ def profiles_toml(models: Sequence[EfficiencyNet], material: Material, known: Ma
             f"launch_seconds = {_table(row.launch_seconds, '.3g')}\n{spread}"
             f'source = "public measurements: {", ".join(origin)}"\n'
         )
-    scale = np.mean([log(known[n].math_fractions["fp32"] / part) for n, part in GEMM_SCALE.items() if n in known])
+    scale = np.mean(
+        [log(fractions[n].math_fractions["fp32"] / part) for n, part in GEMM_SCALE.items() if n in fractions]
+    )
     for name, part in PUBLISHED_GEMM.items():
-        if name not in known:
+        if name not in fractions:
             pieces.append(
                 f'[[published]]\nname = "{name}"\nfp32_fraction = {part * exp(scale):.3f}\n'
                 f'source = "a published {part:.2f} of peak for one large fp32 product, scaled by V100, A100 and T4"\n'

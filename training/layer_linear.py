@@ -36,7 +36,7 @@ from epochcast.graph.trace import CLASSES, PHASES, Columns, Trace
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
-KINDS = ("conv", "fully_connected", "loss", "normalisation", "pooling", "relu")
+LINE_KINDS = ("conv", "fully_connected", "loss", "normalisation", "pooling", "relu")
 LOCAL_RESPONSE_CHANNELS = 5  # Krizhevsky et al. 2012, section 3.3
 
 _KIND_OF_CLASS: Mapping[OpClass, str] = {
@@ -53,7 +53,7 @@ _KIND_OF_CLASS: Mapping[OpClass, str] = {
     OpClass.POOL: "pooling",
     OpClass.ELEMENTWISE: "relu",
 }
-_KIND_INDEX = np.array([KINDS.index(_KIND_OF_CLASS[c]) if c in _KIND_OF_CLASS else -1 for c in CLASSES])
+_KIND_INDEX = np.array([LINE_KINDS.index(_KIND_OF_CLASS[c]) if c in _KIND_OF_CLASS else -1 for c in CLASSES])
 _FORWARD, _BACKWARD = PHASES.index(Phase.FORWARD), PHASES.index(Phase.BACKWARD)
 _WEIGHTS = 2  # entry of Columns.gradient
 
@@ -105,7 +105,7 @@ class LayerLinear:
             if np.count_nonzero(mine) >= 2:
                 lines[label] = fit_line(complexity[mine], measured[mine])
         if not lines:
-            raise BadInput(f"nothing to fit: no two ops of one kind among {', '.join(KINDS)}")
+            raise BadInput(f"nothing to fit: no two ops of one kind among {', '.join(LINE_KINDS)}")
         return cls(device.name, lines)
 
     def costs(self, trace: Trace, device: Device) -> Costs:
@@ -122,42 +122,8 @@ class LayerLinear:
         factor = np.where(np.isnan(mid), np.nan, factor)
         return Costs.by(self.name, mid / factor, mid, mid * factor)
 
-    def as_dict(self) -> dict[str, object]:
-        """Readable JSON."""
-        lines = {
-            label: {
-                "base_seconds": line.base_seconds,
-                "seconds_per_operation": line.seconds_per_operation,
-                "rows": line.rows,
-                "factor": line.factor,
-            }
-            for label, line in self.lines.items()
-        }
-        return {"model": self.name, "device": self.device, "lines": lines}
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, object]) -> "LayerLinear":
-        """What `as_dict` wrote, checked."""
-        device, lines = document.get("device"), document.get("lines")
-        if document.get("model") != "layer_linear" or not isinstance(device, str) or not isinstance(lines, Mapping):
-            raise BadInput("not a layer_linear model: needs model, device and lines")
-        read = {}
-        for label, cells in lines.items():
-            if label not in _LABELS:
-                raise BadInput(f"layer_linear: no line is called {label!r}; known: {', '.join(_LABELS)}")
-            try:
-                read[label] = Line(
-                    float(cells["base_seconds"]),
-                    float(cells["seconds_per_operation"]),
-                    int(cells["rows"]),
-                    float(cells["factor"]),
-                )
-            except (KeyError, TypeError, ValueError) as error:
-                raise BadInput(f"layer_linear: line {label!r}: {error}") from None
-        return cls(device, read)
-
-
-_LABELS = tuple(f"{kind} {phase}" for phase in ("forward", "backward") for kind in KINDS)
+_LABELS = tuple(f"{kind} {phase}" for phase in ("forward", "backward") for kind in LINE_KINDS)
 
 
 def complexities(columns: Columns) -> tuple[NDArray[np.int64], Array]:
@@ -165,7 +131,7 @@ def complexities(columns: Columns) -> tuple[NDArray[np.int64], Array]:
     kind = _KIND_INDEX[columns.op_class]
     is_backward = columns.phase == _BACKWARD
     has_line = (kind >= 0) & (is_backward | (columns.phase == _FORWARD))
-    group = np.where(has_line, kind + len(KINDS) * is_backward, -1)
+    group = np.where(has_line, kind + len(LINE_KINDS) * is_backward, -1)
 
     multiplications = columns.flops / 2
     is_weights = columns.gradient == _WEIGHTS
@@ -185,7 +151,7 @@ def complexities(columns: Columns) -> tuple[NDArray[np.int64], Array]:
         np.where(is_backward, (columns.kernel + 1) * columns.m / columns.stride, columns.flops),
         columns.m * np.where(is_backward, 4, 3),
     ]
-    return group.astype(np.int64), np.select([kind == i for i in range(len(KINDS))], by_kind, default=np.nan)
+    return group.astype(np.int64), np.select([kind == i for i in range(len(LINE_KINDS))], by_kind, default=np.nan)
 
 
 def _columns(ops: Sequence[Op]) -> Columns:

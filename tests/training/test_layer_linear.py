@@ -1,4 +1,3 @@
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcast.cost.contract import check_op_cost
-from epochcast.cost.layer_linear import LayerLinear, Line, complexities, fit_line
 from epochcast.cost.model import Chain
 from epochcast.cost.roofline import Analytic
 from epochcast.errors import BadInput
 from epochcast.graph.op import Op
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
+from training.layer_linear import LayerLinear, Line, complexities, fit_line
 
 Step = Callable[..., Trace]
 
@@ -108,11 +107,6 @@ def test_a_line_that_makes_no_sense_is_refused(coefficients: tuple[float, float,
         Line(*coefficients)
 
 
-def test_the_coefficients_survive_as_text(step: Step, device: Device) -> None:
-    model = fitted(step, device)
-    assert LayerLinear.from_dict(json.loads(json.dumps(model.as_dict()))) == model
-
-
 def test_another_device_is_refused(step: Step, device: Device) -> None:
     with pytest.raises(BadInput, match="fitted on round, not on square"):
         fitted(step, device).costs(step("conv_net"), replace(device, name="square"))
@@ -128,10 +122,3 @@ def test_a_view_has_no_time_to_fit(step: Step, device: Device) -> None:
     ops = step("conv_net").ops
     with pytest.raises(BadInput, match="do not match"):
         LayerLinear.fit(ops, [1.0] * len(ops), device)
-
-
-def test_a_document_that_is_something_else_is_refused() -> None:
-    with pytest.raises(BadInput, match="not a layer_linear model"):
-        LayerLinear.from_dict({"model": "tree"})
-    with pytest.raises(BadInput, match="no line is called 'conv sideways'"):
-        LayerLinear.from_dict({"model": "layer_linear", "device": "d", "lines": {"conv sideways": {}}})

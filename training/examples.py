@@ -55,7 +55,7 @@ def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -
             if recipe.attention == "flash" and not _attends(run, recipe):
                 recipe = replace(recipe, attention="eager")
         asked.setdefault((run.reference, run.input_shape, recipe), []).append(run)
-    made: list[Example] = []
+    steps: list[Example] = []
     failures: dict[str, str] = {}
     for number, ((reference, shape, recipe), group) in enumerate(sorted(asked.items(), key=str)):
         if number % 50 == 0:
@@ -65,7 +65,7 @@ def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -
                 columns = _columns(reference, shape, recipe, run.recipe.batch, {r.recipe.batch for r in group})
                 if run.recipe.mode == "forward":
                     columns = inference(columns)
-                made.append(
+                steps.append(
                     Example(
                         columns,
                         run.device,
@@ -79,7 +79,7 @@ def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -
                 )
         except EpochcastError as error:
             failures[reference] = str(error)
-    return made, failures
+    return steps, failures
 
 
 def _attends(run: Run, recipe: Recipe) -> bool:

@@ -7,9 +7,9 @@ pytest.importorskip("sklearn")
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.errors import BadInput
-from epochcast.fitting.peers import STEP_PEERS, LinearStep, RawStepMLP, four_totals, layer_lines, raw_totals
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Columns
+from training.peers import STEP_PEERS, LinearStep, RawStepMLP, four_totals, layer_lines, raw_totals
 
 
 def columns(batch: int) -> Columns:

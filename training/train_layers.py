@@ -1,13 +1,11 @@
-"""`python -m epochcast.fitting.train_layers`: the model of single-layer benchmarks, trained and written down.
+"""`python -m training.train_layers`: the model of single-layer benchmarks, trained and written down.
 
 Reads EPOCHCAST_DATA; writes `cost/layer_trees.json.gz` and `docs/model-card-layers.md`. Nine tenths of the rows are
 trained on (`split_seed0` of Justus' tables, a seeded tenth of the report's is left out); half of the last tenth sets
 the intervals, the other half is what the card reports.
 """
 
-import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,23 +16,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epochcast.cost.layers_model import FILE, LayersModel, to_bytes
-from epochcast.errors import BadInput
+from epochcast.cost.layers_model import FILE, LayersModel
 from epochcast.fitting.layer_table import LayerTable, read_layers
-from epochcast.fitting.layer_training import LIGHT, quantiles, train, with_intervals
+from training.files import DOCS, PACKAGE, data_folder, say, write
+from training.layer_file import to_bytes
+from training.layer_training import LIGHT, quantiles, train, with_intervals
 
 Array = NDArray[np.float64]
 
 TABLES = ("layers_conv2d", "layers_dense", "layers_conv2d_tf2")
 JUSTUS_DEVICES = ("V100", "P100", "M60", "K80", "K40", "GTX1080Ti")
-
-
-def data_folder() -> Path:
-    """The folder EPOCHCAST_DATA names."""
-    name = os.environ.get("EPOCHCAST_DATA")
-    if not name:
-        raise BadInput("EPOCHCAST_DATA must name the folder of the measurements")
-    return Path(name)
 
 
 def read_split(name: str, folder: Path) -> tuple[LayerTable, LayerTable]:
@@ -60,7 +51,7 @@ def only(table: LayerTable, device: str) -> LayerTable:
 
 def unknown_widths(tables: Sequence[LayerTable], tests: Sequence[LayerTable]) -> dict[str, tuple[float, float]]:
     """How far answers for GPUs that were left out lie from the truth, by kind of layer; every GPU counts the same."""
-    found: dict[str, list[Array]] = {}
+    log_ratios: dict[str, list[Array]] = {}
     for device in JUSTUS_DEVICES:
         model = train([without(table, device) for table in tables], LIGHT)
         for test in tests:
@@ -70,8 +61,8 @@ def unknown_widths(tables: Sequence[LayerTable], tests: Sequence[LayerTable]) ->
             for gpu, stack, mine in held.setups():
                 few = held.at(np.flatnonzero(mine)[:600])
                 mid = model.answer(few.rows, gpu, stack).mid
-                found.setdefault(held.rows.kind, []).append(np.log(few.seconds / mid))
-    return {kind: quantiles(np.concatenate(ratios)) for kind, ratios in found.items()}
+                log_ratios.setdefault(held.rows.kind, []).append(np.log(few.seconds / mid))
+    return {kind: quantiles(np.concatenate(ratios)) for kind, ratios in log_ratios.items()}
 
 
 def scores(model: LayersModel, tests: Sequence[LayerTable]) -> list[dict[str, Any]]:
@@ -127,7 +118,7 @@ def card_text(card: Mapping[str, Any], size_bytes: int, unknown: Mapping[str, tu
     lines = [
         "# Model card: single layers",
         "",
-        "<!-- written by python -m epochcast.fitting.train_layers; do not edit -->",
+        "<!-- written by python -m training.train_layers; do not edit -->",
         "",
         "Seconds of one run of a single-layer benchmark (forward, or forward + backward + update), as Justus et al.",
         "(2018) and Wattanasirichaigoon & Ranglani (2020) time it. See [Single layers](layers-model.md).",
@@ -157,24 +148,13 @@ def card_text(card: Mapping[str, Any], size_bytes: int, unknown: Mapping[str, tu
     return "\n".join(lines) + "\n"
 
 
-def write(path: Path, data: bytes) -> None:
-    """All of it or nothing."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(data)
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(path)
-
-
 def main() -> int:
     """Train and write both files."""
-    package = Path(__file__).parents[1]
     model = train_all(data_folder())
     data = to_bytes(model)
-    write(package / "cost" / FILE, data)
-    docs = package.parents[1] / "docs"
-    if docs.is_dir():
-        write(docs / "model-card-layers.md", card_text(model.card, len(data), model.unknown_widths).encode())
-    sys.stdout.write(f"{FILE}: {len(data) / 1e3:.0f} KB; errors are in docs/model-card-layers.md\n")
+    write(PACKAGE / "cost" / FILE, data)
+    write(DOCS / "model-card-layers.md", card_text(model.card, len(data), model.unknown_widths).encode())
+    say(f"{FILE}: {len(data) / 1e3:.0f} KB; errors are in docs/model-card-layers.md")
     return 0
 
 

@@ -12,6 +12,7 @@ on log seconds.
 torch trains it; `cost.learned` evaluates the exported text with numpy.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,9 +32,9 @@ from epochcast.cost.learned import (
     log_traffic,
     op_groups,
 )
-from epochcast.fitting.examples import Example, select
 from epochcast.graph.trace import MATHS, Columns
 from epochcast.hardware.device import Device
+from training.examples import Example, select
 
 # The columns of what a device sustains: fractions of the data sheet, then factors of seconds.
 SUSTAINED = (*MATHS, "vector", "bandwidth", *GROUPS, *GENERATIONS)
@@ -48,38 +49,55 @@ _START = (
 FLOOR_POWER = 3.0
 # How sharply a step changes from launch-bound to kernel-bound.
 STEP_POWER = 8.0
+# What holds sustained fractions near the prior, group factors less; and the weights of the net near zero.
+PULL, GROUP_PULL, DECAY = 0.05, 0.01, 3e-3
 
 
-@dataclass
-class OpRows:
-    """Single-op measurements, ready for the net; rows of one `timing` share a floor."""
+@dataclass(frozen=True)
+class Kernels:
+    """What the net sees of ops: features, the logarithms of both limits and of the traffic, the cap.
+
+    Then where in SUSTAINED the math, the group and the generation of framework of each stand.
+    """
 
     inputs: torch.Tensor
     log_compute: torch.Tensor
     log_memory: torch.Tensor
     log_traffic: torch.Tensor
     cap: torch.Tensor
-    device: torch.Tensor
     math: torch.Tensor
     group: torch.Tensor
     generation: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.cap)
+
+    def at(self, pick: torch.Tensor) -> "Kernels":
+        """Some of them."""
+        return Kernels(*(values[pick] for values in vars(self).values()))
+
+    @classmethod
+    def joined(cls, parts: Iterable["Kernels"]) -> "Kernels":
+        """One after the other."""
+        return cls(*(torch.cat(values) for values in zip(*(vars(part).values() for part in parts), strict=True)))
+
+
+@dataclass(frozen=True)
+class OpRows:
+    """Single-op measurements, ready for the net; rows of one `timing` share a floor."""
+
+    kernels: Kernels
+    device: torch.Tensor
     timing: torch.Tensor
     log_seconds: torch.Tensor
     weight: NDArray[np.float64]
 
 
-@dataclass
+@dataclass(frozen=True)
 class NetRow:
     """One whole step, ready for the net: each distinct op once, with how many `times` it runs."""
 
-    inputs: torch.Tensor
-    log_compute: torch.Tensor
-    log_memory: torch.Tensor
-    log_traffic: torch.Tensor
-    cap: torch.Tensor
-    math: torch.Tensor
-    group: torch.Tensor
-    generation: torch.Tensor
+    kernels: Kernels
     times: torch.Tensor
     launches: float
     device: int
@@ -98,42 +116,29 @@ class Vocabulary:
         return self.names.setdefault(name, len(self.names))
 
 
-def prepared(columns: Columns, device: Device, setting: Setting) -> tuple[torch.Tensor, ...]:
-    """Features, the logarithms of both limits and of the traffic, and the cap of every op.
-
-    Then where in SUSTAINED its math, its group and its generation of framework stand.
-    """
+def kernels_of(columns: Columns, device: Device, setting: Setting) -> Kernels:
+    """Ops as tensors. Vector arithmetic has a column of its own beside the maths."""
     compute, memory = log_limits(columns, device)
-    return (
-        torch.tensor(features(columns, setting), dtype=torch.float32),
-        torch.tensor(compute, dtype=torch.float32),
-        torch.tensor(memory, dtype=torch.float32),
-        torch.tensor(log_traffic(columns), dtype=torch.float32),
-        torch.tensor(caps(columns), dtype=torch.float32),
-        torch.tensor(np.where(columns.is_matrix, columns.math, len(MATHS)), dtype=torch.int64),
-        torch.tensor(op_groups(columns, setting) + len(MATHS) + 2, dtype=torch.int64),
-        torch.full((len(columns),), _FIRST_GENERATION + setting.generation, dtype=torch.int64),
+    numbers = (features(columns, setting), compute, memory, log_traffic(columns), caps(columns))
+    places = (
+        np.where(columns.is_matrix, columns.math, len(MATHS)),
+        op_groups(columns, setting) + len(MATHS) + 2,
+        np.full(len(columns), _FIRST_GENERATION + setting.generation),
+    )
+    return Kernels(
+        *(torch.tensor(values, dtype=torch.float32) for values in numbers),
+        *(torch.tensor(values, dtype=torch.int64) for values in places),
     )
 
 
 def net_row(example: Example, devices: Vocabulary, stacks: Vocabulary, weight: float = 1.0) -> NetRow:
-    """An example as tensors. Vector arithmetic has a column of its own beside the maths."""
+    """An example as tensors."""
     columns = example.columns
     work = np.stack([columns.flops, columns.read_bytes, columns.written_bytes, columns.m, columns.n, columns.k], axis=1)
     kinds = np.stack([columns.op_class, columns.phase, columns.gradient, columns.kernel, columns.groups], axis=1)
     _, first, times = np.unique(np.concatenate([work, kinds], axis=1), axis=0, return_index=True, return_counts=True)
-    inputs, compute, memory, traffic, cap, math, group, generation = prepared(
-        select(columns, first), example.device, example.setting
-    )
     return NetRow(
-        inputs,
-        compute,
-        memory,
-        traffic,
-        cap,
-        math,
-        group,
-        generation,
+        kernels_of(select(columns, first), example.device, example.setting),
         torch.tensor(times, dtype=torch.float32),
         float(columns.launches.sum()),
         devices.index(example.device.name),
@@ -176,89 +181,47 @@ class EfficiencyNet(torch.nn.Module):
         self.launch = torch.nn.Parameter(torch.full((stacks,), np.log(8e-6)))
         self.floor = torch.nn.Parameter(torch.tensor(np.log(floors), dtype=torch.float32))
 
-    def log_kernel(
-        self,
-        inputs: torch.Tensor,
-        compute: torch.Tensor,
-        memory: torch.Tensor,
-        traffic: torch.Tensor,
-        cap: torch.Tensor,
-        device: torch.Tensor,
-        math: torch.Tensor,
-        group: torch.Tensor,
-        generation: torch.Tensor,
-    ) -> torch.Tensor:
+    def log_kernel(self, kernels: Kernels, device: torch.Tensor) -> torch.Tensor:
         """Log seconds of each kernel."""
-        inputs = torch.minimum(torch.maximum(inputs, self.seen[0]), self.seen[1])
+        inputs = torch.minimum(torch.maximum(kernels.inputs, self.seen[0]), self.seen[1])
         fractions = self.sustained[device]
 
         def column(which: torch.Tensor) -> torch.Tensor:
             return fractions.gather(-1, which.unsqueeze(-1)).squeeze(-1)
 
-        arithmetic, traffic_alone = compute - column(math), memory - fractions[..., BANDWIDTH]
+        arithmetic = kernels.log_compute - column(kernels.math)
+        traffic_alone = kernels.log_memory - fractions[..., BANDWIDTH]
         sharp = torch.maximum(arithmetic, traffic_alone)
-        bound = sharp + column(group) + column(generation)
+        bound = sharp + column(kernels.group) + column(kernels.generation)
         outputs = self.body(inputs)
         terms = [
             torch.nn.functional.softplus(outputs[:, j]) if j == BOUND else outputs[:, j] for j in range(len(POWERS))
         ]
         size = bound - float(np.log(UNIT_SECONDS))
-        logs = [a + (p - 1) * size + q * traffic for a, (p, q) in zip(terms, POWERS, strict=True)]
+        logs = [a + (p - 1) * size + q * kernels.log_traffic for a, (p, q) in zip(terms, POWERS, strict=True)]
         logs += [outputs[:, -2] + arithmetic - sharp, outputs[:, -1] + traffic_alone - sharp]
         slowdown = torch.logsumexp(torch.stack(logs), dim=0)
-        return bound - cap + torch.clamp(slowdown, max=MOST_SLOWDOWN)
+        return bound - kernels.cap + torch.clamp(slowdown, max=MOST_SLOWDOWN)
 
     def kernel_seconds(self, net: NetRow) -> NDArray[np.float64]:
         """Seconds of every distinct op of a step, all its runs together."""
         with torch.no_grad():
-            logs = self.log_kernel(
-                net.inputs,
-                net.log_compute,
-                net.log_memory,
-                net.log_traffic,
-                net.cap,
-                torch.full((len(net.cap),), net.device),
-                net.math,
-                net.group,
-                net.generation,
-            )
+            logs = self.log_kernel(net.kernels, torch.full((len(net.kernels),), net.device))
         seconds: NDArray[np.float64] = np.exp(logs.numpy().astype(np.float64)) * net.times.numpy().astype(np.float64)
         return seconds
 
     def log_row(self, rows: OpRows, pick: torch.Tensor) -> torch.Tensor:
         """Log seconds of op rows as they were timed: with a floor."""
-        kernel = self.log_kernel(
-            rows.inputs[pick],
-            rows.log_compute[pick],
-            rows.log_memory[pick],
-            rows.log_traffic[pick],
-            rows.cap[pick],
-            rows.device[pick],
-            rows.math[pick],
-            rows.group[pick],
-            rows.generation[pick],
-        )
+        kernel = self.log_kernel(rows.kernels.at(pick), rows.device[pick])
         floor = self.floor[rows.timing[pick]]
         return torch.logaddexp(FLOOR_POWER * kernel, FLOOR_POWER * floor) / FLOOR_POWER
 
     def log_steps(self, rows: list[NetRow]) -> torch.Tensor:
         """Log seconds of whole steps."""
-        sizes = [len(r.cap) for r in rows]
-        device = torch.cat([torch.full((n,), r.device) for r, n in zip(rows, sizes, strict=True)])
-        kernel = torch.exp(
-            self.log_kernel(
-                torch.cat([r.inputs for r in rows]),
-                torch.cat([r.log_compute for r in rows]),
-                torch.cat([r.log_memory for r in rows]),
-                torch.cat([r.log_traffic for r in rows]),
-                torch.cat([r.cap for r in rows]),
-                device,
-                torch.cat([r.math for r in rows]),
-                torch.cat([r.group for r in rows]),
-                torch.cat([r.generation for r in rows]),
-            )
-        )
-        owner = torch.repeat_interleave(torch.arange(len(rows)), torch.tensor(sizes))
+        sizes = torch.tensor([len(r.kernels) for r in rows])
+        device = torch.repeat_interleave(torch.tensor([r.device for r in rows]), sizes)
+        kernel = torch.exp(self.log_kernel(Kernels.joined(r.kernels for r in rows), device))
+        owner = torch.repeat_interleave(torch.arange(len(rows)), sizes)
         busy = torch.zeros(len(rows)).index_add(0, owner, kernel * torch.cat([r.times for r in rows]))
         launches = torch.tensor([r.launches for r in rows])
         host = launches * torch.exp(self.launch[torch.tensor([r.stack for r in rows])])
@@ -274,18 +237,15 @@ def train(
     seed: int,
     op_batch: int = 192,
     net_batch: int = 32,
-    pull: float = 0.05,
-    group_pull: float = 0.01,
-    decay: float = 3e-3,
     rate: float = 3e-3,
 ) -> None:
-    """Mixed batches of op rows and whole steps. `pull` holds sustained fractions near the prior."""
+    """Mixed batches of op rows and whole steps."""
     generator = np.random.default_rng(seed)
-    pulls = torch.tensor([group_pull if name in GROUPS else pull for name in SUSTAINED])
+    pulls = torch.tensor([GROUP_PULL if name in GROUPS else PULL for name in SUSTAINED])
     _remember_range(model, ops, nets)
     optimizer = torch.optim.AdamW(
         [
-            {"params": model.body.parameters(), "weight_decay": decay},
+            {"params": model.body.parameters(), "weight_decay": DECAY},
             {"params": [model.sustained, model.launch, model.floor], "weight_decay": 0.0},
         ],
         lr=rate,
@@ -311,8 +271,8 @@ def train(
 
 def _remember_range(model: EfficiencyNet, ops: OpRows | None, nets: list[NetRow]) -> None:
     """The least and the most of every feature over all that is trained on."""
-    tables = [n.inputs for n in nets]
+    tables = [n.kernels.inputs for n in nets]
     if ops is not None:
-        tables.append(ops.inputs[torch.tensor(ops.weight > 0)])
+        tables.append(ops.kernels.inputs[torch.tensor(ops.weight > 0)])
     model.seen[0] = torch.stack([t.amin(0) for t in tables]).amin(0)
     model.seen[1] = torch.stack([t.amax(0) for t in tables]).amax(0)

@@ -7,8 +7,8 @@ the raw time. `RawStepMLP` is the same network where only whole steps were timed
 `LinearStep` is a sum with coefficients of at least 0, fitted to whole steps by least squares of the relative error:
 
     four totals     step = a·flops + b·activations + c·parameters + d
-    layer lines     step = Σ β0 + β1·c over the layers of Gianniti et al. (`cost.layer_linear`); ops that their table
-                    lacks cost nothing
+    layer lines     step = Σ β0 + β1·c over the layers of Gianniti et al. (`layer_linear.py`); ops that their
+                    table lacks cost nothing
 
 Coefficients hold for the device, precision, mode and layout they were fitted on.
 """
@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.layer_linear import KINDS, complexities
 from epochcast.cost.single_layer import ACTIVATIONS, UPDATE_BYTES, LayerRows
 from epochcast.errors import BadInput, MissingExtra
 from epochcast.fitting.layer_table import LayerTable
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.hardware.device import Device
+from training.layer_linear import LINE_KINDS, complexities
 
 Array = NDArray[np.float64]
 
@@ -76,8 +76,8 @@ class RawTimeMLP:
         """Its answer for every row."""
         if self._network is None:
             raise BadInput("the network must be fitted first")
-        found: Array = self._network.predict(self._scaler.transform(raw_features(rows, device)))
-        return found / MILLISECONDS
+        milliseconds: Array = self._network.predict(self._scaler.transform(raw_features(rows, device)))
+        return milliseconds / MILLISECONDS
 
 
 @dataclass
@@ -98,8 +98,8 @@ class RawStepMLP:
         """Its answer for every step."""
         if self._network is None:
             raise BadInput("the network must be fitted first")
-        found: Array = self._network.predict(self._scaler.transform(features))
-        return found / MILLISECONDS
+        milliseconds: Array = self._network.predict(self._scaler.transform(features))
+        return milliseconds / MILLISECONDS
 
 
 def _fitted(rows: Array, milliseconds: Array, batch: int, epochs: int, seed: int) -> tuple[Any, Any]:
@@ -141,8 +141,8 @@ class LinearStep:
             raise MissingExtra("fit", "scipy") from None
         relative = features / seconds[:, None]
         scale = np.maximum(np.abs(relative).max(axis=0), np.finfo(np.float64).tiny)
-        found, _ = nnls(relative / scale, np.ones(len(seconds)), maxiter=100 * features.shape[1])
-        self._coefficients = found / scale
+        coefficients, _ = nnls(relative / scale, np.ones(len(seconds)), maxiter=100 * features.shape[1])
+        self._coefficients = coefficients / scale
         return self
 
     def seconds(self, features: Array) -> Array:
@@ -164,7 +164,7 @@ def layer_lines(columns: Columns) -> Array:
     """How many ops each line of `layer_linear` has in the step, and the sum of their complexities."""
     group, complexity = complexities(columns)
     has_line = group >= 0
-    lines = 2 * len(KINDS)
+    lines = 2 * len(LINE_KINDS)
     counts = np.bincount(group[has_line], minlength=lines)
     sums = np.bincount(group[has_line], weights=complexity[has_line], minlength=lines)
     return np.concatenate([counts, sums])

@@ -1,7 +1,5 @@
 """What the net is trained on: timed ops, and steps of whole networks with every op of theirs."""
 
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +8,12 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from epochcast.errors import BadInput
-from epochcast.fitting.examples import Example, examples, select
-from epochcast.fitting.network import NetRow, OpRows, Vocabulary, net_row, prepared
 from epochcast.fitting.op_table import op_columns, op_setting
 from epochcast.fitting.run_table import read_runs
 from epochcast.hardware.catalogue import find_device
+from training.examples import Example, examples, select
+from training.files import data_folder, say
+from training.network import Kernels, NetRow, OpRows, Vocabulary, kernels_of, net_row
 
 # How often a source is drawn, against timm's 1 a row: what is measured carefully and in its own terms weighs more.
 WEIGHTS = {
@@ -41,27 +39,14 @@ class Material:
     failures: dict[str, str]
 
 
-def data_folder() -> Path:
-    """Where the measurements lie."""
-    place = os.environ.get("EPOCHCAST_DATA")
-    if not place or not Path(place).is_dir():
-        raise BadInput("EPOCHCAST_DATA names no folder: the measurements are needed to train")
-    return Path(place)
-
-
-def say(text: str) -> None:
-    """Progress, on stderr."""
-    sys.stderr.write(f"{text}\n")
-
-
 def gather() -> Material:
     """Read every table and capture every network in them."""
     folder = data_folder()
     devices, stacks = Vocabulary(), Vocabulary()
     ops, floors, op_devices = _op_rows(pl.read_parquet(folder / "ops.parquet"), devices)
-    made, failures = measured_steps(folder)
-    nets = [net_row(e, devices, stacks, WEIGHTS[e.source] * _mode_weight(e)) for e in made]
-    return Material(ops, floors, op_devices, made, nets, devices, stacks, failures)
+    steps, failures = measured_steps(folder)
+    nets = [net_row(e, devices, stacks, WEIGHTS[e.source] * _mode_weight(e)) for e in steps]
+    return Material(ops, floors, op_devices, steps, nets, devices, stacks, failures)
 
 
 def measured_steps(folder: Path) -> tuple[list[Example], dict[str, str]]:
@@ -121,13 +106,13 @@ def _op_rows(table: pl.DataFrame, devices: Vocabulary) -> tuple[OpRows, NDArray[
     source = table["source"].to_numpy().astype(str)
     family = table["family"].to_numpy().astype(str)
     seconds = table["seconds"].to_numpy()
-    pieces: list[tuple[torch.Tensor, ...]] = []
+    pieces: list[Kernels] = []
     order, device_index = [], []
     for name in np.unique(names):
         for origin in np.unique(source[names == name]):
             places = np.flatnonzero((names == name) & (source == origin))
             device = find_device(name, source=origin)
-            pieces.append(prepared(select(columns, places), device, op_setting(origin)))
+            pieces.append(kernels_of(select(columns, places), device, op_setting(origin)))
             order.append(places)
             device_index += [devices.index(device.name)] * len(places)
     place = np.concatenate(order)
@@ -136,19 +121,9 @@ def _op_rows(table: pl.DataFrame, devices: Vocabulary) -> tuple[OpRows, NDArray[
     timed = seconds[place]
     floors = np.array([0.95 * np.quantile(timed[timing == t], 0.01) for t in range(timing.max() + 1)])
     weight = 1 / np.sqrt(np.bincount(timing)[timing])
-    inputs, compute, memory, traffic, cap, math, group, generation = (
-        torch.cat(parts) for parts in zip(*pieces, strict=True)
-    )
     rows = OpRows(
-        inputs,
-        compute,
-        memory,
-        traffic,
-        cap,
+        Kernels.joined(pieces),
         torch.tensor(device_index),
-        math,
-        group,
-        generation,
         torch.tensor(timing),
         torch.tensor(np.log(timed), dtype=torch.float32),
         weight / weight.sum(),
