@@ -94,7 +94,7 @@ def test_efficiency_is_one_at_the_start_and_speed_up_is_throughput() -> None:
 
 def test_weak_efficiency_is_the_ratio_of_step_times() -> None:
     first, *_, last = scaling().rows
-    assert last.efficiency == pytest.approx(first.forecast.step.seconds.mid / last.forecast.step.seconds.mid)
+    assert last.efficiency == pytest.approx(first.forecast.step_seconds.mid / last.forecast.step_seconds.mid)
 
 
 def test_the_knee_is_where_more_gpus_bring_less_than_half_of_their_number() -> None:
@@ -119,7 +119,7 @@ def test_what_does_not_fit_is_not_worth_it() -> None:
 def test_ranks_of_a_box_share_its_processors() -> None:
     """Eight loaders' work on 16 processors: one GPU does not wait for data, eight do."""
     rows = scaling(gpus=(1, 8), loader_seconds=2e-3, cpus=16).rows
-    alone, many = (row.forecast.step.parts.exposed_input for row in rows)
+    alone, many = (row.forecast.as_dict()["step_parts"]["exposed_input"] for row in rows)
     assert many > alone
 
 

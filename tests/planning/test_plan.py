@@ -138,15 +138,15 @@ def test_a_product_is_one_strategy_and_a_list_several() -> None:
 
 
 def test_the_answer_draws_itself() -> None:
-    assert "on the frontier" in planned(batch=256)._repr_html_()  # type: ignore[attr-defined]
+    assert "on the frontier" in planned(batch=256)._repr_html_()
     assert "Plan(resnet18: " in repr(planned(batch=256))
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"samples": None}, "a plan is for a whole job: give --dataset or --samples"),
-        ({"batch": 0}, "batch must be at least 1, got 0"),
+        ({"samples": None}, "a plan is for a whole job: give a dataset or its samples"),
+        ({"batch": 0}, "global_batch must be at least 1, got 0"),
         (
             {"strategies": ("tensor",), "gpus": (4,)},
             "no offer can run this job: tensor parallel: resnet18 has no two products",

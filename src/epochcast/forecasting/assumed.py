@@ -40,7 +40,7 @@ def service_of(trace: Trace, loader_seconds: float | None) -> tuple[Service, tup
         return Service(loader_seconds, sample_bytes=sample_bytes(trace)), ()
     found = assumed_service(trace)
     taken = show_seconds(found.sample_mean_seconds)
-    return found, (f"no --loader-seconds or --loader given: a worker is taken to need {taken} per sample",)
+    return found, (f"no loader_seconds given: a worker is taken to need {taken} per sample",)
 
 
 def host_of(
