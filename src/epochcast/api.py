@@ -28,8 +28,8 @@ from epochcast.forecasting.job import Forecast, Schedule
 from epochcast.forecasting.keras_step import framework_step
 from epochcast.forecasting.loader import PREFETCH, Service, feed_for, with_input
 from epochcast.forecasting.placement import place
+from epochcast.forecasting.rank_memory import rank_memory
 from epochcast.forecasting.scaling import Case, Scaling, cases, scaled
-from epochcast.forecasting.strategies.shares import memory_shares, rank_memory
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_dataset
 from epochcast.hardware.device import Device
@@ -156,8 +156,8 @@ def forecast(
         warnings.append(f"{share:.0%} of the step is a stage waiting for others (bubble)")
     if placement.nodes == 1 and topology is None and gpus > largest_box(placement.device.name):
         warnings.append(f"{gpus} GPUs are taken to be in one box, and no known box has so many: give --nodes")
-    if placement.assumes_outer_link:
-        warnings.append(f"no --link given: boxes are taken to be joined by {placement.assumed_outer_link}")
+    if placement.link_assumed is not None:
+        warnings.append(f"no --link given: boxes are taken to be joined by {placement.link_assumed}")
     if trace.opaque:
         warnings.append(f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone")
     if not placement.device.verified:
@@ -166,7 +166,7 @@ def forecast(
     memory = rank_memory(trace, placement, set_to_none=set_to_none, allocator=allocator)
 
     def remedies() -> tuple[Remedy, ...]:
-        return would_fit(found, recipe, placement.device, memory_shares(trace, placement))
+        return would_fit(found, recipe, placement.device, placement.strategy.memory_shares(trace, placement.gpus))
 
     return Forecast(trace, placement, schedule, step, memory, tuple(warnings), remedies)
 
@@ -271,7 +271,7 @@ def scaling(
             batch=case.batch,
             gpus=case.gpus,
             nodes=case.nodes,
-            strategy=case.strategy,
+            strategy=case.strategy.name,
             allreduce=case.allreduce,
             link=None if is_across and case.nodes == 1 else link,
             topology=topology,

@@ -15,8 +15,8 @@ from epochcast.cost.model import CostModel
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.forecasting.loader import Host, Service, device_copy_seconds, sample_bytes
 from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.rank_memory import rank_memory
 from epochcast.forecasting.step import StepForecast, step_forecast
-from epochcast.forecasting.strategies.shares import memory_shares, rank_memory
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import devices
@@ -123,7 +123,7 @@ class Advice:
             "device": place.device.name,
             "gpus": place.gpus,
             "nodes": place.nodes,
-            "strategy": place.strategy,
+            "strategy": place.strategy.name,
             "precision": self.trace.recipe.precision,
             "optimizer": self.trace.recipe.optimizer,
             "max_batch": _batches(self.max_batch),
@@ -185,14 +185,15 @@ def advise(question: Question, *, with_thesis: bool = False, notes: tuple[str, .
         warnings.append(f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone")
     binding = _binding(question, found, most) if found else "gpu_memory"
     place = question.placement
-    remedies = () if found else would_fit(question.model, question.recipe, place.device, memory_shares(trace, place))
+    shares = place.strategy.memory_shares(trace, place.gpus)
+    remedies = () if found else would_fit(question.model, question.recipe, place.device, shares)
     return Advice(question, trace, most, found, peak, binding, others, rule, tuple(warnings), remedies)
 
 
 def _solve(question: Question) -> tuple[Found | None, LargestBatch]:
     """The best setting and the largest batches; None where the device holds no sample."""
-    trace, device = question.trace(1), question.placement.device
-    most = largest_batch(trace, device, shares=memory_shares(trace, question.placement))
+    trace, place = question.trace(1), question.placement
+    most = largest_batch(trace, place.device, shares=place.strategy.memory_shares(trace, place.gpus))
     largest = min(most.safe or most.expected, question.most_batch or most.limit)
     if largest < 1:
         return None, most
@@ -276,7 +277,7 @@ def _changes(question: Question, found: Found | None) -> Iterator[tuple[str, Que
     larger = [d for d in larger if d.generation == device.generation and d.memory_bytes > 1.2 * device.memory_bytes]
     if larger:
         bigger = min(larger, key=lambda d: (d.memory_bytes, abs(d.peak("fp32") - device.peak("fp32")), d.name))
-        yield f"--device {bigger.name}", replace(question, placement=replace(question.placement, device=bigger))
+        yield f"--device {bigger.name}", replace(question, placement=question.placement.with_device(bigger))
     if found and found.smallest.stall_fraction >= NEAR:
         more = replace(question.host, cpus=2 * question.host.cpus)
         yield "twice the idle processors", replace(question, host=more)

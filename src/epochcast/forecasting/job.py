@@ -155,7 +155,7 @@ class Forecast:
             "device": self.placement.device.name,
             "gpus": self.placement.gpus,
             "nodes": self.placement.nodes,
-            "strategy": self.placement.strategy,
+            "strategy": self.placement.strategy.name,
             "precision": self.trace.recipe.precision,
             "optimizer": self.trace.recipe.optimizer,
             "mode": self.trace.recipe.mode,

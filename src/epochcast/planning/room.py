@@ -10,7 +10,7 @@ from functools import cached_property
 from math import inf
 
 from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.strategies.shares import memory_shares
+from epochcast.forecasting.strategies.strategy import Strategy
 from epochcast.graph.trace import Trace
 from epochcast.memory.context import room_bytes
 from epochcast.memory.largest import FACTORS
@@ -47,7 +47,7 @@ class _Known:
 class Room:
     """What is known so far of a model's memory."""
 
-    shares: dict[tuple[str, int, int], Shares] = field(default_factory=dict)
+    shares: dict[tuple[Strategy, int, int], Shares] = field(default_factory=dict)
     known: dict[tuple[str, Shares], _Known] = field(default_factory=dict)
 
     def fits(self, trace: Trace, placement: Placement) -> bool:
@@ -71,7 +71,7 @@ class Room:
     def _known(self, trace: Trace, placement: Placement) -> _Known:
         held = placement.strategy, placement.gpus, trace.batch
         if held not in self.shares:
-            self.shares[held] = memory_shares(trace, placement)
+            self.shares[held] = placement.strategy.memory_shares(trace, placement.gpus)
         key = placement.device.name, self.shares[held]
         if key not in self.known:
             step = step_on(trace, placement.device, shares=self.shares[held])

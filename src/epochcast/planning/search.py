@@ -17,9 +17,11 @@ from epochcast.cost.model import CostModel, Costs
 from epochcast.errors import BadInput
 from epochcast.forecasting.job import Schedule
 from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.scaling import names_in, strategy_for
+from epochcast.forecasting.scaling import names_in
 from epochcast.forecasting.step import step_forecast
-from epochcast.forecasting.strategies.rules import parts_of
+from epochcast.forecasting.strategies.degrees import degrees_in
+from epochcast.forecasting.strategies.registry import strategy_for
+from epochcast.forecasting.strategies.strategy import Strategy
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
@@ -27,7 +29,7 @@ from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
 from epochcast.planning.offers import Offer
 from epochcast.planning.room import Room, power_of_two
 
-Way = tuple[Offer, str | None]
+Way = tuple[Offer, Strategy]
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Job:
 
 def strategies_in(texts: Sequence[str]) -> tuple[str, ...]:
     """ddp,zero3 are two; the parts of a product, tp4,pp2, are one."""
-    return tuple(name for text in texts for name in ((text,) if parts_of(text) else names_in(text)))
+    return tuple(name for text in texts for name in ((text,) if degrees_in(text) else names_in(text)))
 
 
 def search(
@@ -71,9 +73,9 @@ def search(
         try:
             found.append(asked.candidate(offer, strategy))
         except _TooLarge:
-            refused.append(Refusal(offer, strategy, TOO_LARGE))
+            refused.append(Refusal(offer, strategy.name, TOO_LARGE))
         except BadInput as error:
-            refused.append(Refusal(offer, strategy, str(error)))
+            refused.append(Refusal(offer, strategy.name, str(error)))
         if progress is not None:
             progress(place + 1, len(ways))
     return tuple(found), tuple(refused)
@@ -128,7 +130,7 @@ class _Asked:
         self.models: dict[str, CostModel] = {}
         self.measured: dict[str, Device] = {}
 
-    def candidate(self, offer: Offer, strategy: str | None) -> Candidate:
+    def candidate(self, offer: Offer, strategy: Strategy) -> Candidate:
         """One way, forecast as `epochcast forecast` does."""
         job, placement = self.job, offer.placement(strategy)
         trace = self._trace(self._batch(placement))
@@ -148,7 +150,7 @@ class _Asked:
         total_seconds = job.schedule.total_seconds(epoch_seconds)
         assert total_seconds is not None  # a job has samples
         dollars = total_seconds.scaled(offer.dollars_per_hour / 3600)
-        return Candidate(offer, placement.strategy, batch_per_gpu, global_batch, total_seconds, dollars)
+        return Candidate(offer, placement.strategy.name, batch_per_gpu, global_batch, total_seconds, dollars)
 
     def _trace(self, batch: int) -> Trace:
         if batch not in self.traces:

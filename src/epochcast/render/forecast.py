@@ -60,7 +60,7 @@ def _title(answer: Forecast) -> str:
     said = [f"{answer.trace.name} on {where}"]
     shares = "GPU" if place.replicas == place.gpus else f"{place.gpus // place.replicas} GPUs"
     said += (
-        [f"batch {answer.batch_per_gpu} per {shares}, {answer.global_batch} in all", place.strategy]
+        [f"batch {answer.batch_per_gpu} per {shares}, {answer.global_batch} in all", place.strategy.name]
         if place.gpus > 1
         else [f"batch {answer.batch_per_gpu}"]
     )
