@@ -76,7 +76,7 @@ def test_dollars_are_hours_times_the_price_of_all_gpus(answer: Forecast) -> None
 def test_what_nobody_said_is_unknown_not_zero(answer: Forecast) -> None:
     unknown = (answer.steps_per_epoch, answer.epoch_seconds, answer.total_seconds, answer.dollars)
     assert unknown == (None, None, None, None)
-    unpriced = replace(answer, placement=replace(answer.placement, dollars_per_hour=None))
+    unpriced = replace(answer, placement=replace(answer.placement, price=None))
     assert scheduled(unpriced, samples=1000).dollars is None
     assert scheduled(unpriced, samples=1000).total_seconds is not None
 

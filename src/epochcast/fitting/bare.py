@@ -10,7 +10,6 @@ from epochcast.comm.waiting import Batch
 from epochcast.errors import BadInput
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Run
-from epochcast.forecasting.exchange import exchange_ready
 from epochcast.forecasting.strategies.data_parallel import DataParallel
 
 FORWARD_FRACTION = 1 / 3
@@ -39,14 +38,11 @@ def bare_added_seconds(run: Run, pass_seconds: float) -> float:
         raise BadInput(f"{run.model}: no layers and no number of parameters to scale it by")
     if not isinstance(strategy, DataParallel):
         raise BadInput(f"{run.model}: {strategy.name} cannot be told without the network's layers")
-    return exchange_ready(
+    return strategy.exchange_ready(
         bare_ready(run.parameters, pass_seconds, strategy),
         pass_seconds,
         placement.group,
         placement.device,
-        algorithm=strategy.algorithm,
-        runner=strategy.runner,
-        cycle_seconds=strategy.cycle_seconds,
         accumulate=run.recipe.accumulate,
         batch=bare_batch(run),
     ).seconds

@@ -1,25 +1,20 @@
-"""Gradients between data-parallel ranks: in buckets, in the order the backward pass makes them, on a second stream.
-
-A bucket may leave when its last gradient is ready and the wire is free (Li et al. 2020, "PyTorch Distributed"); Horovod
-looks for ready ones every cycle. What is still travelling when the backward pass ends is exposed; the rest was hidden
-behind it, and slowed it down where both need the same memory (`comm.waiting`).
+"""What ranks exchange: gradients in the order the backward pass makes them, gathered in buckets; and what they wait for
+each other where their batches differ.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
 
 from epochcast.caching import remembered
-from epochcast.comm.allreduce import all_reduce_seconds
-from epochcast.comm.waiting import ALIKE, PYTORCH, Batch, Waiting, contention_fraction, waiting, waiting_seconds
+from epochcast.comm.waiting import Batch, waiting, waiting_seconds
 from epochcast.forecasting.parts import StepParts
 from epochcast.graph.backward import grad
 from epochcast.graph.kinds import Embedding, Recurrent
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
-from epochcast.hardware.device import Device
 
 T = TypeVar("T")
 
@@ -97,54 +92,6 @@ def _filled(made: Gradients, buckets: Buckets) -> tuple[tuple[int, int], ...]:
 DDP_BUCKETS = Buckets(25 * MEBIBYTE, 1 * MEBIBYTE)
 # Horovod: HOROVOD_FUSION_THRESHOLD defaults to 64 MiB.
 HOROVOD_BUCKETS = Buckets(64 * MEBIBYTE, 64 * MEBIBYTE)
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """What the exchange of one step costs: `wire_seconds` of collectives, of which `exposed_seconds` are left behind
-    the backward pass and the others slow kernels down by `slowed_seconds`; then everybody waits for the slowest rank.
-    """
-
-    wire_seconds: float
-    exposed_seconds: float
-    slowed_seconds: float
-    waiting_seconds: float
-
-    @property
-    def seconds(self) -> float:
-        """What it adds to the step."""
-        return self.exposed_seconds + self.slowed_seconds + self.waiting_seconds
-
-
-def exchange_ready(
-    ready: Sequence[tuple[float, float]],
-    backward_end_seconds: float,
-    group: Group,
-    device: Device,
-    *,
-    algorithm: str,
-    runner: str = PYTORCH,
-    cycle_seconds: float = 0.0,
-    accumulate: int = 1,
-    batch: Batch = ALIKE,
-    known: Waiting | None = None,
-) -> Exchange:
-    """Two streams: buckets of so many bytes are ready at so many seconds; collectives run one after another.
-
-    What is ready is looked at every `cycle_seconds`; `known` are other constants than those of the `runner`.
-    """
-    known = known or waiting(runner)
-    wire_seconds = free_seconds = 0.0
-    for size_bytes, ready_seconds in ready:
-        bucket_seconds = all_reduce_seconds(size_bytes, group, algorithm)
-        begin_seconds = max(free_seconds, ready_seconds) + known.bucket_seconds + cycle_seconds
-        free_seconds = begin_seconds + bucket_seconds
-        wire_seconds += bucket_seconds
-    exposed = max(0.0, free_seconds - backward_end_seconds)
-    slowed = max(0.0, wire_seconds - exposed) * contention_fraction(group, device, known)
-    computing_seconds = accumulate * backward_end_seconds
-    waits = waiting_seconds(computing_seconds, group, known, accumulate=accumulate, batch=batch)
-    return Exchange(wire_seconds, exposed, slowed, waits)
 
 
 def waiting_for_the_slowest(parts: StepParts, trace: Trace, group: Group, runner: str) -> StepParts:

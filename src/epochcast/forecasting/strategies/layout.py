@@ -88,8 +88,8 @@ class SplitModel(Strategy):
         in_flight = trace.recipe.accumulate
         if layout.schedule != "gpipe":
             in_flight = min(in_flight, layout.pipeline if layout.schedule == "1f1b" else 1)
-        activations = _activation_bytes(rank.trace) / max(1, _activation_bytes(trace))
-        if layout.pipeline > 1:
+        activations = _activation_fraction(trace, rank.trace)
+        if layout.pipeline > 1 and trace.recipe.mode != "forward":
             activations *= in_flight / layout.pipeline
         state = _state_fraction(trace, rank, layout) / layout.pipeline if self.shards_state else part
         return Shares(part, part, state, activations)
@@ -107,9 +107,13 @@ def _state_fraction(trace: Trace, rank: Rank, layout: Layout) -> float:
     return sharded / whole
 
 
-def _activation_bytes(trace: Trace) -> int:
-    """The most that is alive at any time of the step, which need not be at its peak."""
-    return int(step_on(trace, None).live_bytes(trace.batch)[Role.ACTIVATIONS].max())
+def _activation_fraction(whole: Trace, rank: Trace) -> float:
+    """A rank's part of the most activations that are alive at any time of the step, which need not be at its peak;
+    of a forward pass, which keeps none, that of its temporaries.
+    """
+    role = Role.TEMPORARIES if whole.recipe.mode == "forward" else Role.ACTIVATIONS
+    most = [int(step_on(trace, None).live_bytes(trace.batch)[role].max()) for trace in (rank, whole)]
+    return most[0] / max(1, most[1])
 
 
 @dataclass(frozen=True)
