@@ -71,18 +71,18 @@ class Buckets:
     size_bytes: int
     first_bytes: int
 
-    def filled(self, made: Gradients) -> tuple[tuple[int, int], ...]:
+    def filled(self, summands: Gradients) -> tuple[tuple[int, int], ...]:
         """(bytes, place of the last gradient) of each bucket; a bucket closes when it has reached its size."""
-        return _filled(made, self)
+        return _filled(summands, self)
 
 
 @remembered(256)  # a step asks for slow, middling and fast kernels, and a plan for many offers
-def _filled(made: Gradients, buckets: Buckets) -> tuple[tuple[int, int], ...]:
+def _filled(summands: Gradients, buckets: Buckets) -> tuple[tuple[int, int], ...]:
     closed: list[tuple[int, int]] = []
     filled_bytes, limit_bytes = 0, buckets.first_bytes
-    for index, (size_bytes, place) in enumerate(zip(made.sizes_bytes, made.places, strict=True)):
+    for index, (size_bytes, place) in enumerate(zip(summands.sizes_bytes, summands.places, strict=True)):
         filled_bytes += size_bytes
-        if filled_bytes >= limit_bytes or index == len(made.sizes_bytes) - 1:
+        if filled_bytes >= limit_bytes or index == len(summands.sizes_bytes) - 1:
             closed.append((filled_bytes, place))
             filled_bytes, limit_bytes = 0, buckets.size_bytes
     return tuple(closed)

@@ -46,8 +46,8 @@ class Kernels:
     @property
     def is_update(self) -> NDArray[np.bool_]:
         """Which entries belong to the update."""
-        found: NDArray[np.bool_] = self.trace.columns.phase == UPDATE
-        return found
+        is_update: NDArray[np.bool_] = self.trace.columns.phase == UPDATE
+        return is_update
 
     @property
     def passes(self) -> tuple[Seconds, Seconds]:

@@ -77,11 +77,11 @@ class DataParallel(Strategy):
             batch=batch_of(trace),
         )
 
-    def ready(self, made: Gradients, ends: Seconds, backward_end_seconds: float) -> tuple[tuple[float, float], ...]:
+    def ready(self, summands: Gradients, ends: Seconds, backward_end_seconds: float) -> tuple[tuple[float, float], ...]:
         """(bytes, seconds) of what travels together, and when it may leave."""
         if self.buckets is None:
-            return ((float(made.total_bytes), backward_end_seconds),)
-        return tuple((float(size_bytes), float(ends[place])) for size_bytes, place in self.buckets.filled(made))
+            return ((float(summands.total_bytes), backward_end_seconds),)
+        return tuple((float(size_bytes), float(ends[place])) for size_bytes, place in self.buckets.filled(summands))
 
     def exchange_ready(
         self,

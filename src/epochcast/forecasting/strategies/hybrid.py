@@ -170,29 +170,30 @@ def _rounds(head: Head, ranks: int, batch: int, wires: Wires, phase: int) -> lis
     begin = head.forward[0] + (0 if phase == FORWARD else ranks * len(head.forward))
     sent = wires.spread_seconds(batch * head.entering_bytes)
     gathered = [wires.gather_seconds(batch * size) for size in head.made_bytes]
-    made: list[Message] = []
+    messages: list[Message] = []
     for turn in range(ranks):
         start = begin + turn * len(entries)
         if phase == FORWARD:
-            made.append(Message(start - 1 if turn == 0 else start - len(entries), start, sent))
+            messages.append(Message(start - 1 if turn == 0 else start - len(entries), start, sent))
             for entry, seconds in zip(head.made, gathered, strict=True):
                 at = start + entries.index(entry)
-                made.append(Message(at, at + 1, seconds))
+                messages.append(Message(at, at + 1, seconds))
         else:
             for place, entry in enumerate(head.returned):
                 at = start + entries.index(entry)
                 is_entering = place == len(head.returned) - 1
                 behind = begin + ranks * len(entries) if is_entering else at + 1
-                made.append(Message(at, behind, sent if is_entering else gathered[-2 - place]))
-    return made
+                messages.append(Message(at, behind, sent if is_entering else gathered[-2 - place]))
+    return messages
 
 
 def _exchanged(whole: Trace, head: Head, order: list[int], wires: Wires) -> list[Message]:
     """The gradients of the convolutions, in buckets."""
-    made, in_head = gradients(whole), set(head.backward)
-    kept = [(size, place) for size, place in zip(made.sizes_bytes, made.places, strict=True) if place not in in_head]
-    if not kept:
+    summands, in_head = gradients(whole), set(head.backward)
+    pairs = zip(summands.sizes_bytes, summands.places, strict=True)
+    outside = [(size, place) for size, place in pairs if place not in in_head]
+    if not outside:
         return []
     position = {entry: at for at, entry in enumerate(order)}
-    own = Gradients(tuple(size for size, _ in kept), tuple(position[place] for _, place in kept))
+    own = Gradients(tuple(size for size, _ in outside), tuple(position[place] for _, place in outside))
     return [Message(place, len(order), wires.sum_seconds(size)) for size, place in DDP_BUCKETS.filled(own)]

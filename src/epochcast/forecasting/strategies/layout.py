@@ -88,9 +88,11 @@ class SplitModel(Strategy):
         in_flight = trace.recipe.accumulate
         if layout.schedule != "gpipe":
             in_flight = min(in_flight, layout.pipeline if layout.schedule == "1f1b" else 1)
-        activations = _activation_fraction(trace, rank.trace)
-        if layout.pipeline > 1 and trace.recipe.mode != "forward":
-            activations *= in_flight / layout.pipeline
+        if trace.recipe.mode == "forward":
+            activations = _forward_fraction(trace, rank.trace, layout.pipeline)
+        else:
+            activations = _most_bytes(rank.trace, Role.ACTIVATIONS) / max(1, _most_bytes(trace, Role.ACTIVATIONS))
+            activations *= in_flight / layout.pipeline if layout.pipeline > 1 else 1
         state = _state_fraction(trace, rank, layout) / layout.pipeline if self.shards_state else part
         return Shares(part, part, state, activations)
 
@@ -107,13 +109,19 @@ def _state_fraction(trace: Trace, rank: Rank, layout: Layout) -> float:
     return sharded / whole
 
 
-def _activation_fraction(whole: Trace, rank: Trace) -> float:
-    """A rank's part of the most activations that are alive at any time of the step, which need not be at its peak;
-    of a forward pass, which keeps none, that of its temporaries.
+def _forward_fraction(whole: Trace, rank: Trace, stages: int) -> float:
+    """Of a forward pass, which keeps no activations: a rank's part of the temporaries, whichever stage they are in, and
+    its stage's of the copies of parameters in half.
     """
-    role = Role.TEMPORARIES if whole.recipe.mode == "forward" else Role.ACTIVATIONS
-    most = [int(step_on(trace, None).live_bytes(trace.batch)[role].max()) for trace in (rank, whole)]
-    return most[0] / max(1, most[1])
+    temporaries, copies = (
+        [_most_bytes(trace, role) for trace in (rank, whole)] for role in (Role.TEMPORARIES, Role.AUTOCAST_COPIES)
+    )
+    return (temporaries[0] + copies[0] / stages) / max(1, temporaries[1] + copies[1])
+
+
+def _most_bytes(trace: Trace, role: Role) -> int:
+    """The most that is alive at any time of the step, which need not be at its peak."""
+    return int(step_on(trace, None).live_bytes(trace.batch)[role].max())
 
 
 @dataclass(frozen=True)
@@ -265,12 +273,12 @@ def _flat(kernels: Kernels, plan: StagePlan, waits: list[Message]) -> StepParts:
     for summed, size_bytes, is_expert in zip(_summed(plan), (dense_bytes, expert_bytes), (False, True), strict=True):
         updated_bytes += size_bytes * summed.update_fraction
         if trace.recipe.mode != "forward" and summed.group.ranks > 1 and size_bytes:
-            made = gradients_of(trace, [p for p in trace.parameters if (p.name in experts) is is_expert])
+            summands = gradients_of(trace, [p for p in trace.parameters if (p.name in experts) is is_expert])
             exchanged += [
                 Message(place, len(seconds), summed.seconds(size)[0], GRADIENT_WIRE)
-                for size, place in DDP_BUCKETS.filled(made)
+                for size, place in DDP_BUCKETS.filled(summands)
             ]
-            behind += summed.seconds(made.total_bytes)[1]
+            behind += summed.seconds(summands.total_bytes)[1]
     if exchanged:
         last = pass_seconds(seconds, launches, [*waits, *exchanged])
     return assembled(

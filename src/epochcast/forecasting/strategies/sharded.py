@@ -102,11 +102,11 @@ def _travelling_fraction(trace: Trace) -> float:
 def _spans(trace: Trace, cut: Segments, phase: int) -> list[tuple[int, int, int]]:
     """(segment, first entry, last entry) of the segments with parameters, in the order a phase runs them."""
     of_phase = np.flatnonzero(trace.columns.phase == phase)
-    found: dict[int, tuple[int, int]] = {}
+    spans: dict[int, tuple[int, int]] = {}
     for entry, segment in zip(of_phase.tolist(), cut.of_entry[of_phase].tolist(), strict=True):
         if cut.parameter_bytes[segment]:
-            found[segment] = (found.get(segment, (entry, entry))[0], entry)
-    ordered = sorted(found.items(), key=lambda item: item[1][0])
+            spans[segment] = (spans.get(segment, (entry, entry))[0], entry)
+    ordered = sorted(spans.items(), key=lambda item: item[1][0])
     return [(segment, first, last) for segment, (first, last) in ordered]
 
 
