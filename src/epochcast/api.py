@@ -184,7 +184,7 @@ def scaling(
             where,
             gpus=case.gpus,
             nodes=case.nodes,
-            strategy=case.strategy,
+            strategy=case.strategy.name,
             allreduce=case.allreduce,
             link=None if is_across and case.nodes == 1 else where.link,
         )

@@ -9,7 +9,7 @@ import epochcast as ec
 from epochcast import charts
 from epochcast.api import find_model
 from epochcast.errors import BadInput, UnknownName
-from epochcast.forecasting.strategies.rules import STRATEGIES
+from epochcast.forecasting.strategies.registry import STRATEGIES
 from epochcast.hardware.catalogue import find_instance
 from epochcast.planning.answer import Plan
 from epochcast.planning.candidate import TOO_LARGE, Candidate
@@ -51,6 +51,16 @@ def test_two_offers_by_hand() -> None:
         assert find_instance(found.offer.instance.name).gpus * found.offer.nodes == 4
         assert found.dollars.mid == pytest.approx(hourly * found.total_seconds.mid / 3600)
         assert (found.batch_per_gpu, found.global_batch) == (64, 256)
+
+
+def test_a_box_has_its_own_wires_whatever_else_was_asked_for() -> None:
+    """Lambda's box of one H100 names NVLink, its box of four NVSwitch."""
+    asked: dict[str, Any] = {"samples": 50_000, "devices": ["H100-SXM5-80GB"], "clouds": ["lambda"], "batch": 256}
+    alone, beside = (
+        [each for each in ec.plan("resnet18", gpus=gpus, **asked).candidates if each.offer.instance.gpus == 4]
+        for gpus in ((4,), (1, 4))
+    )
+    assert beside == alone != []
 
 
 def test_a_way_is_what_forecast_says_of_it() -> None:

@@ -18,7 +18,6 @@ from epochcast.forecasting.loader import Host, Service, device_copy_seconds, sam
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
-from epochcast.forecasting.strategies.shares import memory_shares
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import devices
 from epochcast.interval import Interval
@@ -131,7 +130,7 @@ class Advice(Displayed):
             "device": place.device.name,
             "gpus": place.gpus,
             "nodes": place.nodes,
-            "strategy": place.strategy,
+            "strategy": place.strategy.name,
             "precision": self.question.job.precision,
             "optimizer": self.question.job.optimizer,
             "max_batch": _batches(self.max_batch),
@@ -209,7 +208,7 @@ def _solve(question: Question) -> tuple[Solution | None, LargestBatch]:
         question.placement.device,
         set_to_none=not job.keep_gradients,
         allocator=allocator_of(job),
-        shares=memory_shares(trace, question.placement),
+        shares=question.placement.strategy.memory_shares(trace, question.placement.gpus),
     )
     most = LargestBatch(most.safe // job.augment, most.expected // job.augment, most.limit // job.augment)
     largest = min(most.safe or most.expected, question.most_batch or most.limit)
@@ -295,7 +294,7 @@ def _changes(question: Question, solution: Solution | None) -> Iterator[tuple[st
     larger = [d for d in larger if d.generation == device.generation and d.memory_bytes > 1.2 * device.memory_bytes]
     if larger:
         bigger = min(larger, key=lambda d: (d.memory_bytes, abs(d.peak("fp32") - device.peak("fp32")), d.name))
-        yield f"device {bigger.name}", replace(question, placement=replace(question.placement, device=bigger))
+        yield f"device {bigger.name}", replace(question, placement=question.placement.with_device(bigger))
     if solution and solution.smallest.stall_fraction >= NEAR:
         more = replace(question.host, cpus=2 * question.host.cpus)
         yield "twice the idle processors", replace(question, host=more)

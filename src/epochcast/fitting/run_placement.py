@@ -10,7 +10,8 @@ import re
 from math import ceil, log
 
 from epochcast.fitting.run_table import Run
-from epochcast.forecasting.placement import STRATEGIES, Placement
+from epochcast.forecasting.placement import Placement, placed
+from epochcast.forecasting.strategies.registry import STRATEGIES
 from epochcast.hardware.catalogue import links
 from epochcast.hardware.device import Device
 
@@ -57,7 +58,7 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
     Schedulers place jobs unevenly (2 + 2 + 4): boxes have as many places as the mean, rounded up, and some are empty.
     """
     if gpus == 1 or (gpus is None and run.gpus == 1):
-        return Placement(run.device)
+        return placed(run.device)
     nodes = min(max(run.nodes, 1), run.gpus)
     each = ceil(run.gpus / nodes)
     if nodes == 1:
@@ -68,7 +69,7 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
         own = run.device.interconnect.startswith("nvlink")
         boxed = BOXES.get(run.device.name) or BOXES.get(run.device.generation)
         link = outer_link(run.interconnect) or (boxed if own else None)
-    return Placement(run.device, run.gpus, nodes, strategy_of(run), link, empty=nodes * each - run.gpus)
+    return placed(run.device, run.gpus, nodes, strategy_of(run), link=link, empty=nodes * each - run.gpus)
 
 
 def strategy_of(run: Run) -> str:

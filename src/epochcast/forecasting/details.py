@@ -6,7 +6,6 @@ from epochcast.capture.model import Model
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.step import StepForecast
-from epochcast.forecasting.strategies.shares import memory_shares
 from epochcast.graph.trace import Trace
 from epochcast.memory.peak import PeakMemory, Timeline
 from epochcast.memory.remedies import Remedy, would_fit
@@ -32,5 +31,5 @@ class Details:
         """What would make the step fit; nothing where it does. Looked for when asked."""
         if self.memory is None or self.memory.fits:
             return ()
-        shares = memory_shares(self.trace, self.placement)
+        shares = self.placement.strategy.memory_shares(self.trace, self.placement.gpus)
         return would_fit(self.model, self.trace.recipe, self.placement.device, shares)

@@ -17,7 +17,7 @@ from epochcast.forecasting.loader import feed_for, with_input
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
-from epochcast.forecasting.strategies.shares import rank_memory
+from epochcast.forecasting.rank_memory import rank_memory
 from epochcast.graph.trace import Trace
 from epochcast.hardware.topology import largest_box
 from epochcast.memory.peak import PeakMemory
@@ -56,7 +56,7 @@ def forecast_job(
         step_seconds=step.seconds,
         gpus=placement.gpus,
         nodes=placement.nodes,
-        strategy=placement.strategy,
+        strategy=placement.strategy.name,
         replicas=placement.replicas,
         precision=job.precision,
         optimizer=job.optimizer,
@@ -105,7 +105,8 @@ def batch_per_pass(job: Job, placement: Placement) -> int:
 
 def _step(job: Job, placement: Placement, trace: Trace, session: Session) -> tuple[StepForecast, tuple[str, ...]]:
     """One step with what it waits for data, and what had to be assumed of the loader's host."""
-    own = replace(placement, device=session.measured_device(placement.device))
+    measured = session.measured_device(placement.device)
+    own = placement if measured is placement.device else placement.with_device(measured)
     step = framework_step(job, trace, own, session.cost_model(placement.device), with_layers=session.with_layer_steps)
     if job.loader_seconds is None:
         if job.workers is not None or job.cpus is not None:
@@ -154,8 +155,8 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
         yield f"{share:.0%} of the step is a stage waiting for others (bubble)"
     if placement.nodes == 1 and placement.topology is None and placement.gpus > largest_box(device.name):
         yield f"{placement.gpus} GPUs are taken to be in one box, and no known box has so many: say how many nodes"
-    if placement.assumes_outer_link:
-        yield f"no link given: boxes are taken to be joined by {placement.assumed_outer_link}"
+    if placement.link_assumed is not None:
+        yield f"no link given: boxes are taken to be joined by {placement.link_assumed}"
     if trace.opaque:
         yield f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone"
     if not device.verified:

@@ -36,7 +36,7 @@ def keras_step(trace: Trace, placement: Placement) -> StepForecast | None:
     mirrored = placement.gpus > 1
     if recipe.precision != "fp32" or recipe.mode != "training" or recipe.optimizer not in stack.variable_seconds:
         return None
-    if mirrored and (placement.strategy != "mirrored" or placement.nodes > 1):
+    if mirrored and (placement.strategy.name != "mirrored" or placement.nodes > 1):
         return None
     if layers_model().setup("conv2d", placement.device, stack.layers) is None:
         return None

@@ -13,12 +13,13 @@ number in throughput.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import prod
 
 from epochcast.display import Displayed
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.forecast import Forecast
-from epochcast.forecasting.strategies.rules import algorithm_named, find_strategy, parts_of
+from epochcast.forecasting.strategies.degrees import degrees_in
+from epochcast.forecasting.strategies.registry import algorithm_named, strategy_for
+from epochcast.forecasting.strategies.strategy import Strategy
 from epochcast.hardware.topology import GPUS_PER_NODE
 
 REGIMES = ("strong", "weak")
@@ -33,7 +34,7 @@ class Case:
     gpus: int
     nodes: int
     regime: str
-    strategy: str | None
+    strategy: Strategy
     allreduce: str | None
     batch: int
 
@@ -193,12 +194,13 @@ def scaled(
     rows = []
     for case, found in zip(cases, answers, strict=True):
         least, rate = base.setdefault((case.regime, case.allreduce), (case.gpus, found.samples_per_second))
-        collective = case.allreduce or found.details.placement.rule.algorithm
+        collective = case.allreduce or found.details.placement.strategy.algorithm
         rows.append(Row(case, found, least * found.samples_per_second / rate, collective))
     warnings = [w for found in answers for w in found.warnings]
-    used = dict.fromkeys(case.strategy for case in cases if case.strategy and not parts_of(case.strategy))
+    names = dict.fromkeys(case.strategy.name for case in cases if case.gpus > 1)
+    used = [name for name in names if degrees_in(name) is None]
     if len(used) > 1:
-        warnings.append(f"strategies by number of boxes: {', '.join(map(str, used))}")
+        warnings.append(f"strategies by number of boxes: {', '.join(used)}")
     return Scaling(tuple(rows), tuple(dict.fromkeys(warnings)))
 
 
@@ -226,7 +228,7 @@ def cases(
         raise BadInput(f"batch must be at least 1, got {batch}")
     for name in allreduce:
         algorithm_named(name)
-    least = batch * accumulate * _replicas(strategy, counts[0])
+    least = batch * accumulate * strategy_for(strategy, counts[0], 1).replicas(counts[0])
     kept = least if global_batch is None else global_batch
     return tuple(
         _case(count, wanted, name, strategy, batch, kept, accumulate, gpus_per_node, nodes)
@@ -251,7 +253,7 @@ def _case(
     own = strategy_for(strategy, count, boxes)
     each = batch
     if regime == "strong":
-        passes = _replicas(strategy, count) * accumulate
+        passes = own.replicas(count) * accumulate
         if global_batch % passes:
             raise BadInput(
                 f"strong scaling: a batch of {global_batch} does not divide over {count} GPUs"
@@ -269,40 +271,6 @@ def _boxes(count: int, gpus_per_node: int, nodes: int | None) -> int:
     if count % boxes:
         raise BadInput(f"{count} GPUs do not share out evenly over {boxes} nodes of {gpus_per_node}")
     return boxes
-
-
-def strategy_for(strategy: str | None, gpus: int, nodes: int) -> str | None:
-    """The strategy of one number of GPUs.
-
-    One GPU needs none. MirroredStrategy is for one box: on several, MultiWorkerMirroredStrategy takes its place. A
-    product that leaves dp out has as many data parallel ranks as GPUs are left.
-    """
-    if strategy is None:
-        return None
-    parts = parts_of(strategy)
-    if parts is not None:
-        split = prod(degree for name, degree in parts.items() if name in ("tp", "pp", "cp"))
-        if "dp" in parts:
-            return strategy
-        if gpus % split:
-            raise BadInput(f"strategy {strategy!r} splits a model over {split} GPUs, which do not divide {gpus}")
-        return f"dp{gpus // split},{strategy}"
-    if gpus == 1:
-        return None
-    name, _, option = strategy.partition(":")
-    if name == "mirrored" and nodes > 1:
-        return (
-            "multi_worker_mirrored" if not option else f"multi_worker_mirrored:{'nccl' if option == 'nccl' else 'auto'}"
-        )
-    return strategy
-
-
-def _replicas(strategy: str | None, gpus: int) -> int:
-    own = strategy_for(strategy, gpus, 1)
-    if own is None:
-        return gpus
-    layout = find_strategy(own, gpus).layout
-    return gpus if layout is None else layout.data
 
 
 def counts_in(text: str) -> tuple[int, ...]:

@@ -11,22 +11,23 @@ from epochcast.errors import BadInput
 from epochcast.forecasting.forecaster import allocator_of, forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.scaling import names_in, strategy_for
+from epochcast.forecasting.scaling import names_in
 from epochcast.forecasting.session import Session
-from epochcast.forecasting.strategies.rules import parts_of
-from epochcast.forecasting.strategies.shares import memory_shares
+from epochcast.forecasting.strategies.degrees import degrees_in
+from epochcast.forecasting.strategies.registry import strategy_for
+from epochcast.forecasting.strategies.strategy import Strategy
 from epochcast.memory.context import room_bytes
 from epochcast.memory.largest import FACTORS
 from epochcast.memory.peak import step_on
 from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
 from epochcast.planning.offers import Offer
 
-Configuration = tuple[Offer, str | None]
+Configuration = tuple[Offer, Strategy]
 
 
 def strategies_in(texts: Sequence[str]) -> tuple[str, ...]:
     """ddp,zero3 are two; the parts of a product, tp4,pp2, are one."""
-    return tuple(name for text in texts for name in ((text,) if parts_of(text) else names_in(text)))
+    return tuple(name for text in texts for name in ((text,) if degrees_in(text) else names_in(text)))
 
 
 def search(
@@ -44,9 +45,9 @@ def search(
         try:
             candidates.append(_candidate(job, offer, strategy, session))
         except _TooLarge:
-            refusals.append(Refusal(offer, strategy, TOO_LARGE))
+            refusals.append(Refusal(offer, strategy.name, TOO_LARGE))
         except BadInput as error:
-            refusals.append(Refusal(offer, strategy, str(error)))
+            refusals.append(Refusal(offer, strategy.name, str(error)))
         if progress is not None:
             progress(place + 1, len(configurations))
     return tuple(candidates), tuple(refusals)
@@ -69,7 +70,7 @@ class _TooLarge(Exception):
     """A step that no GPU of the offer holds."""
 
 
-def _candidate(job: Job, offer: Offer, strategy: str | None, session: Session) -> Candidate:
+def _candidate(job: Job, offer: Offer, strategy: Strategy, session: Session) -> Candidate:
     placement = offer.placement(strategy)
     if job.batch is None and job.global_batch is None:
         job = replace(job, batch=_largest_batch(job, placement, session))
@@ -91,7 +92,7 @@ def _largest_batch(job: Job, placement: Placement, session: Session) -> int:
         placement.device,
         set_to_none=not job.keep_gradients,
         allocator=allocator_of(job),
-        shares=memory_shares(trace, placement),
+        shares=placement.strategy.memory_shares(trace, placement.gpus),
     )
     limit_bytes = int(room_bytes(placement.device) / FACTORS["safe"])
     batch = _power_of_two(samples // passes)

@@ -66,7 +66,7 @@ def loader(body: Mapping[str, object]) -> RenderableType:
 
 def _title(answer: Advice) -> str:
     place, recipe = answer.question.placement, answer.trace.recipe
-    where = place.device.name if place.gpus == 1 else f"{place.gpus} × {place.device.name}, {place.strategy}"
+    where = place.device.name if place.gpus == 1 else f"{place.gpus} × {place.device.name}, {place.strategy.name}"
     boxes = f" in {place.nodes} boxes" if place.nodes > 1 else ""
     return f"{answer.trace.name} on {where}{boxes} · {recipe.precision} · {recipe.optimizer}"
 

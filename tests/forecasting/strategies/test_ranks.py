@@ -6,15 +6,16 @@ from tests.graph.deep import KINDS, RECIPES, shallower
 
 from epochcast.forecasting.exchange import gradients
 from epochcast.forecasting.parts import Kernels
-from epochcast.forecasting.placement import place
 from epochcast.forecasting.strategies.cuts import Segments, segments
-from epochcast.forecasting.strategies.layout import planned
+from epochcast.forecasting.strategies.degrees import Layout
+from epochcast.forecasting.strategies.layout import SplitModel, stage_plan
 from epochcast.forecasting.strategies.ranks import rank_for
-from epochcast.forecasting.strategies.rules import Layout
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
+from epochcast.hardware.cluster import Group, Link
 from epochcast.memory.lifetimes import lifetimes
 
+WIRE = Link(1e-6, 1e10)
 TENSOR, CONTEXT, EXPERT = Layout(tensor=2), Layout(context=2), Layout(data=2, expert=2)
 DENSE = [name for name in KINDS if name not in ("qwen3_30b_a3b", "gpt_oss_20b")]
 SPARSE = ["qwen3_30b_a3b", "gpt_oss_20b"]
@@ -37,8 +38,8 @@ def assert_same_rank(drawn: Trace, built: Trace, layout: Layout) -> None:
     for numbers in ("born", "last", "fixed_bytes", "sample_bytes", "roles"):
         assert np.array_equal(getattr(lifetimes(one.trace), numbers), getattr(lifetimes(other.trace), numbers)), numbers
     seconds = np.linspace(1, 2, len(one.trace.columns))
-    where = place("A100", gpus=4, strategy="pipeline")
-    plans = [planned(rank, 1e9, Kernels(rank.trace, seconds, 0 * seconds), where) for rank in (one, other)]
+    pipeline, group = SplitModel("pipeline", "ring", layout=Layout(pipeline=4)), Group(1, 4, WIRE, WIRE)
+    plans = [stage_plan(pipeline, group, rank, 1e9, Kernels(rank.trace, seconds, 0 * seconds)) for rank in (one, other)]
     assert plans[0].expert_bytes == plans[1].expert_bytes
     assert plans[0].part_of_segment == plans[1].part_of_segment
 
