@@ -15,9 +15,9 @@ from epochcast.forecasting.framework import framework_step
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.loader import feed_for, with_input
 from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.rank_memory import rank_memory
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
-from epochcast.forecasting.rank_memory import rank_memory
 from epochcast.graph.trace import Trace
 from epochcast.hardware.topology import largest_box
 from epochcast.memory.peak import PeakMemory

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from epochcast.capture.zoo import zoo_model
-from epochcast.cli import words
 from epochcast.comm.allreduce import ALGORITHMS
 from epochcast.comm.protocol import fitted
 from epochcast.cost.model import CostModel
@@ -16,6 +15,7 @@ from epochcast.errors import BadInput, EpochcastError
 from epochcast.forecasting.placement import Placement, place
 from epochcast.forecasting.step import step_forecast
 from epochcast.forecasting.strategies.registry import STRATEGIES, find_strategy, strategy_for
+from epochcast.forecasting.where import PLACE_OPTIONS
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 
@@ -122,4 +122,4 @@ def test_every_network_is_taken_by_some_strategy_and_every_strategy_takes_some_n
 def test_the_command_line_and_the_page_on_scaling_list_every_strategy(name: str) -> None:
     table = [line for line in SCALING_PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     assert any(re.search(rf"`{name}[`\[]", line) for line in table)
-    assert re.search(rf"\b{name}\b", words.STRATEGY)
+    assert re.search(rf"\b{name}\b", next(one.help for one in PLACE_OPTIONS if one.name == "strategy"))
