@@ -22,7 +22,7 @@ from epochcast.graph.serial import (
     trace_from_json,
     trace_to_json,
 )
-from epochcast.graph.tensor import DType, Tensor
+from epochcast.graph.tensor import DType, Relation, Tensor
 
 
 def through_text(value: object) -> Any:
@@ -46,7 +46,9 @@ def kinds_of(kind: type[Kind]) -> st.SearchStrategy[Kind]:
 
 kinds = st.one_of([kinds_of(kind) for kind in KINDS.values()])
 sizes = st.lists(st.integers(0, 9), max_size=4).map(tuple)
-tensors = st.builds(Tensor, sizes, st.sampled_from(DType), st.text(max_size=3))
+texts = st.text(max_size=3)
+relations = st.builds(Relation, texts, texts, texts, texts, texts, texts, st.booleans())
+tensors = st.builds(Tensor, sizes, st.sampled_from(DType), texts, relations)
 operands = st.lists(tensors, max_size=3).map(tuple)
 ops = st.builds(
     Op, st.text(max_size=5), kinds, operands, operands, operands, st.sampled_from(Phase), st.text(max_size=5),

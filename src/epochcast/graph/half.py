@@ -7,7 +7,6 @@ they move nothing, here they are casts, and what is computed between them stays 
 
 from collections.abc import Iterable, Iterator
 
-from epochcast.graph.backward import GRADIENT
 from epochcast.graph.kinds import Copy, View
 from epochcast.graph.op import Op, Phase
 from epochcast.graph.tensor import DType, Tensor
@@ -24,8 +23,8 @@ def halved(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
         key = (tensor.name, tensor.shape)
         found = kept.get(key)
         if found is None:
-            stays = tensor.dtype is not DType.FLOAT32 or _owner(tensor.name) in wide
-            found = kept[key] = tensor if stays else Tensor(tensor.shape, dtype, tensor.name)
+            stays = tensor.dtype is not DType.FLOAT32 or _owner(tensor) in wide
+            found = kept[key] = tensor if stays else Tensor(tensor.shape, dtype, tensor.name, tensor.relation)
         return found
 
     for op in ops:
@@ -41,8 +40,6 @@ def halved(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
         yield Op(op.name, kind, inputs, outputs, weights, op.phase, op.layer, op.gradient, op.tf32)
 
 
-def _owner(name: str) -> str:
-    """The tensor itself, or the one it is the gradient (or a part or a product of it) of."""
-    if not name.startswith(GRADIENT):
-        return name
-    return name.removeprefix(GRADIENT).partition("+")[0].partition("*")[0]
+def _owner(tensor: Tensor) -> str:
+    """The tensor itself, or the one it is the gradient (or a part of it, or not yet summed) of."""
+    return tensor.relation.adds_to_gradient_of or tensor.relation.unsummed_of or tensor.name

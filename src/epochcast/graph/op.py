@@ -52,6 +52,11 @@ class Op:
         return self.gradient is not Gradient.NONE
 
     @property
+    def is_recomputed(self) -> bool:
+        """Whether it is a forward op that checkpointing runs again inside backward."""
+        return any(t.relation.is_recomputed for t in self.outputs)
+
+    @property
     def output(self) -> Tensor:
         """The first output."""
         return self.outputs[0]

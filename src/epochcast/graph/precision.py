@@ -15,7 +15,6 @@ from dataclasses import replace
 from enum import Enum
 
 from epochcast.errors import UnknownName
-from epochcast.graph.backward import GRADIENT
 from epochcast.graph.eight_bit import NARROW, narrowed
 from epochcast.graph.half import halved
 from epochcast.graph.kinds import (
@@ -218,7 +217,7 @@ class _Autocast:
         copies = self.copies.setdefault(tensor.name, {})
         if (dtype, user) not in copies:
             name = f"{tensor.name}@{dtype.value}" + (f":{user}" if user else "")
-            copies[dtype, user] = copy = replace(tensor, dtype=dtype, name=name)
+            copies[dtype, user] = copy = tensor.copy(name, dtype)
             self.made.append(Op(f"{op.name}.cast", Copy("cast"), (now,), (copy,), (), op.phase, op.layer))
         return replace(copies[dtype, user], shape=tensor.shape)
 
@@ -226,19 +225,13 @@ class _Autocast:
         """An output in `dtype`; a gradient is cast to its tensor's dtype behind the op, or inside it where `fused`."""
         if not tensor.dtype.is_float:
             return tensor
-        own = self._own(tensor.name) or dtype
+        own = self.stored.get(tensor.relation.adds_to_gradient_of, dtype)
         self.copies.pop(tensor.name, None)  # the storage is written anew
         self.stored[tensor.name] = own
         if own is dtype or (fused and op.is_gradient):
             return replace(tensor, dtype=own)
-        made = replace(tensor, dtype=dtype, name=f"{tensor.name}@{dtype.value}")
+        made = tensor.copy(f"{tensor.name}@{dtype.value}", dtype)
         self.made.append(
             Op(f"{op.name}.uncast", Copy("cast"), (made,), (replace(tensor, dtype=own),), (), op.phase, op.layer)
         )
         return made
-
-    def _own(self, name: str) -> DType | None:
-        """The dtype of the tensor that a tensor of this name is the gradient (or a part of it) of."""
-        if not name.startswith(GRADIENT):
-            return None
-        return self.stored.get(name.removeprefix(GRADIENT).partition("+")[0])
