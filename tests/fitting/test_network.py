@@ -17,8 +17,8 @@ from epochcast.fitting.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, 
 from epochcast.fitting.quantiles import fit_quantiles, step_widths  # noqa: E402
 from epochcast.fitting.spreads import chips_of, outside_of, own_spreads, spread_of  # noqa: E402
 from epochcast.fitting.train import exported  # noqa: E402
+from epochcast.graph.maths import OP_MATHS  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
-from epochcast.graph.trace import MATHS  # noqa: E402
 from epochcast.hardware.catalogue import find_device  # noqa: E402
 from epochcast.hardware.sustained import sustained  # noqa: E402
 
@@ -91,7 +91,7 @@ def test_the_text_answers_as_the_trained_net_did(material: Material) -> None:
     with torch.no_grad():
         values = {"vector": kept.vector_fraction, "bandwidth": kept.bandwidth_fraction}
         values |= {**kept.group_factors, **kept.generation_factors}
-        values |= {math: kept.math_fraction(math) for math in MATHS}
+        values |= {math: kept.math_fraction(math) for math in OP_MATHS}
         model.sustained[0] = torch.tensor([float(np.log(values.get(name, 1.0))) for name in SUSTAINED])
         device = torch.zeros(len(row.cap), dtype=torch.int64)
         kernels = torch.exp(
@@ -117,7 +117,7 @@ def test_nine_of_ten_ops_lie_between_the_quantiles(material: Material) -> None:
     rows = torch.arange(len(ops.log_seconds)).repeat(40)
     scattered = OpRows(**{name: value[rows.numpy() if name == "weight" else rows] for name, value in vars(ops).items()})
     noise = torch.randn(len(rows), generator=torch.Generator().manual_seed(0))
-    conv = GROUPS.index("conv") + len(MATHS) + 2
+    conv = GROUPS.index("conv") + len(OP_MATHS) + 2
     spread = torch.where(scattered.group == conv, 0.1, 0.5)
     with torch.no_grad():
         model.floor.fill_(-30.0)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.op import Gradient
-from epochcast.graph.trace import CLASSES, MATHS, Columns
+from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
@@ -119,7 +120,7 @@ def features(columns: Columns, setting: Setting) -> Array:
     ]
     both = last * np.stack([(columns.kernel > 1).astype(float), is_grouped])
     hot_class = np.eye(len(CLASSES))[columns.op_class]
-    hot_math = np.eye(len(MATHS))[columns.math]
+    hot_math = np.eye(len(OP_MATHS))[columns.math]
     hot_pass = np.eye(4)[columns.gradient]
     hot_phase = np.eye(3)[columns.phase]
     return np.concatenate(

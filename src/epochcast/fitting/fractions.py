@@ -11,7 +11,7 @@ from epochcast.cost.features import GENERATIONS
 from epochcast.cost.learned import GROUPS
 from epochcast.fitting.material import Material
 from epochcast.fitting.network import BANDWIDTH, SUSTAINED, EfficiencyNet, stack_name
-from epochcast.graph.trace import MATHS
+from epochcast.graph.maths import OP_MATHS
 from epochcast.hardware.sustained import Sustained
 
 # What part of the fp32 peak one large matrix product sustains, where that was published for devices we have no other
@@ -41,7 +41,7 @@ def device_fractions(
             continue
         row = {key: exp(values[index, i]) for i, key in enumerate(SUSTAINED) if seen[index, i]}
         made[name] = Sustained(
-            {m: row[m] for m in MATHS if m in row} or {"fp32": 1.0},
+            {m: row[m] for m in OP_MATHS if m in row} or {"fp32": 1.0},
             row.get("vector", 1.0),
             row["bandwidth"],
             {g: row[g] for g in GROUPS if g in row},

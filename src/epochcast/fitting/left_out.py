@@ -21,7 +21,7 @@ from epochcast.fitting.material import Material, say
 from epochcast.fitting.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, stack_name, train
 from epochcast.fitting.spreads import chip_of
 from epochcast.fitting.step_pieces import StepPieces
-from epochcast.graph.trace import MATHS
+from epochcast.graph.maths import OP_MATHS
 from epochcast.hardware.catalogue import devices as all_devices
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.sustained import prior
@@ -190,7 +190,7 @@ def _forget(model: EfficiencyNet, material: Material, boards: Sequence[str]) -> 
         }
         fp32 = expected.math_fractions["fp32"]
         with torch.no_grad():
-            row = [float(np.log(values.get(key, fp32 if key in MATHS else 1.0))) for key in SUSTAINED]
+            row = [float(np.log(values.get(key, fp32 if key in OP_MATHS else 1.0))) for key in SUSTAINED]
             model.sustained[material.devices.names[name]] = torch.tensor(row)
             for source, seconds in launches.items():
                 stack = material.stacks.names.get(stack_name(source, name))

@@ -32,11 +32,12 @@ from epochcast.cost.learned import (
     op_groups,
 )
 from epochcast.fitting.examples import Example, select
-from epochcast.graph.trace import MATHS, Columns
+from epochcast.graph.maths import OP_MATHS
+from epochcast.graph.trace import Columns
 from epochcast.hardware.device import Device
 
 # The columns of what a device sustains: fractions of the data sheet, then factors of seconds.
-SUSTAINED = (*MATHS, "vector", "bandwidth", *GROUPS, *GENERATIONS)
+SUSTAINED = (*OP_MATHS, "vector", "bandwidth", *GROUPS, *GENERATIONS)
 BANDWIDTH = SUSTAINED.index("bandwidth")
 _FIRST_GENERATION = SUSTAINED.index(GENERATIONS[0])
 # What the terms start with: at first the bound is all.
@@ -110,8 +111,8 @@ def prepared(columns: Columns, device: Device, setting: Setting) -> tuple[torch.
         torch.tensor(memory, dtype=torch.float32),
         torch.tensor(log_traffic(columns), dtype=torch.float32),
         torch.tensor(caps(columns), dtype=torch.float32),
-        torch.tensor(np.where(columns.is_matrix, columns.math, len(MATHS)), dtype=torch.int64),
-        torch.tensor(op_groups(columns, setting) + len(MATHS) + 2, dtype=torch.int64),
+        torch.tensor(np.where(columns.is_matrix, columns.math, len(OP_MATHS)), dtype=torch.int64),
+        torch.tensor(op_groups(columns, setting) + len(OP_MATHS) + 2, dtype=torch.int64),
         torch.full((len(columns),), _FIRST_GENERATION + setting.generation, dtype=torch.int64),
     )
 

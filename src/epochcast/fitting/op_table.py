@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from epochcast.cost.features import Setting
 from epochcast.errors import BadInput
+from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Phase
-from epochcast.graph.trace import CLASSES, MATHS, PHASES, Columns
+from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.graph.work import MATRIX_CLASSES, OpClass
 
 FAMILIES = {
@@ -118,7 +119,7 @@ def op_columns(table: pl.DataFrame) -> Columns:
         launches=np.ones(len(table)),
         op_class=np.array([CLASSES.index(c) for c in kinds]),
         phase=np.where(phase == "forward", PHASES.index(Phase.FORWARD), PHASES.index(Phase.BACKWARD)),
-        math=np.where(dtype == "float16", MATHS.index("fp16"), MATHS.index("fp32")),
+        math=np.where(dtype == "float16", op_math_index("fp16"), op_math_index("fp32")),
         gradient=gradient,
         element_bytes=element,
         kernel=np.where(is_conv, kernel, 1.0),

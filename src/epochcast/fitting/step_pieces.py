@@ -21,9 +21,10 @@ from epochcast.fitting.run_table import Failure, Run
 from epochcast.fitting.scores import Array
 from epochcast.forecasting.step import step_forecast
 from epochcast.forecasting.streams import kernel_ends
+from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Phase
 from epochcast.graph.precision import find_precision
-from epochcast.graph.trace import CLASSES, MATHS, PHASES, Columns
+from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
@@ -151,7 +152,7 @@ class Gemm:
             launches=one,
             op_class=np.array([CLASSES.index(OpClass.LINEAR)]),
             phase=np.array([PHASES.index(Phase.FORWARD)]),
-            math=np.array([MATHS.index(math)]),
+            math=np.array([op_math_index(math)]),
             gradient=first,
             element_bytes=one * element,
             kernel=one,

@@ -50,7 +50,7 @@ class DType(Enum):
 
     @property
     def math(self) -> str:
-        """The name under which a device lists its peak for arithmetic on this dtype; integers run at the fp32 rate.
+        """The row of `maths.MATHS` for arithmetic on this dtype; integers run at the fp32 rate.
 
         Four bits go by the name of eight: only their `bits` tell them apart.
         """

@@ -17,21 +17,9 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from epochcast.errors import BadInput, UnknownName
+from epochcast.graph.maths import MATHS
 
-MATHS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "fp32_vector", "fp16_vector")
-
-# What software does when the silicon lacks a format. There is no entry for fp64 and int8: nothing stands in for them.
-STAND_INS: Mapping[str, str] = {
-    "tf32": "fp32",  # before Ampere the flag has no effect
-    "fp16": "fp32",  # stored as halves, computed as singles: native half rates of 1/64 are never used
-    "bf16": "fp32",  # emulated: widened to fp32
-    "fp8": "fp16",  # cast up
-    "fp4": "fp8",  # cast up
-    "fp32_vector": "fp32",
-    "fp16_vector": "fp32",
-}
-
-KINDS = ("gpu", "cpu", "tpu", "other")
+DEVICE_KINDS = ("gpu", "cpu", "tpu", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +51,8 @@ class Device:
         object.__setattr__(self, "peak_flops_per_second", dict(self.peak_flops_per_second))
         if not self.name or not self.source:
             raise BadInput(f"a device needs a name and a source, got {self.name!r} and {self.source!r}")
-        if self.kind not in KINDS:
-            raise BadInput(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        if self.kind not in DEVICE_KINDS:
+            raise BadInput(f"kind must be one of {', '.join(DEVICE_KINDS)}, got {self.kind!r}")
         if not 2000 <= self.year <= 2100:
             raise BadInput(f"year must be between 2000 and 2100, got {self.year}")
         if self.compute_units < 1:
@@ -86,14 +74,14 @@ class Device:
             _check_range("launch_seconds", self.launch_seconds, 1e-8, 1.0)
 
     def peak(self, math: str) -> float:
-        """Flops per second in `math`; where the device lacks it, in the format software falls back to (STAND_INS)."""
+        """Flops per second in `math`; where the device lacks it, in the format that stands in for it."""
         if math not in MATHS:
             raise UnknownName("math", math, MATHS)
         tried = math
         while tried not in self.peak_flops_per_second:
-            if tried not in STAND_INS:
+            tried = MATHS[tried].stand_in
+            if not tried:
                 raise UnknownName(f"math of {self.name}", math, self.peak_flops_per_second)
-            tried = STAND_INS[tried]
         return self.peak_flops_per_second[tried]
 
 

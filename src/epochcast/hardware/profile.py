@@ -18,8 +18,9 @@ from math import isfinite
 from pathlib import Path
 
 from epochcast.errors import BadInput
+from epochcast.graph.maths import MATHS
 from epochcast.hardware import rows
-from epochcast.hardware.device import MATHS, Device
+from epochcast.hardware.device import Device
 from epochcast.hardware.names import plain
 
 
