@@ -17,6 +17,7 @@ from epochcast.forecasting.loader import Host, Service, device_copy_seconds, sam
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.step import StepForecast, step_forecast
 from epochcast.forecasting.strategies.shares import memory_shares, rank_memory
+from epochcast.graph.precision import mixed_precision
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import devices
@@ -26,7 +27,6 @@ from epochcast.memory.remedies import Remedy, would_fit
 from epochcast.units import show_bytes
 
 # Precisions that compute in 32 bits.
-_SINGLE = ("fp32", "tf32")
 
 
 @dataclass(frozen=True)
@@ -263,8 +263,8 @@ def _alternatives(question: Question, found: Found | None) -> Iterator[Alternati
 
 def _changes(question: Question, found: Found | None) -> Iterator[tuple[str, Question]]:
     recipe, device = question.recipe, question.placement.device
-    if recipe.precision in _SINGLE and device.kind != "cpu":
-        half = "amp_bf16" if "bf16" in device.peak_flops_per_second else "amp_fp16"
+    if recipe.precision_rules.is_single and device.kind != "cpu":
+        half = mixed_precision(device.peak_flops_per_second).name
         mixed = replace(recipe, precision=half)
         yield f"--precision {half}", replace(question, recipe=mixed)
         if not recipe.channels_last and device.tensor_cores and any(len(t.shape) == 4 for t in question.trace().inputs):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.op import Gradient
+from epochcast.graph.precision import find_precision
 from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
@@ -57,7 +58,7 @@ def turns_channels_last(framework: str, precision: str, device: Device) -> bool:
     where convolutions in mixed precision run on tensor cores, and NCHW elsewhere.
     """
     has_cores = device.vendor == "NVIDIA" and device.generation not in _BEFORE_TENSOR_CORES
-    return framework == "tensorflow" and precision.startswith("amp") and has_cores
+    return framework == "tensorflow" and find_precision(precision).is_autocast and has_cores
 
 
 def features(columns: Columns, setting: Setting) -> Array:

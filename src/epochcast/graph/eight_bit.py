@@ -12,25 +12,21 @@ parameters that are multiplied, two bytes each: a product wants its operands one
 and in both they are kept quantised from one update to the next.
 
 What it costs: x and dy are read in bfloat16 and written narrow twice, once each way round; the second copy of x is what
-waits for the backward pass. Scales (a number per tensor, per 32 or per 16 values) are not counted.
-
-Precisions: fp8 and mxfp8 (they differ in their scales) · nvfp4.
+waits for the backward pass. Scales (a number per tensor, per 32 or per 16 values) are not counted, which is all that
+fp8 and mxfp8 differ in.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from epochcast.graph.kinds import Copy, Loss, Matmul, OptimizerUpdate, Softmax, View
 from epochcast.graph.op import Gradient, Op, Parameter, Phase
 from epochcast.graph.tensor import DType, Relation, Tensor
 
-NARROW: Mapping[str, DType] = {"fp8": DType.FLOAT8, "mxfp8": DType.FLOAT8, "nvfp4": DType.FLOAT4}
-"""The precisions of this module, and what their products are in."""
 
-
-def narrowed(ops: Iterable[Op], parameters: Iterable[Parameter], precision: str) -> tuple[Op, ...]:
-    """The same step with narrow products. `ops` are in float32."""
-    return _Walk(tuple(ops), parameters, NARROW[precision]).walk()
+def narrowed(ops: Iterable[Op], parameters: Iterable[Parameter], narrow: DType) -> tuple[Op, ...]:
+    """The same step with products in a narrow format. `ops` are in float32."""
+    return _Walk(tuple(ops), parameters, narrow).walk()
 
 
 class _Walk:

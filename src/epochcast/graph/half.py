@@ -1,4 +1,4 @@
-"""A step stored and run in sixteen bits, but for what the model widens by itself.
+"""A step stored and run in another format than float32, but for what the model widens by itself.
 
 Models that are trained so still compute some things in float32 inside: Hugging Face's root-mean-square norms cast their
 input up and their result down. A builder marks the two places by views, `View(WIDEN)` and `View(NARROW)`: in float32
@@ -15,7 +15,8 @@ WIDEN, NARROW = "widen", "narrow"
 
 
 def halved(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
-    """The same step in `dtype`. `ops` are in float32."""
+    """The same step in `dtype`. `ops` are in float32; only what is narrower than that is widened."""
+    is_narrow = dtype.bytes < DType.FLOAT32.bytes
     wide: set[str] = set()
     kept: dict[tuple[str, tuple[int, ...]], Tensor] = {}  # most are read again
 
@@ -31,7 +32,7 @@ def halved(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
         mark = op.kind.function if isinstance(op.kind, View) else ""
         is_marked = mark in (WIDEN, NARROW)
         widens = mark == WIDEN or (mark != NARROW and any(t.name in wide for t in op.inputs))
-        if widens and op.phase is Phase.FORWARD:
+        if is_narrow and widens and op.phase is Phase.FORWARD:
             wide.update(t.name for t in op.outputs)
         inputs, outputs = tuple(map(stored, op.inputs)), tuple(map(stored, op.outputs))
         weights = tuple(map(stored, op.weights))

@@ -26,8 +26,6 @@ from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 
 HALF_BYTES = 2
-WIDE = frozenset({"fp32", "tf32", "fp64"})
-"""Precisions whose parameters are not kept in half."""
 
 
 def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepParts:
@@ -74,7 +72,7 @@ def _messages(trace: Trace, group: Group, stage: int) -> Messages:
 
 def _travelling_fraction(trace: Trace) -> float:
     """Bytes on the wire of a byte of parameters."""
-    if trace.recipe.precision in WIDE:
+    if trace.recipe.precision_rules.is_wide:
         return 1.0
     widest = max((p.tensor.dtype.bytes for p in trace.parameters), default=HALF_BYTES)
     return min(1.0, HALF_BYTES / widest)
