@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.errors import BadInput
-from epochcast.graph.kinds import KINDS, Conv, Elementwise, Kind, Matmul
+from epochcast.graph.kinds import KIND_CLASSES, Conv, Elementwise, Kind, Matmul
 from epochcast.graph.op import Gradient, Op, Phase
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
@@ -44,7 +44,7 @@ def kinds_of(kind: type[Kind]) -> st.SearchStrategy[Kind]:
     return st.builds(kind, **{f.name: attribute(f.default) for f in fields(kind)})
 
 
-kinds = st.one_of([kinds_of(kind) for kind in KINDS.values()])
+kinds = st.one_of([kinds_of(kind) for kind in KIND_CLASSES.values()])
 sizes = st.lists(st.integers(0, 9), max_size=4).map(tuple)
 texts = st.text(max_size=3)
 relations = st.builds(Relation, texts, texts, texts, texts, texts, texts, st.booleans())

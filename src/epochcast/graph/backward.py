@@ -24,6 +24,7 @@ from epochcast.graph.kinds import (
     Matmul,
     Norm,
     Opaque,
+    OptimizerUpdate,
     Pool,
     Recurrent,
     Reduce,
@@ -105,10 +106,10 @@ def _derived(
 
 @singledispatch
 def gradients(kind: Kind, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """By default one op of the same kind: reads the incoming gradient and the inputs, writes one gradient per input."""
-    inputs = tuple(t for t in (*op.inputs, *op.weights) if t.name in wanted)
-    if inputs:
-        yield _derived(op, kind, (grad(op.output), *op.inputs), tuple(grad(t) for t in inputs))
+    """A kind without a rule: assumed to read and write what forward did, with gradients, by one op of the same kind."""
+    results = tuple(grad(t) for t in (*op.inputs, *op.weights) if t.name in wanted)
+    if results:
+        yield _derived(op, kind, (grad(op.output), *op.inputs), results, weights=op.weights, gradient=Gradient.BOTH)
 
 
 @gradients.register
@@ -375,8 +376,8 @@ def _(kind: Loss, op: Op, wanted: Wanted) -> Iterator[Op]:
 
 
 @gradients.register
-def _(kind: Opaque, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """Assumed to read and write what forward did, with gradients: bytes known, still opaque."""
-    results = tuple(grad(t) for t in (*op.inputs, *op.weights) if t.name in wanted)
-    if results:
-        yield _derived(op, kind, (grad(op.output), *op.inputs), results, weights=op.weights, gradient=Gradient.BOTH)
+def _(kind: OptimizerUpdate, op: Op, wanted: Wanted) -> Iterator[Op]:
+    raise ValueError(f"{op.name}: an update is no part of a forward pass")
+
+
+gradients.register(Opaque, gradients.dispatch(object))

@@ -83,8 +83,9 @@ class Repeats:
         key = relation, shift
         moved = self._relations.get(key)
         if moved is None:
-            *names, is_recomputed = relation
-            moved = self._relations[key] = Relation(*[self.moved(name, shift) for name in names], is_recomputed)
+            fields = relation._asdict().items()
+            names = {field: self.moved(name, shift) for field, name in fields if isinstance(name, str)}
+            moved = self._relations[key] = relation._replace(**names)
         return moved
 
     def moved_parameter(self, parameter: Parameter, shift: int) -> Parameter:

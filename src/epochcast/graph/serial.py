@@ -26,7 +26,7 @@ from epochcast.graph.checked import (
     texts_of,
     value_of,
 )
-from epochcast.graph.kinds import KINDS, Kind
+from epochcast.graph.kinds import KIND_CLASSES, Kind
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Growth, Template
 from epochcast.graph.recipe import Recipe
@@ -325,10 +325,10 @@ def _read_relation(given: Mapping[str, Any], place: str) -> Relation:
 
 def _read_kind(row: object, place: str) -> Kind:
     label, attributes = row_of(row, place, 1, [{}])
-    if not isinstance(label, str) or label not in KINDS:
-        raise BadInput(f"{place}: no kind of op called {label!r}; known: {', '.join(sorted(KINDS))}")
-    options = _read_attributes(KINDS[label], mapping(attributes, place), f"{place} ({label})")
-    return made(place, lambda: KINDS[label](**options))
+    if not isinstance(label, str) or label not in KIND_CLASSES:
+        raise BadInput(f"{place}: no kind of op called {label!r}; known: {', '.join(sorted(KIND_CLASSES))}")
+    options = _read_attributes(KIND_CLASSES[label], mapping(attributes, place), f"{place} ({label})")
+    return made(place, lambda: KIND_CLASSES[label](**options))
 
 
 def _read_attributes(kind: type[Any], given: Mapping[str, Any], place: str) -> Json:

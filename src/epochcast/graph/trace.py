@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from epochcast.collecting import without_collecting
 from epochcast.graph.kinds import Conv, Pool, Recurrent, View
 from epochcast.graph.maths import op_math_index
-from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase, opaque_names
+from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase
 from epochcast.graph.order import NotRepeated, Order
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
@@ -24,7 +24,7 @@ from epochcast.graph.repeats import Repeats
 from epochcast.graph.shapes import conv_shape
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.training import adapted, finished, float_ops
-from epochcast.graph.work import OpClass, op_class, work
+from epochcast.graph.work import OpClass, op_class, opaque_names, work
 
 CLASSES = tuple(OpClass)
 PHASES = tuple(Phase)
