@@ -1,10 +1,16 @@
 """What a tensor is to others is a field; its name is only a name."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import epochcast
+from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo import zoo_model
 from epochcast.graph.backward import grad
-from epochcast.graph.op import Phase
+from epochcast.graph.build import Builder
+from epochcast.graph.op import Graph, Phase
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.tensor import DType, Tensor
 from epochcast.graph.trace import Trace
@@ -43,11 +49,16 @@ def test_what_checkpointing_runs_again_says_so() -> None:
     assert not any(op.is_recomputed for op in trace().ops)
 
 
+@pytest.mark.parametrize("package", ["graph", "memory", "forecasting", "capture/torch/naming.py"])
+def test_no_code_looks_into_a_name(package: str) -> None:
+    root = Path(epochcast.__file__).parent / package
+    looks = re.compile(r"\bname\.(starts|ends)with\(|\bname\.(r?partition|remove(pre|suf)fix|r?split|find)\(")
+    files = sorted(root.rglob("*.py")) if root.is_dir() else [root]
+    assert [file.name for file in files if looks.search(file.read_text(encoding="utf-8"))] == []
+
+
 def test_names_may_be_anything() -> None:
     """A parameter that is called as a gradient or a copy would be is a parameter."""
-    from epochcast.capture.model import BuiltModel
-    from epochcast.graph.build import Builder
-    from epochcast.graph.op import Graph
 
     def odd(batch: int) -> Graph:
         b = Builder("odd", batch)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.order import LOOSE, NotRepeated, Order, Period, ordered
@@ -84,7 +84,7 @@ class Repeats:
         moved = self._relations.get(key)
         if moved is None:
             fields = relation._asdict().items()
-            names = {field: self.moved(name, shift) for field, name in fields if isinstance(name, str)}
+            names: dict[str, Any] = {field: self.moved(name, shift) for field, name in fields if isinstance(name, str)}
             moved = self._relations[key] = relation._replace(**names)
         return moved
 
