@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from epochcast.cost.features import GENERATIONS
 from epochcast.cost.learned import GROUPS
-from epochcast.graph.trace import MATHS
+from epochcast.graph.maths import OP_MATHS
 from epochcast.hardware.sustained import Sustained
 from training.material import Material
 from training.network import BANDWIDTH, SUSTAINED, EfficiencyNet, stack_name
@@ -41,7 +41,7 @@ def device_fractions(
             continue
         row = {key: exp(values[index, i]) for i, key in enumerate(SUSTAINED) if seen[index, i]}
         fractions[name] = Sustained(
-            {m: row[m] for m in MATHS if m in row} or {"fp32": 1.0},
+            {m: row[m] for m in OP_MATHS if m in row} or {"fp32": 1.0},
             row.get("vector", 1.0),
             row["bandwidth"],
             {g: row[g] for g in GROUPS if g in row},

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from epochcast.fitting.calibrate import best, calibrated_spread, fitted
 from epochcast.fitting.step_pieces import StepPieces
-from epochcast.graph.trace import MATHS
+from epochcast.graph.maths import OP_MATHS
 from epochcast.hardware.catalogue import devices as all_devices
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.sustained import prior
@@ -191,7 +191,7 @@ def _forget(model: EfficiencyNet, material: Material, boards: Sequence[str]) -> 
         }
         fp32 = expected.math_fractions["fp32"]
         with torch.no_grad():
-            row = [float(np.log(values.get(key, fp32 if key in MATHS else 1.0))) for key in SUSTAINED]
+            row = [float(np.log(values.get(key, fp32 if key in OP_MATHS else 1.0))) for key in SUSTAINED]
             model.sustained[material.devices.names[name]] = torch.tensor(row)
             for source, seconds in launches.items():
                 stack = material.stacks.names.get(stack_name(source, name))

@@ -32,12 +32,13 @@ from epochcast.cost.learned import (
     log_traffic,
     op_groups,
 )
-from epochcast.graph.trace import MATHS, Columns
+from epochcast.graph.maths import OP_MATHS
+from epochcast.graph.trace import Columns
 from epochcast.hardware.device import Device
 from training.examples import Example, select
 
 # The columns of what a device sustains: fractions of the data sheet, then factors of seconds.
-SUSTAINED = (*MATHS, "vector", "bandwidth", *GROUPS, *GENERATIONS)
+SUSTAINED = (*OP_MATHS, "vector", "bandwidth", *GROUPS, *GENERATIONS)
 BANDWIDTH = SUSTAINED.index("bandwidth")
 _FIRST_GENERATION = SUSTAINED.index(GENERATIONS[0])
 # What the terms start with: at first the bound is all.
@@ -121,8 +122,8 @@ def kernels_of(columns: Columns, device: Device, setting: Setting) -> Kernels:
     compute, memory = log_limits(columns, device)
     numbers = (features(columns, setting), compute, memory, log_traffic(columns), caps(columns))
     places = (
-        np.where(columns.is_matrix, columns.math, len(MATHS)),
-        op_groups(columns, setting) + len(MATHS) + 2,
+        np.where(columns.is_matrix, columns.math, len(OP_MATHS)),
+        op_groups(columns, setting) + len(OP_MATHS) + 2,
         np.full(len(columns), _FIRST_GENERATION + setting.generation),
     )
     return Kernels(

@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from epochcast.cost.learned import LEAST_WIDTH, MOST_WIDTH, Quantiles
-from epochcast.graph.trace import CLASSES, MATHS
+from epochcast.graph.maths import OP_MATHS
+from epochcast.graph.trace import CLASSES
 from training.network import EfficiencyNet, NetRow, OpRows
 from training.spreads import OUTSIDE
 
@@ -23,7 +24,7 @@ _STEPS, _ROWS, _RATE = 1500, 4096, 0.02
 # A row that lasted this many launches at least was the kernel's.
 _FLOORS = 2.0
 # Where the classes begin among the features, counted from the end: classes, maths, passes, phases.
-_CLASSES_FROM_END = len(CLASSES) + len(MATHS) + 4 + 3
+_CLASSES_FROM_END = len(CLASSES) + len(OP_MATHS) + 4 + 3
 
 
 def fit_quantiles(models: Sequence[EfficiencyNet], ops: OpRows, nets: Sequence[NetRow], *, seed: int = 0) -> Quantiles:

@@ -9,9 +9,10 @@ from epochcast.cost.eight_bit import FP4_GAIN, FP8_GAIN, EightBit
 from epochcast.cost.learned import TODAY, load_learned
 from epochcast.cost.registry import find_cost_model
 from epochcast.graph.build import Builder
+from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import MATHS, Trace
+from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
 
 
@@ -56,7 +57,7 @@ def test_a_product_bound_by_memory_gains_its_bytes() -> None:
     few = replace(made.columns, flops=np.ones(len(made.columns)))
     model = EightBit(load_learned())
     narrow = model.column_costs(few, find_device("B200"), TODAY)
-    wide = replace(few, math=np.full(len(few), MATHS.index("bf16")), read_bytes=2 * few.read_bytes)
+    wide = replace(few, math=np.full(len(few), OP_MATHS.index("bf16")), read_bytes=2 * few.read_bytes)
     wide = replace(wide, element_bytes=np.full(len(few), 2.0))
     before = load_learned().column_costs(wide, find_device("B200"), TODAY)
     asked = ~np.isnan(narrow.mid)

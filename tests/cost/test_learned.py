@@ -22,8 +22,9 @@ from epochcast.cost.learned import (
     op_groups,
     read_learned,
 )
+from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import MATHS, Trace
+from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.sustained import sustained
 
@@ -60,7 +61,7 @@ def test_a_flat_net_by_hand(trace: Trace) -> None:
     device = find_device("RTX 3090")
     columns, kept = trace.columns, sustained(device)
     compute, memory = (np.exp(logs) for logs in log_limits(columns, device))
-    g = np.array([kept.math_fraction(math) for math in MATHS])[columns.math]
+    g = np.array([kept.math_fraction(math) for math in OP_MATHS])[columns.math]
     arithmetic = compute / np.where(columns.is_matrix, g, kept.vector_fraction)
     bound = np.maximum(arithmetic, memory / kept.bandwidth_fraction)
     factor = np.array([kept.group_factors[GROUPS[place]] for place in op_groups(columns, Setting())])

@@ -2,7 +2,7 @@ import pytest
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.errors import BadInput
-from epochcast.graph.checkpointing import AGAIN, checkpointed
+from epochcast.graph.checkpointing import checkpointed
 from epochcast.graph.op import Gradient, Phase
 from epochcast.graph.recipe import Recipe
 
@@ -12,7 +12,7 @@ PLAIN, AGAIN_RECIPE = Recipe(2), Recipe(2, checkpointing=True)
 @pytest.mark.parametrize("name", ["resnet18", "bert_base_classification", "densenet121", "swin_t"])
 def test_a_block_runs_again_before_its_backward(name: str) -> None:
     plain, again = (zoo_model(name).trace(recipe) for recipe in (PLAIN, AGAIN_RECIPE))
-    extra = [op for op in again.ops if op.name.endswith(AGAIN)]
+    extra = [op for op in again.ops if op.is_recomputed]
     assert len(again.ops) == len(plain.ops) + len(extra) and extra
     assert all(op.phase is Phase.BACKWARD and op.gradient is Gradient.NONE for op in extra)
     assert plain.flops["forward"] == again.flops["forward"]
@@ -22,7 +22,7 @@ def test_a_block_runs_again_before_its_backward(name: str) -> None:
 def test_nothing_is_read_before_it_is_made() -> None:
     made: set[str] = set()
     for op in zoo_model("resnet18").trace(AGAIN_RECIPE).ops:
-        assert all(t.name in made for t in op.inputs if t.name.endswith(AGAIN))
+        assert all(t.name in made for t in op.inputs if t.relation.is_recomputed)
         made.update(t.name for t in op.outputs)
 
 

@@ -3,9 +3,9 @@ import pytest
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo.decoder import decoder
 from epochcast.graph.build import Builder
-from epochcast.graph.eight_bit import NARROW
 from epochcast.graph.kinds import Attention, Copy, Matmul
 from epochcast.graph.op import Graph, Op, Phase
+from epochcast.graph.precision import PRECISIONS
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.tensor import DType
 from epochcast.graph.trace import Trace
@@ -31,12 +31,13 @@ def dtypes(op: Op) -> tuple[set[DType], DType]:
     return {t.dtype for t in (*op.inputs, *op.weights)}, op.output.dtype
 
 
-@pytest.mark.parametrize("precision", NARROW)
+@pytest.mark.parametrize("precision", ["fp8", "mxfp8", "nvfp4"])
 def test_products_of_a_layer_are_narrow_and_their_results_are_not(precision: str) -> None:
     """No data gradient: the first layer reads the input."""
     forward, weights = products(trace(precision), "first")
-    assert dtypes(forward) == ({NARROW[precision]}, DType.BFLOAT16)
-    assert dtypes(weights) == ({NARROW[precision]}, DType.FLOAT32)
+    narrow = PRECISIONS[precision].products
+    assert dtypes(forward) == ({narrow}, DType.BFLOAT16)
+    assert dtypes(weights) == ({narrow}, DType.FLOAT32)
 
 
 def test_the_layer_in_front_of_the_loss_stays_in_bfloat16() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.errors import BadInput
-from epochcast.graph.kinds import KINDS, Conv, Elementwise, Kind, Matmul
+from epochcast.graph.kinds import KIND_CLASSES, Conv, Elementwise, Kind, Matmul
 from epochcast.graph.op import Gradient, Op, Phase
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
@@ -22,7 +22,7 @@ from epochcast.graph.serial import (
     trace_from_json,
     trace_to_json,
 )
-from epochcast.graph.tensor import DType, Tensor
+from epochcast.graph.tensor import DType, Relation, Tensor
 
 
 def through_text(value: object) -> Any:
@@ -44,9 +44,11 @@ def kinds_of(kind: type[Kind]) -> st.SearchStrategy[Kind]:
     return st.builds(kind, **{f.name: attribute(f.default) for f in fields(kind)})
 
 
-kinds = st.one_of([kinds_of(kind) for kind in KINDS.values()])
+kinds = st.one_of([kinds_of(kind) for kind in KIND_CLASSES.values()])
 sizes = st.lists(st.integers(0, 9), max_size=4).map(tuple)
-tensors = st.builds(Tensor, sizes, st.sampled_from(DType), st.text(max_size=3))
+texts = st.text(max_size=3)
+relations = st.builds(Relation, texts, texts, texts, texts, texts, texts, st.booleans())
+tensors = st.builds(Tensor, sizes, st.sampled_from(DType), texts, relations)
 operands = st.lists(tensors, max_size=3).map(tuple)
 ops = st.builds(
     Op, st.text(max_size=5), kinds, operands, operands, operands, st.sampled_from(Phase), st.text(max_size=5),

@@ -7,9 +7,10 @@ from epochcast.capture.zoo import zoo_model
 from epochcast.errors import BadInput
 from epochcast.graph.build import Builder
 from epochcast.graph.kinds import View
+from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import CLASSES, MATHS, PHASES, trace_from
+from epochcast.graph.trace import CLASSES, PHASES, trace_from
 from epochcast.graph.work import OpClass, op_class, work
 
 RESNET = zoo_model("resnet18")
@@ -31,7 +32,7 @@ def test_columns_name_class_phase_and_math_by_their_tables() -> None:
         op = trace.ops[place]
         assert CLASSES[c.op_class[index]] is op_class(op.kind, op)
         assert PHASES[c.phase[index]] is op.phase
-        assert MATHS[c.math[index]] == op.math
+        assert OP_MATHS[c.math[index]] == op.math
 
 
 def test_a_convolution_row_has_its_geometry() -> None:

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from epochcast.errors import AmbiguousName, BadInput, UnknownName
+from epochcast.graph.maths import MATHS
 from epochcast.hardware import rows
 from epochcast.hardware.catalogue import devices, family, find_device, find_link, load_devices
-from epochcast.hardware.device import MATHS, Device
+from epochcast.hardware.device import Device
 from epochcast.hardware.names import plain
 
 every_device = pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)

@@ -11,7 +11,6 @@ from epochcast.capture.zoo import zoo_model  # noqa: E402
 from epochcast.cost.features import Setting  # noqa: E402
 from epochcast.cost.learned import GROUPS, read_learned  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
-from epochcast.graph.trace import MATHS  # noqa: E402
 from epochcast.hardware.catalogue import find_device  # noqa: E402
 from epochcast.hardware.sustained import sustained  # noqa: E402
 from training.examples import Example, inference  # noqa: E402
@@ -85,7 +84,7 @@ def test_the_text_answers_as_the_trained_net_did(material: Material) -> None:
     with torch.no_grad():
         values = {"vector": kept.vector_fraction, "bandwidth": kept.bandwidth_fraction}
         values |= {**kept.group_factors, **kept.generation_factors}
-        values |= {math: kept.math_fraction(math) for math in MATHS}
+        values |= {math: kept.math_fraction(math) for math in OP_MATHS}
         model.sustained[0] = torch.tensor([float(np.log(values.get(name, 1.0))) for name in SUSTAINED])
         kernels = torch.exp(model.log_kernel(row.kernels, torch.zeros(len(row.kernels), dtype=torch.int64))).numpy()
     total = float((kernels * row.times.numpy()).sum())
@@ -100,7 +99,7 @@ def test_nine_of_ten_ops_lie_between_the_quantiles(material: Material) -> None:
         ops.kernels.at(rows), ops.device[rows], ops.timing[rows], ops.log_seconds[rows], ops.weight[rows.numpy()]
     )
     noise = torch.randn(len(rows), generator=torch.Generator().manual_seed(0))
-    conv = GROUPS.index("conv") + len(MATHS) + 2
+    conv = GROUPS.index("conv") + len(OP_MATHS) + 2
     spread = torch.where(scattered.kernels.group == conv, 0.1, 0.5)
     with torch.no_grad():
         model.floor.fill_(-30.0)

@@ -18,6 +18,7 @@ from epochcast.forecasting.loader import Host, Service, device_copy_seconds, sam
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
+from epochcast.graph.precision import find_precision, mixed_precision
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import devices
 from epochcast.interval import Interval
@@ -26,7 +27,6 @@ from epochcast.memory.remedies import Remedy
 from epochcast.units import show_bytes
 
 # Precisions that compute in 32 bits.
-_SINGLE = ("fp32", "tf32")
 
 
 @dataclass(frozen=True)
@@ -282,8 +282,8 @@ def _alternatives(question: Question, solution: Solution | None) -> Iterator[Alt
 
 def _changes(question: Question, solution: Solution | None) -> Iterator[tuple[str, Question]]:
     job, device = question.job, question.placement.device
-    if job.precision in _SINGLE and device.kind != "cpu":
-        half = "amp_bf16" if "bf16" in device.peak_flops_per_second else "amp_fp16"
+    if find_precision(job.precision).is_single and device.kind != "cpu":
+        half = mixed_precision(device.peak_flops_per_second).name
         mixed = replace(job, precision=half)
         yield f"precision {half}", replace(question, job=mixed)
         if not job.channels_last and device.tensor_cores and any(len(t.shape) == 4 for t in question.trace().inputs):

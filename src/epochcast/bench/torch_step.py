@@ -17,7 +17,7 @@ from epochcast.capture.torch.example import Example, mapped, tensors_in
 from epochcast.capture.torch.loss import outputs_of
 from epochcast.capture.torch.steps import OPTIMIZERS
 from epochcast.errors import BadInput
-from epochcast.graph.precision import PRECISIONS
+from epochcast.graph.precision import Precision
 from epochcast.graph.recipe import Recipe
 
 # The first makes gradients and optimizer state; from the second on every step is alike.
@@ -32,8 +32,8 @@ class TorchStep:
             raise BadInput("a measured step has no accumulation, no frozen layers and foreach updates")
         self.recipe, self.device, self.loss = recipe, device, network.loss
         self.module, self.fed = real(network, recipe.batch, device)
-        if recipe.precision in ("fp16", "bf16", "fp64"):
-            dtype = torch_precision(recipe.precision)
+        if recipe.precision_rules.is_stored:
+            dtype = torch_precision(recipe.precision_rules)
             self.module.to(dtype)
             self.fed = _changed(self.fed, lambda t: t.to(dtype) if t.is_floating_point() else t)
         if recipe.channels_last:
@@ -79,9 +79,9 @@ class TorchStep:
             self.update.step()
 
     def _autocast(self) -> AbstractContextManager[Any]:
-        if not self.recipe.precision.startswith("amp_"):
+        if not self.recipe.precision_rules.is_autocast:
             return nullcontext()
-        return torch.autocast(self.device.partition(":")[0], torch_precision(self.recipe.precision))
+        return torch.autocast(self.device.partition(":")[0], torch_precision(self.recipe.precision_rules))
 
     def _loss(self, result: Any, targets: torch.Tensor | None) -> torch.Tensor:
         own = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
@@ -125,11 +125,11 @@ class TorchStep:
         return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in held}.values())
 
 
-def torch_precision(name: str) -> torch.dtype:
+def torch_precision(precision: Precision) -> torch.dtype:
     """The dtype that products run in."""
-    dtype: torch.dtype | None = getattr(torch, PRECISIONS[name].value, None)
+    dtype: torch.dtype | None = getattr(torch, precision.products.value, None)
     if dtype is None:
-        raise BadInput(f"steps in {name} cannot be measured: PyTorch has no such training by itself")
+        raise BadInput(f"steps in {precision.name} cannot be measured: PyTorch has no such training by itself")
     return dtype
 
 

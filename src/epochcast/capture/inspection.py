@@ -6,10 +6,10 @@ from math import prod
 from epochcast.capture.model import Model
 from epochcast.display import Displayed
 from epochcast.graph.kinds import View
-from epochcast.graph.op import Graph, Op, opaque_names
+from epochcast.graph.op import Graph, Op
 from epochcast.graph.receptive import receptive_fields
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.work import op_class, work
+from epochcast.graph.work import op_class, opaque_names, work
 from epochcast.units import show_count
 
 

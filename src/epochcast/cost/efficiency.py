@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 
 from epochcast.errors import BadInput, UnknownName
+from epochcast.graph.maths import MATHS
 from epochcast.graph.work import OpClass
 from epochcast.hardware import rows
 
@@ -54,13 +55,11 @@ class GenerationEfficiency:
 
     def compute_fraction(self, math: str) -> float:
         """The fraction of the peak in `math`."""
-        match math:
-            case "tf32" | "fp16" | "bf16" | "fp8":
-                return self.tensor_fraction
-            case "fp64":
-                return self.fp64_fraction
-            case _:
-                return self.fp32_fraction
+        if math not in MATHS:
+            raise UnknownName("math", math, MATHS)
+        if MATHS[math].on_tensor_cores:
+            return self.tensor_fraction
+        return self.fp64_fraction if math == "fp64" else self.fp32_fraction
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,13 @@ import numpy as np
 from epochcast.cost.columns import ColumnCostModel
 from epochcast.cost.features import Setting
 from epochcast.cost.model import Array, Costs
-from epochcast.graph.trace import MATHS, Columns
+from epochcast.graph.maths import op_math_index
+from epochcast.graph.trace import Columns
 from epochcast.hardware.device import Device
 
 FP8_GAIN, FP4_GAIN = 1.88, 3.48
 SPREAD = 1.25
-NARROW, WIDE = MATHS.index("fp8"), MATHS.index("bf16")
+NARROW, WIDE = op_math_index("fp8"), op_math_index("bf16")
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.op import Gradient
-from epochcast.graph.trace import CLASSES, MATHS, Columns
+from epochcast.graph.precision import find_precision
+from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
@@ -56,7 +58,7 @@ def turns_channels_last(framework: str, precision: str, device: Device) -> bool:
     where convolutions in mixed precision run on tensor cores, and NCHW elsewhere.
     """
     has_cores = device.vendor == "NVIDIA" and device.generation not in _BEFORE_TENSOR_CORES
-    return framework == "tensorflow" and precision.startswith("amp") and has_cores
+    return framework == "tensorflow" and find_precision(precision).is_autocast and has_cores
 
 
 def features(columns: Columns, setting: Setting) -> Array:
@@ -119,7 +121,7 @@ def features(columns: Columns, setting: Setting) -> Array:
     ]
     both = last * np.stack([(columns.kernel > 1).astype(float), is_grouped])
     hot_class = np.eye(len(CLASSES))[columns.op_class]
-    hot_math = np.eye(len(MATHS))[columns.math]
+    hot_math = np.eye(len(OP_MATHS))[columns.math]
     hot_pass = np.eye(4)[columns.gradient]
     hot_phase = np.eye(3)[columns.phase]
     return np.concatenate(

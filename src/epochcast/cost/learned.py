@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from epochcast.cost.features import GENERATIONS, Setting, features
 from epochcast.cost.model import Costs
 from epochcast.cost.roofline import limits
-from epochcast.graph.trace import CLASSES, MATHS, Columns, Trace
+from epochcast.graph.maths import OP_MATHS, op_math_index
+from epochcast.graph.trace import CLASSES, Columns, Trace
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 from epochcast.hardware.sustained import sustained
@@ -121,7 +122,7 @@ def log_limits(columns: Columns, device: Device) -> tuple[Array, Array]:
 def is_fp32_products(columns: Columns) -> bool:
     """Whether most of the matrix work is plain products in fp32."""
     is_product = _PLAIN_GROUPS[columns.op_class] == _PRODUCTS
-    products = columns.is_matrix & (columns.math == MATHS.index("fp32")) & is_product
+    products = columns.is_matrix & (columns.math == op_math_index("fp32")) & is_product
     return bool(columns.flops[products].sum() > 0.5 * columns.flops[columns.is_matrix].sum() > 0)
 
 
@@ -206,7 +207,7 @@ class Learned:
     def _middle(self, inputs: Array, columns: Columns, device: Device, setting: Setting) -> Array:
         kept = sustained(device)
         compute, memory = log_limits(columns, device)
-        fractions = np.array([kept.math_fraction(math) for math in MATHS])
+        fractions = np.array([kept.math_fraction(math) for math in OP_MATHS])
         own = np.where(columns.is_matrix, fractions[columns.math], kept.vector_fraction)
         limbs = np.stack([compute - np.log(own), memory - np.log(kept.bandwidth_fraction)], axis=1)
         sharp = limbs.max(axis=1)
@@ -223,7 +224,7 @@ class Learned:
 
     def knows(self, columns: Columns, device: Device) -> NDArray[np.bool_]:
         """Not what no GPU was seen doing: opaque ops, eight-bit arithmetic, anything on another kind of device."""
-        seen = (columns.op_class != CLASSES.index(OpClass.OPAQUE)) & (columns.math != MATHS.index("fp8"))
+        seen = (columns.op_class != CLASSES.index(OpClass.OPAQUE)) & (columns.math != op_math_index("fp8"))
         return seen if device.kind == "gpu" else np.zeros_like(seen)
 
 

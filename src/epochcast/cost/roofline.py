@@ -16,19 +16,10 @@ from numpy.typing import NDArray
 
 from epochcast.cost.efficiency import Priors, priors
 from epochcast.cost.model import Array, Costs
-from epochcast.graph.trace import CLASSES, MATHS, Columns, Trace
+from epochcast.graph.maths import MATHS, OP_MATHS
+from epochcast.graph.trace import CLASSES, Columns, Trace
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
-
-# Which units run element-by-element arithmetic in each math; bf16 and fp8 are widened.
-VECTOR_MATHS = {
-    "fp32": "fp32_vector",
-    "tf32": "fp32_vector",
-    "fp16": "fp16_vector",
-    "bf16": "fp32_vector",
-    "fp64": "fp64",
-    "fp8": "fp32_vector",
-}
 
 
 @dataclass(frozen=True)
@@ -46,11 +37,11 @@ def limits(columns: Columns, device: Device) -> RooflineLimits:
 
 def peaks(columns: Columns, device: Device) -> Array:
     """The peak that bounds each op. Only maths that occur are asked for, so a device may lack the others."""
-    matrix, vector = np.ones(len(MATHS)), np.ones(len(MATHS))
+    matrix, vector = np.ones(len(OP_MATHS)), np.ones(len(OP_MATHS))
     for index in np.unique(columns.math[columns.is_matrix]):
-        matrix[index] = device.peak(MATHS[index])
+        matrix[index] = device.peak(OP_MATHS[index])
     for index in np.unique(columns.math[~columns.is_matrix]):
-        vector[index] = device.peak(VECTOR_MATHS[MATHS[index]])
+        vector[index] = device.peak(MATHS[OP_MATHS[index]].vector)
     return np.where(columns.is_matrix, matrix[columns.math], vector[columns.math])
 
 
@@ -90,8 +81,8 @@ class Analytic:
 def _sustained(columns: Columns, device: Device, table: Priors, limit: RooflineLimits) -> Array:
     """max(c/e_c, m/e_m) + launches · kernel_seconds"""
     generation = table.generation(device.generation)
-    matrix = np.array([generation.compute_fraction(math) for math in MATHS])
-    vector = np.array([generation.compute_fraction("fp64" if math == "fp64" else "fp32") for math in MATHS])
+    matrix = np.array([generation.compute_fraction(math) for math in OP_MATHS])
+    vector = np.array([generation.compute_fraction("fp64" if math == "fp64" else "fp32") for math in OP_MATHS])
     base = np.where(columns.is_matrix, matrix[columns.math], vector[columns.math])
     compute = limit.compute / (_per_class(columns, table, "compute_ratio") * base)
     memory = limit.memory / (_per_class(columns, table, "memory_ratio") * generation.memory_fraction)

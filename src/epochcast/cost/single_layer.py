@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.errors import BadInput, UnknownName
+from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Gradient, Phase
-from epochcast.graph.trace import CLASSES, MATHS, PHASES, Columns
+from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.graph.work import OpClass
 
 Array = NDArray[np.float64]
@@ -242,7 +243,7 @@ def _columns(
         **numbers,
         op_class=op_class,
         phase=np.full(size, PHASES.index(phase)),
-        math=np.full(size, MATHS.index("fp32")),
+        math=np.full(size, op_math_index("fp32")),
         gradient=np.full(size, list(Gradient).index(gradient)),
         element_bytes=np.full(size, ELEMENT_BYTES),
         is_matrix=is_matrix[op_class],

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from epochcast.cost.features import Setting
 from epochcast.errors import BadInput
 from epochcast.graph.op import Phase
-from epochcast.graph.trace import CLASSES, MATHS, PHASES, Columns
+from epochcast.graph.maths import op_math_index
+from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.graph.work import MATRIX_CLASSES, OpClass
 
 FAMILIES = {
@@ -76,7 +77,7 @@ def op_columns(table: pl.DataFrame) -> Columns:
         launches=np.ones(len(table)),
         op_class=np.array([CLASSES.index(c) for c in kinds]),
         phase=np.where(phase == "forward", PHASES.index(Phase.FORWARD), PHASES.index(Phase.BACKWARD)),
-        math=np.where(is_half, MATHS.index("fp16"), MATHS.index("fp32")),
+        math=np.where(is_half, op_math_index("fp16"), op_math_index("fp32")),
         gradient=np.select([phase == f"backward_{what}" for what in ("data", "weights", "both")], [1, 2, 3], 0),
         element_bytes=element_bytes,
         kernel=np.where(is_conv, kernel, 1.0),

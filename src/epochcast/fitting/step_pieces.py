@@ -21,9 +21,10 @@ from epochcast.fitting.scores import Array
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.streams import kernel_ends
+from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Phase
-from epochcast.graph.precision import find_precision
-from epochcast.graph.trace import CLASSES, MATHS, PHASES, Columns
+from epochcast.graph.precision import PRECISIONS, Method, find_precision
+from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
@@ -80,18 +81,6 @@ def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tupl
     return pieces, failures
 
 
-# In which math the products of a precision run, and how large their elements are.
-GEMM_MATHS = {
-    "fp32": ("fp32", 4),
-    "tf32": ("tf32", 4),
-    "amp_fp16": ("fp16", 2),
-    "fp16": ("fp16", 2),
-    "amp_bf16": ("bf16", 2),
-    "bf16": ("bf16", 2),
-    "fp64": ("fp64", 8),
-}
-
-
 # Beyond these a measured product is a slip of the unit, not a property of a device.
 LEAST_FRACTION, MOST_FRACTION = 0.02, 1.3
 
@@ -109,14 +98,16 @@ class Gemm:
             raise BadInput(f"the seconds of a product must be above 0, got {self.seconds}")
         if self.size < 256:
             raise BadInput(f"a product of {self.size} says little about a device; measure at least 256, better 4096")
-        object.__setattr__(self, "precision", find_precision(self.precision))
-        if self.precision not in GEMM_MATHS:
-            raise UnknownName("precision of a product", self.precision, GEMM_MATHS)
+        precision = find_precision(self.precision)
+        object.__setattr__(self, "precision", precision.name)
+        if precision.method is Method.QUANTISED:
+            plain = [name for name, other in PRECISIONS.items() if other.method is not Method.QUANTISED]
+            raise UnknownName("precision of a product", self.precision, plain)
 
     @property
     def math(self) -> str:
         """What the multiply units work in."""
-        return GEMM_MATHS[self.precision][0]
+        return PRECISIONS[self.precision].math
 
     def peak_fraction(self, device: Device) -> float:
         """2·size³ / seconds / peak."""
@@ -136,7 +127,7 @@ class Gemm:
         return StepPieces(costs.mid, one, none, ~one, 1, 0.0, self.seconds, spread)
 
     def _columns(self) -> Columns:
-        math, element = GEMM_MATHS[self.precision]
+        element = PRECISIONS[self.precision].products.bytes
         size = np.array([float(self.size)])
         one, zero = np.ones(1), np.zeros(1)
         square = size * size * element
@@ -152,7 +143,7 @@ class Gemm:
             launches=one,
             op_class=np.array([CLASSES.index(OpClass.LINEAR)]),
             phase=np.array([PHASES.index(Phase.FORWARD)]),
-            math=np.array([MATHS.index(math)]),
+            math=np.array([op_math_index(self.math)]),
             gradient=first,
             element_bytes=one * element,
             kernel=one,

@@ -2,7 +2,7 @@
 
 Reverse-mode differentiation (Griewank & Walther 2008) as PyTorch's engine does it: ops in reverse order; a tensor with
 several uses collects its gradients by additions; data and weight gradients are separate products; nothing is computed
-for a tensor that no trainable parameter lies behind. The gradient of tensor x is named `grad:x`.
+for a tensor that no trainable parameter lies behind.
 
 A rule takes the forward op and the set of tensor names whose gradient is wanted and yields backward ops.
 """
@@ -24,6 +24,7 @@ from epochcast.graph.kinds import (
     Matmul,
     Norm,
     Opaque,
+    OptimizerUpdate,
     Pool,
     Recurrent,
     Reduce,
@@ -32,17 +33,19 @@ from epochcast.graph.kinds import (
     View,
 )
 from epochcast.graph.op import Gradient, Graph, Op, Phase
-from epochcast.graph.tensor import Tensor
+from epochcast.graph.tensor import Relation, Tensor
 
 Wanted = frozenset[str]
-
-GRADIENT = "grad:"
-"""What the name of a gradient begins with; the name of its tensor follows."""
 
 
 def grad(tensor: Tensor) -> Tensor:
     """The gradient of a tensor: same shape and dtype."""
-    return Tensor(tensor.shape, tensor.dtype, GRADIENT + tensor.name)
+    return Tensor(tensor.shape, tensor.dtype, gradient_name(tensor.name), Relation(gradient_of=tensor.name))
+
+
+def gradient_name(name: str) -> str:
+    """The name of the storage of a tensor's gradient."""
+    return f"grad:{name}"
 
 
 def differentiable(graph: Graph) -> Wanted:
@@ -57,10 +60,10 @@ def differentiable(graph: Graph) -> Wanted:
 def backward(graph: Graph) -> tuple[Op, ...]:
     """The backward ops of a graph whose last ops are its loss."""
     wanted = differentiable(graph)
-    arrived: set[str] = {f"grad:{t.name}" for t in graph.outputs if t.name in wanted}
+    arrived = {t.name for t in graph.outputs if t.name in wanted}
     made: list[Op] = []
     for op in reversed(graph.ops):
-        if not any(f"grad:{t.name}" in arrived for t in op.outputs):
+        if not any(t.name in arrived for t in op.outputs):
             continue
         for piece in gradients(op.kind, op, wanted):
             made.extend(_accumulated(piece, arrived))
@@ -68,14 +71,18 @@ def backward(graph: Graph) -> tuple[Op, ...]:
 
 
 def _accumulated(op: Op, arrived: set[str]) -> Iterator[Op]:
-    """The op itself; where its result meets an earlier gradient of the same tensor, an addition behind it."""
+    """The op itself; where its result meets an earlier gradient of the same tensor, an addition behind it. `arrived`
+    are the tensors that have a gradient by now.
+    """
     outputs, additions = [], []
     for tensor in op.outputs:
-        if not tensor.name.startswith(GRADIENT) or tensor.name not in arrived:
-            arrived.add(tensor.name)
+        owner = tensor.relation.gradient_of
+        if owner not in arrived:
+            if owner:
+                arrived.add(owner)
             outputs.append(tensor)
             continue
-        part = replace(tensor, name=f"{tensor.name}+{op.name}")
+        part = replace(tensor, name=f"{tensor.name}+{op.name}", relation=Relation(summand_of=owner))
         outputs.append(part)
         additions.append(
             Op(f"{op.name}.accumulate", Elementwise("add"), (tensor, part), (tensor,), (), Phase.BACKWARD, op.layer)
@@ -99,10 +106,10 @@ def _derived(
 
 @singledispatch
 def gradients(kind: Kind, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """By default one op of the same kind: reads the incoming gradient and the inputs, writes one gradient per input."""
-    inputs = tuple(t for t in (*op.inputs, *op.weights) if t.name in wanted)
-    if inputs:
-        yield _derived(op, kind, (grad(op.output), *op.inputs), tuple(grad(t) for t in inputs))
+    """A kind without a rule: assumed to read and write what forward did, with gradients, by one op of the same kind."""
+    results = tuple(grad(t) for t in (*op.inputs, *op.weights) if t.name in wanted)
+    if results:
+        yield _derived(op, kind, (grad(op.output), *op.inputs), results, weights=op.weights, gradient=Gradient.BOTH)
 
 
 @gradients.register
@@ -173,13 +180,18 @@ def _summed(
     if len(operands[1].shape) == 2 or prod(target.shape[:-2]) == prod(lead):
         yield _derived(op, kind, operands, (result,), gradient=gradient, suffix=suffix)
         return
-    whole = replace(result, shape=(*lead, *target.shape[-2:]), name=f"{result.name}*{op.name}")
+    whole = _unsummed(op, target, (*lead, *target.shape[-2:]))
     yield _derived(op, kind, operands, (whole,), gradient=gradient, suffix=suffix)
     yield _derived(op, Reduce("sum"), (whole,), (result,), gradient=gradient, suffix=f"{suffix}.sum")
 
 
+def _unsummed(op: Op, target: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The gradient of a tensor that was broadcast, before its sum over what it was broadcast to."""
+    return Tensor(shape, op.output.dtype, f"{gradient_name(target.name)}*{op.name}", Relation(unsummed_of=target.name))
+
+
 def _flat(tensor: Tensor, columns: int) -> Tensor:
-    return Tensor((tensor.elements // max(1, columns), columns), tensor.dtype, tensor.name)
+    return tensor.sized((tensor.elements // max(1, columns), columns))
 
 
 def _bias_gradient(op: Op, wanted: Wanted) -> Iterator[Op]:
@@ -286,7 +298,7 @@ def _(kind: Elementwise, op: Op, wanted: Wanted) -> Iterator[Op]:
             else:
                 yield _derived(op, View("pass"), (arriving,), (grad(target),), suffix="pass")
         elif kind.function in _CROSSWISE:
-            product = replace(op.output, name=f"grad:{target.name}*{op.name}") if is_broadcast else grad(target)
+            product = _unsummed(op, target, op.output.shape) if is_broadcast else grad(target)
             yield _derived(op, Elementwise("mul"), (arriving, *(others or op.inputs)), (product,))
             if is_broadcast:
                 yield _derived(op, Reduce("sum"), (product,), (grad(target),), suffix="sum")
@@ -364,8 +376,8 @@ def _(kind: Loss, op: Op, wanted: Wanted) -> Iterator[Op]:
 
 
 @gradients.register
-def _(kind: Opaque, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """Assumed to read and write what forward did, with gradients: bytes known, still opaque."""
-    results = tuple(grad(t) for t in (*op.inputs, *op.weights) if t.name in wanted)
-    if results:
-        yield _derived(op, kind, (grad(op.output), *op.inputs), results, weights=op.weights, gradient=Gradient.BOTH)
+def _(kind: OptimizerUpdate, op: Op, wanted: Wanted) -> Iterator[Op]:
+    raise ValueError(f"{op.name}: an update is no part of a forward pass")
+
+
+gradients.register(Opaque, gradients.dispatch(object))

@@ -17,8 +17,6 @@ from epochcast.graph.op import Op, Phase
 from epochcast.graph.tensor import Tensor
 
 FEWEST_BLOCKS = 6
-AGAIN = "%again"
-"""Behind the name of what is computed a second time."""
 
 
 def checkpointed(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:
@@ -52,7 +50,7 @@ def _again(op: Op, names: set[str]) -> Op:
     """A forward op as the backward pass runs it."""
     return replace(
         op,
-        name=op.name + AGAIN,
+        name=_again_name(op.name),
         inputs=_read(op.inputs, names),
         weights=_read(op.weights, names),
         outputs=_read(op.outputs, names),
@@ -61,7 +59,16 @@ def _again(op: Op, names: set[str]) -> Op:
 
 
 def _read(tensors: tuple[Tensor, ...], names: set[str]) -> tuple[Tensor, ...]:
-    return tuple(replace(t, name=t.name + AGAIN) if t.name in names else t for t in tensors)
+    return tuple(_recomputed(t) if t.name in names else t for t in tensors)
+
+
+def _recomputed(tensor: Tensor) -> Tensor:
+    relation = tensor.relation._replace(is_recomputed=True)
+    return Tensor(tensor.shape, tensor.dtype, _again_name(tensor.name), relation)
+
+
+def _again_name(name: str) -> str:
+    return f"{name}%again"
 
 
 def _blocks(layers: Iterable[str]) -> dict[str, str]:

@@ -12,29 +12,21 @@ parameters that are multiplied, two bytes each: a product wants its operands one
 and in both they are kept quantised from one update to the next.
 
 What it costs: x and dy are read in bfloat16 and written narrow twice, once each way round; the second copy of x is what
-waits for the backward pass. Scales (a number per tensor, per 32 or per 16 values) are not counted.
-
-Precisions: fp8 and mxfp8 (they differ in their scales) · nvfp4.
+waits for the backward pass. Scales (a number per tensor, per 32 or per 16 values) are not counted, which is all that
+fp8 and mxfp8 differ in.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
-from epochcast.graph.backward import GRADIENT
 from epochcast.graph.kinds import Copy, Loss, Matmul, OptimizerUpdate, Softmax, View
 from epochcast.graph.op import Gradient, Op, Parameter, Phase
-from epochcast.graph.tensor import DType, Tensor
-
-NARROW: Mapping[str, DType] = {"fp8": DType.FLOAT8, "mxfp8": DType.FLOAT8, "nvfp4": DType.FLOAT4}
-"""The precisions of this module, and what their products are in."""
-
-MASTER = "master:"
-"""What the optimizer's own copy of a parameter begins with; the name of the parameter follows."""
+from epochcast.graph.tensor import DType, Relation, Tensor
 
 
-def narrowed(ops: Iterable[Op], parameters: Iterable[Parameter], precision: str) -> tuple[Op, ...]:
-    """The same step with narrow products. `ops` are in float32."""
-    return _Walk(tuple(ops), parameters, NARROW[precision]).walk()
+def narrowed(ops: Iterable[Op], parameters: Iterable[Parameter], narrow: DType) -> tuple[Op, ...]:
+    """The same step with products in a narrow format. `ops` are in float32."""
+    return _Walk(tuple(ops), parameters, narrow).walk()
 
 
 class _Walk:
@@ -61,7 +53,7 @@ class _Walk:
 
     def _is_linear(self, op: Op) -> bool:
         """Whether a product is a linear layer's, or one of its gradients, and may be narrow."""
-        names = {t.name for t in (*op.inputs, *op.weights)} | {_owner(t.name) for t in op.outputs}
+        names = {t.name for t in (*op.inputs, *op.weights)} | {t.relation.adds_to_gradient_of for t in op.outputs}
         return bool(names & self.parameters.keys()) and not names & self.wide
 
     def _product(self, op: Op) -> None:
@@ -80,7 +72,7 @@ class _Walk:
 
     def _stored(self, tensor: Tensor) -> Tensor:
         """Gradients of parameters are float32, everything else is bfloat16."""
-        if tensor.dtype is not DType.FLOAT32 or _owner(tensor.name) in self.parameters:
+        if tensor.dtype is not DType.FLOAT32 or tensor.relation.adds_to_gradient_of in self.parameters:
             return tensor
         return replace(tensor, dtype=DType.BFLOAT16)
 
@@ -91,7 +83,7 @@ class _Walk:
         if tensor.name in self.parameters:
             return replace(tensor, dtype=self.narrow)
         if tensor.name not in self.copies:
-            copy = replace(tensor, dtype=self.narrow, name=f"{tensor.name}@{self.narrow.value}")
+            copy = tensor.copy(f"{tensor.name}@{self.narrow.value}", self.narrow)
             pair = copy, replace(copy, name=f"{copy.name}:turned")
             self.copies[tensor.name] = pair
             source = self._stored(tensor)
@@ -103,22 +95,22 @@ class _Walk:
         """A pass of the optimizer over its own copies."""
 
         def own(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            return tuple(replace(t, name=MASTER + t.name) if t.name in self.parameters else t for t in tensors)
+            return tuple(_master(t) if t.name in self.parameters else t for t in tensors)
 
         return replace(op, inputs=own(op.inputs), outputs=own(op.outputs))
 
     def _rewritten(self) -> Op:
         """The parameters written from the optimizer's copies, once a step."""
         trained = tuple(p.tensor for p in self.parameters.values() if p.trainable)
-        masters = tuple(replace(t, name=MASTER + t.name) for t in trained)
+        masters = tuple(_master(t) for t in trained)
         results = tuple(replace(t, dtype=DType.BFLOAT16) for t in trained)
         kind = OptimizerUpdate("quantize", "quantize")
         return Op("optimizer.quantize", kind, masters, results, (), Phase.UPDATE, "optimizer")
 
 
-def _owner(name: str) -> str:
-    """The tensor that a tensor of this name is the gradient (or a part of it) of; empty where it is none."""
-    return name.removeprefix(GRADIENT).partition("+")[0] if name.startswith(GRADIENT) else ""
+def _master(parameter: Tensor) -> Tensor:
+    """The optimizer's own copy of a parameter."""
+    return replace(parameter, name=f"master:{parameter.name}", relation=Relation(master_of=parameter.name))
 
 
 def _before_the_loss(ops: tuple[Op, ...]) -> frozenset[str]:

@@ -39,8 +39,8 @@ def with_four_bits(ops: Iterable[Op], parameters: Iterable[Parameter]) -> tuple[
             fed[weight.name] = op.inputs[0]
         elif weight.name in fed:
             made.append(_waiting(op, fed[weight.name]))
-        copy = replace(weight, name=f"{weight.name}@written:{op.name}")
-        half = replace(copy, dtype=DType.FLOAT16, name=f"{copy.name}:half")
+        copy = weight.copy(f"{weight.name}@written:{op.name}", weight.dtype)
+        half = weight.copy(f"{copy.name}:half", DType.FLOAT16)
         made.append(Op(f"{op.name}.dequantize", Copy("cast"), (_packed(weight),), (half,), (), op.phase, op.layer))
         made.append(Op(f"{op.name}.written", Copy("cast"), (half,), (copy,), (), op.phase, op.layer))
         made.append(replace(op, inputs=_read(op.inputs, copy, weight), weights=_read(op.weights, copy, weight)))
@@ -49,7 +49,8 @@ def with_four_bits(ops: Iterable[Op], parameters: Iterable[Parameter]) -> tuple[
 
 def _waiting(op: Op, fed: Tensor) -> Op:
     """Nothing runs; the tensor is there until here."""
-    return Op(f"{op.name}.kept", View("kept"), (fed,), (replace(fed, name=f"{fed.name}@kept"),), (), op.phase, op.layer)
+    kept = fed.copy(f"{fed.name}@kept", fed.dtype)
+    return Op(f"{op.name}.kept", View("kept"), (fed,), (kept,), (), op.phase, op.layer)
 
 
 def _read(tensors: tuple[Tensor, ...], copy: Tensor, weight: Tensor) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""A step stored and run in sixteen bits, but for what the model widens by itself.
+"""A step stored and run in another format than float32, but for what the model widens by itself.
 
 Models that are trained so still compute some things in float32 inside: Hugging Face's root-mean-square norms cast their
 input up and their result down. A builder marks the two places by views, `View(WIDEN)` and `View(NARROW)`: in float32
@@ -7,7 +7,6 @@ they move nothing, here they are casts, and what is computed between them stays 
 
 from collections.abc import Iterable, Iterator
 
-from epochcast.graph.backward import GRADIENT
 from epochcast.graph.kinds import Copy, View
 from epochcast.graph.op import Op, Phase
 from epochcast.graph.tensor import DType, Tensor
@@ -16,7 +15,8 @@ WIDEN, NARROW = "widen", "narrow"
 
 
 def halved(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
-    """The same step in `dtype`. `ops` are in float32."""
+    """The same step in `dtype`. `ops` are in float32; only what is narrower than that is widened."""
+    is_narrow = dtype.bytes < DType.FLOAT32.bytes
     wide: set[str] = set()
     kept: dict[tuple[str, tuple[int, ...]], Tensor] = {}  # most are read again
 
@@ -24,15 +24,15 @@ def halved(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
         key = (tensor.name, tensor.shape)
         found = kept.get(key)
         if found is None:
-            stays = tensor.dtype is not DType.FLOAT32 or _owner(tensor.name) in wide
-            found = kept[key] = tensor if stays else Tensor(tensor.shape, dtype, tensor.name)
+            stays = tensor.dtype is not DType.FLOAT32 or _owner(tensor) in wide
+            found = kept[key] = tensor if stays else Tensor(tensor.shape, dtype, tensor.name, tensor.relation)
         return found
 
     for op in ops:
         mark = op.kind.function if isinstance(op.kind, View) else ""
         is_marked = mark in (WIDEN, NARROW)
         widens = mark == WIDEN or (mark != NARROW and any(t.name in wide for t in op.inputs))
-        if widens and op.phase is Phase.FORWARD:
+        if is_narrow and widens and op.phase is Phase.FORWARD:
             wide.update(t.name for t in op.outputs)
         inputs, outputs = tuple(map(stored, op.inputs)), tuple(map(stored, op.outputs))
         weights = tuple(map(stored, op.weights))
@@ -41,8 +41,6 @@ def halved(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
         yield Op(op.name, kind, inputs, outputs, weights, op.phase, op.layer, op.gradient, op.tf32)
 
 
-def _owner(name: str) -> str:
-    """The tensor itself, or the one it is the gradient (or a part or a product of it) of."""
-    if not name.startswith(GRADIENT):
-        return name
-    return name.removeprefix(GRADIENT).partition("+")[0].partition("*")[0]
+def _owner(tensor: Tensor) -> str:
+    """The tensor itself, or the one it is the gradient (or a part of it, or not yet summed) of."""
+    return tensor.relation.adds_to_gradient_of or tensor.relation.unsummed_of or tensor.name

@@ -1,7 +1,8 @@
 """What an operator does, as small typed values. A kind never depends on the batch: sizes are on the tensors of an `Op`.
 
-Formulas over kinds (`work`, `backward`, `receptive`) dispatch on the class, so a new kind is a class here and its
-formulas there. Conventions: images are channels-first (N, C, …spatial) in shapes, whatever the memory layout;
+Formulas over kinds (`work`, `backward`, `receptive`) dispatch on the class, so a new kind is a class and an entry here,
+and its formulas there; `tests/graph/test_kinds.py` names the tables that lack one. Who has no formula for its flops is
+treated as `Opaque` is. Conventions: images are channels-first (N, C, …spatial) in shapes, whatever the memory layout;
 token tensors are (N, length, width).
 """
 
@@ -185,7 +186,7 @@ class Opaque(Kind):
     target: str = "unknown"
 
 
-KINDS: dict[str, type[Kind]] = {
+KIND_CLASSES: dict[str, type[Kind]] = {
     kind.label: kind
     for kind in (
         Matmul,

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 from epochcast.errors import BadInput
-from epochcast.graph.kinds import Kind, Opaque
+from epochcast.graph.kinds import Kind
 from epochcast.graph.tensor import DType, Tensor
 
 
@@ -50,6 +50,11 @@ class Op:
     def is_gradient(self) -> bool:
         """Whether it computes a gradient. A forward op that checkpointing runs again inside backward does not."""
         return self.gradient is not Gradient.NONE
+
+    @property
+    def is_recomputed(self) -> bool:
+        """Whether it is a forward op that checkpointing runs again inside backward."""
+        return any(t.relation.is_recomputed for t in self.outputs)
 
     @property
     def output(self) -> Tensor:
@@ -150,8 +155,3 @@ class Graph:
                 layers = ", ".join(sorted({p.layer.split(".")[0] for p in self.parameters})[:8])
                 raise BadInput(f"--freeze {glob!r} matches no parameter of {self.name}; layers begin with: {layers}")
         return replace(self, parameters=parameters)
-
-
-def opaque_names(ops: Iterable[Op]) -> tuple[str, ...]:
-    """Targets of the ops we could not name, each once, in order."""
-    return tuple(dict.fromkeys(op.kind.target for op in ops if isinstance(op.kind, Opaque)))

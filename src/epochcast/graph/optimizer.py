@@ -7,13 +7,13 @@ tensor; `fused` runs the whole rule in one kernel that reads every tensor once a
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from epochcast.errors import UnknownName
 from epochcast.graph.backward import grad
 from epochcast.graph.kinds import OptimizerUpdate, Reduce
 from epochcast.graph.op import Op, Parameter, Phase
-from epochcast.graph.tensor import DType, Tensor
+from epochcast.graph.tensor import UNRELATED, DType, Relation, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +164,8 @@ def _operand(letter: str, parameter: Tensor, rule: Rule) -> Tensor:
         case "g":
             return grad(parameter)
         case _:
-            named = replace(parameter, name=f"{rule.state.get(letter, f'temporary_{letter}')}:{parameter.name}")
-            is_quantised = letter in rule.state and parameter.elements >= LEAST_QUANTISED_ELEMENTS
-            return replace(named, dtype=rule.state_dtype) if rule.state_dtype and is_quantised else named
+            is_state = letter in rule.state
+            is_quantised = is_state and parameter.elements >= LEAST_QUANTISED_ELEMENTS
+            dtype = rule.state_dtype if rule.state_dtype and is_quantised else parameter.dtype
+            name = f"{rule.state[letter] if is_state else f'temporary_{letter}'}:{parameter.name}"
+            return Tensor(parameter.shape, dtype, name, Relation(state_of=parameter.name) if is_state else UNRELATED)

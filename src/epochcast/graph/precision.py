@@ -1,48 +1,99 @@
-"""Mixed precision as a rewrite of a step: which ops run in half, and the casts that appear between them.
+"""Precisions: what a step is stored in, what its products are computed in, and how it comes to that.
 
-The rules are PyTorch's autocast lists (torch.amp, "CUDA Op-Specific Behavior"; ATen/autocast_mode.h): products run in
-the low precision; softmax, layer normalisation, losses, sums and exponentials in float32; everything else in the widest
-of its inputs. Weights are cast once per step and the copy is reused. A gradient ends in the dtype of its tensor: the
-backward pass undoes every cast by a cast.
+    fp32                    everything in float32
+    tf32                    stored in float32, products on tensor cores
+    amp_fp16, amp_bf16      stored in float32, cast op by op (`autocast`)
+    fp16, bf16, fp64        everything stored so, the optimizer's state too (`half`)
+    fp8, mxfp8, nvfp4       products of linear layers in eight or four bits, the rest in bfloat16 (`eight_bit`)
 
-Precisions: fp32 · tf32 (float32 stored, products on tensor cores) · amp_fp16, amp_bf16 (autocast) · fp16, bf16
-(everything, the optimizer's state too; `half`) · fp64 · fp8, mxfp8, nvfp4 (`eight_bit`). Loss scaling (amp_fp16) is not
-charged.
+Loss scaling (amp_fp16) is charged only where a front end asks for it.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 from epochcast.errors import UnknownName
-from epochcast.graph.backward import GRADIENT
-from epochcast.graph.eight_bit import NARROW, narrowed
-from epochcast.graph.half import halved
-from epochcast.graph.kinds import (
-    Attention,
-    Conv,
-    Copy,
-    Elementwise,
-    Kind,
-    Loss,
-    Matmul,
-    Norm,
-    Recurrent,
-    Reduce,
-    Softmax,
-)
-from epochcast.graph.op import Op, Parameter, Phase
-from epochcast.graph.tensor import DType, Tensor
+from epochcast.graph.tensor import DType
 
-PRECISIONS: Mapping[str, DType] = {
-    "fp32": DType.FLOAT32,
-    "tf32": DType.FLOAT32,
-    "amp_fp16": DType.FLOAT16,
-    "amp_bf16": DType.BFLOAT16,
-    "fp16": DType.FLOAT16,
-    "bf16": DType.BFLOAT16,
-    "fp64": DType.FLOAT64,
-    **NARROW,
+
+class Method(Enum):
+    """How a step in float32 becomes one in a precision."""
+
+    AS_IT_IS = "as it is"
+    AUTOCAST = "autocast"
+    STORED = "stored"
+    QUANTISED = "quantised"
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """`products` is the dtype of the operands of products; `on_tensor_cores`: float32 ones are rounded to tf32."""
+
+    name: str
+    products: DType = DType.FLOAT32
+    method: Method = Method.AS_IT_IS
+    on_tensor_cores: bool = False
+
+    @property
+    def is_single(self) -> bool:
+        """Products of float32: half as many bytes are to be had."""
+        return self.products is DType.FLOAT32
+
+    @property
+    def is_wide(self) -> bool:
+        """No parameter is in half or narrower while it is used."""
+        return self.products.bytes >= DType.FLOAT32.bytes
+
+    @property
+    def is_autocast(self) -> bool:
+        """Stored in float32 and cast op by op."""
+        return self.method is Method.AUTOCAST
+
+    @property
+    def is_stored(self) -> bool:
+        """Parameters, activations and the optimizer's state are in `products`, too."""
+        return self.method is Method.STORED
+
+    @property
+    def scales_loss(self) -> bool:
+        """Whether small gradients would vanish: float16 has five bits of exponent, all others eight or more."""
+        return self.is_autocast and self.products is DType.FLOAT16
+
+    @property
+    def math(self) -> str:
+        """The row of `maths.MATHS` that products run in."""
+        return "tf32" if self.on_tensor_cores else self.products.math
+
+
+def find_precision(name: str) -> Precision:
+    """A precision by its name or an alias of it."""
+    key = name.casefold().replace("-", "_")
+    key = ALIASES.get(key, key)
+    if key not in PRECISIONS:
+        raise UnknownName("precision", name, [*PRECISIONS, *ALIASES])
+    return PRECISIONS[key]
+
+
+def mixed_precision(maths: Container[str]) -> Precision:
+    """The mixed precision for a device with these maths: bfloat16 where it has that, as no loss is scaled there."""
+    return PRECISIONS["amp_bf16" if "bf16" in maths else "amp_fp16"]
+
+
+PRECISIONS: Mapping[str, Precision] = {
+    precision.name: precision
+    for precision in (
+        Precision("fp32"),
+        Precision("tf32", on_tensor_cores=True),
+        Precision("amp_fp16", DType.FLOAT16, Method.AUTOCAST),
+        Precision("amp_bf16", DType.BFLOAT16, Method.AUTOCAST),
+        Precision("fp16", DType.FLOAT16, Method.STORED),
+        Precision("bf16", DType.BFLOAT16, Method.STORED),
+        Precision("fp64", DType.FLOAT64, Method.STORED),
+        Precision("fp8", DType.FLOAT8, Method.QUANTISED),
+        Precision("mxfp8", DType.FLOAT8, Method.QUANTISED),
+        Precision("nvfp4", DType.FLOAT4, Method.QUANTISED),
+    )
 }
 ALIASES = {
     "amp": "amp_fp16",
@@ -52,193 +103,3 @@ ALIASES = {
     "half": "fp16",
     "bfloat16": "bf16",
 }
-
-_LOW: tuple[type[Kind], ...] = (Matmul, Conv, Attention, Recurrent)
-_FULL_NORMS = frozenset({"layer", "rms", "group"})
-_FULL_FUNCTIONS = frozenset(
-    [
-        "acos",
-        "asin",
-        "cosh",
-        "erfinv",
-        "exp",
-        "expm1",
-        "log",
-        "log10",
-        "log2",
-        "log1p",
-        "reciprocal",
-        "rsqrt",
-        "sinh",
-        "tan",
-        "pow",
-        "softplus",
-    ]
-)
-# Kernels with a float32 result of half operands: the cast is inside.
-_WIDENING_REDUCTIONS = frozenset({"sum", "prod", "cumsum", "cumprod", "norm", "linalg_vector_norm"})
-
-
-def find_precision(name: str) -> str:
-    """The canonical name of a precision."""
-    key = name.casefold().replace("-", "_")
-    key = ALIASES.get(key, key)
-    if key not in PRECISIONS:
-        raise UnknownName("precision", name, [*PRECISIONS, *ALIASES])
-    return key
-
-
-def with_precision(ops: Iterable[Op], parameters: Iterable[Parameter], precision: str) -> tuple[Op, ...]:
-    """The same step in another precision. `ops` are in float32."""
-    key = find_precision(precision)
-    match key:
-        case "fp32":
-            return tuple(ops)
-        case "tf32":
-            return tuple(replace(op, tf32=True) if isinstance(op.kind, _LOW) else op for op in ops)
-        case "amp_fp16" | "amp_bf16":
-            return _Autocast(parameters, PRECISIONS[key]).walk(ops)
-        case _ if key in NARROW:
-            return narrowed(ops, parameters, key)
-        case "fp16" | "bf16":
-            return tuple(halved(ops, PRECISIONS[key]))
-        case _:
-            return tuple(_stored_as(op, PRECISIONS[key]) for op in ops)
-
-
-def _stored_as(op: Op, dtype: DType) -> Op:
-    def change(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        return tuple(replace(t, dtype=dtype) if t.dtype is DType.FLOAT32 else t for t in tensors)
-
-    return replace(op, inputs=change(op.inputs), outputs=change(op.outputs), weights=change(op.weights))
-
-
-class _Rule(Enum):
-    """What autocast does to an op: cast its operands down, cast them up, let the kernel widen as it reads, nothing."""
-
-    LOW = "low"
-    FULL = "full"
-    WIDEN = "widen"
-    PROMOTE = "promote"
-
-
-def _rule(op: Op, low: DType) -> _Rule:
-    """Gradients follow the dtype of what arrives, except where the kernel is the forward one's other half."""
-    forward = not op.is_gradient
-    match op.kind:
-        case Matmul() | Conv() | Attention() | Recurrent():
-            return _Rule.LOW
-        case Loss():
-            return _Rule.FULL
-        case Softmax():
-            # Softmax has a kernel that reads float16 and writes float32; bfloat16 is cast first.
-            return _Rule.WIDEN if low is DType.FLOAT16 else _Rule.FULL
-        case Norm(style=style) if style in _FULL_NORMS:
-            return _Rule.FULL
-        case Elementwise(function=function) if forward and function in _FULL_FUNCTIONS:
-            return _Rule.FULL
-        case Reduce(function=function) if forward and function in _WIDENING_REDUCTIONS:
-            return _Rule.WIDEN
-        case _:
-            return _Rule.PROMOTE
-
-
-class _Autocast:
-    """One walk over a step: `stored` is the dtype each tensor has by now, `copies` the casts made of each.
-
-    The cast of a trained weight is kept for the whole step; any other tensor is cast again by every layer that reads
-    it, and the copy is what that layer saves for its backward pass.
-    """
-
-    def __init__(self, parameters: Iterable[Parameter], low: DType) -> None:
-        self.low = low
-        self.parameters = {p.name: p for p in parameters}
-        self.stored = {p.name: p.tensor.dtype for p in self.parameters.values()}
-        self.copies: dict[str, dict[tuple[DType, str], Tensor]] = {}
-        self.products: set[str] = set()
-        self.weak: set[str] = set()  # made from nothing (noise, fills): a model makes them in the dtype of its data
-        self.made: list[Op] = []
-
-    def walk(self, ops: Iterable[Op]) -> tuple[Op, ...]:
-        for op in ops:
-            if op.phase is Phase.UPDATE:
-                self.made.append(op)
-            else:
-                self._rewrite(op)
-        return tuple(self.made)
-
-    def _rewrite(self, op: Op) -> None:
-        rule = _Rule.LOW if self._is_bias(op) else _rule(op, self.low)
-        if isinstance(op.kind, Matmul):
-            self.products.update(t.name for t in op.outputs)
-        match rule:
-            case _Rule.LOW:
-                target = self.low
-            case _Rule.FULL | _Rule.WIDEN:
-                target = DType.FLOAT32
-            case _Rule.PROMOTE:
-                target = self._widest(op)
-        casts = rule in (_Rule.LOW, _Rule.FULL)
-        keeps = isinstance(op.kind, Norm)  # scale, shift and statistics stay as they are, whatever the data
-        inputs = tuple(self._as(t, target, op) if casts else self._current(t) for t in op.inputs)
-        weights = tuple(self._as(t, target, op) if casts and not keeps else self._current(t) for t in op.weights)
-        place = len(self.made)
-        # A kernel that widens on the way in narrows on the way back.
-        fused = keeps or rule is _Rule.WIDEN
-        outputs = tuple(self._result(t, target, op, fused) for t in op.outputs)
-        self.made.insert(place, replace(op, inputs=inputs, weights=weights, outputs=outputs))
-        is_weak = all(t.name in self.weak for t in (*op.inputs, *op.weights) if t.dtype.is_float)
-        (self.weak.update if is_weak else self.weak.difference_update)(t.name for t in op.outputs)
-
-    def _is_bias(self, op: Op) -> bool:
-        """Whether it adds the bias of a linear layer by a kernel of its own: autocast casts for the whole layer."""
-        if op.kind != Elementwise("add") or op.is_gradient or not op.inputs:
-            return False
-        first, *others = (*op.inputs, *op.weights)
-        return first.name in self.products and all(len(t.shape) == 1 and t.name in self.parameters for t in others)
-
-    def _widest(self, op: Op) -> DType:
-        """Operands stay as they are and the kernel promotes; a norm works in the dtype of its data."""
-        operands = op.inputs[:1] if isinstance(op.kind, Norm) else (*op.inputs, *op.weights)
-        strong = [t for t in operands if t.dtype.is_float and t.name not in self.weak]
-        dtypes = [self._current(t).dtype for t in strong or operands if t.dtype.is_float]
-        results = [t.dtype for t in op.outputs if t.dtype.is_float]
-        return max(dtypes or results, key=lambda d: d.bytes, default=DType.FLOAT32)
-
-    def _current(self, tensor: Tensor) -> Tensor:
-        return replace(tensor, dtype=self.stored.get(tensor.name, tensor.dtype))
-
-    def _as(self, tensor: Tensor, dtype: DType, op: Op) -> Tensor:
-        """The tensor in that dtype: as it is, an earlier copy, or a new cast in front of this op."""
-        now = self._current(tensor)
-        if now.dtype is dtype or not now.dtype.is_float:
-            return now
-        parameter = self.parameters.get(tensor.name)
-        user = "" if parameter is not None and parameter.trainable else op.layer
-        copies = self.copies.setdefault(tensor.name, {})
-        if (dtype, user) not in copies:
-            name = f"{tensor.name}@{dtype.value}" + (f":{user}" if user else "")
-            copies[dtype, user] = copy = replace(tensor, dtype=dtype, name=name)
-            self.made.append(Op(f"{op.name}.cast", Copy("cast"), (now,), (copy,), (), op.phase, op.layer))
-        return replace(copies[dtype, user], shape=tensor.shape)
-
-    def _result(self, tensor: Tensor, dtype: DType, op: Op, fused: bool) -> Tensor:
-        """An output in `dtype`; a gradient is cast to its tensor's dtype behind the op, or inside it where `fused`."""
-        if not tensor.dtype.is_float:
-            return tensor
-        own = self._own(tensor.name) or dtype
-        self.copies.pop(tensor.name, None)  # the storage is written anew
-        self.stored[tensor.name] = own
-        if own is dtype or (fused and op.is_gradient):
-            return replace(tensor, dtype=own)
-        made = replace(tensor, dtype=dtype, name=f"{tensor.name}@{dtype.value}")
-        self.made.append(
-            Op(f"{op.name}.uncast", Copy("cast"), (made,), (replace(tensor, dtype=own),), (), op.phase, op.layer)
-        )
-        return made
-
-    def _own(self, name: str) -> DType | None:
-        """The dtype of the tensor that a tensor of this name is the gradient (or a part of it) of."""
-        if not name.startswith(GRADIENT):
-            return None
-        return self.stored.get(name.removeprefix(GRADIENT).partition("+")[0])

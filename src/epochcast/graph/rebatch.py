@@ -279,6 +279,6 @@ def _growth(small: Tensor, small_batch: int, large: Tensor, large_batch: int) ->
 
 def _resized(tensors: tuple[Tensor, ...], growths: tuple[Growth, ...], batch: int) -> tuple[Tensor, ...]:
     return tuple(
-        tensor if growth is None else Tensor(tuple([a + b * batch for a, b in growth]), tensor.dtype, tensor.name)
+        tensor if growth is None else tensor.sized(tuple([a + b * batch for a, b in growth]))
         for tensor, growth in zip(tensors, growths, strict=True)
     )

@@ -16,7 +16,26 @@ from dataclasses import dataclass
 from functools import singledispatch
 from math import ceil
 
-from epochcast.graph.kinds import Attention, Conv, Kind, Matmul, Pool, Recurrent, Reduce
+from epochcast.graph.kinds import (
+    Attention,
+    Conv,
+    Copy,
+    Elementwise,
+    Embedding,
+    Gather,
+    Kind,
+    Loss,
+    Matmul,
+    Norm,
+    Opaque,
+    OptimizerUpdate,
+    Pool,
+    Recurrent,
+    Reduce,
+    Scatter,
+    Softmax,
+    View,
+)
 from epochcast.graph.op import Graph, Op
 
 
@@ -45,7 +64,7 @@ def receptive_fields(graph: Graph) -> dict[str, tuple[int, ...] | None]:
             tuple(max(sizes) for sizes in zip(*(f.size for f in before), strict=True)),
             tuple(max(jumps) for jumps in zip(*(f.jump for f in before), strict=True)),
         )
-        after = _through(op.kind, op, joined, spatial)
+        after = through(op.kind, op, joined, spatial)
         seen[op.name] = after.size
         for tensor in op.outputs:
             fields[tensor.name] = after
@@ -53,8 +72,13 @@ def receptive_fields(graph: Graph) -> dict[str, tuple[int, ...] | None]:
 
 
 @singledispatch
-def _through(kind: Kind, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
+def through(kind: Kind, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
+    """The field behind an op; what has no rule is taken to keep its positions, as the kinds below do."""
     return field
+
+
+for _kind in (Norm, Softmax, Elementwise, Embedding, Gather, Scatter, Copy, View, Loss, OptimizerUpdate, Opaque):
+    through.register(_kind, through.dispatch(object))
 
 
 def _everything(field: Field, spatial: tuple[int, ...]) -> Field:
@@ -68,7 +92,7 @@ def _windowed(field: Field, window: tuple[int, ...], stride: tuple[int, ...], di
     )
 
 
-@_through.register
+@through.register
 def _(kind: Conv, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
     window = op.weights[0].shape[2:]
     if len(window) != len(spatial):
@@ -84,7 +108,7 @@ def _(kind: Conv, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
     return _windowed(field, window, kind.stride, kind.dilation)
 
 
-@_through.register
+@through.register
 def _(kind: Pool, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
     if not all(kind.window):
         return _everything(field, spatial)
@@ -93,19 +117,19 @@ def _(kind: Pool, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
     return _windowed(field, kind.window, kind.stride, (1,) * len(spatial))
 
 
-@_through.register(Attention)
-@_through.register(Recurrent)
+@through.register(Attention)
+@through.register(Recurrent)
 def _(kind: Kind, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
     return _everything(field, spatial)
 
 
-@_through.register
+@through.register
 def _(kind: Matmul, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
     """A weight applied to every token sees what it saw; to flattened features, everything, like a computed matrix."""
     return field if op.weights and len(op.inputs[0].shape) > 2 else _everything(field, spatial)
 
 
-@_through.register
+@through.register
 def _(kind: Reduce, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
     """A mean over channels keeps its positions; one over positions sees everything."""
     before, after = op.inputs[0].shape, op.output.shape

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.optimizer import find_optimizer
-from epochcast.graph.precision import find_precision
+from epochcast.graph.precision import PRECISIONS, Precision, find_precision
 
 MODES = ("training", "forward", "forward_backward")
 STYLES = ("foreach", "fused", "loop")
@@ -55,7 +55,7 @@ class Recipe:
         if self.four_bit and not (self.lora or self.freeze):
             raise BadInput("only frozen weights are kept in four bits: name a rank of LoRA, or what is frozen")
         object.__setattr__(self, "optimizer", find_optimizer(self.optimizer))
-        object.__setattr__(self, "precision", find_precision(self.precision))
+        object.__setattr__(self, "precision", find_precision(self.precision).name)
         for what, value, known in (
             ("mode", self.mode, MODES),
             ("attention", self.attention, ("flash", "eager")),
@@ -63,6 +63,11 @@ class Recipe:
         ):
             if value not in known:
                 raise UnknownName(what, value, known)
+
+    @property
+    def precision_rules(self) -> Precision:
+        """What its precision means."""
+        return PRECISIONS[self.precision]
 
     def at(self, batch: int) -> "Recipe":
         """The same recipe at another batch size."""

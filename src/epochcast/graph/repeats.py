@@ -16,11 +16,11 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.order import LOOSE, NotRepeated, Order, Period, ordered
-from epochcast.graph.tensor import Tensor
+from epochcast.graph.tensor import UNRELATED, Relation, Tensor
 
 Member = TypeVar("Member")
 
@@ -40,6 +40,10 @@ class Repeats:
 
     @cached_property
     def _known(self) -> dict[str, tuple[list[str], list[int]]]:
+        return {}
+
+    @cached_property
+    def _relations(self) -> dict[tuple[Relation, int], Relation]:
         return {}
 
     def _parts(self, name: str) -> tuple[list[str], list[int]]:
@@ -68,7 +72,21 @@ class Repeats:
 
     def moved_tensor(self, tensor: Tensor, shift: int) -> Tensor:
         """A tensor of a copy."""
-        return Tensor(tensor.shape, tensor.dtype, self.moved(tensor.name, shift)) if shift else tensor
+        if not shift:
+            return tensor
+        relation = tensor.relation
+        if relation is not UNRELATED:
+            relation = self._moved_relation(relation, shift)
+        return Tensor(tensor.shape, tensor.dtype, self.moved(tensor.name, shift), relation)
+
+    def _moved_relation(self, relation: Relation, shift: int) -> Relation:
+        key = relation, shift
+        moved = self._relations.get(key)
+        if moved is None:
+            fields = relation._asdict().items()
+            names: dict[str, Any] = {field: self.moved(name, shift) for field, name in fields if isinstance(name, str)}
+            moved = self._relations[key] = relation._replace(**names)
+        return moved
 
     def moved_parameter(self, parameter: Parameter, shift: int) -> Parameter:
         """A parameter of a copy."""

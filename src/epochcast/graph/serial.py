@@ -1,9 +1,10 @@
 """Ops, graphs, templates and traces as plain JSON values and back, exactly: `x_from_json(x_to_json(x)) == x`.
 
-Every document holds two tables, so that what repeats is written once: `tensors`, rows of [name, shape, dtype, growth],
-and `kinds`, rows of [label, attributes that are not the default]. An op is a row [name, kind, inputs, outputs, weights,
-phase, layer, gradient, tf32]; its operands are places in the table of tensors. Defaults at the end of a row are left
-out. The growth of a tensor is one [a, b] per dimension: a + b·batch. What does not fit is refused by its place.
+Every document holds two tables, so that what repeats is written once: `tensors`, rows of [name, shape, dtype, growth,
+relation], and `kinds`, rows of [label, attributes that are not the default]. An op is a row [name, kind, inputs,
+outputs, weights, phase, layer, gradient, tf32]; its operands are places in the table of tensors. Defaults at the end of
+a row are left out. The growth of a tensor is one [a, b] per dimension: a + b·batch; its relation has the fields of
+`Relation` that are not empty. What does not fit is refused by its place.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,11 +26,11 @@ from epochcast.graph.checked import (
     texts_of,
     value_of,
 )
-from epochcast.graph.kinds import KINDS, Kind
+from epochcast.graph.kinds import KIND_CLASSES, Kind
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Growth, Template
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.tensor import DType, Tensor
+from epochcast.graph.tensor import UNRELATED, DType, Relation, Tensor
 from epochcast.graph.trace import Trace
 
 Json = dict[str, Any]
@@ -177,7 +178,10 @@ class _Tables:
     def json(self) -> Json:
         return {
             "tensors": [
-                _trimmed([t.name, list(t.shape), t.dtype.value, _growth_json(g)], [DType.FLOAT32.value, None])
+                _trimmed(
+                    [t.name, list(t.shape), t.dtype.value, _growth_json(g), _relation_json(t.relation)],
+                    [DType.FLOAT32.value, None, {}],
+                )
                 for t, g in self._tensors
             ],
             "kinds": [_trimmed([kind.label, _attributes(kind)], [{}]) for kind in self._kinds],
@@ -193,6 +197,10 @@ def _trimmed(row: list[Any], defaults: list[Any]) -> list[Any]:
 
 def _growth_json(growth: Growth) -> list[list[int]] | None:
     return None if growth is None else [list(pair) for pair in growth]
+
+
+def _relation_json(relation: Relation) -> Json:
+    return {field: value for field, value in relation._asdict().items() if value}
 
 
 def _attributes(value: Any) -> Json:
@@ -291,10 +299,11 @@ def _template(reader: _Reader) -> Template:
 
 
 def _read_tensor(row: object, place: str) -> tuple[Tensor, Growth]:
-    name, shape, dtype, growth = row_of(row, place, 2, [DType.FLOAT32.value, None])
+    name, shape, dtype, growth, relation = row_of(row, place, 2, [DType.FLOAT32.value, None, {}])
     if not isinstance(name, str) or not isinstance(shape, list) or not all(is_int(n) and n >= 0 for n in shape):
         raise BadInput(f"{place} must begin with a name and a shape, got {row!r}")
-    tensor = Tensor(tuple(shape), member(DType, dtype, f"{place}.dtype"), name)
+    related = _read_relation(mapping(relation, f"{place}.relation"), f"{place}.relation")
+    tensor = Tensor(tuple(shape), member(DType, dtype, f"{place}.dtype"), name, related)
     if growth is None:
         return tensor, None
     if not isinstance(growth, list) or len(growth) != len(shape) or not all(is_pair(pair) for pair in growth):
@@ -304,12 +313,22 @@ def _read_tensor(row: object, place: str) -> tuple[Tensor, Growth]:
     return tensor, tuple((a, b) for a, b in growth)
 
 
+def _read_relation(given: Mapping[str, Any], place: str) -> Relation:
+    if not given:
+        return UNRELATED
+    for field, value in given.items():
+        if field not in Relation._fields:
+            raise BadInput(f"{place} has no field {field!r}; known: {', '.join(Relation._fields)}")
+        like(getattr(UNRELATED, field), value, f"{place}.{field}")
+    return Relation(**given)
+
+
 def _read_kind(row: object, place: str) -> Kind:
     label, attributes = row_of(row, place, 1, [{}])
-    if not isinstance(label, str) or label not in KINDS:
-        raise BadInput(f"{place}: no kind of op called {label!r}; known: {', '.join(sorted(KINDS))}")
-    options = _read_attributes(KINDS[label], mapping(attributes, place), f"{place} ({label})")
-    return made(place, lambda: KINDS[label](**options))
+    if not isinstance(label, str) or label not in KIND_CLASSES:
+        raise BadInput(f"{place}: no kind of op called {label!r}; known: {', '.join(sorted(KIND_CLASSES))}")
+    options = _read_attributes(KIND_CLASSES[label], mapping(attributes, place), f"{place} ({label})")
+    return made(place, lambda: KIND_CLASSES[label](**options))
 
 
 def _read_attributes(kind: type[Any], given: Mapping[str, Any], place: str) -> Json:

@@ -1,8 +1,11 @@
-"""Tensors as a forecaster sees them: a shape, a dtype and the name of the storage behind them. No values."""
+"""Tensors as a forecaster sees them: a shape, a dtype, the name of the storage behind them, and what they are to other
+tensors (a gradient, a copy). No values. Names tell storages apart and say nothing else: no code looks into them.
+"""
 
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
+from typing import NamedTuple
 
 
 class DType(Enum):
@@ -42,7 +45,7 @@ class DType(Enum):
 
     @property
     def math(self) -> str:
-        """The name under which a device lists its peak for arithmetic on this dtype; integers run at the fp32 rate.
+        """The row of `maths.MATHS` for arithmetic on this dtype; integers run at the fp32 rate.
 
         Four bits go by the name of eight: only their `bits` tell them apart.
         """
@@ -75,6 +78,34 @@ _MATH = {
 }
 
 
+class Relation(NamedTuple):
+    """What a tensor is to others, by their names; empty where it is nothing of the kind.
+
+    A gradient has exactly one of the first three: it is the whole `gradient_of` a tensor, one of several that are added
+    up to it (`summand_of`), or what the tensor's gradient is the sum of, as it was broadcast (`unsummed_of`).
+    `copy_of` is the original that was cast, quantised or written out; a copy of a copy has the first original, and the
+    copy of a gradient is still a gradient. `master_of`: the optimizer's own copy of a parameter. `state_of`: what the
+    optimizer keeps for a parameter from step to step. `is_recomputed`: made a second time, by checkpointing.
+    """
+
+    gradient_of: str = ""
+    summand_of: str = ""
+    unsummed_of: str = ""
+    copy_of: str = ""
+    master_of: str = ""
+    state_of: str = ""
+    is_recomputed: bool = False
+
+    @property
+    def adds_to_gradient_of(self) -> str:
+        """The tensor that this is the gradient of, or one of several gradients; empty where it is none."""
+        return self.gradient_of or self.summand_of
+
+
+UNRELATED = Relation()
+"""Parameters, inputs, and what the forward pass computes for the first time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """A view of a storage: two tensors with one name share memory."""
@@ -82,6 +113,7 @@ class Tensor:
     shape: tuple[int, ...]
     dtype: DType = DType.FLOAT32
     name: str = ""
+    relation: Relation = UNRELATED
 
     def __post_init__(self) -> None:
         if self.shape and min(self.shape) < 0:
@@ -96,3 +128,12 @@ class Tensor:
     def bytes(self) -> int:
         """Elements times bytes per element."""
         return prod(self.shape) * _BYTES[self.dtype]
+
+    def sized(self, shape: tuple[int, ...]) -> "Tensor":
+        """The same storage in another shape."""
+        return Tensor(shape, self.dtype, self.name, self.relation)
+
+    def copy(self, name: str, dtype: DType) -> "Tensor":
+        """A copy in a storage of its own."""
+        original = self.relation.copy_of or self.name
+        return Tensor(self.shape, dtype, name, self.relation._replace(copy_of=original))

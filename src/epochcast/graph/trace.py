@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from epochcast.collecting import without_collecting
 from epochcast.graph.kinds import Conv, Pool, Recurrent, View
-from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase, opaque_names
+from epochcast.graph.maths import op_math_index
+from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase
 from epochcast.graph.order import NotRepeated, Order
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
@@ -23,11 +24,10 @@ from epochcast.graph.repeats import Repeats
 from epochcast.graph.shapes import conv_shape
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.training import adapted, finished, float_ops
-from epochcast.graph.work import OpClass, op_class, work
+from epochcast.graph.work import OpClass, op_class, opaque_names, work
 
 CLASSES = tuple(OpClass)
 PHASES = tuple(Phase)
-MATHS = ("fp32", "tf32", "fp16", "bf16", "fp64", "fp8")
 
 # Two sizes at which a model is looked at: neither 1 (frameworks squeeze it away) nor one a multiple of the other.
 SMALL_BATCH, LARGE_BATCH = 4, 6
@@ -35,7 +35,8 @@ SMALL_BATCH, LARGE_BATCH = 4, 6
 
 @dataclass(frozen=True)
 class Columns:
-    """The numbers of a trace, one entry per op that runs a kernel. Classes, phases and maths index the tables above."""
+    """The numbers of a trace, one entry per op that runs a kernel. Classes and phases index the tables above,
+    maths `maths.OP_MATHS`."""
 
     flops: NDArray[np.float64]
     read_bytes: NDArray[np.float64]
@@ -197,7 +198,7 @@ def _row(op: Op) -> tuple[float, ...]:
     return (
         _CLASS_INDEX[kind_class],
         _PHASE_INDEX[op.phase],
-        MATHS.index(op.math) if op.math in MATHS else 0,
+        op_math_index(op.math),
         _GRADIENT_INDEX[op.gradient],
         op.dtype.bits / 8,
         window,

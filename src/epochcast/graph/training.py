@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from epochcast.errors import UnknownName
+from epochcast.graph.autocast import with_precision
 from epochcast.graph.backward import backward
 from epochcast.graph.checkpointing import checkpointed
 from epochcast.graph.four_bit import with_four_bits
@@ -12,7 +13,6 @@ from epochcast.graph.lora import with_lora
 from epochcast.graph.lower import eager_attention
 from epochcast.graph.op import Graph, Op, Parameter
 from epochcast.graph.optimizer import update
-from epochcast.graph.precision import with_precision
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.tensor import DType, Tensor
 
@@ -58,7 +58,8 @@ def adapted(graph: Graph, recipe: Recipe) -> Graph:
 
 def stored(ops: tuple[Op, ...], parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[Op, ...]:
     """Ops of a step as the recipe keeps them: frozen weights in four bits, the rest in its precision."""
-    return with_precision(with_four_bits(ops, parameters) if recipe.four_bit else ops, parameters, recipe.precision)
+    ops = with_four_bits(ops, parameters) if recipe.four_bit else ops
+    return with_precision(ops, parameters, recipe.precision_rules)
 
 
 def with_loss(graph: Graph) -> Graph:

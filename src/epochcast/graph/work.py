@@ -7,6 +7,7 @@ moves: each operand read once, each result written once.
 The shape of an op as a matrix product is in `shapes`.
 """
 
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import singledispatch
 from math import ceil, prod
@@ -107,18 +108,35 @@ def work(op: Op) -> Work:
 # ---- classes ------------------------------------------------------------------------------------
 
 
-@singledispatch
 def op_class(kind: Kind, op: Op) -> OpClass:
-    """The class of an op; a kind without a rule is opaque."""
-    return _CLASSES.get(type(kind), OpClass.OPAQUE)
+    """The class of an op. A kind whose flops nobody counts is opaque, whatever its class would be."""
+    return class_rule(kind, op) if is_counted(kind) else OpClass.OPAQUE
 
 
-@op_class.register
+def is_counted(kind: Kind) -> bool:
+    """Whether there is a formula for the flops of a kind, if only that it has none."""
+    return not isinstance(kind, Opaque) and flops.dispatch(type(kind)) is not flops.dispatch(object)
+
+
+def opaque_names(ops: Iterable[Op]) -> tuple[str, ...]:
+    """What we have no formula for, each once, in order: targets of opaque ops, labels of kinds."""
+    kinds = (op.kind for op in ops)
+    uncounted = (kind for kind in kinds if not is_counted(kind))
+    return tuple(dict.fromkeys(kind.target if isinstance(kind, Opaque) else kind.label for kind in uncounted))
+
+
+@singledispatch
+def class_rule(kind: Kind, op: Op) -> OpClass:
+    """The class of an op whose flops are counted."""
+    return OpClass.OPAQUE
+
+
+@class_rule.register
 def _(kind: Matmul, op: Op) -> OpClass:
     return OpClass.BATCHED_MATMUL if is_batched(op) else OpClass.LINEAR
 
 
-@op_class.register
+@class_rule.register
 def _(kind: Conv, op: Op) -> OpClass:
     shape = conv_shape(op)
     if kind.transposed:
@@ -128,7 +146,7 @@ def _(kind: Conv, op: Op) -> OpClass:
     return OpClass.CONV_POINTWISE if prod(shape.kernel) == 1 else OpClass.CONV
 
 
-@op_class.register
+@class_rule.register
 def _(kind: Norm, op: Op) -> OpClass:
     match kind.style:
         case "batch":
@@ -139,7 +157,11 @@ def _(kind: Norm, op: Op) -> OpClass:
             return OpClass.OTHER_NORM
 
 
-_CLASSES: dict[type[Kind], OpClass] = {
+def _always(op_class: OpClass) -> Callable[[Kind, Op], OpClass]:
+    return lambda kind, op: op_class
+
+
+for _kind, _op_class in {
     Attention: OpClass.ATTENTION,
     Recurrent: OpClass.RECURRENT,
     Pool: OpClass.POOL,
@@ -154,7 +176,8 @@ _CLASSES: dict[type[Kind], OpClass] = {
     OptimizerUpdate: OpClass.UPDATE,
     Opaque: OpClass.OPAQUE,
     View: OpClass.VIEW,
-}
+}.items():
+    class_rule.register(_kind, _always(_op_class))
 
 
 # ---- flops --------------------------------------------------------------------------------------
@@ -187,7 +210,18 @@ _SOFTMAX_FLOPS = {False: 5, True: 4}
 
 @singledispatch
 def flops(kind: Kind, op: Op) -> int:
-    """No arithmetic by default: copies, gathers, views, and the opaque, whose flops nobody knows."""
+    """A kind without a formula: nobody knows. Its class is opaque, so that it is costed by its bytes and listed."""
+    return 0
+
+
+@flops.register(Embedding)
+@flops.register(Gather)
+@flops.register(Scatter)
+@flops.register(Copy)
+@flops.register(View)
+@flops.register(Opaque)
+def _(kind: Kind, op: Op) -> int:
+    """No arithmetic; or, of the opaque, none that anybody knows."""
     return 0
 
 

@@ -17,19 +17,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from epochcast.errors import BadInput, UnknownName
-
-MATHS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "fp32_vector", "fp16_vector")
-
-# What software does when the silicon lacks a format. There is no entry for fp64 and int8: nothing stands in for them.
-STAND_INS: Mapping[str, str] = {
-    "tf32": "fp32",  # before Ampere the flag has no effect
-    "fp16": "fp32",  # stored as halves, computed as singles: native half rates of 1/64 are never used
-    "bf16": "fp32",  # emulated: widened to fp32
-    "fp8": "fp16",  # cast up
-    "fp4": "fp8",  # cast up
-    "fp32_vector": "fp32",
-    "fp16_vector": "fp32",
-}
+from epochcast.graph.maths import MATHS
 
 DEVICE_KINDS = ("gpu", "cpu", "tpu", "other")
 
@@ -80,14 +68,14 @@ class Device:
                 _check_range(name, getattr(self, name), low, high)
 
     def peak(self, math: str) -> float:
-        """Flops per second in `math`; where the device lacks it, in the format software falls back to (STAND_INS)."""
+        """Flops per second in `math`; where the device lacks it, in the format that stands in for it."""
         if math not in MATHS:
             raise UnknownName("math", math, MATHS)
         tried = math
         while tried not in self.peak_flops_per_second:
-            if tried not in STAND_INS:
+            tried = MATHS[tried].stand_in
+            if not tried:
                 raise UnknownName(f"math of {self.name}", math, self.peak_flops_per_second)
-            tried = STAND_INS[tried]
         return self.peak_flops_per_second[tried]
 
 

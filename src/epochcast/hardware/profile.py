@@ -18,8 +18,9 @@ from pathlib import Path
 
 from epochcast.atomic import write_text
 from epochcast.errors import BadInput
+from epochcast.graph.maths import MATHS
 from epochcast.hardware import rows
-from epochcast.hardware.device import MATHS, Device
+from epochcast.hardware.device import Device
 from epochcast.hardware.names import plain
 
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, log
 
+from epochcast.graph.maths import MATHS
 from epochcast.hardware import rows
 from epochcast.hardware.catalogue import devices
-from epochcast.hardware.device import MATHS, Device
+from epochcast.hardware.device import Device
 
 FILE = "profiles.toml"
 # What a PCI Express slot gives without a cable: cards held to it never run at their boost clock.

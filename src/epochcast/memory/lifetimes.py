@@ -18,13 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.collecting import without_collecting
-from epochcast.graph.backward import GRADIENT
-from epochcast.graph.checkpointing import AGAIN
 from epochcast.graph.kinds import Elementwise, Norm, Pool, View
 from epochcast.graph.op import Op, Phase
 from epochcast.graph.order import NotRepeated
 from epochcast.graph.rebatch import Growth
-from epochcast.graph.tensor import Tensor
+from epochcast.graph.tensor import UNRELATED, Relation, Tensor
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
 from epochcast.memory.drawn import drawn_storages
 from epochcast.memory.saved import saved_bytes
@@ -63,6 +61,7 @@ class Lifetimes:
     A place counts ops from 0; BEFORE is before the first, `ops` (their number) is after the last: it stays. Births are
     those of a job's first step: gradients and optimizer state come into being there. `keeps_gradients`: later steps
     begin with the gradients of the one before. `update` is the place of the first op that updates parameters.
+    `rank_own` are the storages that a rank holds beside its share of the others.
     """
 
     names: tuple[str, ...]
@@ -74,6 +73,7 @@ class Lifetimes:
     ops: int
     keeps_gradients: bool
     update: int
+    rank_own: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -212,7 +212,7 @@ class _Walk:
         self.last: dict[str, int] = {}
         self.born_in: dict[str, Phase] = {}
         self.last_in: dict[str, Phase] = {}
-        self.state: set[str] = set()
+        self.relations: dict[str, Relation] = {}  # what a storage is to others; nothing where it is not there
         self.pooled: dict[str, list[str]] = {}  # inputs of average pools by layer, the last one last
         self.beside: dict[str, str] = {}  # what a kernel keeps beside its results → the storage it is read with
         for place, (op, growth) in enumerate(zip(trace.template.base, trace.template.growths, strict=True)):
@@ -228,7 +228,7 @@ class _Walk:
         for tensors, growths in ((op.inputs, into), (op.weights, weights)):
             for index, tensor in enumerate(tensors):
                 self._use(place, op, tensor, growths[index] if growths else None, BEFORE)
-        if not self.sums_in_place and _is_sum(op) and not self._is_known(op.output.name):
+        if not self.sums_in_place and _is_sum(op) and not self._is_gradient(op.output.relation):
             self.root[op.output.name] = f"{op.output.name}#{op.name}"
         for index, tensor in enumerate(op.outputs):
             if isinstance(op.kind, View) and op.inputs:
@@ -267,10 +267,8 @@ class _Walk:
             self._size(name, tensor, growth)
         if name not in self.born:
             self.met[name] = place
-            if birth == BEFORE and op.phase is Phase.UPDATE and not self._is_known(name):
-                self.state.add(name)
-                birth = place
-            self.born[name], self.born_in[name] = birth, op.phase
+            self.born[name] = place if _is_state(tensor.relation) else birth  # the first update makes it
+            self.born_in[name], self.relations[name] = op.phase, tensor.relation
         self.last[name], self.last_in[name] = place, op.phase
 
     def _size(self, name: str, tensor: Tensor, growth: Growth) -> None:
@@ -281,8 +279,9 @@ class _Walk:
         if name in self.parameters:
             self.sizes[name] = (small, large)  # in the precision of the step
 
-    def _is_known(self, name: str) -> bool:
-        return name in self.parameters or name.removeprefix(GRADIENT) in self.parameters
+    def _is_gradient(self, relation: Relation) -> bool:
+        """Whether it is the whole gradient of a parameter, and no copy of it."""
+        return relation.gradient_of in self.parameters and not relation.copy_of
 
     def result(self) -> Lifetimes:
         ops = len(self.trace.template.base)
@@ -310,23 +309,29 @@ class _Walk:
         return self.last[self.beside.get(name, name)]
 
     def _role(self, name: str) -> Role:
-        """By name where it is a parameter's or its gradient's; else by when it is made and when it is last used."""
+        """By what it is to a parameter; else by when it is made and when it is last used."""
+        relation = self.relations.get(name, UNRELATED)
         if name in self.parameters:
             return Role.PARAMETERS
-        if name.removeprefix(GRADIENT) in self.parameters and name.startswith(GRADIENT):
+        if self._is_gradient(relation):
             return Role.GRADIENTS
         first = self.born_in[name]
-        if name in self.state:
+        if _is_state(relation):
             return Role.OPTIMIZER_STATE
         if self.born[name] == BEFORE:
             return Role.INPUTS if self.sizes[name][0] != self.sizes[name][1] or name in self.inputs else Role.BUFFERS
-        if name.partition("@")[0] in self.parameters:
+        if relation.copy_of in self.parameters:
             return Role.AUTOCAST_COPIES
-        if name.endswith(AGAIN):
+        if relation.is_recomputed:
             return Role.ACTIVATIONS
         if first is Phase.FORWARD and self.last_in[self.beside.get(name, name)] is Phase.BACKWARD:
             return Role.ACTIVATIONS
         return Role.TEMPORARIES
+
+
+def _is_state(relation: Relation) -> bool:
+    """Whether the optimizer keeps it from step to step."""
+    return bool(relation.state_of or relation.master_of)
 
 
 def _is_sum(op: Op) -> bool:
@@ -336,7 +341,7 @@ def _is_sum(op: Op) -> bool:
         and op.kind == Elementwise("add")
         and len(op.inputs) == 2
         and op.output.name in (op.inputs[0].name, op.inputs[1].name)
-        and not op.name.endswith(AGAIN)
+        and not op.is_recomputed
     )
 
 

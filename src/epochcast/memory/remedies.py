@@ -6,6 +6,7 @@ from math import ceil
 
 from epochcast.capture.model import Model
 from epochcast.errors import BadInput
+from epochcast.graph.precision import mixed_precision
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import devices
@@ -87,8 +88,8 @@ def _need(trace: Trace, device: Device, shares: Shares) -> Interval | None:
 def _changes(model: Model, recipe: Recipe, device: Device) -> dict[str, tuple[str, Recipe]]:
     """Half precision where the step is in single, checkpointing where the network has blocks."""
     changes = {}
-    if recipe.precision in ("fp32", "tf32"):
-        half = "amp_bf16" if "bf16" in device.peak_flops_per_second else "amp_fp16"
+    if recipe.precision_rules.is_single:
+        half = mixed_precision(device.peak_flops_per_second).name
         changes["precision"] = (half, replace(recipe, precision=half))
     if recipe.mode != "forward" and not recipe.checkpointing:
         again = replace(recipe, checkpointing=True)

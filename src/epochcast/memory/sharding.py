@@ -5,7 +5,7 @@ parameters are then gathered for as long as they are used: `gathered_bytes` at a
 gradients twice, once in buckets that are reduced together.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -51,8 +51,9 @@ class Shares:
             return lives
         count = len(added)
         roles, fixed_bytes, sample_bytes = (np.array(column, dtype=np.int64) for column in zip(*added, strict=True))
-        return lives.joined(
-            tuple(f"{role.label}#rank" for role, _, _ in added),
+        names = tuple(f"{role.label}#rank" for role, _, _ in added)
+        return replace(lives, rank_own=lives.rank_own.union(names)).joined(
+            names,
             roles,
             fixed_bytes,
             sample_bytes,
@@ -71,7 +72,7 @@ class Shares:
             return size_bytes
         share = fractions[lives.roles]
         share[lives.of_update] = self.state_fraction  # a rank updates what it has the state of
-        share[[name.endswith("#rank") for name in lives.names]] = 1
+        share[[name in lives.rank_own for name in lives.names]] = 1
         return np.ceil(size_bytes * share).astype(np.int64)
 
 

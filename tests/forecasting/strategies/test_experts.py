@@ -20,24 +20,35 @@ from epochcast.graph.trace import Trace
 
 TOKENS, WIDTH, LAYERS, EXPERTS, CHOSEN, FFN = 64, 32, 2, 8, 2, 16
 EXPERT_PARAMETERS = LAYERS * EXPERTS * 3 * WIDTH * FFN
-MODEL = BuiltModel(
-    "mixture",
-    partial(
+
+
+def mixture_of(layers: int) -> BuiltModel:
+    build = partial(
         decoder,
         input_shape=(TOKENS,),
         name="mixture",
-        layers=LAYERS,
+        layers=layers,
         width=WIDTH,
         heads=4,
         ffn=FFN,
         vocabulary=128,
         mixture=Mixture(EXPERTS, CHOSEN, FFN),
-    ),
-)
+    )
+    return BuiltModel("mixture", build)
+
+
+MODEL = mixture_of(LAYERS)
 
 
 def trace(batch: int = 4, precision: str = "fp32", accumulate: int = 1) -> Trace:
     return MODEL.trace(Recipe(batch, optimizer="adam", precision=precision, accumulate=accumulate))
+
+
+def test_a_rank_runs_only_its_own_experts_again() -> None:
+    step = mixture_of(6).trace(Recipe(4, precision="amp_bf16", checkpointing=True))
+    part = rank_for(step, Layout(4, expert=4)).trace
+    weights = [op.weights[0].shape for op in part.ops if isinstance(op.kind, Matmul) and op.weights]
+    assert {shape[0] for shape in weights if len(shape) == 3} == {EXPERTS // 4}
 
 
 @pytest.mark.parametrize("precision", ["fp32", "amp_bf16", "bf16"])

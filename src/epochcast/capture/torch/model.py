@@ -112,7 +112,7 @@ class TorchModel:
 
     def _unscaled(self, recipe: Recipe, parameters: tuple[Parameter, ...]) -> Iterator[Op]:
         gradients = tuple(grad(p.tensor) for p in parameters if p.trainable)
-        if self.grad_scaler and recipe.precision == "amp_fp16" and recipe.mode == "training" and gradients:
+        if self.grad_scaler and recipe.precision_rules.scales_loss and recipe.mode == "training" and gradients:
             kind = OptimizerUpdate("grad_scaler", "unscale", "foreach", 2)
             yield Op("grad_scaler.unscale", kind, gradients, gradients, (), Phase.UPDATE, "optimizer")
 

@@ -1,29 +1,38 @@
 """From drafts to ops: names for storages, and the two things only the whole step can tell.
 
-A parameter's gradient is `grad:<parameter>`; a product that writes one is a weight gradient. And where autograd sums
-two gradients of one tensor, the sum is made in place if the first is not read again, as the engine does on a device.
+A product that writes the gradient of a parameter is a weight gradient. And where autograd sums two gradients of one
+tensor, the sum is made in place if the first is not read again, as the engine does on a device.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from epochcast.capture.torch.call import View
 from epochcast.capture.torch.dispatch import Draft
 from epochcast.graph.kinds import Elementwise, Matmul, Reduce
 from epochcast.graph.op import Gradient, Op, Phase
-from epochcast.graph.tensor import Tensor
+from epochcast.graph.tensor import UNRELATED, Relation, Tensor
 
 
-def named_ops(drafts: Sequence[Draft], known: Mapping[int, str]) -> tuple[tuple[Op, ...], dict[int, str]]:
-    """The ops, and the name of every storage; `known` are the storages with names of their own (parameters, inputs,
-    gradients).
-    """
+class Storage(NamedTuple):
+    """What is known of a storage: its name, and what it is to others."""
+
+    name: str
+    relation: Relation = UNRELATED
+
+
+def named_ops(drafts: Sequence[Draft], known: Mapping[int, Storage]) -> tuple[tuple[Op, ...], dict[int, Storage]]:
+    """The ops, and every storage; `known` are those with names of their own (parameters, inputs, gradients)."""
     aliases = _summed_in_place(drafts, known)
-    names = {**known, **_partial_gradients(drafts, known)}
+    storages = {**known, **_partial_gradients(drafts, known)}
     counts: dict[str, int] = {}
     ops = []
 
     def tensors(views: Iterable[View]) -> tuple[Tensor, ...]:
-        return tuple(Tensor(v.shape, v.dtype, names[aliases.get(v.storage, v.storage)]) for v in views)
+        return tuple(Tensor(v.shape, v.dtype, *storages[aliases.get(v.storage, v.storage)]) for v in views)
+
+    def name_new(view: View, name: str) -> None:
+        storages.setdefault(aliases.get(view.storage, view.storage), Storage(name))
 
     for draft in drafts:
         piece = draft.piece
@@ -31,13 +40,13 @@ def named_ops(drafts: Sequence[Draft], known: Mapping[int, str]) -> tuple[tuple[
         seen = counts[path] = counts.get(path, 0) + 1
         name = path if seen == 1 else f"{path}.{seen}"
         for view in (*piece.inputs, *piece.weights):
-            names.setdefault(aliases.get(view.storage, view.storage), f"constant:{name}:{view.storage}")
+            name_new(view, f"constant:{name}:{view.storage}")
         for place, view in enumerate(piece.outputs):
-            names.setdefault(aliases.get(view.storage, view.storage), name if place == 0 else f"{name}:{place}")
+            name_new(view, name if place == 0 else f"{name}:{place}")
         outputs = tensors(piece.outputs)
         gradient = piece.gradient
         if gradient is Gradient.DATA and isinstance(piece.kind, Matmul | Reduce) and not piece.weights:
-            gradient = Gradient.WEIGHTS if outputs[0].name.startswith("grad:") else gradient
+            gradient = Gradient.WEIGHTS if outputs[0].relation.adds_to_gradient_of else gradient
         ops.append(
             Op(
                 name,
@@ -50,7 +59,7 @@ def named_ops(drafts: Sequence[Draft], known: Mapping[int, str]) -> tuple[tuple[
                 gradient,
             )
         )
-    return tuple(ops), {s: names[aliases.get(s, s)] for s in (*names, *aliases)}
+    return tuple(ops), {s: storages[aliases.get(s, s)] for s in (*storages, *aliases)}
 
 
 def _is_sum(draft: Draft) -> bool:
@@ -65,7 +74,7 @@ def _is_sum(draft: Draft) -> bool:
     )
 
 
-def _summed_in_place(drafts: Sequence[Draft], known: Mapping[int, str]) -> dict[int, int]:
+def _summed_in_place(drafts: Sequence[Draft], known: Mapping[int, Storage]) -> dict[int, int]:
     """The result of each sum of gradients → the operand it is written into, where that operand dies there."""
     last_read: dict[int, int] = {}
     for place, draft in enumerate(drafts):
@@ -86,15 +95,17 @@ def _summed_in_place(drafts: Sequence[Draft], known: Mapping[int, str]) -> dict[
     return aliases
 
 
-def _partial_gradients(drafts: Sequence[Draft], known: Mapping[int, str]) -> dict[int, str]:
-    """A parameter used twice has two gradients that are summed: `grad:w+1`, `grad:w+2`."""
-    partial: dict[int, str] = {}
+def _partial_gradients(drafts: Sequence[Draft], known: Mapping[int, Storage]) -> dict[int, Storage]:
+    """A parameter used twice has two gradients that are summed."""
+    partial: dict[int, Storage] = {}
     for draft in reversed(drafts):
         if _is_sum(draft):
             result = draft.piece.outputs[0].storage
-            whole = known.get(result) or partial.get(result, "")
-            if whole.startswith("grad:"):
+            whole = known.get(result) or partial.get(result)
+            owner = whole.relation.adds_to_gradient_of if whole else ""
+            if whole and owner:
                 for number, operand in enumerate(draft.piece.inputs, 1):
                     if operand.storage not in known:
-                        partial.setdefault(operand.storage, f"{whole}+{number}")
+                        part = Storage(f"{whole.name}+{number}", Relation(summand_of=owner))
+                        partial.setdefault(operand.storage, part)
     return partial

@@ -18,13 +18,14 @@ from epochcast.capture.torch.dispatch import Recorder
 from epochcast.capture.torch.example import Example, mapped
 from epochcast.capture.torch.fused import cuda_choices
 from epochcast.capture.torch.loss import loss_of, outputs_of
-from epochcast.capture.torch.naming import named_ops
+from epochcast.capture.torch.naming import Storage, named_ops
 from epochcast.capture.torch.trouble import refused
 from epochcast.errors import EpochcastError
+from epochcast.graph.backward import gradient_name
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.optimizer import ALIASES, update
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.tensor import Tensor
+from epochcast.graph.tensor import Relation, Tensor
 
 Loss = Callable[[Any], torch.Tensor]
 
@@ -72,27 +73,29 @@ def run(
     if recipe.channels_last:
         fed = _channels_last(fed)
     recorder = Recorder(module, recipe.batch)
-    names = {recorder.storage(p): name for name, p in module.named_parameters()}
-    names |= {recorder.storage(b): name for name, b in module.named_buffers() if b.device.type == "meta"}
-    taken = set(names.values())
+    storages = {recorder.storage(p): Storage(name) for name, p in module.named_parameters()}
+    storages |= {recorder.storage(b): Storage(name) for name, b in module.named_buffers() if b.device.type == "meta"}
+    taken = {storage.name for storage in storages.values()}
     inputs = {f"input:{name}" if name in taken else name: tensor for name, tensor in fed.named(module)}
-    names |= {recorder.storage(t): name for name, t in inputs.items()}
+    storages |= {recorder.storage(t): Storage(name) for name, t in inputs.items()}
     with cuda_choices(recipe.attention), _same_chance(), recorder, _explained(recorder, fed):
         result = module(*fed.args, **fed.kwargs)
         finals = outputs_of(result)
         if recipe.mode != "forward":
             target = (loss or loss_of)(result) if recipe.with_loss else None
             _backward(recorder, finals, target)
-            names |= {
-                recorder.storage(p.grad): f"grad:{name}" for name, p in module.named_parameters() if p.grad is not None
+            storages |= {
+                recorder.storage(p.grad): Storage(gradient_name(name), Relation(gradient_of=name))
+                for name, p in module.named_parameters()
+                if p.grad is not None
             }
         if recipe.mode == "training" and with_update:
-            names |= _update(recorder, module, recipe)
-    ops, known = named_ops(recorder.drafts, names)
+            storages |= _update(recorder, module, recipe)
+    ops, known = named_ops(recorder.drafts, storages)
 
     def tensor(t: torch.Tensor) -> Tensor:
         view = recorder.see(t)
-        return Tensor(view.shape, view.dtype, known.get(view.storage, f"constant:{view.storage}"))
+        return Tensor(view.shape, view.dtype, *known.get(view.storage, Storage(f"constant:{view.storage}")))
 
     return Captured(
         ops,
@@ -134,8 +137,8 @@ def _backward(recorder: Recorder, finals: tuple[torch.Tensor, ...], target: torc
     torch.autograd.backward(roots, seeds)
 
 
-def _update(recorder: Recorder, module: torch.nn.Module, recipe: Recipe) -> dict[int, str]:
-    """Records the optimizer; gives the names of its state."""
+def _update(recorder: Recorder, module: torch.nn.Module, recipe: Recipe) -> dict[int, Storage]:
+    """Records the optimizer; gives the storages of its state."""
     named = [(name, p) for name, p in module.named_parameters() if p.requires_grad and p.grad is not None]
     key = recipe.optimizer.casefold().replace("-", "_")
     build = OPTIMIZERS.get(ALIASES.get(key, key))
@@ -146,14 +149,14 @@ def _update(recorder: Recorder, module: torch.nn.Module, recipe: Recipe) -> dict
     recorder.is_recording = False
     optimizer.step()
     recorder.is_recording = True
-    names = {
-        recorder.storage(value): f"{key}:{name}"
+    state = {
+        recorder.storage(value): Storage(f"{key}:{name}", Relation(state_of=name))
         for name, p in named
         for key, value in optimizer.state[p].items()
         if isinstance(value, torch.Tensor) and value.device.type == "meta"
     }
     optimizer.step()
-    return names
+    return state
 
 
 def derived_update(parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[Op, ...]:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 
 from epochcast.errors import BadInput
 from epochcast.forecasting.strategies.tensor import Rank
-from epochcast.graph.backward import GRADIENT
 from epochcast.graph.kinds import Gather, Kind, Matmul, Scatter
 from epochcast.graph.op import Op, Phase
 from epochcast.graph.rebatch import Growth, Sides
@@ -69,9 +68,7 @@ def _travels(kind: Kind, of: type[Gather] | type[Scatter]) -> bool:
 
 @dataclass(frozen=True)
 class _Mixtures:
-    """The experts of a step: how many, the names of their parameters, and of all tensors that are these, copies of them
-    or their gradients.
-    """
+    """The experts of a step: how many, the names of their parameters, and of these and all copies of them."""
 
     experts: int
     parameters: frozenset[str]
@@ -92,7 +89,7 @@ class _Mixtures:
                 for tensor in op.weights:
                     parameter = copied.get(tensor.name, tensor.name)
                     parameters.add(parameter)
-                    stacked |= {name for t in (tensor.name, parameter) for name in (t, GRADIENT + t)}
+                    stacked |= {tensor.name, parameter}
         return cls(count, frozenset(parameters), frozenset(stacked))
 
     def part(self, op: Op, growth: Sides | None, expert: int, tensor: int) -> tuple[Op, Sides | None]:
@@ -115,7 +112,8 @@ class _Mixtures:
         return replace(tensor, shape=(tensor.shape[0] // expert, *tensor.shape[1:]))
 
     def _part(self, tensor: Tensor, growth: Growth, expert: int, cut: int) -> tuple[Tensor, Growth]:
-        if tensor.name.partition("+")[0] in self.stacked:
+        relation = tensor.relation
+        if (relation.adds_to_gradient_of or relation.copy_of or tensor.name) in self.stacked:
             return self.fewer(tensor, expert), growth
         is_sorted = growth is not None and len(growth) > 1 and growth[1][1] and not growth[0][1]
         if growth is None or not is_sorted or tensor.shape[0] != self.experts:

@@ -29,8 +29,6 @@ from epochcast.hardware.device import Device
 from epochcast.memory.sharding import Shares, zero_shares
 
 HALF_BYTES = 2
-WIDE = frozenset({"fp32", "tf32", "fp64"})
-"""Precisions whose parameters are not kept in half."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +91,7 @@ def _messages(trace: Trace, group: Group, stage: int) -> Messages:
 
 def _travelling_fraction(trace: Trace) -> float:
     """Bytes on the wire of a byte of parameters."""
-    if trace.recipe.precision in WIDE:
+    if trace.recipe.precision_rules.is_wide:
         return 1.0
     widest = max((p.tensor.dtype.bytes for p in trace.parameters), default=HALF_BYTES)
     return min(1.0, HALF_BYTES / widest)

@@ -23,7 +23,6 @@ import numpy as np
 
 from epochcast.collecting import without_collecting
 from epochcast.errors import BadInput
-from epochcast.graph.backward import GRADIENT
 from epochcast.graph.kinds import (
     Attention,
     Copy,
@@ -312,7 +311,7 @@ class _Walk:
     def _table_gradient(self, op: Op, place: int) -> None:
         """The gradient of a split table is split as the table is."""
         for tensor in op.outputs:
-            table = tensor.name.removeprefix(GRADIENT).partition("+")[0]
+            table = tensor.relation.adds_to_gradient_of
             if self.state.get(table) is State.SPLIT and len(tensor.shape) == 2:
                 self._set([tensor], State.SPLIT, place=place, dimension=-2)
 
@@ -370,7 +369,7 @@ class _Walk:
                 a, b = pairs[at]
                 pairs[at] = (-(-a // self.degree), -(-b // self.degree))
                 growth = tuple(pairs)
-            self.parts[key] = Tensor(tuple(shape), tensor.dtype, tensor.name), growth
+            self.parts[key] = tensor.sized(tuple(shape)), growth
         return self.parts[key]
 
     def _parameter(self, parameter: Parameter) -> Parameter:

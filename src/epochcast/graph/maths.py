@@ -1,0 +1,50 @@
+"""The one table of maths: in which formats multiply units work, and what is done where a device lacks one.
+
+An op names its math (`Op.math`), a data sheet lists peaks by math (`hardware.device`), a cost model asks for the one
+that bounds an op. Whoever meets a name that is not here raises.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from epochcast.errors import UnknownName
+
+
+@dataclass(frozen=True, slots=True)
+class Math:
+    """A format of multiply units.
+
+    `stand_in`: what software computes in where the silicon lacks the format; nothing stands in where it is empty.
+    `vector`: whose peak bounds arithmetic element by element; empty where no op is in this math, which is then a line
+    of data sheets alone. `on_tensor_cores`: products run on tensor or matrix cores where there are any.
+    """
+
+    stand_in: str = ""
+    vector: str = ""
+    on_tensor_cores: bool = False
+
+
+# The maths of ops come first, in the order that fitted models know them by.
+MATHS: Mapping[str, Math] = {
+    "fp32": Math(vector="fp32_vector"),
+    "tf32": Math("fp32", "fp32_vector", on_tensor_cores=True),  # before Ampere the flag has no effect
+    # Stored as halves, computed as singles: native half rates of 1/64 are never used.
+    "fp16": Math("fp32", "fp16_vector", on_tensor_cores=True),
+    "bf16": Math("fp32", "fp32_vector", on_tensor_cores=True),  # emulated: widened to fp32
+    "fp64": Math(vector="fp64"),
+    "fp8": Math("fp16", "fp32_vector", on_tensor_cores=True),  # cast up
+    "fp4": Math("fp8", on_tensor_cores=True),  # cast up; ops in four bits go by the name of eight (`DType.math`)
+    "int8": Math(on_tensor_cores=True),
+    "fp32_vector": Math("fp32"),
+    "fp16_vector": Math("fp32"),
+}
+
+OP_MATHS = tuple(name for name, math in MATHS.items() if math.vector)
+"""What the arithmetic of an op can be in; columns hold places in this."""
+
+
+def op_math_index(name: str) -> int:
+    """The place of a math in OP_MATHS."""
+    if name not in OP_MATHS:
+        raise UnknownName("math of an op", name, OP_MATHS)
+    return OP_MATHS.index(name)
