@@ -28,9 +28,7 @@ def zoo_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: boo
         raise UnknownName("model", name, ZOO)
     if not aux and not entry.has_aux:
         raise BadInput(f"{name} has no auxiliary heads to drop")
-    few = entry.few()
-    shallow = (partial(_build, few[0], name, input_shape, aux), few[1]) if few else None
-    return BuiltModel(name, partial(_build, entry, name, input_shape, aux), shallow)
+    return BuiltModel(name, partial(_build, entry, name, input_shape, aux))
 
 
 def _build(entry: Entry, name: str, input_shape: tuple[int, ...] | None, aux: bool, batch: int) -> Graph:

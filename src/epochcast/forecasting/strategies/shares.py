@@ -57,7 +57,7 @@ def memory_shares(trace: Trace, placement: Placement) -> Shares:
 
 def _loss_sample_bytes(trace: Trace) -> int:
     """What goes into the loss of a sample, what the loss makes of it, and the gradients on the way back."""
-    ops = [op for op in trace.template.few if op.layer == LOSS_LAYER]
+    ops = [op for op in trace.template.base if op.layer == LOSS_LAYER]
     made = {t.name: t.bytes for op in ops for t in (*op.inputs, *op.outputs) if t.dtype.is_float}
     return sum(made.values()) // SMALL_BATCH
 
