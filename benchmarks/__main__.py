@@ -117,7 +117,7 @@ def _afresh() -> "Model":
     """ResNet-50 of a zoo that has forgotten what it built."""
     from epochcast.capture.zoo import zoo_model
 
-    zoo_model.cache_clear()
+    zoo_model.cache.clear()
     return zoo_model("resnet50")
 
 

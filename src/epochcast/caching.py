@@ -68,6 +68,10 @@ class Cache(Generic[Key, Value]):
         return Cache(self.bound)
 
 
+Derived = Cache[Hashable, Any]
+"""What follows from a thing, by what it is called: the type of a field `derived`."""
+
+
 class Remembered(Generic[Parameters, Value]):
     """A function whose answers are kept by its arguments."""
 
@@ -85,7 +89,7 @@ class HasDerived(Protocol):
     """Whoever keeps what follows from it in a field `derived`."""
 
     @property
-    def derived(self) -> Cache[Hashable, Any]:
+    def derived(self) -> Derived:
         """What was asked for so far; a copy with another field begins with nothing."""
         ...
 

@@ -8,7 +8,7 @@ prefetch: workers and memory are not free.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from math import inf
 
 from epochcast.forecasting.loader import Feed, Host, Service, with_input, with_page_cache
@@ -57,7 +57,7 @@ class Choice:
     step_seconds: float
     gpu: StepForecast
 
-    @cached_property
+    @property
     def step(self) -> StepForecast:
         """The step with what it waits for data."""
         return with_input(self.gpu, self.feed)

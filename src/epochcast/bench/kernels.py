@@ -397,17 +397,18 @@ def _autograd(
     forward: Callable[[Tensors, Tensors], torch.Tensor], wanted: slice, *, with_weights: bool = False
 ) -> Kernel:
     """The gradient of `forward`, whose graph is recorded at the first call for the same operands and kept."""
-    graphs: dict[int, tuple[torch.Tensor, list[torch.Tensor]]] = {}
+    graphs: list[tuple[Tensors, torch.Tensor, list[torch.Tensor]]] = []
 
     def call(inputs: Tensors, weights: Tensors) -> object:
-        key = id(inputs)
-        if key not in graphs:
+        graph = next((graph for graph in graphs if graph[0] is inputs), None)
+        if graph is None:
             with torch.enable_grad():
                 leaves = [*inputs[wanted], *(weights if with_weights else [])]
                 for tensor in leaves:
                     tensor.requires_grad_()
-                graphs[key] = (forward(inputs, weights), leaves)
-        output, leaves = graphs[key]
+                graph = inputs, forward(inputs, weights), leaves
+            graphs.append(graph)
+        _, output, leaves = graph
         return torch.autograd.grad(output, leaves, inputs[0], retain_graph=True)
 
     return call

@@ -9,9 +9,10 @@ computes on M·B and an epoch has as many steps as before. Validation runs forwa
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from math import ceil
 
+from epochcast.caching import Cache, Derived, derived_property
 from epochcast.errors import BadInput
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.step import StepForecast
@@ -86,6 +87,7 @@ class Forecast:
     memory: PeakMemory
     warnings: tuple[str, ...] = field(default=())
     remedies: Callable[[], tuple[Remedy, ...]] = field(default=tuple, compare=False)
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 1))
 
     def __repr__(self) -> str:
         place, step = self.placement, self.step.seconds
@@ -139,7 +141,7 @@ class Forecast:
         """Whether the memory the step is expected to need is there."""
         return bool(self.memory.fits)
 
-    @cached_property
+    @derived_property
     def would_fit(self) -> tuple[Remedy, ...]:
         """What would make the step fit; nothing where it does. Looked for when asked."""
         return () if self.fits else self.remedies()

@@ -12,7 +12,6 @@ number in throughput.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from math import prod
 
@@ -98,7 +97,7 @@ class Series:
     allreduce: str
     rows: tuple[Row, ...]
 
-    @cached_property
+    @property
     def _fitting(self) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.forecast.fits)
 

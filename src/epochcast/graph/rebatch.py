@@ -8,12 +8,11 @@ A template is exact from batch 2 on; at 1 it keeps the sums over samples that br
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.caching import Cache, derived_property
+from epochcast.caching import Cache, Derived, derived_property
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import OptimizerUpdate
 from epochcast.graph.op import Op
@@ -42,7 +41,7 @@ class Template:
 
     base: tuple[Op, ...]
     growths: tuple[Sides | None, ...]
-    derived: Cache[Hashable, Any] = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 64))
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 64))
 
     @derived_property
     def names(self) -> tuple[str, ...]:
@@ -67,7 +66,7 @@ class Template:
                 f"the model runs {len(small)} ops at batch {small_batch} and {len(large)} at batch {large_batch}: "
                 "its control flow depends on the batch"
             )
-        growths = []
+        growths: list[Sides | None] = []
         known: dict[tuple[tuple[int, ...], tuple[int, ...]], Growth] = {}  # the same few shapes in every layer
 
         def growth(few: Tensor, many: Tensor) -> Growth:
@@ -77,6 +76,9 @@ class Template:
             return known[key]
 
         for one, other in zip(small, large, strict=True):
+            if one is other:
+                growths.append(None)
+                continue
             if one.kind != other.kind:
                 raise BadInput(
                     f"op {one.name!r} changes: {one.kind} at batch {small_batch}, {other.kind} at batch {large_batch}"

@@ -4,7 +4,7 @@ A Trace keeps its ops as a template (affine in the batch) and its numbers as col
 never builds the ops again. `ops` are the typed values for whoever wants to read them.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.caching import Cache, derived_property
+from epochcast.caching import Cache, Derived, derived_property
 from epochcast.collecting import without_collecting
 from epochcast.graph.kinds import Conv, Pool, Recurrent, View
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase, opaque_names
@@ -77,7 +77,7 @@ class Trace:
     unit: str = "samples"
     units_per_sample: int = 1
     notes: tuple[str, ...] = ()
-    derived: Cache[Hashable, Any] = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 16))
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 16))
 
     @property
     def batch(self) -> int:
@@ -200,19 +200,43 @@ def _outline(op: Op) -> tuple[str, int, int, int]:
     return op.name, len(op.inputs), len(op.outputs), len(op.weights)
 
 
-@without_collecting()
+@dataclass(frozen=True)
+class Looks:
+    """A model that is built by rule, at two batch sizes: its graphs, and the ops of its step in float32."""
+
+    small: Graph
+    large: Graph
+    small_ops: tuple[Op, ...]
+    large_ops: tuple[Op, ...]
+
+    @classmethod
+    @without_collecting()
+    def at(cls, build: Callable[[int], Graph], recipe: Recipe) -> "Looks":
+        """Whatever the recipe says of precision and of running again."""
+        small, large = build(SMALL_BATCH), build(LARGE_BATCH)
+        small_ops = float_ops(small, recipe.at(SMALL_BATCH))
+        mode = "forward_backward" if recipe.mode == "training" else recipe.mode
+        large_ops = float_ops(large, replace(recipe, batch=LARGE_BATCH, mode=mode))
+        updates = (op for op in small_ops if op.phase is Phase.UPDATE)  # the same at every batch
+        return cls(small, large, small_ops, (*large_ops, *updates))
+
+    @without_collecting()
+    def trace(self, recipe: Recipe) -> Trace:
+        """The step as the recipe keeps and runs it."""
+        small, large, few, many = self.small, self.large, self.small_ops, self.large_ops
+        base = finished(few, small, recipe)
+        if list(map(_outline, base)) == list(map(_outline, few)):  # no precision changes a shape: one size is enough
+            template = Template(base, Template.learn(few, SMALL_BATCH, many, LARGE_BATCH).growths)
+        else:
+            template = Template.learn(base, SMALL_BATCH, finished(many, large, recipe), LARGE_BATCH)
+        parameters = adapted(small, recipe).parameters
+        sample = tuple(
+            one if one.shape == other.shape else replace(one, shape=(1, *one.shape[1:]))
+            for one, other in zip(small.inputs, large.inputs, strict=True)
+        )
+        return Trace(small.name, recipe, template, parameters, sample, small.unit, small.units_per_sample, small.notes)
+
+
 def trace_from(build: Callable[[int], Graph], recipe: Recipe) -> Trace:
     """The step of a model that is built by rule at any batch size, looked at twice."""
-    small, large = build(SMALL_BATCH), build(LARGE_BATCH)
-    few, many = float_ops(small, recipe.at(SMALL_BATCH)), float_ops(large, recipe.at(LARGE_BATCH))
-    base = finished(few, small, recipe)
-    if list(map(_outline, base)) == list(map(_outline, few)):  # no precision changes a shape: one size is enough
-        template = Template(base, Template.learn(few, SMALL_BATCH, many, LARGE_BATCH).growths)
-    else:
-        template = Template.learn(base, SMALL_BATCH, finished(many, large, recipe), LARGE_BATCH)
-    parameters = adapted(small, recipe).parameters
-    sample = tuple(
-        few if few.shape == many.shape else replace(few, shape=(1, *few.shape[1:]))
-        for few, many in zip(small.inputs, large.inputs, strict=True)
-    )
-    return Trace(small.name, recipe, template, parameters, sample, small.unit, small.units_per_sample, small.notes)
+    return Looks.at(build, recipe).trace(recipe)

@@ -10,16 +10,14 @@ results (`saved`): statistics of a norm, the log-sum-exp of attention, a recurre
 Limit: a Python variable that holds a tensor longer than anyone reads it is not seen.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.caching import Cache, derived_property
+from epochcast.caching import Cache, Derived, derived_property
 from epochcast.collecting import without_collecting
 from epochcast.graph.backward import GRADIENT
 from epochcast.graph.checkpointing import AGAIN
@@ -75,7 +73,7 @@ class Lifetimes:
     ops: int
     keeps_gradients: bool
     update: int
-    derived: Cache[Hashable, Any] = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 64))
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 64))
 
     def __len__(self) -> int:
         return len(self.names)

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import partial
 
+from epochcast.caching import Cache, Derived, derived_property
 from epochcast.errors import BadInput
 from epochcast.interval import COVERAGE
 from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
@@ -24,6 +25,7 @@ class Plan:
     candidates: tuple[Candidate, ...]
     refusals: tuple[Refusal, ...]
     limits: Limits
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 2))
 
     def __repr__(self) -> str:
         return f"Plan({self.job.model.name}: {self.considered} ways, {len(self.frontier)} on the frontier)"
@@ -43,12 +45,12 @@ class Plan:
         """Whether the job can be run at all."""
         return bool(self.candidates)
 
-    @cached_property
+    @derived_property
     def frontier(self) -> tuple[Candidate, ...]:
         """Those that are not dominated, the cheapest first."""
         return frontier(self.candidates)
 
-    @cached_property
+    @derived_property
     def chosen(self) -> Candidate | None:
         """What the limits pick."""
         return chosen(self.candidates, self.limits)
