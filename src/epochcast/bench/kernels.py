@@ -8,13 +8,14 @@ A kernel is a function of the op's operands: `kernel(inputs, weights)`, both lis
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial, singledispatch
+from functools import partial, singledispatch
 from math import gcd, prod
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import (
     Attention,
@@ -414,7 +415,7 @@ def _autograd(
     return call
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def filled(value: float, shape: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> torch.Tensor:
     """A constant that an operator wants to see, made once."""
     return torch.full(shape, value, device=device, dtype=dtype)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.caching import Cache, Derived, derived_property
+from epochcast.collecting import without_collecting
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import OptimizerUpdate
 from epochcast.graph.op import Op
@@ -48,6 +49,7 @@ class Template:
         """Of all ops."""
         return tuple([op.name for op in self.base])
 
+    @without_collecting()
     def mapped(self, change: Callable[[Op, Sides | None], tuple[Op, Sides | None]]) -> "Template":
         """With every op changed, each for itself."""
         pairs = [change(op, growth) for op, growth in zip(self.base, self.growths, strict=True)]
