@@ -30,7 +30,7 @@ def answer(job: tuple[str, Mapping[str, Any]]) -> dict[str, object]:
 
 def forget_everything() -> None:
     for thing in gc.get_objects():
-        if isinstance(thing, Remembered):
+        if type(thing) is Remembered:  # asking a stranger for its class may run code
             thing.cache.clear()
 
 

@@ -398,18 +398,18 @@ def _autograd(
     forward: Callable[[Tensors, Tensors], torch.Tensor], wanted: slice, *, with_weights: bool = False
 ) -> Kernel:
     """The gradient of `forward`, whose graph is recorded at the first call for the same operands and kept."""
-    graphs: list[tuple[Tensors, torch.Tensor, list[torch.Tensor]]] = []
+    # By the id of the operands, which are kept with their graph: no other list gets their id.
+    graphs: dict[int, tuple[Tensors, torch.Tensor, list[torch.Tensor]]] = {}
 
     def call(inputs: Tensors, weights: Tensors) -> object:
-        graph = next((graph for graph in graphs if graph[0] is inputs), None)
-        if graph is None:
+        key = id(inputs)
+        if key not in graphs:
             with torch.enable_grad():
                 leaves = [*inputs[wanted], *(weights if with_weights else [])]
                 for tensor in leaves:
                     tensor.requires_grad_()
-                graph = inputs, forward(inputs, weights), leaves
-            graphs.append(graph)
-        _, output, leaves = graph
+                graphs[key] = (inputs, forward(inputs, weights), leaves)
+        _, output, leaves = graphs[key]
         return torch.autograd.grad(output, leaves, inputs[0], retain_graph=True)
 
     return call
