@@ -24,7 +24,7 @@ endif
 endif
 
 # What is checked besides src and tests, as far as it exists.
-CHECKED := src tests $(wildcard examples studies benchmarks)
+CHECKED := src training tests $(wildcard examples studies benchmarks)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -78,9 +78,9 @@ study-local: $(DEV) ## Measure this machine, fit it, forecast, train for real, c
 	$(BIN)/python -m studies this_machine
 
 model: $(DEV) ## Train the shipped cost model from the measurements
-	$(BIN)/python -m epochcast.fitting.train
-	$(BIN)/python -m epochcast.fitting.train_layers
+	$(BIN)/python -m training.train
+	$(BIN)/python -m training.train_layers
 
 clean: ## Remove what was built, keep the environment
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests $(wildcard examples studies benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src training tests $(wildcard examples studies benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-SRC = Path(__file__).parents[1] / "src" / "epochcast"
-MODULES = sorted(SRC.rglob("*.py"))
+ROOT = Path(__file__).parents[1]
+SRC = ROOT / "src" / "epochcast"
+SHIPPED = sorted(SRC.rglob("*.py"))
+MODULES = [*SHIPPED, *sorted((ROOT / "training").rglob("*.py"))]
 TABLES = sorted(SRC.rglob("*.toml"))
 
 MOST_LINES = 450
@@ -22,15 +24,16 @@ UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib
 UNSAFE_CALLS = {"eval", "exec"}
 KEEPS_OTHERWISE = {
     "errors.py": "pickles an exception with its notes",
+    "forecasting/forecast.py": "pickles a forecast without its details",
     "bench/kernels.py": "a timed call finds its operands among thousands; they are alive beside their ids",
     "capture/torch/construct.py": "copy.deepcopy wants ids; the tensors are alive beside them",
     "capture/torch/dispatch.py": "modules may be unhashable; the one that is recorded is alive all the while",
-    "fitting/evaluate_runs.py": "the template is kept beside its id",
-    "planning/search.py": "the trace is kept beside its template's id",
 }
+BESIDE_THE_PACKAGE = {"training", "studies", "benchmarks", "tests"}
 NAMELESS = {"util", "utils", "helper", "helpers", "misc"}
 
-every_module = pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(SRC)))
+every_module = pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+every_shipped_module = pytest.mark.parametrize("module", SHIPPED, ids=lambda path: str(path.relative_to(SRC)))
 every_table = pytest.mark.parametrize("table", TABLES, ids=lambda path: str(path.relative_to(SRC)))
 
 
@@ -144,15 +147,21 @@ def test_a_module_is_short_enough_to_read(module: Path) -> None:
 
 @every_module
 def test_a_file_name_is_an_idea(module: Path) -> None:
-    assert not NAMELESS.intersection(module.relative_to(SRC).with_suffix("").parts)
+    assert not NAMELESS.intersection(module.relative_to(ROOT).with_suffix("").parts)
 
 
 @every_module
 def test_the_library_does_not_print(module: Path) -> None:
-    if module.relative_to(SRC).parts[0] in {"cli", "cli.py"}:
+    if module.is_relative_to(SRC / "cli"):
         return
     tree = ast.parse(module.read_text(encoding="utf-8"))
     assert [f"line {line}" for line, name in calls(tree) if name == "print"] == []
+
+
+@every_shipped_module
+def test_what_ships_imports_nothing_that_does_not(module: Path) -> None:
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    assert [f"line {line}: {name}" for line, name in imports(tree) if name in BESIDE_THE_PACKAGE] == []
 
 
 @every_module
@@ -160,7 +169,7 @@ def test_nothing_runs_what_a_file_says(module: Path) -> None:
     assert list(unsafe(ast.parse(module.read_text(encoding="utf-8")))) == []
 
 
-@every_module
+@every_shipped_module
 def test_answers_are_kept_in_caches(module: Path) -> None:
     if module.relative_to(SRC).as_posix() not in KEEPS_OTHERWISE:
         assert list(hidden_keeping(ast.parse(module.read_text(encoding="utf-8")))) == []

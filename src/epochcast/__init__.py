@@ -13,12 +13,72 @@ if TYPE_CHECKING:
     from epochcast.api import inspect as inspect
     from epochcast.api import plan as plan
     from epochcast.api import scaling as scaling
+    from epochcast.errors import AmbiguousName as AmbiguousName
+    from epochcast.errors import BadInput as BadInput
+    from epochcast.errors import DoesNotFit as DoesNotFit
+    from epochcast.errors import EpochcastError as EpochcastError
+    from epochcast.errors import MissingExtra as MissingExtra
+    from epochcast.errors import OverLimit as OverLimit
+    from epochcast.errors import UnknownName as UnknownName
+    from epochcast.errors import UnknownOption as UnknownOption
+    from epochcast.forecasting.forecast import Forecast as Forecast
+    from epochcast.forecasting.job import Job as Job
+    from epochcast.forecasting.placement import Placement as Placement
+    from epochcast.forecasting.placement import place as place
+    from epochcast.forecasting.session import Session as Session
+    from epochcast.hardware.device import Device as Device
+    from epochcast.interval import Interval as Interval
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "advise", "fit", "forecast", "inspect", "plan", "scaling"]
+__all__ = [
+    "AmbiguousName",
+    "BadInput",
+    "Device",
+    "DoesNotFit",
+    "EpochcastError",
+    "Forecast",
+    "Interval",
+    "Job",
+    "MissingExtra",
+    "OverLimit",
+    "Placement",
+    "Session",
+    "UnknownName",
+    "UnknownOption",
+    "__version__",
+    "advise",
+    "fit",
+    "forecast",
+    "inspect",
+    "place",
+    "plan",
+    "scaling",
+]
 
 # Where each public name is defined.
-_HOMES = dict.fromkeys(("advise", "fit", "forecast", "inspect", "plan", "scaling"), "epochcast.api")
+_HOMES = {
+    **dict.fromkeys(("advise", "fit", "forecast", "inspect", "plan", "scaling"), "epochcast.api"),
+    **dict.fromkeys(
+        (
+            "AmbiguousName",
+            "BadInput",
+            "DoesNotFit",
+            "EpochcastError",
+            "MissingExtra",
+            "OverLimit",
+            "UnknownName",
+            "UnknownOption",
+        ),
+        "epochcast.errors",
+    ),
+    "Device": "epochcast.hardware.device",
+    "Forecast": "epochcast.forecasting.forecast",
+    "Interval": "epochcast.interval",
+    "Job": "epochcast.forecasting.job",
+    "Placement": "epochcast.forecasting.placement",
+    "Session": "epochcast.forecasting.session",
+    "place": "epochcast.forecasting.placement",
+}
 
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and no other names

@@ -38,6 +38,13 @@ class UnknownName(EpochcastError):
         super().__init__(f"no {what} called {name!r}; {offer}")
 
 
+class UnknownOption(UnknownName, TypeError):
+    """A keyword, a key or a column that is none of the options."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__("option", name, known)
+
+
 class AmbiguousName(EpochcastError):
     """A name that could be several things; the message lists them."""
 

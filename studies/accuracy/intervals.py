@@ -14,9 +14,9 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.fitting.spreads import OWN_INTERVAL_RUNS, chips_of, outside_of, spread_of
 from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
+from training.spreads import OWN_INTERVAL_RUNS, chips_of, outside_of, spread_of
 
 WANTED = (0.85, 0.95)
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.errors import BadInput
-from epochcast.fitting.examples import Example
-from epochcast.fitting.left_out import folds_of
 from studies.accuracy.figures import SEPARATOR, Array
+from training.examples import Example
+from training.left_out import folds_of
 
 TABLE = Path(__file__).with_name("left_out.csv")
 SPLITS = ("family", "device", "random")

@@ -12,10 +12,10 @@ import numpy as np
 from epochcast.cost.columns import column_costs
 from epochcast.cost.launch import launch_seconds
 from epochcast.cost.registry import find_cost_model
-from epochcast.fitting.examples import Example
 from epochcast.graph.trace import CLASSES
 from epochcast.graph.work import OpClass
 from studies.accuracy.figures import Array
+from training.examples import Example
 
 # Shares of a forecast from which on a class of ops is worth naming.
 MUCH = 0.25

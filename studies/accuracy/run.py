@@ -13,7 +13,6 @@ from pathlib import Path
 import polars as pl
 
 from epochcast.errors import EpochcastError
-from epochcast.fitting.material import data_folder, measured_steps, say
 from studies.accuracy import gate, page, targets, worst
 from studies.accuracy.figures import SEPARATOR, Array, Figure, by_group
 from studies.accuracy.intervals import given_runs, known_inside, unseen_inside
@@ -36,6 +35,8 @@ from studies.accuracy.shipped import (
 from studies.accuracy.whole_networks import peer_ratios
 from studies.accuracy.worst import WorstRow
 from studies.correction_factor import run as correction
+from training.files import data_folder, say
+from training.material import measured_steps
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "accuracy.md"

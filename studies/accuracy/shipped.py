@@ -16,10 +16,10 @@ from epochcast.cost.layers_model import layers_model
 from epochcast.cost.registry import find_cost_model
 from epochcast.fitting.evaluate import evaluate
 from epochcast.fitting.layer_table import LayerTable
-from epochcast.fitting.material import WEIGHTS
-from epochcast.fitting.train_layers import TABLES, read_split
 from studies.accuracy.figures import SEPARATOR, Array, Figure, figure
 from studies.accuracy.sample import every, sampled_runs
+from training.material import WEIGHTS
+from training.train_layers import TABLES, read_split
 
 TRAINED_ON = frozenset(WEIGHTS)
 NETWORKS, ROWS, OP_ROWS = 10, 40, 60

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from epochcast.cost.columns import column_costs
 from epochcast.cost.registry import find_cost_model
-from epochcast.fitting.examples import Example
-from epochcast.fitting.peers import STEP_PEERS
 from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
+from training.examples import Example
+from training.peers import STEP_PEERS
 
 Places = NDArray[np.int64]
 

@@ -8,7 +8,6 @@ import polars as pl
 
 from epochcast.cost.launch import launch_seconds
 from epochcast.errors import EpochcastError
-from epochcast.fitting.examples import Example, examples
 from epochcast.fitting.run_table import read_runs
 from epochcast.hardware.catalogue import find_device
 from studies.accuracy.figures import Array
@@ -17,6 +16,7 @@ from studies.accuracy.others import report_reason
 from studies.accuracy.reasons import layer_reason, layout_ratios, op_reason, run_reason, step_reason
 from studies.accuracy.shipped import TRAINED_ON, AskedLayers
 from studies.correction_factor import run as correction
+from training.examples import Example, examples
 
 TEN = 10
 

@@ -19,13 +19,14 @@ from epochcast.capture.zoo import zoo_model
 from epochcast.cost.layers_model import layers_model
 from epochcast.cost.stacks import Stack, find_stack
 from epochcast.fitting.layer_table import read_layers
-from epochcast.fitting.stack_hosts import run_and_op_seconds
-from epochcast.fitting.train_layers import data_folder
 from epochcast.forecasting.layered_step import LayeredStep, layered_step
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
 from studies.correction_factor.report import DEVICE, Run, runs, single_layers, start_up_seconds
+from studies.figures_csv import figures_csv
+from training.files import data_folder
+from training.stack_hosts import run_and_op_seconds
 
 RESULT = Path(__file__).with_name("result.csv")
 STACK = find_stack("tensorflow2_p100_report")
@@ -262,20 +263,6 @@ COLUMNS = (
 )
 
 
-def as_csv(found: Sequence[Figure]) -> str:
-    """The figures as the text of `result.csv`."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for figure in found:
-        writer.writerow([_show(getattr(figure, name)) for name in COLUMNS])
-    return text.getvalue()
-
-
-def _show(value: str | int | float | None) -> str:
-    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
 def summary(found: Sequence[Figure]) -> dict[str, float]:
     """MAPE of every kind of figure, and of the report's ways on the same rows."""
     made = {what: _mean(f.error for f in found if f.what == what) for what in CLAIMS}
@@ -316,8 +303,8 @@ def main() -> int:
     folder = data_folder()
     fitted = fitted_stack(folder)
     found = figures(folder, STACK)
-    RESULT.write_text(as_csv(found), encoding="utf-8")
-    for row in csv.reader(StringIO(as_csv(found))):
+    RESULT.write_text(figures_csv(COLUMNS, found), encoding="utf-8")
+    for row in csv.reader(StringIO(figures_csv(COLUMNS, found))):
         print("{:38} {:18} {:15} {:8} {:>5} {:>11} {:>11} {:>11} {:>9} {:>14} {:>14}".format(*row))
     errors = summary(found)
     for name, error in errors.items():

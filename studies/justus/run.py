@@ -14,9 +14,12 @@ import numpy as np
 
 from epochcast.cost.layers_model import LayersModel
 from epochcast.fitting.layer_table import LayerTable
-from epochcast.fitting.layer_training import FULL, Growth, train, with_intervals
-from epochcast.fitting.peers import RawTimeMLP
-from epochcast.fitting.train_layers import JUSTUS_DEVICES, data_folder, only, read_split, without
+from studies.figures_csv import figures_csv
+from training.files import data_folder
+from training.layer_calibration import calibrated, calibrated_answer
+from training.layer_training import FULL, Growth, train, with_intervals
+from training.peers import RawTimeMLP
+from training.train_layers import JUSTUS_DEVICES, only, read_split, without
 
 RESULT = Path(__file__).with_name("result.csv")
 ALL = "all"
@@ -143,8 +146,8 @@ def _left_out(model: LayersModel, peer: RawTimeMLP, name: str, held: LayerTable)
     for _ in range(DRAWS):
         given = rng.choice(len(seconds), CALIBRATION_ROWS, replace=False)
         rest = np.setdiff1d(np.arange(len(seconds)), given)
-        fitted = model.calibrated(held.rows.at(given), device, seconds[given])
-        answer = model.calibrated_answer(held.rows.at(rest), device, fitted)
+        calibration = calibrated(model, held.rows.at(given), device, seconds[given])
+        answer = calibrated_answer(model, held.rows.at(rest), device, calibration)
         truth, few = seconds[rest], small[rest]
         is_inside = (answer.low <= truth) & (truth <= answer.high)
         drawn.append((*errors(answer.mid, truth), *errors(answer.mid[few], truth[few]), float(is_inside.mean())))
@@ -189,24 +192,10 @@ COLUMNS = (
 )
 
 
-def as_csv(found: tuple[Figure, ...]) -> str:
-    """The figures as the text of `result.csv`."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for figure in found:
-        writer.writerow([_show(getattr(figure, name)) for name in COLUMNS])
-    return text.getvalue()
-
-
-def _show(value: str | int | float | None) -> str:
-    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
 def main() -> int:
     """Train, score, write, print."""
     found = figures()
-    text = as_csv(found)
+    text = figures_csv(COLUMNS, found)
     RESULT.write_text(text, encoding="utf-8")
     for row in csv.reader(StringIO(text)):
         print("{:36} {:7} {:10} {:>6} {:>8} {:>6} {:>8} {:>13} {:>12} {:>9} {:>6}".format(*row))

@@ -9,19 +9,19 @@ median of the others. The rule of thumb is 40 % of the peak of bf16 for the prod
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 from epochcast.capture.resolve import find_model
-from epochcast.cost.columns import AtSetting
 from epochcast.cost.model import CostModel
 from epochcast.errors import EpochcastError
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Run, read_runs
 from epochcast.fitting.table import read_table
-from epochcast.forecasting.step import step_forecast
+from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.session import Session
 from epochcast.interval import Interval
 
 SOURCE = "megatron_bridge"
@@ -69,13 +69,14 @@ def bridge(data: Path, model: CostModel) -> tuple[list[Scored], Mapping[str, int
 
 def _answer(network: Any, run: Run, model: CostModel) -> tuple[Interval, float] | str:
     try:
-        placement, trace = run_placement(run), network.trace(run.recipe)
-        seconds = step_forecast(trace, placement, AtSetting(model, run.setting)).seconds
+        placement = run_placement(run)
+        session = Session(model, with_own_profiles=False, with_layer_steps=False)
+        answer = forecast_job(replace(run.job, model=network), placement, session, step_only=True)
     except EpochcastError as error:
         return str(error)
-    flops = trace.flops["forward"] + trace.flops["backward"]
+    flops = answer.details.trace.flops["forward"] + answer.details.trace.flops["backward"]
     share = run.recipe.accumulate * placement.replicas / run.gpus
-    return seconds, flops * share / (RULE_FRACTION * run.device.peak_flops_per_second["bf16"])
+    return answer.step_seconds, flops * share / (RULE_FRACTION * run.device.peak_flops_per_second["bf16"])
 
 
 def tables(scored: Sequence[Scored], reasons: Mapping[str, int]) -> Iterator[str]:

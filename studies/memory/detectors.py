@@ -19,11 +19,11 @@ import polars as pl
 from epochcast.capture.resolve import find_model
 from epochcast.errors import EpochcastError
 from epochcast.fitting.detector_rows import FRAMEWORKS, detector_row
-from epochcast.fitting.material import data_folder
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 from epochcast.memory.peak import PeakMemory, peak_memory
 from epochcast.memory.sharding import WHOLE, Shares
+from training.files import data_folder
 
 PRINTED_GB_BYTES = 1000 * 2**20
 CACHED = ("mmdetection_v1", "v0.6.0")

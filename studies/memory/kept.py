@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from epochcast.capture.resolve import find_model
-from epochcast.fitting.examples import scratch
 from epochcast.graph.recipe import Recipe
 from epochcast.memory.lifetimes import Lifetimes, lifetimes
+from training.examples import scratch
 
 _COLUMNS = ("roles", "fixed_bytes", "sample_bytes", "born", "last")
 

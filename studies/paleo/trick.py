@@ -5,14 +5,11 @@ what more GPUs add is judged. Four GPUs hang on each PCIe switch; between the sw
 all of them together, and every two GPUs exchange by copies, as the paper describes.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.forecasting.parts import Kernels
 from epochcast.forecasting.strategies.hybrid import DIRECT, Wires, wired_parts
-from epochcast.forecasting.strategies.rules import STRATEGIES
 from epochcast.forecasting.strategies.tensor import rank_of
 from epochcast.graph.recipe import Recipe
 from studies.paleo.estimates import ALEXNET_EPOCHS, IMAGENET_IMAGES, K20, ONE_WEIRD_TRICK, pcie
@@ -37,6 +34,5 @@ def trick_hours(gpus: int) -> float:
     rank = rank_of(whole, gpus).trace
     seconds = scale * ONE_WEIRD_TRICK.costs(rank, K20).mid
     kernels = Kernels(rank, seconds, np.zeros(len(seconds)))
-    rule = replace(STRATEGIES["hybrid"], algorithm=DIRECT)
-    step = wired_parts(kernels, Wires(pcie(gpus), DIRECT), rule, 0.0, whole)
+    step = wired_parts(kernels, Wires(pcie(gpus), DIRECT), whole)
     return hours(step.total_seconds, gpus)

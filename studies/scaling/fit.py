@@ -55,7 +55,7 @@ def forecasts(rows: list[Row], logs: dict[str, float]) -> list[float]:
     values = constants(logs)
     wires = {name: values[name] for name in WIRES}
     known = {runner: _known(runner, values) for runner in (PYTORCH, TENSORFLOW, HOROVOD)}
-    return [row.seconds(with_fractions(row.group, **wires), known[row.placement.rule.runner]) for row in rows]
+    return [row.seconds(with_fractions(row.group, **wires), known[row.placement.strategy.runner]) for row in rows]
 
 
 def _known(runner: str, values: dict[str, float]) -> Waiting:

@@ -92,8 +92,7 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int)
 
 def _alone(run: Run, single: Single) -> Run:
     """The measured run on one GPU."""
-    recipe = replace(run.recipe, accumulate=single.accumulate)
-    return replace(run, recipe=recipe, gpus=1, nodes=1, strategy=None)
+    return replace(run, job=replace(run.job, accumulate=single.accumulate), gpus=1, nodes=1, strategy=None)
 
 
 def _answers(runs: list[Run], model: CostModel, known: Mapping[int, Single]) -> list[Answer]:

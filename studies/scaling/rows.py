@@ -18,8 +18,9 @@ from epochcast.fitting.given_single import Single, single_steps
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Run, read_runs
 from epochcast.fitting.table import read_table
-from epochcast.forecasting.exchange import batch_of, buckets, exchange_ready, gradients
+from epochcast.forecasting.exchange import batch_of, gradients
 from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.strategies.data_parallel import DataParallel
 from epochcast.forecasting.streams import kernel_ends
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import PHASES
@@ -57,16 +58,17 @@ class Row:
         """The forecast step, with other wires or constants where given."""
         return (
             self.single_seconds
-            + exchange_ready(
+            + _data_parallel(self.placement)
+            .exchange_ready(
                 self.ready,
                 self.backward_end_seconds,
                 group or self.group,
                 self.placement.device,
-                self.placement.rule,
                 accumulate=self.run.recipe.accumulate,
                 batch=self.batch,
                 known=known,
-            ).seconds
+            )
+            .seconds
         )
 
 
@@ -109,18 +111,14 @@ def _rows_of(runs: list[Run], singles: dict[int, Single], model: CostModel) -> l
         update_seconds, single = end - backward_end, singles[run.place]
         scale = single.seconds / (single.accumulate * backward_end + update_seconds)
         placement, made = run_placement(run), gradients(trace)
-        rule = placement.rule
-        if rule.bucket_bytes is None:
-            ready = [(float(made.total_bytes), scale * backward_end)]
-        else:
-            ready = [(float(size), scale * float(ends[place])) for size, place in buckets(made, rule)]
+        ready = _data_parallel(placement).ready(made, scale * ends, scale * backward_end)
         rows.append(
             Row(
                 run,
                 placement,
-                placement.group(),
+                placement.group,
                 scale * (run.recipe.accumulate * backward_end + update_seconds),
-                tuple(ready),
+                ready,
                 scale * backward_end,
                 float(made.total_bytes),
                 batch_of(trace),
@@ -131,10 +129,15 @@ def _rows_of(runs: list[Run], singles: dict[int, Single], model: CostModel) -> l
 
 def _bare_row(run: Run, parameters: float, single: Single) -> Row:
     placement, seconds = run_placement(run), single.pass_seconds
-    ready = tuple(bare_ready(parameters, seconds, placement.rule))
+    ready = tuple(bare_ready(parameters, seconds, _data_parallel(placement)))
     whole = run.recipe.accumulate * seconds
     total_bytes = GRADIENT_BYTES * parameters
-    return Row(run, placement, placement.group(), whole, ready, seconds, total_bytes, bare_batch(run))
+    return Row(run, placement, placement.group, whole, ready, seconds, total_bytes, bare_batch(run))
+
+
+def _data_parallel(placement: Placement) -> DataParallel:
+    assert isinstance(placement.strategy, DataParallel)  # the sources have no other runs
+    return placement.strategy
 
 
 @lru_cache(maxsize=10_000)

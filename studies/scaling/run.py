@@ -149,7 +149,7 @@ def slices(rows: list[Row]) -> Iterable[tuple[str, list[Row]]]:
         yield wire, [row for row in rows if row.slice == wire]
     nvlink = [row for row in rows if row.slice == "one box, NVLink"]
     for name, runners in (("PyTorch and Paddle", (PYTORCH,)), ("TensorFlow", (TENSORFLOW, HOROVOD))):
-        yield f"one box, NVLink, {name}", [row for row in nvlink if row.placement.rule.runner in runners]
+        yield f"one box, NVLink, {name}", [row for row in nvlink if row.placement.strategy.runner in runners]
     for low, high in ((2, 4), (5, 8), (9, 16), (17, 63), (64, 64)):
         found = [row for row in rows if low <= row.run.gpus <= high]
         if found:

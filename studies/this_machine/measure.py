@@ -10,20 +10,22 @@ from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from epochcast.bench import campaign, collectives, layers, models, ops
-from epochcast.bench.distributed import measure_scaling
 from epochcast.bench.fingerprint import machine, processor_ticks, steal_fraction
 from epochcast.bench.measurements import Appender, Measurement, read
 from epochcast.bench.networks import find_network
 from epochcast.bench.torch_step import TorchStep
 from epochcast.capture.resolve import find_model
-from epochcast.graph.kinds import Conv
+from epochcast.graph.kinds import Conv, Elementwise, Matmul
+from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.tensor import DType
 from studies.this_machine.cases import BENCHED, BENCHED_INPUTS, BENCHED_KERAS, Case
+from studies.this_machine.distributed import measure_scaling
 
 ROUNDS = 3
 ROUND_SECONDS = 0.5
@@ -198,7 +200,7 @@ def layer_sums(rows: Sequence[Trained]) -> list[LayerSum]:
         total = 0.0
         if any(isinstance(op.kind, Conv) and len(op.kind.stride) > 2 for op in graph.ops):
             total = nan  # a sum that leaves out the convolutions would be a straw man
-        for layer in layers.layers_of(graph, row.optimizer):
+        for layer in layers_of(graph, row.optimizer):
             if layer not in known:
                 (question,) = layers.questions("cpu", "report", [layer])
                 known[layer] = layers.measure(replace(question, limit_seconds=LAYER_SECONDS)).low_seconds or nan
@@ -207,12 +209,32 @@ def layer_sums(rows: Sequence[Trained]) -> list[LayerSum]:
     return sums
 
 
+def layers_of(graph: Graph, optimizer: str = "sgd") -> list[layers.Layer]:
+    """The convolutions over square images and the dense layers of a network, each with the activation behind it."""
+    found = []
+    after = {op.inputs[0].name: op.kind.function for op in graph.ops if isinstance(op.kind, Elementwise) and op.inputs}
+    for op in graph.ops:
+        activation = after.get(op.output.name, "none")
+        words: dict[str, Any] = {
+            "activation": activation if activation in layers.ACTIVATIONS else "none",
+            "optimizer": optimizer,
+        }
+        if isinstance(op.kind, Conv) and len(op.kind.stride) == 2 and op.kind.groups == 1 and not op.kind.transposed:
+            given, out = op.inputs[0].shape, op.output.shape
+            window = (op.weights[0].shape[2], op.kind.stride[0], op.kind.padding[0])
+            found.append(layers.Layer("conv2d", given[0], given[1], out[1], given[2], *window, **words))
+        elif isinstance(op.kind, Matmul) and op.weights:
+            rows = op.output.elements // op.output.shape[-1]
+            found.append(layers.Layer("dense", rows, op.inputs[0].shape[-1], op.output.shape[-1], **words))
+    return found
+
+
 # ---- two processes ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """One network over two processes (`bench.distributed`): what it took alone, beside another, and together.
+    """One network over two processes (`distributed.py`): what it took alone, beside another, and together.
 
     Seconds are low quantiles, as everywhere in the study; `round_efficiency` is the median of alone ÷ together over
     single rounds, in which a neighbour's second meets one of the two.

@@ -3,7 +3,16 @@ from math import inf
 import numpy as np
 import pytest
 
-from epochcast.advising.search import CLOSE, MOST_WORKERS, NEAR, PREFETCHES, Room, best_feed, candidate_batches, search
+from epochcast.advising.search import (
+    CLOSE,
+    MOST_WORKERS,
+    NEAR,
+    PREFETCHES,
+    LoaderHost,
+    best_feed,
+    candidate_batches,
+    search,
+)
 from epochcast.cost.model import Costs
 from epochcast.forecasting.loader import Host, Service
 from epochcast.forecasting.step import StepForecast, StepParts
@@ -17,15 +26,15 @@ def step(batch: int) -> StepForecast:
     return StepForecast(Interval.exact(seconds), StepParts(seconds, 0, 0, 0, 0, 0), seconds, {"hand": 1.0}, costs)
 
 
-def room(
+def loader_host(
     cpu_seconds: float = 0.004, cpus: float = 16, memory_bytes: float = inf, most_workers: int = MOST_WORKERS
-) -> Room:
+) -> LoaderHost:
     service = Service(cpu_seconds, variation=0.5, sample_bytes=1e6)
-    return Room(service, Host(cpus, memory_bytes), most_workers=most_workers)
+    return LoaderHost(service, Host(cpus, memory_bytes), most_workers=most_workers)
 
 
 def test_the_search_finds_what_trying_everything_finds() -> None:
-    wide = room(cpus=3, most_workers=6)
+    wide = loader_host(cpus=3, most_workers=6)
     tried = {
         (workers, prefetch): wide.feed(16, workers, prefetch).step_seconds(0.026)
         for workers in range(7)
@@ -41,7 +50,7 @@ def test_the_search_finds_what_trying_everything_finds() -> None:
 
 
 def test_the_advised_batch_is_the_smallest_near_the_fastest() -> None:
-    found = search(candidate_batches(256), step, room(cpu_seconds=1e-5))
+    found = search(candidate_batches(256), step, loader_host(cpu_seconds=1e-5))
     assert found is not None
     assert found.fastest.batch == 256
     assert found.smallest.samples_per_second >= (1 - NEAR) * found.fastest.samples_per_second
@@ -52,21 +61,21 @@ def test_the_advised_batch_is_the_smallest_near_the_fastest() -> None:
 
 def test_few_processors_make_a_small_batch_enough() -> None:
     """One core decodes 250 samples a second, which the device does at batch 4."""
-    found = search(candidate_batches(64), step, room(cpus=1))
+    found = search(candidate_batches(64), step, loader_host(cpus=1))
     assert found is not None
     assert found.fastest.samples_per_second == pytest.approx(250, rel=0.05)
     assert found.smallest.batch < 16
 
 
 def test_host_memory_bounds_batches_and_workers() -> None:
-    tight = room(memory_bytes=500 * 2**20)
+    tight = loader_host(memory_bytes=500 * 2**20)
     found = search(candidate_batches(256), step, tight)
     assert found is not None
     assert found.fastest.feed.host_bytes <= 500 * 2**20
 
 
 def test_no_host_memory_finds_nothing() -> None:
-    assert search([1], step, room(memory_bytes=1.0)) is None
+    assert search([1], step, loader_host(memory_bytes=1.0)) is None
 
 
 @pytest.mark.parametrize(

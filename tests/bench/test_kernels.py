@@ -5,7 +5,7 @@ import torch
 
 from epochcast.bench.kernels import kernel, reduced_axes
 from epochcast.bench.ops import operands
-from epochcast.bench.shapes import LAYERS, Limits, draw, taken_apart
+from epochcast.bench.shapes import LAYERS, OpLimits, draw, taken_apart
 from epochcast.errors import BadInput
 from epochcast.graph.build import Builder
 from epochcast.graph.kinds import OptimizerUpdate
@@ -39,7 +39,7 @@ def test_a_kernel_makes_what_its_op_says(name: str) -> None:
 def test_kernels_run_in_half_precision_too() -> None:
     random, failed = Random(3), []
     for _ in range(60):
-        for op in draw(random, Limits(1e7, 2**22), DType.BFLOAT16):
+        for op in draw(random, OpLimits(1e7, 2**22), DType.BFLOAT16):
             try:
                 results(op)
             except RuntimeError as problem:

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from epochcast.bench.shapes import LAYERS, Limits, draw, log_uniform, width
+from epochcast.bench.shapes import LAYERS, OpLimits, draw, log_uniform, width
 from epochcast.graph.build import Builder
 from epochcast.graph.op import Op, Phase
 from epochcast.graph.tensor import DType
 from epochcast.graph.work import OpClass, op_class, work
 
-LIMITS = Limits(1e9, 2**26)
+LIMITS = OpLimits(1e9, 2**26)
 
 
 def drawn(seed: int, count: int, dtype: DType = DType.FLOAT32) -> list[Op]:

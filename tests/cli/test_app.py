@@ -12,7 +12,7 @@ from epochcast.errors import BadInput
 
 from .conftest import Command
 
-COMMANDS = ("demo", "forecast", "inspect", "models", "devices", "instances", "datasets", "links")
+COMMANDS = ("demo", "forecast", "inspect", "models", "devices", "instances", "datasets", "links", "doctor")
 
 
 def test_the_version_is_the_package_s(command: Command) -> None:
@@ -136,5 +136,5 @@ def test_a_mistake_of_ours_keeps_its_traceback(command: Command, failing: Failin
 def test_every_module_of_commands_is_registered() -> None:
     modules: ModuleType = application
     folder = Path(str(modules.__file__)).parent
-    apart = {"__init__", "app", "words"}
+    apart = {"__init__", "app", "job_options"}
     assert {path.stem for path in folder.glob("*.py")} - apart == set(application.COMMANDS)

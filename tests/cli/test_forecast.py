@@ -171,7 +171,7 @@ def test_the_table_says_what_the_json_says(line: str, command: Command) -> None:
 
 def test_an_assumed_link_is_said(command: Command) -> None:
     shown = command("forecast resnet18 --device V100 --batch 8 --gpus 8 --nodes 2").out
-    assert "no --link given: boxes are taken to be joined by ena_10g" in shown
+    assert "no link given: boxes are taken to be joined by ena_10g" in shown
 
 
 BAD = {
@@ -192,7 +192,7 @@ BAD = {
     "resnet50 --device V100 --batch 1 --samples 0": "samples must be at least 1, got 0",
     "resnet50 --device V100 --batch 1 --samples 9 --epochs 0": "epochs must be at least 1, got 0",
     "resnet50 --device V100 --batch 1 --augment 0": "augment must be at least 1, got 0",
-    "resnet50 --device V100 --batch 1 --accumulate 0": "gradient accumulation must be at least 1, got 0",
+    "resnet50 --device V100 --batch 1 --accumulate 0": "--accumulate must be at least 1, got 0",
     "resnet50 --device V100 --batch 1 --price cheap": "'cheap' is not a price in dollars per hour; write it like 2.50",
     "resnet50 --device V100 --batch 1 --price -1": "'-1' is not a price in dollars per hour",
     "resnet50 --device V100 --batch 1 --price nan": "'nan' is not a price in dollars per hour",

@@ -68,7 +68,7 @@ def test_a_chart_is_drawn(command: Command, tmp_path: Path) -> None:
         ("--samples 100 --gpus two", "numbers of GPUs are written 1,2,4,8; got 'two'"),
         ("--samples 100 --strategy ddpp", "no strategy called 'ddpp'; near: ddp"),
         ("--samples 100 --plot out.gif", "cannot draw out.gif"),
-        ("--epochs 3", "a plan is for a whole job: give --dataset or --samples"),
+        ("--epochs 3", "a plan is for a whole job: give a dataset or its samples"),
     ],
 )
 def test_bad_input_is_one_line(command: Command, line: str, message: str) -> None:

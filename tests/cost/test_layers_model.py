@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from epochcast.cost.layer_terms import ARTEFACT_TERMS, FEATURES, TERMS, features, terms
-from epochcast.cost.layers_model import FILE, LayersModel, from_bytes, layers_model, to_bytes
+from epochcast.cost.layers_model import FILE, LayersModel, from_bytes, layers_model
 from epochcast.cost.single_layer import LayerRows
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import find_device
@@ -75,32 +75,7 @@ def test_kepler_is_not_asked_about_newer_gpus(model: LayersModel) -> None:
     assert {s.generation for s in model.siblings("conv2d", find_device("K20"))} == {"kepler"}
 
 
-def test_fifty_rows_of_an_unseen_gpu_find_its_scale(model: LayersModel) -> None:
-    """A GPU that runs like a V100 at a third of its speed: known from fifty rows to a few percent."""
-    rows = random_layers(250)
-    truth = 3 * model.answer(rows, V100, "tensorflow1").mid
-    given, asked = np.arange(50), np.arange(50, 250)
-    fitted = model.calibrated(rows.at(given), V100, truth[given])
-    answer = model.calibrated_answer(rows.at(asked), V100, fitted)
-    assert np.mean(np.abs(answer.mid / truth[asked] - 1)) < 0.05
-
-
-def test_calibration_from_three_rows_is_refused(model: LayersModel) -> None:
-    with pytest.raises(BadInput, match="at least 10 measured rows, got 3"):
-        model.calibrated(random_layers(3), T4, np.ones(3))
-
-
-def test_the_file_gives_the_model_back(model: LayersModel) -> None:
-    rows = random_layers(20)
-    data = to_bytes(model)
-    assert np.array_equal(
-        from_bytes(data).answer(rows, P100, "tensorflow2").mid, model.answer(rows, P100, "tensorflow2").mid
-    )
-    assert to_bytes(from_bytes(data)) == data
-
-
-def test_the_file_is_small_and_says_what_it_was_trained_on(model: LayersModel) -> None:
-    assert len(to_bytes(model)) < 600_000
+def test_the_file_says_what_it_was_trained_on(model: LayersModel) -> None:
     assert set(model.card) == {"trained", "data", "rows", "scores"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from epochcast.bench.measurements import Machine, Measurement
-from epochcast.bench.shapes import Limits, draw
+from epochcast.bench.shapes import OpLimits, draw
 from epochcast.capture.resolve import find_model
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.serial import ops_to_json, recipe_to_json
@@ -34,7 +34,7 @@ def op_rows(count: int) -> list[Measurement]:
     random = Random(3)
     rows: list[Measurement] = []
     while len(rows) < count:
-        for op in draw(random, Limits(flops=2e9, bytes=2e8)):
+        for op in draw(random, OpLimits(flops=2e9, bytes=2e8)):
             seconds = float(op_seconds(columns_of([op]))[0])
             ask = {"device": "cpu", "ops": ops_to_json([op])}
             rows.append(Measurement("op", f"op/{len(rows)}", machine(), ask, seconds, seconds, 0.0, 30))

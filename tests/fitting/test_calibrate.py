@@ -13,7 +13,7 @@ from epochcast.errors import BadInput
 from epochcast.fitting.calibrate import CANDIDATES, calibrate, fit_factors, fitted
 from epochcast.fitting.run_table import read_runs
 from epochcast.fitting.step_pieces import Gemm, StepPieces, step_pieces
-from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.placement import placed
 from epochcast.forecasting.step import step_forecast
 from epochcast.hardware.catalogue import find_device
 
@@ -43,7 +43,7 @@ def measured(compute: float, memory: float, launch: float, count: int = 9) -> li
 
 def test_unscaled_pieces_are_the_forecast() -> None:
     run, first = read_runs(ROWS)[0][0], pieces(1)[0]
-    step = step_forecast(find_model("resnet18").trace(run.recipe), Placement(V100), ANALYTIC)
+    step = step_forecast(find_model("resnet18").trace(run.recipe), placed(V100), ANALYTIC)
     assert first.seconds(np.zeros(3)) == pytest.approx(step.seconds.mid)
 
 
@@ -96,9 +96,7 @@ def test_the_calibrated_model_gives_the_steps_that_were_fitted() -> None:
     rows = measured(0.8, 1.5, 1.0)
     found = calibrate(rows, V100, ANALYTIC, date="2026-01-01")
     run = read_runs(rows)[0][8]
-    step = step_forecast(
-        find_model(run.reference).trace(run.recipe), Placement(V100), Calibrated(ANALYTIC, found.profile)
-    )
+    step = step_forecast(find_model(run.reference).trace(run.recipe), placed(V100), Calibrated(ANALYTIC, found.profile))
     assert step.seconds.mid == pytest.approx(pieces()[8].seconds(np.array(found.chosen.factors)), rel=1e-3)
 
 

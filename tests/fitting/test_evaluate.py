@@ -9,10 +9,11 @@ import epochcast as ec
 from epochcast.cost.columns import column_costs
 from epochcast.cost.features import Setting
 from epochcast.cost.registry import find_cost_model
+from epochcast.cost.scaled import Scaled
 from epochcast.errors import BadInput, UnknownName
 from epochcast.fitting.evaluate import evaluate
 from epochcast.fitting.evaluate_ops import CALL_SECONDS
-from epochcast.fitting.given_single import Scaled, single_steps
+from epochcast.fitting.given_single import single_steps
 from epochcast.fitting.op_table import op_columns
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import read_runs
@@ -31,8 +32,8 @@ def test_a_row_is_forecast_as_a_users_question_is() -> None:
     asked = ec.forecast(
         "resnet18", device="V100", batch=32, optimizer="adam", precision="amp_fp16", cost_model=ANALYTIC
     )
-    assert found.predicted.mid_seconds[0] == pytest.approx(asked.step.seconds.mid)
-    assert found.predicted.high_seconds[0] == pytest.approx(asked.step.seconds.high)
+    assert found.predicted.mid_seconds[0] == pytest.approx(asked.step_seconds.mid)
+    assert found.predicted.high_seconds[0] == pytest.approx(asked.step_seconds.high)
 
 
 def test_rows_that_cannot_be_forecast_are_counted_with_their_reason() -> None:
@@ -78,7 +79,7 @@ def test_given_the_single_step_only_the_exchange_is_forecast() -> None:
     def seconds(gpus: int, factor: float) -> float:
         model = Scaled(ANALYTIC, factor)
         asked = ec.forecast("resnet18", device="V100", batch=32, optimizer="momentum", gpus=gpus, cost_model=model)
-        return asked.step.seconds.mid
+        return asked.step_seconds.mid
 
     factor = 0.05 / seconds(1, 1.0)
     assert found.predicted.mid_seconds[1] == pytest.approx(0.05 + seconds(8, factor) - seconds(1, factor))

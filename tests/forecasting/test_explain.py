@@ -2,29 +2,26 @@ import json
 
 import pytest
 
-from epochcast.capture.zoo import zoo_model
 from epochcast.cost.model import CostModel
 from epochcast.forecasting.explain import as_dict, by_class, by_layer
-from epochcast.forecasting.job import Forecast, Schedule
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import place
-from epochcast.forecasting.step import step_forecast
-from epochcast.graph.recipe import Recipe
-from epochcast.memory.peak import peak_memory
+from epochcast.forecasting.session import Session
 
 
 @pytest.fixture(scope="module")
 def answer(per_flop: CostModel) -> Forecast:
-    trace, placement = zoo_model("resnet18").trace(Recipe(8)), place("V100")
-    step, memory = step_forecast(trace, placement, per_flop), peak_memory(trace, placement.device)
-    return Forecast(trace, placement, Schedule(), step, memory)
+    return forecast_job(Job("resnet18", batch=8), place("V100"), Session(per_flop))
 
 
 def test_shares_sum_to_the_kernels_of_the_step(answer: Forecast) -> None:
     for shares in (by_class(answer), by_layer(answer)):
         assert sum(share.fraction for share in shares) == pytest.approx(1)
-        assert sum(share.seconds for share in shares) == pytest.approx(answer.step.costs.mid.sum())
-        assert sum(share.flops for share in shares) == answer.trace.columns.flops.sum()
-        assert sum(share.bytes for share in shares) == answer.trace.columns.bytes.sum()
+        assert sum(share.seconds for share in shares) == pytest.approx(answer.details.step.costs.mid.sum())
+        assert sum(share.flops for share in shares) == answer.details.trace.columns.flops.sum()
+        assert sum(share.bytes for share in shares) == answer.details.trace.columns.bytes.sum()
 
 
 def test_the_heaviest_come_first(answer: Forecast) -> None:

@@ -11,7 +11,7 @@ from epochcast.capture.zoo import zoo_model
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel, Costs
 from epochcast.forecasting.exchange import gradients
-from epochcast.forecasting.placement import Placement, place
+from epochcast.forecasting.placement import Placement, place, placed
 from epochcast.forecasting.step import StepForecast, StepParts, _interval, step_forecast
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
@@ -163,8 +163,8 @@ def test_who_answered_is_named(per_kernel: CostModel) -> None:
 
 
 def test_a_device_that_launches_slower_is_never_faster(v100: Device, per_launch: CostModel) -> None:
-    slow = Placement(replace(v100, launch_seconds=1e-4))
-    fast = Placement(replace(v100, launch_seconds=1e-6))
+    slow = placed(replace(v100, launch_seconds=1e-4))
+    fast = placed(replace(v100, launch_seconds=1e-6))
     trace = RESNET.trace(Recipe(2))
     assert step_forecast(trace, slow, per_launch).seconds.mid > step_forecast(trace, fast, per_launch).seconds.mid
 

@@ -36,13 +36,13 @@ def test_an_unknown_box_is_answered_with_near_ones() -> None:
 
 
 def test_a_placement_takes_the_wires_of_its_box() -> None:
-    group = place("A100", gpus=16, topology="p4d.24xlarge").group()
+    group = place("A100", gpus=16, topology="p4d.24xlarge").group
     assert (group.nodes, group.ranks_per_node, group.inner.name, group.outer.name) == (2, 8, "nvswitch2", "efa_400")
 
 
 def test_a_link_that_is_given_counts_before_the_boxs() -> None:
     placement = place("V100", gpus=16, topology="DGX-1", link="ethernet_100g")
-    assert (placement.group().inner.name, placement.group().outer.name) == ("nvlink2", "ethernet_100g")
+    assert (placement.group.inner.name, placement.group.outer.name) == ("nvlink2", "ethernet_100g")
 
 
 def test_a_box_does_not_hold_more_than_it_has() -> None:
@@ -51,8 +51,8 @@ def test_a_box_does_not_hold_more_than_it_has() -> None:
 
 
 def test_boxes_of_a_named_topology_need_no_warning() -> None:
-    assert not place("V100", gpus=16, topology="DGX-1").assumes_outer_link
-    assert place("V100", gpus=16, nodes=2).assumes_outer_link
+    assert place("V100", gpus=16, topology="DGX-1").link_assumed is None
+    assert place("V100", gpus=16, nodes=2).link_assumed is not None
 
 
 ROW = """
@@ -107,8 +107,8 @@ def test_a_rack_gives_every_gpu_its_whole_link() -> None:
 
 
 def test_a_placement_has_the_levels_of_its_box_unless_a_link_is_given() -> None:
-    assert [level.fanout for level in place("V100", gpus=16, topology="DGX-1").group().levels] == [4, 2, 2]
-    assert place("V100", gpus=8, topology="DGX-1", link="pcie3").group().within == ()
+    assert [level.fanout for level in place("V100", gpus=16, topology="DGX-1").group.levels] == [4, 2, 2]
+    assert place("V100", gpus=8, topology="DGX-1", link="pcie3").group.within == ()
 
 
 def test_a_broken_part_names_its_place() -> None:

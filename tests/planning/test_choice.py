@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcast.errors import BadInput
+from epochcast.forecasting.forecast import Forecast
 from epochcast.hardware.instance import Instance
 from epochcast.interval import Interval
 from epochcast.planning.candidate import Candidate
@@ -12,14 +13,14 @@ from epochcast.planning.offers import Offer
 BOX = Instance("box", "cloud", "A100", 1, 1.0, 8, 2**36, "pcie4", "ethernet_10g", "a test", "2024", True)
 
 
-def way(seconds: float, dollars: float, spread: float = 1.0) -> Candidate:
+def configuration(seconds: float, dollars: float, spread: float = 1.0) -> Candidate:
     took, paid = Interval.around(seconds, spread), Interval.around(dollars, spread)
-    return Candidate(Offer(BOX), "single", 32, 32, took, paid)
+    return Candidate(Offer(BOX), Forecast("own", "A100", took), took, paid)
 
 
 numbers = st.floats(0.01, 1e6)
-ways = st.builds(way, numbers, numbers, st.floats(1, 3))
-several = st.lists(ways, min_size=1, max_size=12)
+configurations = st.builds(configuration, numbers, numbers, st.floats(1, 3))
+several = st.lists(configurations, min_size=1, max_size=12)
 
 
 def dominates(better: Candidate, worse: Candidate) -> bool:
@@ -29,7 +30,7 @@ def dominates(better: Candidate, worse: Candidate) -> bool:
 
 
 # By hand: the slow one is cheapest, the fast one dear; the third takes as long as the slow one and costs more.
-SLOW, FAST, BAD = way(10, 1), way(1, 10), way(10, 2)
+SLOW, FAST, BAD = configuration(10, 1), configuration(1, 10), configuration(10, 2)
 
 
 def test_the_frontier_by_hand() -> None:
@@ -37,7 +38,7 @@ def test_the_frontier_by_hand() -> None:
 
 
 def test_of_equals_the_first_is_kept() -> None:
-    twin = way(10, 1, spread=2)
+    twin = configuration(10, 1, spread=2)
     assert frontier([SLOW, twin]) == (SLOW,)
     assert frontier([twin, SLOW]) == (twin,)
 
@@ -64,7 +65,7 @@ def test_without_limits_nothing_is_chosen() -> None:
 
 
 def test_the_high_end_counts_and_may_lie_behind_the_frontier() -> None:
-    unsure, sure = way(8, 1, spread=2), way(9, 2, spread=1.1)
+    unsure, sure = configuration(8, 1, spread=2), configuration(9, 2, spread=1.1)
     assert frontier([unsure, sure]) == (unsure,)
     assert chosen([unsure, sure], Limits(deadline_seconds=10)) == sure
 
@@ -75,7 +76,7 @@ def test_the_nearest_exceeds_its_limits_by_the_least_factor() -> None:
 
 
 @given(found=several)
-def test_the_frontier_holds_no_dominated_way(found: list[Candidate]) -> None:
+def test_the_frontier_holds_no_dominated_configuration(found: list[Candidate]) -> None:
     kept = frontier(found)
     assert not any(dominates(other, one) for one in kept for other in found)
 

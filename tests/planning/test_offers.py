@@ -35,7 +35,7 @@ def test_a_family_means_all_its_variants() -> None:
 
 
 def test_boxes_of_unknown_topology_have_their_own_links() -> None:
-    group = Offer(find_instance("gpu_4x_a6000"), 2).placement().group()
+    group = Offer(find_instance("gpu_4x_a6000"), 2).placement().group
     assert (group.nodes, group.ranks_per_node) == (2, 4)
     assert (group.inner, group.outer) == (find_link("pcie4"), find_link("ethernet_10g"))
 
@@ -43,7 +43,7 @@ def test_boxes_of_unknown_topology_have_their_own_links() -> None:
 def test_boxes_of_known_topology_have_its_links() -> None:
     placement = Offer(find_instance("p4d.24xlarge"), 2).placement()
     assert placement.topology == "p4d.24xlarge"
-    assert placement.group().outer == find_link("efa_400")
+    assert placement.group.outer == find_link("efa_400")
 
 
 def test_topologies_of_the_same_name_are_the_same_boxes() -> None:

@@ -9,7 +9,7 @@ import epochcast as ec
 from epochcast import charts
 from epochcast.api import find_model
 from epochcast.errors import BadInput, UnknownName
-from epochcast.forecasting.strategies.rules import STRATEGIES
+from epochcast.forecasting.strategies.registry import STRATEGIES
 from epochcast.hardware.catalogue import find_instance
 from epochcast.planning.answer import Plan
 from epochcast.planning.candidate import TOO_LARGE, Candidate
@@ -51,6 +51,16 @@ def test_two_offers_by_hand() -> None:
         assert find_instance(found.offer.instance.name).gpus * found.offer.nodes == 4
         assert found.dollars.mid == pytest.approx(hourly * found.total_seconds.mid / 3600)
         assert (found.batch_per_gpu, found.global_batch) == (64, 256)
+
+
+def test_a_box_has_its_own_wires_whatever_else_was_asked_for() -> None:
+    """Lambda's box of one H100 names NVLink, its box of four NVSwitch."""
+    asked: dict[str, Any] = {"samples": 50_000, "devices": ["H100-SXM5-80GB"], "clouds": ["lambda"], "batch": 256}
+    alone, beside = (
+        [each for each in ec.plan("resnet18", gpus=gpus, **asked).candidates if each.offer.instance.gpus == 4]
+        for gpus in ((4,), (1, 4))
+    )
+    assert beside == alone != []
 
 
 def test_a_way_is_what_forecast_says_of_it() -> None:
@@ -138,15 +148,15 @@ def test_a_product_is_one_strategy_and_a_list_several() -> None:
 
 
 def test_the_answer_draws_itself() -> None:
-    assert "on the frontier" in planned(batch=256)._repr_html_()  # type: ignore[attr-defined]
+    assert "on the frontier" in planned(batch=256)._repr_html_()
     assert "Plan(resnet18: " in repr(planned(batch=256))
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"samples": None}, "a plan is for a whole job: give --dataset or --samples"),
-        ({"batch": 0}, "batch must be at least 1, got 0"),
+        ({"samples": None}, "a plan is for a whole job: give a dataset or its samples"),
+        ({"batch": 0}, "global_batch must be at least 1, got 0"),
         (
             {"strategies": ("tensor",), "gpus": (4,)},
             "no offer can run this job: tensor parallel: resnet18 has no two products",

@@ -9,6 +9,12 @@ pytest.importorskip("torch")
 pytest.importorskip("lightgbm")
 
 import polars as pl
+
+from epochcast.capture.zoo import zoo_model
+from epochcast.cost.features import Setting
+from epochcast.errors import BadInput
+from epochcast.graph.recipe import Recipe
+from epochcast.hardware.catalogue import find_device
 from studies.accuracy import gate, page, run
 from studies.accuracy.figures import Figure, by_group, figure
 from studies.accuracy.intervals import GivenRuns, given_runs, known_inside, unseen_inside, verdict
@@ -21,13 +27,7 @@ from studies.accuracy.shipped import reasons_why_not
 from studies.accuracy.targets import Target, carried_by, device_targets, layer_targets, report_targets
 from studies.accuracy.whole_networks import PEERS, peer_ratios
 from studies.accuracy.worst import order, worst_report, worst_steps
-
-from epochcast.capture.zoo import zoo_model
-from epochcast.cost.features import Setting
-from epochcast.errors import BadInput
-from epochcast.fitting.examples import Example
-from epochcast.graph.recipe import Recipe
-from epochcast.hardware.catalogue import find_device
+from training.examples import Example
 
 NAMES = ("K80", "T4", "V100-PCIE-32GB")
 GPUS = (*NAMES, "L4")

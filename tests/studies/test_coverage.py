@@ -2,6 +2,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from studies.coverage.run import append, page, read, sweep
 
 GOOD: dict[str, Any] = {"model": "timm:a", "opaque": [], "seconds": 1.5}

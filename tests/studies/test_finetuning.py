@@ -2,6 +2,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+
 from studies.memory.finetuning import Tuned, _question, _tuned, _untied, section
 
 ROW = {

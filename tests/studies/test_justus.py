@@ -7,8 +7,7 @@ pytest.importorskip("polars")
 pytest.importorskip("lightgbm")
 
 from studies.justus import run
-
-from epochcast.fitting.train_layers import JUSTUS_DEVICES
+from training.train_layers import JUSTUS_DEVICES
 
 
 def rows(split: str, layer: str = "conv2d") -> dict[str, dict[str, str]]:

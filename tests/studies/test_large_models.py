@@ -1,4 +1,5 @@
 import pytest
+
 from studies.large_models.run import PAGE, TABLE, Published, teraflops
 
 GPT_145B = next(row for row in TABLE if row.gpus == 1536)

@@ -1,4 +1,5 @@
 import pytest
+
 from studies.paleo.networks import alexnet, nin, vgg16
 from studies.paleo.run import PAGE, RESULT, TOLERANCE, Figure, as_csv, figures, page
 

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from studies import __main__ as studies
 
 Study = Callable[[str, str], None]

@@ -1,10 +1,10 @@
 from pathlib import Path
 
 import pytest
-from studies.scaling import fit, nothing, repeats, run
-from studies.scaling.rows import log_errors, scaling_rows
 
 from epochcast.cost.registry import find_cost_model
+from studies.scaling import fit, nothing, repeats, run
+from studies.scaling.rows import log_errors, scaling_rows
 
 
 def test_what_was_left_out_is_scored_for_every_source() -> None:

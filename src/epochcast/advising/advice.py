@@ -7,22 +7,22 @@ from the loader's queue. What binds is the resource that, were there more of it,
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from epochcast.advising.search import NEAR, Choice, Found, Room, candidate_batches, search
+from epochcast.advising.search import NEAR, Choice, LoaderHost, Solution, candidate_batches, search
 from epochcast.advising.thesis import PROBE_BATCHES, Coefficients, Rule, thesis_rule
-from epochcast.capture.model import Model
-from epochcast.cost.calibrated import calibrated_device, with_profile
-from epochcast.cost.model import CostModel
+from epochcast.display import Displayed
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.forecaster import allocator_of, forecast_job
+from epochcast.forecasting.job import Job
 from epochcast.forecasting.loader import Host, Service, device_copy_seconds, sample_bytes
 from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.step import StepForecast, step_forecast
-from epochcast.forecasting.strategies.shares import memory_shares, rank_memory
-from epochcast.graph.recipe import Recipe
+from epochcast.forecasting.session import Session
+from epochcast.forecasting.step import StepForecast
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import devices
 from epochcast.interval import Interval
 from epochcast.memory.largest import LargestBatch, largest_batch
-from epochcast.memory.remedies import Remedy, would_fit
+from epochcast.memory.remedies import Remedy
 from epochcast.units import show_bytes
 
 # Precisions that compute in 32 bits.
@@ -31,12 +31,11 @@ _SINGLE = ("fp32", "tf32")
 
 @dataclass(frozen=True)
 class Question:
-    """What advice is asked for. The recipe's batch does not matter."""
+    """What advice is asked for. The job's own batch and loader do not matter: they are what is looked for."""
 
-    model: Model
-    recipe: Recipe
+    job: Job
     placement: Placement
-    costing: CostModel
+    session: Session
     service: Service
     host: Host
     data_bytes: float = 0.0
@@ -47,9 +46,17 @@ class Question:
         """GPUs of one box."""
         return self.placement.gpus // self.placement.nodes
 
+    def at(self, batch: int) -> Job:
+        """The job at a batch, its data always there."""
+        return replace(self.job, batch=batch, global_batch=None, loader_seconds=None, workers=None, cpus=None)
+
     def trace(self, batch: int = 1) -> Trace:
         """One step at a batch."""
-        return self.model.trace(self.recipe.at(batch))
+        return self.session.trace(self.session.model(self.job), self.job.recipe(batch))
+
+    def forecast(self, batch: int) -> Forecast:
+        """The job at a batch, with its memory."""
+        return forecast_job(self.at(batch), self.placement, self.session)
 
 
 @dataclass(frozen=True)
@@ -80,13 +87,13 @@ class Alternative:
 
 
 @dataclass(frozen=True, repr=False)
-class Advice:
-    """The answer. `found` is None where not even one sample fits on the device."""
+class Advice(Displayed):
+    """The answer. `solution` is None where not even one sample fits on the device."""
 
     question: Question
     trace: Trace
     max_batch: LargestBatch
-    found: Found | None
+    solution: Solution | None
     peak_bytes: Interval
     binding: str
     alternatives: tuple[Alternative, ...] = ()
@@ -96,9 +103,9 @@ class Advice:
 
     def __repr__(self) -> str:
         name, place = self.trace.name, self.question.placement
-        if self.found is None:
+        if self.solution is None:
             return f"Advice({name} does not fit on {place.device.name})"
-        chosen = self.found.smallest
+        chosen = self.solution.smallest
         return (
             f"Advice({name} on {place.gpus} × {place.device.name}: batch {chosen.batch}, {chosen.feed.workers} workers)"
         )
@@ -106,14 +113,14 @@ class Advice:
     @property
     def fits(self) -> bool:
         """Whether one sample at least fits."""
-        return self.found is not None
+        return self.solution is not None
 
     @property
     def choice(self) -> Choice:
         """What is advised: the smallest batch within 2 % of the fastest."""
-        if self.found is None:
+        if self.solution is None:
             raise BadInput(f"{self.trace.name} does not fit on {self.question.placement.device.name} at any batch")
-        return self.found.smallest
+        return self.solution.smallest
 
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast advise`; settings and peak are of one GPU, `global_` is over all of them."""
@@ -123,9 +130,9 @@ class Advice:
             "device": place.device.name,
             "gpus": place.gpus,
             "nodes": place.nodes,
-            "strategy": place.strategy,
-            "precision": self.trace.recipe.precision,
-            "optimizer": self.trace.recipe.optimizer,
+            "strategy": place.strategy.name,
+            "precision": self.question.job.precision,
+            "optimizer": self.question.job.optimizer,
             "max_batch": _batches(self.max_batch),
         }
         ends: dict[str, object] = {
@@ -138,11 +145,11 @@ class Advice:
         }
         if self.thesis is not None:
             ends["thesis"] = self.thesis.as_dict()
-        if self.found is None:
+        if self.solution is None:
             absent = ("batch", "workers", "prefetch", "stall_fraction", "host_bytes", "step_seconds")
             ends["remedies"] = [remedy.as_dict() for remedy in self.remedies]
             return {**common, **dict.fromkeys(absent), **ends}
-        choice, fastest = self.found.smallest, self.found.fastest
+        choice, fastest = self.solution.smallest, self.solution.fastest
         return {
             **common,
             "batch": choice.batch,
@@ -172,65 +179,76 @@ class Advice:
 
 def advise(question: Question, *, with_thesis: bool = False, notes: tuple[str, ...] = ()) -> Advice:
     """Solve the question, and the same with one thing changed at a time; `notes` lead the warnings."""
-    trace = question.trace()
-    found, most = _solve(question)
-    fitting = found.smallest.batch if found else 1
-    peak = rank_memory(question.trace(fitting), question.placement).bytes
-    rule = _thesis(question, found) if with_thesis else None
-    others = tuple(_alternatives(question, found))
-    warnings = [*notes, *trace.notes]
-    if found and most.safe < 1:
+    question = replace(question, job=question.session.resolved(question.job))
+    solution, most = _solve(question)
+    forecast = question.forecast(solution.smallest.batch if solution else 1)
+    assert forecast.peak_bytes is not None
+    warnings = [*notes, *forecast.warnings]
+    if solution and most.safe < 1:
         warnings.append("no batch is safe on this device; the advice rests on the expected peak")
-    if trace.opaque:
-        warnings.append(f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone")
-    binding = _binding(question, found, most) if found else "gpu_memory"
-    place = question.placement
-    remedies = () if found else would_fit(question.model, question.recipe, place.device, memory_shares(trace, place))
-    return Advice(question, trace, most, found, peak, binding, others, rule, tuple(warnings), remedies)
+    return Advice(
+        question,
+        question.trace(),
+        most,
+        solution,
+        forecast.peak_bytes,
+        _binding(question, solution, most) if solution else "gpu_memory",
+        tuple(_alternatives(question, solution)),
+        _thesis(question, solution) if with_thesis else None,
+        tuple(warnings),
+        () if solution else forecast.details.remedies(),
+    )
 
 
-def _solve(question: Question) -> tuple[Found | None, LargestBatch]:
+def _solve(question: Question) -> tuple[Solution | None, LargestBatch]:
     """The best setting and the largest batches; None where the device holds no sample."""
-    trace, device = question.trace(1), question.placement.device
-    most = largest_batch(trace, device, shares=memory_shares(trace, question.placement))
+    job, trace = question.job, question.trace(1)
+    most = largest_batch(
+        trace,
+        question.placement.device,
+        set_to_none=not job.keep_gradients,
+        allocator=allocator_of(job),
+        shares=question.placement.strategy.memory_shares(trace, question.placement.gpus),
+    )
+    most = LargestBatch(most.safe // job.augment, most.expected // job.augment, most.limit // job.augment)
     largest = min(most.safe or most.expected, question.most_batch or most.limit)
     if largest < 1:
         return None, most
-    room = _room(question, trace)
-    least = room.feed(1, 0, 1).host_bytes
-    if least > room.host.memory_bytes:
+    host = _loader_host(question, trace)
+    least = host.feed(1, 0, 1).host_bytes
+    if least > host.host.memory_bytes:
         raise BadInput(
-            f"host memory of {show_bytes(room.host.memory_bytes)} holds no batch: training processes and one sample "
+            f"host memory of {show_bytes(host.host.memory_bytes)} holds no batch: training processes and one sample "
             f"each need {show_bytes(least)}"
         )
-    return search(candidate_batches(largest), lambda batch: _gpu_step(question, batch), room), most
+    return search(candidate_batches(largest), lambda batch: _gpu_step(question, batch), host), most
 
 
 def _gpu_step(question: Question, batch: int) -> StepForecast:
     """The forecast of the step where data is always there."""
-    place, costing = question.placement, question.costing
-    own = replace(place, device=calibrated_device(costing, place.device))
-    return step_forecast(question.trace(batch), own, with_profile(costing, place.device))
+    return forecast_job(question.at(batch), question.placement, question.session, step_only=True).details.step
 
 
-def _room(question: Question, trace: Trace) -> Room:
+def _loader_host(question: Question, trace: Trace) -> LoaderHost:
     """The loader's host, shared by the ranks of a box."""
     carried = question.service.sample_bytes or sample_bytes(trace)
     # More workers than twice the processors only help who waits; beyond that nobody is helped.
     most = max(2, min(64, int(2 * question.host.cpus / question.ranks) if not question.service.wait_seconds else 64))
-    return Room(
+    return LoaderHost(
         question.service,
         question.host,
         question.ranks,
         question.data_bytes,
-        lambda batch: device_copy_seconds(batch * carried, question.placement.device),
+        lambda samples: device_copy_seconds(samples * carried, question.placement.device),
         most,
+        question.job.accumulate,
+        question.job.augment,
     )
 
 
-def _binding(question: Question, found: Found, most: LargestBatch) -> str:
+def _binding(question: Question, solution: Solution, most: LargestBatch) -> str:
     """Which resource, were there more of it, would make training faster: gpu, gpu_memory, cpus, disk, host_memory."""
-    best = found.fastest
+    best = solution.fastest
     if best.stall_fraction >= NEAR:
         bounds = best.feed.bounds(best.gpu.seconds.mid)
         tightest = max(("cpus", "disk", "workers"), key=bounds.__getitem__)
@@ -246,38 +264,38 @@ def _binding(question: Question, found: Found, most: LargestBatch) -> str:
 # ---- what else could be done --------------------------------------------------------------------
 
 
-def _alternatives(question: Question, found: Found | None) -> Iterator[Alternative]:
+def _alternatives(question: Question, solution: Solution | None) -> Iterator[Alternative]:
     """One thing changed at a time; those that cannot be traced or do not fit are left out."""
-    before = found.smallest.samples_per_second if found else None
-    for change, changed in _changes(question, found):
+    before = solution.smallest.samples_per_second if solution else None
+    for change, changed in _changes(question, solution):
         try:
             other, most = _solve(changed)
         except EpochcastError:
             continue
         if other is None:
             continue
-        peak = rank_memory(changed.trace(other.smallest.batch), changed.placement).bytes
+        peak = changed.forecast(other.smallest.batch).peak_bytes
+        assert peak is not None
         speedup = None if before is None else other.smallest.samples_per_second / before
         yield Alternative(change, most, other.smallest, changed.placement.replicas, peak, speedup)
 
 
-def _changes(question: Question, found: Found | None) -> Iterator[tuple[str, Question]]:
-    recipe, device = question.recipe, question.placement.device
-    if recipe.precision in _SINGLE and device.kind != "cpu":
+def _changes(question: Question, solution: Solution | None) -> Iterator[tuple[str, Question]]:
+    job, device = question.job, question.placement.device
+    if job.precision in _SINGLE and device.kind != "cpu":
         half = "amp_bf16" if "bf16" in device.peak_flops_per_second else "amp_fp16"
-        mixed = replace(recipe, precision=half)
-        yield f"--precision {half}", replace(question, recipe=mixed)
-        if not recipe.channels_last and device.tensor_cores and any(len(t.shape) == 4 for t in question.trace().inputs):
-            last = replace(mixed, channels_last=True)
-            yield f"--precision {half} --channels-last", replace(question, recipe=last)
-    if not recipe.checkpointing:
-        yield "checkpointing", replace(question, recipe=replace(recipe, checkpointing=True))
+        mixed = replace(job, precision=half)
+        yield f"precision {half}", replace(question, job=mixed)
+        if not job.channels_last and device.tensor_cores and any(len(t.shape) == 4 for t in question.trace().inputs):
+            yield f"precision {half}, channels_last", replace(question, job=replace(mixed, channels_last=True))
+    if not job.checkpointing:
+        yield "checkpointing", replace(question, job=replace(job, checkpointing=True))
     larger = [d for d in devices() if d.vendor == device.vendor and d.kind == device.kind]
     larger = [d for d in larger if d.generation == device.generation and d.memory_bytes > 1.2 * device.memory_bytes]
     if larger:
         bigger = min(larger, key=lambda d: (d.memory_bytes, abs(d.peak("fp32") - device.peak("fp32")), d.name))
-        yield f"--device {bigger.name}", replace(question, placement=replace(question.placement, device=bigger))
-    if found and found.smallest.stall_fraction >= NEAR:
+        yield f"device {bigger.name}", replace(question, placement=question.placement.with_device(bigger))
+    if solution and solution.smallest.stall_fraction >= NEAR:
         more = replace(question.host, cpus=2 * question.host.cpus)
         yield "twice the idle processors", replace(question, host=more)
 
@@ -285,14 +303,15 @@ def _changes(question: Question, found: Found | None) -> Iterator[tuple[str, Que
 # ---- the thesis beside it -----------------------------------------------------------------------
 
 
-def _thesis(question: Question, found: Found | None) -> Rule:
+def _thesis(question: Question, solution: Solution | None) -> Rule:
     """Equations 4.7–4.17 on forecast memory at the thesis' two batches."""
     device = question.placement.device
-    held = tuple(rank_memory(question.trace(batch), question.placement).bytes.mid for batch in PROBE_BATCHES)
-    graph = question.model.graph(2)
+    peaks = [question.forecast(batch).peak_bytes for batch in PROBE_BATCHES]
+    held = [peak.mid for peak in peaks if peak is not None]
+    graph = question.session.model(question.job).graph(2)
     output = sum(tensor.bytes for tensor in graph.outputs) / 2
     coefficients = Coefficients(PROBE_BATCHES, (held[0], held[1]), sample_bytes(question.trace()), output)
-    batch = found.smallest.batch if found else 1
+    batch = solution.smallest.batch if solution else 1
     ratio = question.service.seconds(batch) / _gpu_step(question, batch).seconds.mid
     return thesis_rule(
         coefficients,

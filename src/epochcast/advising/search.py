@@ -8,7 +8,6 @@ prefetch: workers and memory are not free.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from math import inf
 
 from epochcast.forecasting.loader import Feed, Host, Service, with_input, with_page_cache
@@ -22,8 +21,11 @@ NEAR = 0.02
 
 
 @dataclass(frozen=True)
-class Room:
-    """What is there to be used: the loader, its host, and how the ranks of a box share it."""
+class LoaderHost:
+    """The loader, its host, and how the ranks of a box share it.
+
+    A step takes `accumulate` batches of a GPU, and loads each sample in `augment` copies.
+    """
 
     service: Service
     host: Host
@@ -31,21 +33,24 @@ class Room:
     data_bytes: float = 0.0
     copy_seconds: Callable[[int], float] = lambda batch: 0.0
     most_workers: int = MOST_WORKERS
+    accumulate: int = 1
+    augment: int = 1
 
     def feed(self, batch: int, workers: int, prefetch: int) -> Feed:
         """The loader at these settings, with what is left of the host's memory as page cache."""
-        made = Feed(self.service, self.host, batch, workers, prefetch, self.ranks, self.copy_seconds(batch))
+        samples = batch * self.accumulate * self.augment
+        feed = Feed(self.service, self.host, samples, workers, prefetch, self.ranks, self.copy_seconds(samples))
         if not self.data_bytes:
-            return made
-        return replace(made, service=with_page_cache(self.service, self.host, self.data_bytes, made.host_bytes))
+            return feed
+        return replace(feed, service=with_page_cache(self.service, self.host, self.data_bytes, feed.host_bytes))
 
     def feeds(self, batch: int) -> Iterator[Feed]:
         """All settings that fit in the host's memory; those without workers have no prefetch to choose."""
         for workers in range(self.most_workers + 1):
             for prefetch in PREFETCHES if workers else PREFETCHES[:1]:
-                made = self.feed(batch, workers, prefetch)
-                if made.host_bytes <= self.host.memory_bytes:
-                    yield made
+                feed = self.feed(batch, workers, prefetch)
+                if feed.host_bytes <= self.host.memory_bytes:
+                    yield feed
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class Choice:
     feed: Feed
     step_seconds: float
     gpu: StepForecast
+    accumulate: int = 1
 
     @property
     def step(self) -> StepForecast:
@@ -65,7 +71,7 @@ class Choice:
     @property
     def samples_per_second(self) -> float:
         """Of one rank."""
-        return self.batch / self.step_seconds
+        return self.batch * self.accumulate / self.step_seconds
 
     @property
     def stall_fraction(self) -> float:
@@ -73,19 +79,19 @@ class Choice:
         return max(0.0, 1 - self.gpu.seconds.mid / self.step_seconds)
 
 
-def best_feed(batch: int, gpu_seconds: float, room: Room) -> tuple[Feed, float] | None:
+def best_feed(batch: int, gpu_seconds: float, host: LoaderHost) -> tuple[Feed, float] | None:
     """The loader's settings for a batch, and the step with them; None where none fits in the host's memory.
 
     The fewest workers within `CLOSE` of the fastest.
     """
-    limits = [(feed.least_step_seconds(gpu_seconds), feed) for feed in room.feeds(batch)]
-    found: dict[tuple[int, int], float] = {}
+    limits = [(feed.least_step_seconds(gpu_seconds), feed) for feed in host.feeds(batch)]
+    simulated: dict[tuple[int, int], float] = {}
 
     def seconds(feed: Feed) -> float:
         key = (feed.workers, feed.prefetch)
-        if key not in found:
-            found[key] = feed.step_seconds(gpu_seconds)
-        return found[key]
+        if key not in simulated:
+            simulated[key] = feed.step_seconds(gpu_seconds)
+        return simulated[key]
 
     fastest = inf
     for limit, feed in sorted(limits, key=lambda pair: (pair[0], pair[1].workers)):
@@ -98,35 +104,40 @@ def best_feed(batch: int, gpu_seconds: float, room: Room) -> tuple[Feed, float] 
 
 def candidate_batches(largest: int) -> list[int]:
     """1, 2, 4, 8, then four a doubling, and the largest itself: 8, 10, 12, 14, 16, 20, …"""
-    found = {1, 2, 4, 6, largest}
+    batches = {1, 2, 4, 6, largest}
     octave = 8
     while octave <= largest:
-        found |= {octave + quarter * octave // 4 for quarter in range(4)}
+        batches |= {octave + quarter * octave // 4 for quarter in range(4)}
         octave *= 2
-    return sorted(batch for batch in found if 1 <= batch <= largest)
+    return sorted(batch for batch in batches if 1 <= batch <= largest)
 
 
 @dataclass(frozen=True)
-class Found:
+class Solution:
     """The fastest batch, and the smallest that is within 2 % of it."""
 
     fastest: Choice
     smallest: Choice
 
 
-def search(batches: Sequence[int], gpu: Callable[[int], StepForecast], room: Room) -> Found | None:
+def search(batches: Sequence[int], gpu: Callable[[int], StepForecast], host: LoaderHost) -> Solution | None:
     """Over all batches; None where the host's memory holds no batch at all."""
     steps = {batch: gpu(batch) for batch in batches}
     # No loader makes a step shorter than the device needs, nor shorter than all cores and the whole disk allow.
     limits = {
-        batch: batch / replace(room.feed(batch, 0, 1), workers=room.most_workers).least_step_seconds(step.seconds.mid)
+        batch: host.accumulate
+        * batch
+        / replace(host.feed(batch, 0, 1), workers=host.most_workers).least_step_seconds(step.seconds.mid)
         for batch, step in steps.items()
     }
 
-    @cache
+    choices: dict[int, Choice | None] = {}
+
     def choice(batch: int) -> Choice | None:
-        found = best_feed(batch, steps[batch].seconds.mid, room)
-        return None if found is None else Choice(batch, *found, steps[batch])
+        if batch not in choices:
+            best = best_feed(batch, steps[batch].seconds.mid, host)
+            choices[batch] = None if best is None else Choice(batch, *best, steps[batch], host.accumulate)
+        return choices[batch]
 
     fastest: Choice | None = None
     for batch in sorted(batches, key=lambda batch: (-limits[batch], batch)):
@@ -141,5 +152,5 @@ def search(batches: Sequence[int], gpu: Callable[[int], StepForecast], room: Roo
     for batch in sorted(batches):
         tried = choice(batch) if limits[batch] >= enough else None
         if tried and tried.samples_per_second >= enough:
-            return Found(fastest, tried)
-    return Found(fastest, fastest)
+            return Solution(fastest, tried)
+    return Solution(fastest, fastest)

@@ -142,10 +142,10 @@ def run(
     if budget_seconds is not None and budget_seconds <= 0:
         raise BadInput(f"--budget must be more than zero, got {budget_seconds:g} s")
     keys = {row.key for row in out.before.rows} if engine is not None else out.before.keys(machine)
-    known = [q for q in questions if q.key in keys]
-    if known and not resume:
+    answered_before = [q for q in questions if q.key in keys]
+    if answered_before and not resume:
         raise BadInput(
-            f"{len(known)} of {len(questions)} questions are answered in the file already; "
+            f"{len(answered_before)} of {len(questions)} questions are answered in the file already; "
             "--resume asks only the others, another --out asks all of them"
         )
     waiting = [q for q in questions if q.key not in keys]
@@ -158,7 +158,7 @@ def run(
         if progress is not None:
             spent = (perf_counter() - began) / budget_seconds if budget_seconds else 0.0
             progress(min(1.0, max(spent, measured / len(waiting))), measured)
-    return Report(measured, failed, len(known), len(waiting) - measured, perf_counter() - began)
+    return Report(measured, failed, len(answered_before), len(waiting) - measured, perf_counter() - began)
 
 
 def _here(questions: Iterable[Question]) -> Iterator[Measurement]:

@@ -91,13 +91,13 @@ def _is_list(value: object, kind: type) -> bool:
 
 
 def _questions(sets: list[dict[str, Any]], device: str) -> list[Question]:
-    found: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
     most = max(int(table["repetitions"]) for table in sets)
     for repetition, table in product(range(most), sets):
         if repetition < table["repetitions"]:
             for question in _combinations(table, device, repetition):
-                found.setdefault(question.key, question)
-    return list(found.values())
+                questions.setdefault(question.key, question)
+    return list(questions.values())
 
 
 def _combinations(table: Mapping[str, Any], device: str, repetition: int) -> list[Question]:

@@ -176,20 +176,6 @@ def _listen(orders: "Queue[Mapping[str, Any]]") -> None:
 
 # ---- where they meet ----------------------------------------------------------------------------
 
-LOOPBACK = "127.0.0.1"
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listens on."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind((LOOPBACK, 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
 
 def loopback_name() -> str:
     """What the system calls the loopback: lo, lo0."""

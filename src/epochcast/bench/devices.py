@@ -14,10 +14,10 @@ def find_torch_device(name: str | None = None, threads: int | None = None) -> st
             raise BadInput(f"--threads must be at least 1, got {threads}")
         torch.set_num_threads(threads)
     cards = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
-    known = [*cards, *(["mps"] if torch.backends.mps.is_available() else []), "cpu"]
+    present = [*cards, *(["mps"] if torch.backends.mps.is_available() else []), "cpu"]
     if name is None:
-        return known[0]
+        return present[0]
     wanted = "cuda:0" if name == "cuda" else name
-    if wanted not in known:
-        raise BadInput(f"no device {name!r} to measure here; torch has: {', '.join(known)}")
+    if wanted not in present:
+        raise BadInput(f"no device {name!r} to measure here; torch has: {', '.join(present)}")
     return wanted

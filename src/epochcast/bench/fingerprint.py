@@ -63,13 +63,13 @@ def host_facts() -> dict[str, Any]:
 
 def library_versions() -> dict[str, str]:
     """The libraries that decide which kernels run, those that are installed."""
-    found = {}
+    versions = {}
     for name in LIBRARIES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def last_cache_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:

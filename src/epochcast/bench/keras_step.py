@@ -55,8 +55,8 @@ def keras_model(name: str) -> Any:
     """A model of the report, channels last, or what a factory makes."""
     _, keras = import_keras()
     if ":" in name:
-        found: Any = named_object(name)
-        return found() if callable(found) and not isinstance(found, keras.Model) else found
+        named: Any = named_object(name)
+        return named() if callable(named) and not isinstance(named, keras.Model) else named
     if name not in REPORT_NETWORKS:
         raise UnknownName("Keras network to train", name, REPORT_NETWORKS)
     shape, channels, padding, dense = REPORT_NETWORKS[name]

@@ -21,17 +21,15 @@ from epochcast.bench.campaign import Outcome, Question, answered, key_of
 from epochcast.bench.fingerprint import machine
 from epochcast.bench.measurements import Measurement
 from epochcast.bench.ops import limits_on
-from epochcast.bench.shapes import LARGEST_BATCH, Limits, log_uniform, width
+from epochcast.bench.shapes import LARGEST_BATCH, OpLimits, log_uniform, width
 from epochcast.bench.timing import sample_on, time_executions
 from epochcast.capture.torch.steps import OPTIMIZERS
 from epochcast.errors import UnknownName
-from epochcast.graph.kinds import Conv, Elementwise, Matmul
-from epochcast.graph.op import Graph
 
 WAYS = ("network", "report")
 LAYER_LIMIT_SECONDS = 0.8
 DRAWS = 400
-_ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "none": lambda x: x,
     "relu": torch.relu,
     "tanh": torch.tanh,
@@ -55,13 +53,13 @@ class Layer:
     optimizer: str = "sgd"
 
     def __post_init__(self) -> None:
-        for what, name, known in (
+        for what, name, allowed in (
             ("kind of layer", self.kind, ("conv2d", "dense")),
-            ("activation", self.activation, _ACTIVATIONS),
+            ("activation", self.activation, ACTIVATIONS),
             ("optimizer", self.optimizer, OPTIMIZERS),
         ):
-            if name not in known:
-                raise UnknownName(what, name, known)
+            if name not in allowed:
+                raise UnknownName(what, name, allowed)
 
     @property
     def output_size(self) -> int:
@@ -80,11 +78,11 @@ class Layer:
         return 4 * self.batch * (into + out)
 
 
-def draw_layers(seed: int, count: int, limits: Limits) -> list[Layer]:
+def draw_layers(seed: int, count: int, limits: OpLimits) -> list[Layer]:
     """Random layers in the ranges of Justus et al. (2018), as far as the limits let them."""
-    random, found = Random(seed), list[Layer]()
-    while len(found) < count:
-        batch, activation = log_uniform(random, 1, LARGEST_BATCH), random.choice(tuple(_ACTIVATIONS))
+    random, layers = Random(seed), list[Layer]()
+    while len(layers) < count:
+        batch, activation = log_uniform(random, 1, LARGEST_BATCH), random.choice(tuple(ACTIVATIONS))
         optimizer = random.choice(("sgd", "adam", "rmsprop"))
         if random.random() < 0.3:
             layer = Layer(
@@ -98,28 +96,8 @@ def draw_layers(seed: int, count: int, limits: Limits) -> list[Layer]:
                 random.choice((1, 1, 2)), kernel // 2, activation, optimizer,
             )  # fmt: skip
         if 3 * layer.forward_flops <= limits.flops and 3 * layer.data_bytes <= limits.bytes:
-            found.append(layer)
-    return found
-
-
-def layers_of(graph: Graph, optimizer: str = "sgd") -> list[Layer]:
-    """The convolutions over square images and the dense layers of a network, each with the activation behind it."""
-    found = []
-    after = {op.inputs[0].name: op.kind.function for op in graph.ops if isinstance(op.kind, Elementwise) and op.inputs}
-    for op in graph.ops:
-        activation = after.get(op.output.name, "none")
-        words: dict[str, Any] = {
-            "activation": activation if activation in _ACTIVATIONS else "none",
-            "optimizer": optimizer,
-        }
-        if isinstance(op.kind, Conv) and len(op.kind.stride) == 2 and op.kind.groups == 1 and not op.kind.transposed:
-            given, out = op.inputs[0].shape, op.output.shape
-            window = (op.weights[0].shape[2], op.kind.stride[0], op.kind.padding[0])
-            found.append(Layer("conv2d", given[0], given[1], out[1], given[2], *window, **words))
-        elif isinstance(op.kind, Matmul) and op.weights:
-            rows = op.output.elements // op.output.shape[-1]
-            found.append(Layer("dense", rows, op.inputs[0].shape[-1], op.output.shape[-1], **words))
-    return found
+            layers.append(layer)
+    return layers
 
 
 def questions(device: str, way: str, layers: Sequence[Layer] | None = None, seed: int = 0) -> list[Question]:
@@ -127,12 +105,12 @@ def questions(device: str, way: str, layers: Sequence[Layer] | None = None, seed
     if way not in WAYS:
         raise UnknownName("way to time a layer", way, WAYS)
     chosen = draw_layers(seed, DRAWS, limits_on(device)) if layers is None else layers
-    found: dict[str, Question] = {}
+    asked: dict[str, Question] = {}
     for layer in chosen:
         ask = {"device": device, "way": way, "layer": asdict(layer)}
         question = Question("layer", key_of(("layer", way, layer.kind, layer.optimizer), ask), ask, LAYER_LIMIT_SECONDS)
-        found.setdefault(question.key, question)
-    return list(found.values())
+        asked.setdefault(question.key, question)
+    return list(asked.values())
 
 
 def measure(question: Question) -> Measurement:
@@ -164,7 +142,7 @@ def _numbers(shape: tuple[int, ...], device: str) -> torch.Tensor:
 
 def _in_network(layer: Layer, device: str) -> Callable[[], None]:
     module, x = _module(layer, device)
-    activate = _ACTIVATIONS[layer.activation]
+    activate = ACTIVATIONS[layer.activation]
     x.requires_grad_()  # a layer in front of it waits for this gradient; nobody updates the input
     with torch.no_grad():
         arriving = torch.randn_like(module(x))
@@ -183,7 +161,7 @@ def _in_network(layer: Layer, device: str) -> Callable[[], None]:
 
 def _as_in_report(layer: Layer, device: str) -> Callable[[], None]:
     module, x = _module(layer, device)
-    activate = _ACTIVATIONS[layer.activation]
+    activate = ACTIVATIONS[layer.activation]
     given: Any = nn.Parameter(x)
     with torch.no_grad():
         target: Any = nn.Parameter(torch.randn_like(module(given)))

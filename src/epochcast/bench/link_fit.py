@@ -91,8 +91,8 @@ def link_fits(rows: Sequence[Measurement]) -> list[LinkFit]:
         ask = row.question
         group = (row.machine.id, str(ask["backend"]), str(ask["collective"]), int(ask["ranks"]))
         groups.setdefault(group, {})[int(ask["size_bytes"])] = row.low_seconds or row.seconds
-    found = [_fitted(*group, sizes) for group, sizes in groups.items() if len(sizes) > 1]
-    return [fit for fit in found if fit is not None]
+    fits = [_fitted(*group, sizes) for group, sizes in groups.items() if len(sizes) > 1]
+    return [fit for fit in fits if fit is not None]
 
 
 def _fitted(machine: str, backend: str, collective: str, ranks: int, seconds: Mapping[int, float]) -> LinkFit | None:

@@ -75,12 +75,12 @@ class LoaderMeasurement:
 
 def find_loader(reference: str) -> object:
     """What `pkg.module:factory` or `file.py:factory` makes, or names."""
-    found = named_object(reference)
-    if not callable(found) or _is_loader(found):
-        return found
+    named = named_object(reference)
+    if not callable(named) or _is_loader(named):
+        return named
     with explained(f"the loader {reference}"):
-        made: object = found()
-    return made
+        loader: object = named()
+    return loader
 
 
 def measure_loader(
@@ -95,8 +95,8 @@ def measure_loader(
         from epochcast.bench.jpegs import jpeg_folder
 
         with jpeg_folder() as pictures:
-            made = _torch_data().DataLoader(pictures, batch_size=batch, num_workers=0)
-            return measure_loader(made, budget_seconds=budget_seconds, name=name or "JPEG decoding")
+            decoding = _torch_data().DataLoader(pictures, batch_size=batch, num_workers=0)
+            return measure_loader(decoding, budget_seconds=budget_seconds, name=name or "JPEG decoding")
     if not isinstance(loader, Iterable):
         raise BadInput(f"a loader is a DataLoader or something to iterate over, got {type(loader).__name__}")
     called = name or type(loader).__name__
@@ -124,17 +124,17 @@ def _by_sample(loader: Any, name: str, budget_seconds: float, idle: float) -> Lo
                 break
             if together is not None:
                 spent = _timed(lambda indices=indices: together(indices))  # type: ignore[misc]
-                made = spent.result
+                samples = spent.result
                 cpu += [spent.cpu_seconds / len(indices)] * len(indices)
                 waits += [spent.wait_seconds / len(indices)] * len(indices)
             else:
-                made = []
+                samples = []
                 for index in indices:
                     spent = _timed(lambda index=index: dataset[index])  # type: ignore[misc]
-                    made.append(spent.result)
+                    samples.append(spent.result)
                     cpu.append(spent.cpu_seconds)
                     waits.append(spent.wait_seconds)
-            spent = _timed(lambda made=made: loader.collate_fn(made))  # type: ignore[misc]
+            spent = _timed(lambda samples=samples: loader.collate_fn(samples))  # type: ignore[misc]
             collate.append(spent.cpu_seconds + spent.wait_seconds)
             bytes_ += _bytes(spent.result)
             count += len(indices)
@@ -303,8 +303,8 @@ def _torch_data() -> Any:
     return torch.utils.data
 
 
-def _is_loader(found: object) -> bool:
-    return hasattr(found, "dataset") and hasattr(found, "collate_fn")
+def _is_loader(named: object) -> bool:
+    return hasattr(named, "dataset") and hasattr(named, "collate_fn")
 
 
 def _has_samples(loader: Any) -> bool:

@@ -24,9 +24,9 @@ def measure(question: Question) -> Measurement:
     reference = str(question.ask["loader"])
 
     def run() -> Outcome:
-        made = find_loader(reference) if reference else None
+        loader = find_loader(reference) if reference else None
         seen = measure_loader(
-            made, batch=int(question.ask["batch"]), budget_seconds=question.limit_seconds, name=reference or None
+            loader, batch=int(question.ask["batch"]), budget_seconds=question.limit_seconds, name=reference or None
         )
         repeats = max(1, seen.samples // max(1, seen.batch))
         timing = Timing(seen.worker_seconds, seen.worker_seconds, seen.variation, repeats)

@@ -42,7 +42,7 @@ from typing import Any
 
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 
-KINDS = ("op", "model", "loader", "collective", "layer")
+MEASUREMENT_KINDS = ("op", "model", "loader", "collective", "layer")
 MACHINE = "machine"
 
 
@@ -71,8 +71,8 @@ class Measurement:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UnknownName("kind of measurement", self.kind, KINDS)
+        if self.kind not in MEASUREMENT_KINDS:
+            raise UnknownName("kind of measurement", self.kind, MEASUREMENT_KINDS)
         if not self.key:
             raise BadInput("a measurement needs a key")
         if (self.seconds is None) != (self.failed is not None):

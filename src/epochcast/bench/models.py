@@ -5,7 +5,7 @@ What a device or framework cannot do (out of memory, an optimizer it lacks) is a
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from epochcast.bench.campaign import Outcome, Question, answered, key_of
 from epochcast.bench.fingerprint import machine, torch_threads
@@ -114,11 +114,9 @@ def _batches(data: str) -> Iterable[Any] | None:
     """The loader that a factory makes: it gives (inputs, targets)."""
     if data == SYNTHETIC:
         return None
-    from epochcast.capture.torch.factory import named_object
+    from epochcast.bench.loader import find_loader
 
-    found: Any = named_object(data)
-    made: Iterable[Any] = found() if callable(found) else found
-    return made
+    return cast(Iterable[Any], find_loader(data))
 
 
 def _shape(ask: Mapping[str, Any]) -> tuple[int, ...] | None:

@@ -50,8 +50,8 @@ def find_network(name: str, input_shape: Shape | None = None) -> Network:
     shared = set(ZOO) & set(models.list_models()) - set(models.list_models(module=models.detection))
     if name in shared:
         return _from_zoo(name, input_shape, partial(models.get_model, name, weights=None))
-    known = sorted({*NETWORKS, *shared})
-    raise UnknownName("network to train", name, known)
+    names = sorted({*NETWORKS, *shared})
+    raise UnknownName("network to train", name, names)
 
 
 def real(network: Network, batch: int, device: str) -> tuple[nn.Module, Example]:
@@ -125,9 +125,9 @@ def _hugging_face(reference: str, input_shape: Shape | None) -> Network:
 
 
 def _factory(reference: str, input_shape: Shape | None) -> tuple[nn.Module, Example]:
-    found: Any = named_object(reference)
-    made = found() if callable(found) and not isinstance(found, nn.Module) else found
-    module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    named: Any = named_object(reference)
+    built = named() if callable(named) and not isinstance(named, nn.Module) else named
+    module, inputs = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
     if not isinstance(module, nn.Module):
         raise BadInput(f"{reference} gives a {type(module).__name__}, not a torch.nn.Module")
     return module, example_for(module, input_shape if input_shape is not None else inputs, reference)

@@ -24,7 +24,7 @@ from epochcast.bench.campaign import Outcome, Question, answered, key_of
 from epochcast.bench.fingerprint import last_cache_bytes, machine
 from epochcast.bench.kernels import kernel, torch_dtype
 from epochcast.bench.measurements import Measurement
-from epochcast.bench.shapes import Limits, draw
+from epochcast.bench.shapes import OpLimits, draw
 from epochcast.bench.timing import sample_on, time_executions
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.kinds import Embedding, Loss, Pool
@@ -86,11 +86,11 @@ def questions(device: str, seed: int = 0, draws: int = DRAWS, dtypes: Sequence[D
 def find_dtypes(text: str | None) -> list[DType]:
     """The dtypes of a list like "float32,bfloat16"; none where nothing is asked for."""
     names = [name.strip() for name in (text or "").split(",") if name.strip()]
-    known = {dtype.value: dtype for dtype in EVERY_DTYPE} | {"float64": DType.FLOAT64}
+    dtypes = {dtype.value: dtype for dtype in EVERY_DTYPE} | {"float64": DType.FLOAT64}
     for name in names:
-        if name not in known:
-            raise UnknownName("dtype to measure", name, known)
-    return [known[name] for name in names]
+        if name not in dtypes:
+            raise UnknownName("dtype to measure", name, dtypes)
+    return [dtypes[name] for name in names]
 
 
 def question_of(op: Op, device: str) -> Question:
@@ -100,16 +100,16 @@ def question_of(op: Op, device: str) -> Question:
     return Question("op", key_of(words, ask), ask, OP_LIMIT_SECONDS)
 
 
-def limits_on(device: str) -> Limits:
+def limits_on(device: str) -> OpLimits:
     """What an op may need here: a part of the memory, and not too long at the promised speed."""
     if device.startswith("cuda"):
-        return Limits(flops=1e12, bytes=torch.cuda.get_device_properties(device).total_memory / 16)
+        return OpLimits(flops=1e12, bytes=torch.cuda.get_device_properties(device).total_memory / 16)
     try:
         host = detect_host()
     except BadInput:
-        return Limits(flops=1e9, bytes=LARGEST_BYTES)
+        return OpLimits(flops=1e9, bytes=LARGEST_BYTES)
     flops = LONGEST_SECONDS * host.peak_flops_per_second["fp32"]
-    return Limits(flops, min(host.memory_bytes / 32, LARGEST_BYTES))
+    return OpLimits(flops, min(host.memory_bytes / 32, LARGEST_BYTES))
 
 
 def _coordinates(op: Op) -> list[float]:

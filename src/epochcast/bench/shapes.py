@@ -25,7 +25,7 @@ _OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "rmsprop")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class OpLimits:
     """The largest op worth asking for."""
 
     flops: float
@@ -43,7 +43,7 @@ def width(random: Random, low: float, high: float) -> int:
     return max(1, drawn if drawn < 12 or random.random() < 0.25 else 8 * round(drawn / 8))
 
 
-def draw(random: Random, limits: Limits, dtype: DType = DType.FLOAT32) -> tuple[Op, ...]:
+def draw(random: Random, limits: OpLimits, dtype: DType = DType.FLOAT32) -> tuple[Op, ...]:
     """The ops of one random layer that fit the limits: forward, then backward."""
     name = random.choices(tuple(LAYERS), [share for share, _ in LAYERS.values()])[0]
     builder = Builder(name, log_uniform(random, 1, LARGEST_BATCH))
@@ -51,7 +51,7 @@ def draw(random: Random, limits: Limits, dtype: DType = DType.FLOAT32) -> tuple[
     return tuple(_in_dtype(op, dtype) for op in ops if _fits(op, limits))
 
 
-def _fits(op: Op, limits: Limits) -> bool:
+def _fits(op: Op, limits: OpLimits) -> bool:
     done = work(op)
     return done.flops <= limits.flops and done.read_bytes + done.written_bytes <= limits.bytes
 

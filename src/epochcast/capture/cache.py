@@ -9,7 +9,6 @@ ignored, with a warning, where it cannot be read. EPOCHCAST_CACHE names the fold
 import gzip
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from epochcast.atomic import write_bytes
 from epochcast.caching import Cache, remembered
 from epochcast.capture.model import Model
 from epochcast.errors import BadInput
@@ -49,7 +49,7 @@ def folder() -> Path | None:
     return user_cache_path("epochcast") / "captures"
 
 
-@dataclass
+@dataclass(eq=False)
 class CachedModel:
     """A model that is only loaded when its step is not on disk yet. `about` is what the step depends on besides the
     recipe.
@@ -112,16 +112,8 @@ def _write(path: Path, document: Any) -> None:
     """Whole or not at all: another process may read or write the same file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(
-                    gzip.compress(json.dumps(document, separators=(",", ":")).encode(), compresslevel=5, mtime=0)
-                )
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        text = json.dumps(document, separators=(",", ":"))
+        write_bytes(path, gzip.compress(text.encode(), compresslevel=5, mtime=0))
     except OSError as problem:
         warnings.warn(f"the capture is not kept: {problem}", CacheWarning, stacklevel=4)
 

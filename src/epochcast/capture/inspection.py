@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from epochcast.capture.model import Model
+from epochcast.display import Displayed
 from epochcast.graph.kinds import View
 from epochcast.graph.op import Graph, Op, opaque_names
 from epochcast.graph.receptive import receptive_fields
@@ -32,7 +33,7 @@ class Layer:
 
 
 @dataclass(frozen=True, repr=False)
-class Inspection:
+class Inspection(Displayed):
     """All rows and the totals, per sample."""
 
     model: str

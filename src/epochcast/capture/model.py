@@ -28,7 +28,7 @@ class Model(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BuiltModel:
     """A model whose forward graph is built by rule; loss, backward and update are derived."""
 

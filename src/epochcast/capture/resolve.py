@@ -7,7 +7,8 @@
     pkg.module:factory, file.py:factory    the user's own code (only the command line and Python take these)
     file.onnx, file.keras, Keras file.json (it has `class_name`), our spec file.toml or .json
 
-Each front end is imported only when it is named.
+A file.py alone is answered with the models that are written in it, and so is a name that it does not have. Each front
+end is imported only when it is named.
 """
 
 import json
@@ -42,11 +43,26 @@ def find_model(
         from epochcast.capture.zoo.detector_configs import configured_detector
 
         return configured_detector(prefix, rest, input_shape)
+    if text.lower().endswith(".ipynb"):
+        raise BadInput(
+            f"{Path(text).name} is a notebook; export it as a script first (jupyter nbconvert --to script) "
+            "and give the function in it that makes the model: file.py:factory"
+        )
+    if text.endswith(".py"):
+        _refuse_code(text, allow_code)
+        from epochcast.capture.script import script_without_factory
+
+        raise script_without_factory(text)
     if text.lower().endswith(FILE_ENDINGS):
         return _from_file(Path(text), input_shape)
-    if colon:
-        if not allow_code:
-            raise BadInput(f"{text!r} would run Python code, which is not allowed here; use a zoo name or a model file")
+    if is_code(text):
+        _refuse_code(text, allow_code)
+        if text.rpartition(":")[0].endswith(".py"):
+            from epochcast.capture.script import name_not_in_script
+
+            answer = name_not_in_script(text)
+            if answer is not None:
+                raise answer
         from epochcast.capture.torch import load_torch
 
         return load_torch(text, input_shape)
@@ -59,6 +75,18 @@ def find_model(
     if text not in ZOO:
         raise UnknownName("model", text, ZOO)
     return zoo_model(text, input_shape, aux=aux)
+
+
+def is_code(reference: str) -> bool:
+    """Whether a reference is the user's own Python, which is run to make the model."""
+    prefix, colon, _ = reference.partition(":")
+    known = (*FRAMEWORK_PREFIXES, *DETECTION_PREFIXES)
+    return bool(colon) and prefix not in known and not reference.lower().endswith(FILE_ENDINGS)
+
+
+def _refuse_code(text: str, allow_code: bool) -> None:
+    if not allow_code:
+        raise BadInput(f"{text!r} would run Python code, which is not allowed here; use a zoo name or a model file")
 
 
 def _from_file(path: Path, input_shape: tuple[int, ...] | None) -> Model:

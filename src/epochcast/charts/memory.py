@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from epochcast.charts.save import altair_module
-from epochcast.forecasting.job import Forecast
+from epochcast.forecasting.forecast import Forecast
 from epochcast.memory.context import room_bytes
 
 POINTS = 400
@@ -15,7 +15,8 @@ POINTS = 400
 def memory_timeline(answer: Forecast) -> Any:
     """Stacked areas over the ops of a step; the line is what the device leaves for tensors."""
     altair = altair_module()
-    timeline = answer.memory.timeline
+    timeline = answer.details.timeline
+    assert timeline is not None
     rows = [
         {
             "op": int(place),
@@ -37,10 +38,10 @@ def memory_timeline(answer: Forecast) -> Any:
             tooltip=["name:N", "phase:N", "holds:N", "GiB:Q"],
         )
     )
-    room = room_bytes(answer.placement.device) / 2**30
+    room = room_bytes(answer.details.placement.device) / 2**30
     limit = altair.Chart(altair.Data(values=[{"GiB": room}])).mark_rule(strokeDash=[4, 4]).encode(y="GiB:Q")
-    device, batch = answer.placement.device.name, answer.batch_per_gpu
-    title = f"{answer.trace.name}, batch {batch}; dashed: what {device} leaves for tensors"
+    device, batch = answer.device, answer.batch_per_gpu
+    title = f"{answer.model}, batch {batch}; dashed: what {device} leaves for tensors"
     return altair.layer(areas, limit).properties(title=title, width=640, height=320)
 
 

@@ -93,9 +93,9 @@ def _limits(alt: Any, answer: Plan) -> list[Any]:
 
 def _title(alt: Any, answer: Plan) -> Any:
     job = answer.job
-    data = f" on {job.schedule.dataset}" if job.schedule.dataset else ""
-    parts = [job.recipe.precision, f"bars: {COVERAGE:.0%} intervals".replace("%", " %"), "grey: dominated"]
+    data = f" on {job.dataset}" if job.dataset else ""
+    parts = [job.precision, f"bars: {COVERAGE:.0%} intervals".replace("%", " %"), "grey: dominated"]
     parts += ["diamond: chosen"] if answer.chosen else []
     parts += ["dotted: limits"] if answer.limits else []
-    title = f"{job.model.name}{data}, {job.schedule.epochs} epochs: what to rent"
+    title = f"{answer.model}{data}, {job.epochs} epochs: what to rent"
     return alt.TitleParams(title, subtitle=", ".join(parts), anchor="start")

@@ -1,11 +1,10 @@
 """Writing a chart. The ending of the file decides the format; a file appears whole or not at all."""
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from epochcast.atomic import write_bytes
 from epochcast.errors import BadInput, MissingExtra
 
 ENDINGS = (".png", ".svg", ".html")
@@ -31,15 +30,7 @@ def save_chart(chart: Any, path: str | Path) -> None:
         ".svg": lambda: convert.vegalite_to_svg(description).encode(),
         ".html": lambda: convert.vegalite_to_html(description, bundle=True).encode(),
     }
-    made = makers[file.suffix.lower()]()
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(made)
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_bytes(file, makers[file.suffix.lower()]())
 
 
 def altair_module() -> Any:

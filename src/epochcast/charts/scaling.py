@@ -31,7 +31,7 @@ def _dollars(row: Row) -> float | None:
 
 
 def _step(row: Row) -> float:
-    return row.forecast.step.seconds.mid
+    return row.forecast.step_seconds.mid
 
 
 def _share(row: Row, first: Row) -> float:
@@ -71,8 +71,8 @@ def scaling(answer: Scaling) -> Any:
     panels = [_panel(alt, answer, panel) for panel in PANELS]
     shown = [chart for chart in panels if chart is not None]
     title = alt.TitleParams(
-        f"{first.trace.name} on {first.placement.device.name}",
-        subtitle=f"{first.trace.recipe.precision}, batch {first.batch_per_gpu} per GPU at the start; dashed: ideal",
+        f"{first.model} on {first.device}",
+        subtitle=f"{first.precision}, batch {first.batch_per_gpu} per GPU at the start; dashed: ideal",
         anchor="start",
     )
     return alt.concat(*shown, columns=COLUMNS, spacing=28).properties(title=title)

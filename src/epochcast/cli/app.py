@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,11 +38,13 @@ COMMANDS = (
     "advise",
     "scaling",
     "plan",
+    "jobs",
     "evaluate",
     "calibrate",
     "bench",
     "fit",
     "catalogues",
+    "doctor",
 )
 
 # Tables in files and pipes are as wide as this where COLUMNS does not say otherwise.
@@ -63,7 +66,7 @@ def run(arguments: Sequence[str]) -> int:
         code = app(args=list(arguments) or ["--help"], prog_name="epochcast", standalone_mode=False)
         sys.stdout.flush()
     except EpochcastError as error:
-        return _complain(error, error.exit_code)
+        return _complain(error, error.exit_code, arguments)
     except (typer.Abort, KeyboardInterrupt):
         return _complain("interrupted", 130)
     except BrokenPipeError:
@@ -104,10 +107,16 @@ def _usage(error: Exception) -> str:
     return f"{told().rstrip('.')}; see: {command} --help"
 
 
-def _complain(message: object, code: int) -> int:
-    """One line, whatever was in the message; behind it the tail of the user's own traceback, where there is one."""
+def _complain(message: object, code: int, arguments: Sequence[str] = ()) -> int:
+    """One line, whatever was in the message; behind it its notes, such as the tail of the user's own traceback. A note
+    that is a reference to give instead of the one in `arguments` becomes the whole command.
+    """
     line = " ".join(str(message).split())
+    asked, instead = getattr(message, "asked", None), getattr(message, "instead", ())
     notes = [str(note) for note in getattr(message, "__notes__", ())]
+    if asked in arguments:
+        typed = {reference: [reference if word == asked else word for word in arguments] for reference in instead}
+        notes = [f"    epochcast {join(typed[note.strip()])}" if note.strip() in typed else note for note in notes]
     sys.stderr.write("\n".join([f"epochcast: {line}", *notes]) + "\n")
     return code
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from epochcast.cli.app import Json, app, show
-from epochcast.cli.words import DEVICE
+from epochcast.cli.job_options import PLACE_FLAGS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,7 +18,7 @@ _EXAMPLE = "Example: epochcast calibrate my_runs.csv --device A100 --save"
 
 @app.command(epilog=_EXAMPLE)
 def calibrate(
-    device: Annotated[str, typer.Option(help=DEVICE)],
+    device: Annotated[str, typer.Option(help=PLACE_FLAGS["device"].help)],
     runs: Annotated[Path | None, typer.Argument(help="Measured steps: .parquet, .csv or .jsonl.")] = None,
     gemm_seconds: Annotated[
         float | None, typer.Option(help="Seconds of one product of two square matrices on the device.")

@@ -38,6 +38,7 @@ TERMS = (
 )
 HOST_TERMS = ("host", "host_training")
 ARTEFACT_TERMS = ("loss", "update_input", "update_target")
+"""The parts that exist only in the benchmark."""
 KERNEL_TERMS = tuple(name for name in TERMS if name not in HOST_TERMS + ARTEFACT_TERMS)
 """What a layer inside a network has, too."""
 

@@ -5,10 +5,10 @@
 A *setup* is a GPU with a software stack on which thousands of layers were measured; it owns the coefficients c_t and
 a place among the trees' features. A GPU that nobody measured is answered by its *siblings*: the terms come from its
 own data sheet, the efficiencies and the habits of kernels from each setup of its kind (Kepler, or newer), and the
-median of what they say counts, one voice per die. A few dozen measured rows decide between the siblings
-(`calibrated`). Trees never see raw times: outside their range they leave the physical terms as they are.
+median of what they say counts, one voice per die. Trees never see raw times: outside
+their range they leave the physical terms as they are.
 
-Written by `python -m epochcast.fitting.train_layers`; the file holds the date, the data and its errors.
+Written by `python -m training.train_layers`; the file holds the date, the data and its errors.
 """
 
 import gzip
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.layer_terms import FEATURES, HOST_TERMS, TERMS, features, terms
+from epochcast.cost.layer_terms import FEATURES, TERMS, features, terms
 from epochcast.cost.single_layer import LayerRows
 from epochcast.cost.trees import Forest
 from epochcast.errors import BadInput, EpochcastError
@@ -64,24 +64,12 @@ class Setup:
 
 @dataclass(frozen=True)
 class Answer:
-    """Seconds per row; `answered_by` says whether the setup itself, its siblings or a calibration spoke."""
+    """Seconds per row; `answered_by` says whether the setup itself or its siblings spoke."""
 
     low: Array
     mid: Array
     high: Array
     answered_by: str
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """What measured rows of one GPU say about its siblings: log t = Σ w_s (log t_s + o_s) + b + z·β."""
-
-    siblings: tuple[Setup, ...]
-    offsets: Array
-    weights: Array
-    slopes: Array
-    means: Array
-    width: float
 
 
 @dataclass(frozen=True)
@@ -95,14 +83,14 @@ class LayersModel:
 
     def setup(self, kind: str, device: Device, stack: str) -> Setup | None:
         """The setup of exactly this GPU and stack."""
-        return next((s for s in self._of(kind) if s.device == device.name and s.stack == stack), None)
+        return next((s for s in self.of_kind(kind) if s.device == device.name and s.stack == stack), None)
 
     def siblings(self, kind: str, device: Device) -> tuple[Setup, ...]:
         """Who answers for a GPU.
 
         Its own other stacks, else all well-measured setups of Kepler, or of what came after.
         """
-        able = [s for s in self._of(kind) if s.rows >= LEAST_SIBLING_ROWS]
+        able = [s for s in self.of_kind(kind) if s.rows >= LEAST_SIBLING_ROWS]
         own = [s for s in able if s.device == device.name]
         if own:
             return tuple(own)
@@ -124,74 +112,20 @@ class LayersModel:
             below, above = _widths(setup, rows, mid)
             return Answer(mid * np.exp(below), mid, mid * np.exp(above), "layers")
         siblings = self.siblings(rows.kind, device)
-        logs, dies = self._sibling_logs(rows, device, siblings), [_die(s) for s in siblings]
+        logs, dies = self.sibling_logs(rows, device, siblings), [_die(s) for s in siblings]
         # One voice per die, however many boards and stacks of it were measured; then the middle one.
         voices = [logs[:, [d == die for d in dies]].mean(axis=1) for die in sorted(set(dies))]
         mid = np.exp(np.median(voices, axis=0))
         narrow, wide = self.unknown_widths[rows.kind]
         return Answer(mid * np.exp(narrow), mid, mid * np.exp(wide), "layers, unseen GPU")
 
-    def calibrated(
-        self, rows: LayerRows, device: Device, seconds: Array, siblings: tuple[Setup, ...] | None = None
-    ) -> Calibration:
-        """Fit to a few measured rows (fifty do).
-
-        Every sibling is brought to the right scale; those that then err least weigh most (inverse square of the
-        variance); ridge slopes on the differences between siblings and on a few traits of the row take what is left.
-        """
-        if len(rows) < 10:
-            raise BadInput(f"calibration needs at least 10 measured rows, got {len(rows)}")
-        speakers = siblings or tuple(s for s in self._of(rows.kind) if s.rows >= LEAST_SIBLING_ROWS)
-        logs, truth = self._sibling_logs(rows, device, speakers), np.log(seconds)
-        offsets = np.median(truth[:, None] - logs, axis=0)
-        scaled = logs + offsets
-        weights = 1 / np.maximum(((truth[:, None] - scaled) ** 2).mean(axis=0), 1e-6) ** 2
-        weights /= weights.sum()
-        traits = _traits(rows, device, speakers, scaled, scaled @ weights)
-        rest = truth - scaled @ weights
-        means = np.array([rest.mean(), *traits.mean(axis=0)])
-        centred = traits - means[1:]
-        slopes = np.linalg.solve(centred.T @ centred + RIDGE * np.eye(traits.shape[1]), centred.T @ (rest - means[0]))
-        # Fifty rows fit a few slopes: widen what they show of themselves by the freedom they used up.
-        freedom = np.sqrt(len(rows) / max(1.0, len(rows) - FREEDOM))
-        width = float(np.quantile(np.abs(rest - means[0] - centred @ slopes), 0.9) * freedom)
-        return Calibration(speakers, offsets, weights, slopes, means, width)
-
-    def calibrated_answer(self, rows: LayerRows, device: Device, calibration: Calibration) -> Answer:
-        """low, mid and high of every row of a calibrated GPU."""
-        scaled = self._sibling_logs(rows, device, calibration.siblings) + calibration.offsets
-        middle = scaled @ calibration.weights
-        traits = _traits(rows, device, calibration.siblings, scaled, middle)
-        log_mid = middle + calibration.means[0] + (traits - calibration.means[1:]) @ calibration.slopes
-        mid, factor = np.exp(log_mid), np.exp(calibration.width)
-        return Answer(mid / factor, mid, mid * factor, "layers, calibrated")
-
-    def _sibling_logs(self, rows: LayerRows, device: Device, siblings: tuple[Setup, ...]) -> Array:
+    def sibling_logs(self, rows: LayerRows, device: Device, siblings: tuple[Setup, ...]) -> Array:
+        """log seconds of every row as each sibling would take them, one column each."""
         return np.log(np.stack([self.seconds_as(rows, device, setup) for setup in siblings], axis=1))
 
-    def _of(self, kind: str) -> tuple[Setup, ...]:
+    def of_kind(self, kind: str) -> tuple[Setup, ...]:
+        """The setups of one kind of layer."""
         return tuple(s for s in self.setups if s.kind == kind)
-
-
-# Ridge strength of a calibration: flat between 1 and 10 when any of six GPUs is left out (studies/justus).
-RIDGE = 3.0
-# Rows whose worth the offsets, weights and slopes of a calibration use up; set so that nine of ten rows of a left-out
-# GPU lie inside.
-FREEDOM = 15.0
-
-
-def _traits(rows: LayerRows, device: Device, siblings: tuple[Setup, ...], scaled: Array, middle: Array) -> Array:
-    """Where siblings disagree, and what a row is made of: shares of host, arithmetic and traffic; training; window.
-
-    Channels.
-    """
-    typical = np.median([s.coefficients for s in siblings], axis=0)
-    spent = terms(rows, device) * typical
-    total = spent.sum(axis=1)
-    groups = (HOST_TERMS, ("product_compute", "gradient_compute"), ("product_traffic", "gradient_traffic"))
-    shares = [spent[:, [TERMS.index(name) for name in group]].sum(axis=1) / total for group in groups]
-    logs = [np.log(rows.kernel), np.log(rows.stride), np.log(rows.channels_in) / 3, np.log(rows.channels_out) / 3]
-    return np.column_stack([scaled - middle[:, None], *shares, rows.trains.astype(float), *logs])
 
 
 def size_groups(rows: LayerRows, seconds: Array) -> NDArray[np.str_]:
@@ -216,41 +150,15 @@ def layers_model() -> LayersModel:
     """The shipped model."""
     path = files("epochcast.cost").joinpath(FILE)
     if not path.is_file():
-        raise EpochcastError(f"{FILE} is not there; make it with: python -m epochcast.fitting.train_layers")
+        raise EpochcastError(f"{FILE} is not there; make it with: python -m training.train_layers")
     return from_bytes(path.read_bytes())
 
 
-def to_bytes(model: LayersModel) -> bytes:
-    """JSON text, compressed, the same bytes for the same model."""
-    document = {
-        "format": FORMAT,
-        "terms": TERMS,
-        "card": dict(model.card),
-        "unknown_widths": dict(model.unknown_widths),
-        "setups": [
-            {
-                **{name: getattr(s, name) for name in ("kind", "device", "generation", "stack", "place", "rows")},
-                "coefficients": [float(f"{c:.6g}") for c in s.coefficients],
-                "widths": {name: [round(w, 4) for w in pair] for name, pair in s.widths.items()},
-            }
-            for s in model.setups
-        ],
-        "forests": {kind: forest.as_document(VALUE_STEP) for kind, forest in model.forests.items()},
-    }
-    return gzip.compress(json.dumps(document, separators=(",", ":")).encode(), compresslevel=9, mtime=0)
-
-
-# Leaf values are stored in units of this: a sum of some hundred trees is then right to about 1e-4 of the seconds.
-VALUE_STEP = 1e-5
-
-
 def from_bytes(data: bytes) -> LayersModel:
-    """What `to_bytes` wrote, checked."""
+    """What `training.layer_file.to_bytes` wrote, checked."""
     document = json.loads(gzip.decompress(data))
     if document.get("format") != FORMAT or tuple(document["terms"]) != TERMS:
-        raise BadInput(
-            f"{FILE} was written by another version; make it again with: python -m epochcast.fitting.train_layers"
-        )
+        raise BadInput(f"{FILE} was written by another version; make it again with: python -m training.train_layers")
     forests = {kind: Forest.from_document(forest) for kind, forest in document["forests"].items()}
     for kind, forest in forests.items():
         if forest.features != FEATURES:

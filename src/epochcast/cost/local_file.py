@@ -6,14 +6,13 @@ written whole or not at all.
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from epochcast.atomic import write_text
 from epochcast.cost.gaussian import Kernel
 from epochcast.cost.local import FEATURES, Correction, Group, Line, Local
 from epochcast.errors import BadInput, UnknownName
@@ -51,14 +50,7 @@ def own_model(device: Device) -> Local | None:
 def save_local(model: Local, path: Path) -> None:
     """Write a model, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(to_text(model))
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_text(path, to_text(model))
 
 
 def load_local(path: Path) -> Local:

@@ -32,16 +32,16 @@ VECTOR_MATHS = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class RooflineLimits:
     """The two limbs of the roofline: seconds if only arithmetic, or only memory, took time."""
 
     compute: Array
     memory: Array
 
 
-def limits(columns: Columns, device: Device) -> Limits:
+def limits(columns: Columns, device: Device) -> RooflineLimits:
     """flops / peak(math) and bytes / bandwidth of every op."""
-    return Limits(columns.flops / peaks(columns, device), columns.bytes / device.memory_bytes_per_second)
+    return RooflineLimits(columns.flops / peaks(columns, device), columns.bytes / device.memory_bytes_per_second)
 
 
 def peaks(columns: Columns, device: Device) -> Array:
@@ -87,7 +87,7 @@ class Analytic:
         return Costs.by(self.name, mid / factor, mid, mid * factor)
 
 
-def _sustained(columns: Columns, device: Device, table: Priors, limit: Limits) -> Array:
+def _sustained(columns: Columns, device: Device, table: Priors, limit: RooflineLimits) -> Array:
     """max(c/e_c, m/e_m) + launches · kernel_seconds"""
     generation = table.generation(device.generation)
     matrix = np.array([generation.compute_fraction(math) for math in MATHS])

@@ -60,8 +60,6 @@ PARTS = (
     "update_input",
     "update_target",
 )
-ARTEFACTS = ("loss", "update_input", "update_target")
-"""The parts that exist only in the benchmark."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,8 @@ class LayerRows:
     trains: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UnknownName("kind of single layer", self.kind, KINDS)
+        if self.kind not in LAYER_KINDS:
+            raise UnknownName("kind of single layer", self.kind, LAYER_KINDS)
         for name in sorted(set(self.optimizer) - set(UPDATE_BYTES)):
             raise UnknownName("optimizer of the single-layer benchmark", str(name), UPDATE_BYTES)
         for what in ("batch", "size", "kernel", "stride", "channels_in", "channels_out"):
@@ -144,7 +142,7 @@ class LayerRows:
         return np.asarray(self.activation != "none")
 
 
-KINDS = ("conv2d", "dense")
+LAYER_KINDS = ("conv2d", "dense")
 
 
 def parts(rows: LayerRows) -> Mapping[str, Columns]:
@@ -183,12 +181,6 @@ def parts(rows: LayerRows) -> Mapping[str, Columns]:
     made = {name: _product(rows, *work) for name, work in products.items()}
     made |= {name: _stream(*work) for name, work in streams.items()}
     return {name: made[name] for name in PARTS}
-
-
-def artefact_bytes(rows: LayerRows) -> Array:
-    """Bytes of the parts that a layer inside a network does not have."""
-    work = parts(rows)
-    return np.asarray(sum(work[name].bytes for name in ARTEFACTS))
 
 
 def _product(

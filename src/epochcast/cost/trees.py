@@ -2,16 +2,15 @@
 
     f(x) = Σ_trees leaf(x);     at a node: left if x[feature] ≤ threshold, else right
 
-LightGBM grows the trees (Ke et al. 2017); `booster.dump_model()` gives them as nested dictionaries, which
-`Forest.from_dump` flattens. The core then needs neither LightGBM nor its system library. A forest is written as the
-nodes of each tree in preorder, so the left child of a node is the next node and only features, thresholds and leaf
-values need to be stored.
+LightGBM grows the trees (Ke et al. 2017), `training/forests.py` flattens and writes them; evaluating them needs neither
+LightGBM nor its system library. A forest is written as the nodes of each tree in preorder, so the left child of a node
+is the next node and only features, thresholds and leaf values need to be stored.
 
 Limits: numerical splits only (no categories), and no missing values: a NaN is refused, not routed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -61,18 +60,6 @@ class Forest:
         number = np.array([node[1] for node in flat], dtype=np.float64)
         return cls(tuple(features), feature, number, _right_children(feature, roots), roots.astype(np.int64))
 
-    @classmethod
-    def from_dump(cls, dump: Mapping[str, Any]) -> "Forest":
-        """What `lightgbm.Booster.dump_model()` returns, exactly."""
-        return cls.from_preorder(
-            dump["feature_names"], [list(_preorder(tree["tree_structure"])) for tree in dump["tree_info"]]
-        )
-
-    @property
-    def leaves(self) -> int:
-        """Leaves of all trees."""
-        return int((self.feature == LEAF).sum())
-
     def values(self, rows: Array) -> Array:
         """f(x) of every row; columns in the order of `features`."""
         if rows.ndim != 2 or rows.shape[1] != len(self.features):
@@ -109,33 +96,9 @@ class Forest:
             np.where(is_leaf, np.inf, self.number),
         )
 
-    def rounded(self, value_step: float, digits: int) -> "Forest":
-        """Leaf values to multiples of `value_step`, thresholds to `digits` significant digits: shorter text."""
-        is_leaf = self.feature == LEAF
-        short = np.array([float(f"{number:.{digits}g}") if abs(number) > 1e-30 else 0.0 for number in self.number])
-        return replace(self, number=np.where(is_leaf, np.round(self.number / value_step) * value_step, short))
-
-    def as_document(self, value_step: float) -> dict[str, Any]:
-        """For JSON: thresholds by their place in a table per feature, leaf values in units of `value_step`."""
-        tables = [np.unique(self.number[self.feature == f]) for f in range(len(self.features))]
-        numbers = np.zeros(len(self.feature), dtype=np.int64)
-        for f, table in enumerate(tables):
-            mine = self.feature == f
-            numbers[mine] = np.searchsorted(table, self.number[mine])
-        is_leaf = self.feature == LEAF
-        numbers[is_leaf] = np.round(self.number[is_leaf] / value_step).astype(np.int64)
-        return {
-            "features": list(self.features),
-            "value_step": value_step,
-            "thresholds": [table.tolist() for table in tables],
-            "roots": self.roots.tolist(),
-            "split": self.feature.tolist(),
-            "number": numbers.tolist(),
-        }
-
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Forest":
-        """What `as_document` wrote."""
+        """Thresholds by their place in a table per feature, leaf values in units of `value_step`."""
         feature = np.array(document["split"], dtype=np.int64)
         places = np.array(document["number"], dtype=np.int64)
         number: Array = np.asarray(places * float(document["value_step"]), dtype=np.float64)
@@ -144,17 +107,6 @@ class Forest:
             number[mine] = np.array(table, dtype=np.float64)[places[mine]] if mine.any() else 0.0
         roots = np.array(document["roots"], dtype=np.int64)
         return cls(tuple(document["features"]), feature, number, _right_children(feature, roots), roots)
-
-
-def _preorder(node: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
-    if "leaf_value" in node:
-        yield LEAF, float(node["leaf_value"])
-        return
-    if node["decision_type"] != "<=":
-        raise BadInput(f"a forest splits by '<=' only, the dump has {node['decision_type']!r} (a categorical feature?)")
-    yield int(node["split_feature"]), float(node["threshold"])
-    yield from _preorder(node["left_child"])
-    yield from _preorder(node["right_child"])
 
 
 def _right_children(feature: Integers, roots: Integers) -> Integers:

@@ -72,11 +72,11 @@ def detector_row(source: str, model: str, images: float, sizes: str) -> Detector
         return DetectorRow(reference, _SSD_IMAGES, None, None)
     if source == "mmdetection_v1" and "_c4_" in name and not name.startswith("rpn"):
         count = _C4_IMAGES
-    found = _SIZES.fullmatch(sizes)
-    if found is None:
+    range_of_sides = _SIZES.fullmatch(sizes)
+    if range_of_sides is None:
         raise BadInput(f"{model}: cannot read image sizes from {sizes!r}")
-    least, longest = int(found["least"]), int(found["longest"])
-    sides = range(least, int(found["most"] or least) + 1, SCALE_STEP)
+    least, longest = int(range_of_sides["least"]), int(range_of_sides["longest"])
+    sides = range(least, int(range_of_sides["most"] or least) + 1, SCALE_STEP)
     return DetectorRow(reference, count, mean_shape(sides, longest, count), (3, sides[-1], longest))
 
 
@@ -100,7 +100,12 @@ def _version_1_name(model: str) -> str:
     if "Mask" in rest:
         plain = plain.replace("fast", "fast_mask")
     body, _, neck = backbone.casefold().rpartition("-")
-    known = {"caffe", "pytorch", "Faster", "Mask"}
+    said_elsewhere = {"caffe", "pytorch", "Faster", "Mask"}
     style = "_caffe" if "caffe" in rest else ""
-    words = [plain.replace(" ", "_"), body.replace("-", "", 1) + style, neck, *(w for w in rest if w not in known)]
+    words = [
+        plain.replace(" ", "_"),
+        body.replace("-", "", 1) + style,
+        neck,
+        *(w for w in rest if w not in said_elsewhere),
+    ]
     return "_".join(words)

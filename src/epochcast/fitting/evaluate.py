@@ -1,6 +1,6 @@
 """Forecasts against measurements: how far off, how often inside the interval, for whom.
 
-A table of measured runs, single ops or single layers is recognised by its columns (`table.KINDS`). Every row is
+A table of measured runs, single ops or single layers is recognised by its columns (`table.TABLE_COLUMNS`). Every row is
 forecast as a user's question would be; a row that cannot be is a failure with its reason, and is counted as one. Errors
 are over the rows that could.
 """
@@ -58,8 +58,8 @@ class Evaluation:
         for failure in self.failures:
             failed[keys[failure.place]] = failed.get(keys[failure.place], 0) + 1
         asked = self.predicted.asked
-        found = {key: self._scores(asked & (keys == key), failed.get(key, 0)) for key in {*keys[asked], *failed}}
-        return dict(sorted(found.items(), key=lambda item: (-item[1].n, item[0])))
+        scores = {key: self._scores(asked & (keys == key), failed.get(key, 0)) for key in {*keys[asked], *failed}}
+        return dict(sorted(scores.items(), key=lambda item: (-item[1].n, item[0])))
 
     def _label(self, name: str) -> list[str]:
         """The values of a column to group by: what we made of it, else what the table says."""
@@ -90,18 +90,18 @@ class Evaluation:
         reasons = {f.place: f.reason for f in self.failures}
         shown = [i for i in range(len(p)) if p.asked[i] or i in reasons]
         inside = (p.low_seconds <= p.measured_seconds) & (p.measured_seconds <= p.high_seconds)
-        made: dict[str, Any] = {"row": range(len(p)), **p.labels}
-        made |= {name: self.table[name] for name in _KEPT if name in self.table.columns}
-        made["measured_seconds"] = p.measured_seconds
-        made["low_seconds"], made["predicted_seconds"], made["high_seconds"] = (
+        columns: dict[str, Any] = {"row": range(len(p)), **p.labels}
+        columns |= {name: self.table[name] for name in _KEPT if name in self.table.columns}
+        columns["measured_seconds"] = p.measured_seconds
+        columns["low_seconds"], columns["predicted_seconds"], columns["high_seconds"] = (
             p.low_seconds,
             p.mid_seconds,
             p.high_seconds,
         )
-        made["ape"] = absolute_percentage_errors(p.measured_seconds, p.mid_seconds)
-        made["inside"] = [bool(inside[i]) if p.asked[i] else None for i in range(len(p))]
-        made["reason"] = [reasons.get(i) for i in range(len(p))]
-        result: DataFrame = pl.DataFrame(made, strict=False)[shown].with_columns(
+        columns["ape"] = absolute_percentage_errors(p.measured_seconds, p.mid_seconds)
+        columns["inside"] = [bool(inside[i]) if p.asked[i] else None for i in range(len(p))]
+        columns["reason"] = [reasons.get(i) for i in range(len(p))]
+        result: DataFrame = pl.DataFrame(columns, strict=False)[shown].with_columns(
             pl.col("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds", "ape").fill_nan(None)
         )
         return result
@@ -131,10 +131,10 @@ def evaluate(
     kind = kind_of(frame.columns)
     if given_single and kind not in ("runs", "report"):
         raise BadInput(f"--given-single is about runs on several GPUs; this is a table of {kind}")
-    known = {*frame.columns, "device", "family"}
+    columns = {*frame.columns, "device", "family"}
     for name in by:
-        if name not in known:
-            raise UnknownName("column to group by", name, known)
+        if name not in columns:
+            raise UnknownName("column to group by", name, columns)
     model = cost_model or find_cost_model()
     predicted = _PREDICTORS[kind](
         frame, model, given_single=given_single, allow_code=allow_code, workers=workers, progress=progress

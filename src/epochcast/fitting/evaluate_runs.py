@@ -5,26 +5,21 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 
-from epochcast.capture.resolve import find_model
-from epochcast.cost.columns import AtSetting
-from epochcast.cost.model import CostModel, Costs
-from epochcast.errors import BadInput, EpochcastError
+from epochcast.cost.model import CostModel
+from epochcast.errors import EpochcastError
 from epochcast.fitting.given_single import Single, given_bare_step, given_step, single_steps
 from epochcast.fitting.predicted import Predicted, Progress
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Failure, Run, family_of, read_runs
-from epochcast.forecasting.keras_step import keras_step
-from epochcast.forecasting.step import StepForecast, step_forecast
-from epochcast.graph.rebatch import Template
-from epochcast.graph.trace import Trace
+from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.session import Session
 from epochcast.hardware.catalogue import find_device
-from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 
 # Below this many networks a second process costs more to start than it saves.
@@ -37,32 +32,6 @@ class Answer:
 
     place: int
     seconds: Interval
-
-
-@dataclass
-class _Remembered:
-    """A model that is asked once per batch, device and setting: rows of one network differ mostly in their GPUs.
-
-    The step of one rank of a split model is another step; its template is kept so that its identity stays its own.
-    """
-
-    base: CostModel
-    kept: dict[tuple[Any, ...], tuple[Template, Costs]]
-
-    @property
-    def name(self) -> str:
-        return self.base.name
-
-    @property
-    def is_monotone(self) -> bool:
-        return self.base.is_monotone
-
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        setting = getattr(self.base, "setting", None)
-        key = (id(trace.template), trace.recipe, device.name, device.launch_seconds, setting)
-        if key not in self.kept:
-            self.kept[key] = (trace.template, self.base.costs(trace, device))
-        return self.kept[key][1]
 
 
 def forecast_runs(
@@ -152,32 +121,31 @@ def forecast_group(
     """Forecasts of runs of one network at one input size; `singles` are known single-GPU steps by place."""
     if not runs[0].reference:
         return _bare_group(runs, singles or {})
-    answers, failures = [], []
+    session = Session(cost_model, with_own_profiles=False, allow_code=allow_code)
     try:
-        model = find_model(runs[0].reference, runs[0].input_shape, allow_code=allow_code)
+        model = session.model(runs[0].job)
     except EpochcastError as error:
         bare = [run for run in runs if singles and run.parameters]
-        told, untold = _bare_group(bare, singles or {})
-        return told, [*untold, *(Failure(run.place, run.model, str(error)) for run in runs if run not in bare)]
-    kept: dict[tuple[Any, ...], tuple[Template, Costs]] = {}
-    traces: dict[Any, Trace | EpochcastError] = {}
+        answers, failures = _bare_group(bare, singles or {})
+        return answers, [*failures, *(Failure(run.place, run.model, str(error)) for run in runs if run not in bare)]
+    answers, failures = [], []
     for run in runs:
         try:
-            if run.recipe not in traces:
-                traces[run.recipe] = _trace(model, run)
-            trace = traces[run.recipe]
-            if isinstance(trace, EpochcastError):
-                raise trace
-            asked = _Remembered(AtSetting(cost_model, run.setting), kept)
-            single = (singles or {}).get(run.place)
-            if single is None:
-                seconds = _step(run, trace, asked).seconds
-            else:
-                seconds = given_step(run, trace, asked, single)
+            seconds = _step_seconds(replace(run, job=replace(run.job, model=model)), session, singles or {})
             answers.append(Answer(run.place, seconds))
         except EpochcastError as error:
             failures.append(Failure(run.place, run.model, str(error)))
+        except Exception as error:  # front ends run foreign code: whatever they raise is a reason, not an end
+            reason = f"capturing {run.reference} ended in {type(error).__name__}: {str(error)[:200]}"
+            failures.append(Failure(run.place, run.model, reason))
     return answers, failures
+
+
+def _step_seconds(run: Run, session: Session, singles: Mapping[int, Single]) -> Interval:
+    single = singles.get(run.place)
+    if single is not None:
+        return given_step(run, session, single)
+    return forecast_job(run.job, run_placement(run), session, step_only=True).step_seconds
 
 
 def _bare_group(runs: list[Run], singles: Mapping[int, Single]) -> tuple[list[Answer], list[Failure]]:
@@ -188,21 +156,3 @@ def _bare_group(runs: list[Run], singles: Mapping[int, Single]) -> tuple[list[An
         except EpochcastError as error:
             failures.append(Failure(run.place, run.model, str(error)))
     return answers, failures
-
-
-def _step(run: Run, trace: Trace, model: CostModel) -> StepForecast:
-    """As the framework of the run runs it."""
-    placement = run_placement(run)
-    own = keras_step(trace, placement) if run.is_keras else None
-    return own or step_forecast(trace, placement, model)
-
-
-def _trace(model: Any, run: Run) -> Trace | EpochcastError:
-    """The step, or why there is none. Front ends run foreign code, so whatever they raise is a reason, not an end."""
-    try:
-        trace: Trace = model.trace(run.recipe)
-        return trace
-    except EpochcastError as error:
-        return error
-    except Exception as error:
-        return BadInput(f"capturing {run.reference} ended in {type(error).__name__}: {str(error)[:200]}")

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from math import hypot
 from typing import Any
 
-from epochcast.cost.model import CostModel, Costs
 from epochcast.fitting.bare import bare_added_seconds
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Run
-from epochcast.forecasting.step import step_forecast
-from epochcast.graph.trace import Trace
-from epochcast.hardware.device import Device
+from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.job import Job
+from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.session import Session
 from epochcast.interval import Interval
 
 # How far measured steps lie below and above the middle, as fractions of the known step and of what is added. Chosen on
@@ -33,29 +33,6 @@ ABOVE_FRACTIONS = (0.12, 0.6)
 
 # How much of the forecast of one GPU may be corrected: beyond it the two describe different runs.
 MOST_RATIO = 10.0
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """A cost model whose kernels all take `factor` times as long."""
-
-    base: CostModel
-    factor: float
-
-    @property
-    def name(self) -> str:
-        """The base's own."""
-        return self.base.name
-
-    @property
-    def is_monotone(self) -> bool:
-        """As the base."""
-        return self.base.is_monotone
-
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        """The base's answer, scaled."""
-        costs, factor = self.base.costs(trace, device), self.factor
-        return Costs(costs.low * factor, costs.mid * factor, costs.high * factor, costs.models, costs.answered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +80,21 @@ def _keys(run: Run) -> tuple[tuple[Any, ...], ...]:
     return tuple(keys)
 
 
-def given_step(run: Run, trace: Trace, model: CostModel, single: Single) -> Interval:
+def given_step(run: Run, session: Session, single: Single) -> Interval:
     """The step of a run on several GPUs whose single-GPU step is known."""
+    session = session.scaled(1.0)
     alone, placement = run_placement(run, gpus=1), run_placement(run)
-    as_measured = replace(trace, recipe=replace(trace.recipe, accumulate=single.accumulate))
-    ratio = single.seconds / step_forecast(as_measured, alone, model).seconds.mid
-    scaled = Scaled(model, min(MOST_RATIO, max(1 / MOST_RATIO, ratio)))
-    one, many = (step_forecast(trace, where, scaled).seconds.mid for where in (alone, placement))
+    as_measured = replace(run.job, accumulate=single.accumulate)
+
+    def seconds(job: Job, where: Placement, session: Session) -> float:
+        return forecast_job(job, where, session, step_only=True).step_seconds.mid
+
+    ratio = min(MOST_RATIO, max(1 / MOST_RATIO, single.seconds / seconds(as_measured, alone, session)))
+    scaled = session.scaled(ratio)
+    one, many = (seconds(run.job, where, scaled) for where in (alone, placement))
     known = single.seconds
     if single.accumulate != run.recipe.accumulate:
-        known *= one / step_forecast(as_measured, alone, scaled).seconds.mid
+        known *= one / seconds(as_measured, alone, scaled)
     return given_interval(known, many - one)
 
 

@@ -132,7 +132,7 @@ def _is_readable(frame: pl.DataFrame) -> NDArray[np.bool_]:
     """
     if not is_layer_table(frame.columns):
         return np.ones(len(frame), dtype=np.bool_)
-    known = {name for name in frame["device"].unique() if name is not None and _is_device(str(name))}
+    devices = {name for name in frame["device"].unique() if name is not None and _is_device(str(name))}
     sizes = (
         "batch_size",
         "input_size",
@@ -143,7 +143,7 @@ def _is_readable(frame: pl.DataFrame) -> NDArray[np.bool_]:
         "features_in",
         "features_out",
     )
-    good = pl.col("device").is_in(known) & pl.col("activation").is_in(ACTIVATIONS)
+    good = pl.col("device").is_in(devices) & pl.col("activation").is_in(ACTIVATIONS)
     good &= pl.col("optimizer").fill_null("none").is_in(list(UPDATE_BYTES))
     for name in sizes:
         if name in frame.columns:

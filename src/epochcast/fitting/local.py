@@ -78,9 +78,9 @@ class Fitted:
 
 def fit_files(paths: Sequence[Path], *, date: str, progress: Progress | None = None) -> Fitted:
     """The model from one or more measurement files."""
-    found = [read(path) for path in paths]
-    fitted = fit_local([row for file in found for row in file.rows], date=date, progress=progress)
-    return replace(fitted, warnings=tuple(warning for file in found for warning in file.warnings))
+    files = [read(path) for path in paths]
+    fitted = fit_local([row for file in files for row in file.rows], date=date, progress=progress)
+    return replace(fitted, warnings=tuple(warning for file in files for warning in file.warnings))
 
 
 def fit_local(rows: Sequence[Measurement], *, date: str, progress: Progress | None = None) -> Fitted:
@@ -152,11 +152,11 @@ def _op_rows(rows: Sequence[Measurement], unused: list[str]) -> tuple[list[Op], 
     for row in rows:
         if row.kind != "op" or row.seconds is None:
             continue
-        found = ops_from_json(row.question["ops"], row.key)
-        if len(found) != 1:
-            unused.append(f"{row.key}: {len(found)} ops timed together")
+        timed = ops_from_json(row.question["ops"], row.key)
+        if len(timed) != 1:
+            unused.append(f"{row.key}: {len(timed)} ops timed together")
             continue
-        ops.append(found[0])
+        ops.append(timed[0])
         seconds.append(row.low_seconds or row.seconds)
         noises.append(min(1.0, (row.spread or 0.0) / 2 / np.sqrt(max(1, min(row.repeats, 30)))))
     return ops, np.array(seconds), np.array(noises)
@@ -165,8 +165,8 @@ def _op_rows(rows: Sequence[Measurement], unused: list[str]) -> tuple[list[Op], 
 def _link(rows: Sequence[Measurement]) -> Link | None:
     """That of the all-reduces, if some were measured."""
     fits = link_fits([row for row in rows if row.kind == "collective"])
-    found = [fit for fit in fits if fit.collective == "all_reduce"]
-    return found[0].link() if found else None
+    all_reduces = [fit for fit in fits if fit.collective == "all_reduce"]
+    return all_reduces[0].link() if all_reduces else None
 
 
 # ---- lines --------------------------------------------------------------------------------------
@@ -176,11 +176,11 @@ def _lines(columns: Columns, seconds: Array, device: Device) -> dict[Key, Line]:
     sheet = np.log([LAUNCH_SECONDS, 1 / device.peak("fp32"), 1 / device.memory_bytes_per_second])
     middle = _line(columns, seconds, np.ones(len(seconds), dtype=bool), sheet, DEVICE_SIGMA)
     where = keys(columns)
-    found = {ALL: Line(*np.exp(middle).tolist())}
+    lines = {ALL: Line(*np.exp(middle).tolist())}
     for key in dict.fromkeys(where):
         mine = np.array([k == key for k in where])
-        found[key] = Line(*np.exp(_line(columns, seconds, mine, middle, GROUP_SIGMA)).tolist())
-    return found
+        lines[key] = Line(*np.exp(_line(columns, seconds, mine, middle, GROUP_SIGMA)).tolist())
+    return lines
 
 
 def _line(
@@ -194,8 +194,8 @@ def _line(
     def residuals(theta: Array) -> Array:
         return np.concatenate([(np.log(terms @ np.exp(theta)) - goal) / LINE_SCATTER, (theta - prior) / sigma])
 
-    found: Array = optimize.least_squares(residuals, prior, loss="soft_l1").x
-    return found
+    coefficients: Array = optimize.least_squares(residuals, prior, loss="soft_l1").x
+    return coefficients
 
 
 # ---- processes ----------------------------------------------------------------------------------
@@ -274,10 +274,10 @@ def _likeliest(groups: dict[Key, Group], start: Kernel | None, progress: Progres
 
     bounds = [(np.log(SHORTEST_LENGTH), 4.0)] * size + [(-7.0, 2.0)] * 4 + [(-4.0, 6.0)]
     begin = means if start is None else _theta(start)
-    found = optimize.minimize(
+    optimum = optimize.minimize(
         loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=count, options={"maxiter": rounds}
     ).x
-    return _kernel(found)
+    return _kernel(optimum)
 
 
 def _kernel(theta: Array) -> Kernel:

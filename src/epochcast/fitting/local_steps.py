@@ -133,8 +133,8 @@ def _solved(steps: Sequence[Step]) -> Array:
         errors = np.array([np.log(_seconds(theta, s) / s.measured_seconds) for s in steps]) * weights
         return np.concatenate([errors, (theta - start) / sigma])
 
-    found: Array = optimize.least_squares(residuals, start, loss="soft_l1").x if steps else start
-    return found
+    corrections: Array = optimize.least_squares(residuals, start, loss="soft_l1").x if steps else start
+    return corrections
 
 
 def _left_out(steps: Sequence[Step]) -> list[float]:

@@ -2,6 +2,8 @@
 both.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -20,7 +22,10 @@ FAMILIES = {
     "layernorm": OpClass.LAYER_NORM,
     "rnn": OpClass.RECURRENT,
 }
+_ROW_FAMILIES = ("elementwise", "softmax", "layernorm")
 _GATES = {"lstm": 4, "gru": 3}
+
+Array = NDArray[np.float64]
 
 
 def op_setting(source: str | None) -> Setting:
@@ -28,103 +33,125 @@ def op_setting(source: str | None) -> Setting:
     return Setting() if source == "deepbench" else Setting(framework_age=0.64)
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What every row would be if it were of one family; elements, not bytes, are read and written."""
+
+    flops: Array
+    read: Array
+    written: Array
+    m: Array
+    n: Array
+    k: Array
+    count: Array
+
+
 def op_columns(table: pl.DataFrame) -> Columns:
     """Every row as one op. Flops and bytes are worked out from the shapes, whatever the table says of them."""
     unknown = set(table["family"].unique()) - set(FAMILIES)
     if unknown:
         raise BadInput(f"no rule for op families {sorted(unknown)}; known: {', '.join(FAMILIES)}")
+    family, dtype, phase = (table[name].to_numpy() for name in ("family", "dtype", "phase"))
+    is_conv, is_half = family == "conv", dtype == "float16"
+    element_bytes = np.where(is_half, 2.0, 4.0)
+    others = {"conv": _convolutions(table), "rnn": _recurrences(table)} | dict.fromkeys(_ROW_FAMILIES, _rows(table))
+    product, is_of = _products(table), [family == name for name in others]
 
-    def column(name: str, default: float = 0.0) -> NDArray[np.float64]:
-        if name not in table.columns:
-            return np.full(len(table), default)
-        return table[name].cast(pl.Float64).fill_null(default).to_numpy()
+    def chosen(what: str) -> Array:
+        return np.select(is_of, [getattr(work, what) for work in others.values()], getattr(product, what))
 
-    family = table["family"].to_numpy()
-    dtype = table["dtype"].to_numpy()
-    element = np.where(dtype == "float16", 2.0, 4.0)
-    batch, hidden = np.maximum(column("batch", 1), 1), column("hidden")
-    m, n, k, count = column("m"), column("n"), column("k"), batch.copy()
-
-    is_conv, is_rnn, is_row = (
-        family == "conv",
-        family == "rnn",
-        np.isin(family, ["elementwise", "softmax", "layernorm"]),
-    )
-    into, out = column("in_channels"), column("out_channels")
-    kernel = np.maximum(column("kernel_height", 1) * column("kernel_width", 1), 1)
-    stride = np.maximum(column("stride_height", 1) * column("stride_width", 1), 1)
-    high = (column("in_height") + 2 * column("pad_height") - column("kernel_height", 1)) // np.maximum(
-        column("stride_height", 1), 1
-    ) + 1
-    wide = (column("in_width") + 2 * column("pad_width") - column("kernel_width", 1)) // np.maximum(
-        column("stride_width", 1), 1
-    ) + 1
-    phase = table["phase"].to_numpy()
-    to_weights, to_data = phase == "backward_weights", phase == "backward_data"
-
-    inside, outside = batch * column("in_height") * column("in_width"), batch * high * wide
-    flops = 2 * m * n * k * count
-    read = element * count * (m * k + k * n)
-    written = element * count * m * n
-    linear = table["op"].to_numpy() == "linear"
-    # A linear layer's batch multiplies its rows, not its weight.
-    m, count = np.where(linear, m * count, m), np.where(linear, 1.0, count)
-    read = np.where(linear, element * (m * k + k * n), read)
-
-    flops = np.where(is_conv, 2 * outside * out * into * kernel, flops)
-    x, y, w = inside * into, outside * out, out * into * kernel
-    read = np.where(is_conv, element * np.select([to_weights, to_data], [x + y, y + w], x + w), read)
-    written = np.where(is_conv, element * np.select([to_weights, to_data], [w, x], y), written)
-    m = np.where(is_conv, np.select([to_weights, to_data], [out, inside], outside), m)
-    n = np.where(is_conv, np.select([to_weights, to_data], [into * kernel, into], out), n)
-    k = np.where(is_conv, np.select([to_weights, to_data], [outside, out * kernel], into * kernel), k)
-    count = np.where(is_conv, 1.0, count)
-
-    elements = batch * hidden
-    op = table["op"].to_numpy()
-    binary = np.isin(op, ["add", "mul", "div", "pow"])
-    per_element = np.select(
-        [op == "gelu", op == "tanh", family == "softmax", family == "layernorm"], [10.0, 6.0, 5.0, 7.0], 1.0
-    )
-    flops = np.where(is_row, per_element * elements, flops)
-    read = np.where(is_row, element * elements * np.where(binary, 2, 1), read)
-    written = np.where(is_row, element * elements, written)
-    is_normed = np.isin(family, ["softmax", "layernorm"])
-    m = np.where(is_row, np.where(is_normed, batch, elements), m)
-    n = np.where(is_row, np.where(is_normed, hidden, 1.0), n)
-    k, count = np.where(is_row, 1.0, k), np.where(is_row, 1.0, count)
-
-    steps = np.maximum(column("timesteps", 1), 1)
-    gates = np.array([_GATES.get(str(o), 1) for o in op], dtype=np.float64)
-    weights = gates * hidden * hidden  # the recurrent product alone: that is what the source times
-    flops = np.where(is_rnn, 2 * batch * steps * weights, flops)
-    read = np.where(is_rnn, element * (weights + batch * steps * hidden), read)
-    written = np.where(is_rnn, element * batch * steps * hidden, written)
-    m, n = np.where(is_rnn, batch, m), np.where(is_rnn, gates * hidden, n)
-    k, count = np.where(is_rnn, 2 * hidden, k), np.where(is_rnn, steps, count)
-
+    kernel, stride = _window(table, "kernel"), _window(table, "stride")
+    count = chosen("count")
     kinds = np.array([FAMILIES[f] for f in family], dtype=object)
     kinds[(family == "matmul") & (count > 1)] = OpClass.BATCHED_MATMUL
     kinds[is_conv & (kernel == 1)] = OpClass.CONV_POINTWISE
-    gradient = np.select([to_data, to_weights, phase == "backward_both"], [1, 2, 3], 0)
     return Columns(
-        flops=flops,
-        read_bytes=read,
-        written_bytes=written,
-        m=m,
-        n=n,
-        k=k,
+        flops=chosen("flops"),
+        read_bytes=element_bytes * chosen("read"),
+        written_bytes=element_bytes * chosen("written"),
+        m=chosen("m"),
+        n=chosen("n"),
+        k=chosen("k"),
         count=count,
         launches=np.ones(len(table)),
         op_class=np.array([CLASSES.index(c) for c in kinds]),
         phase=np.where(phase == "forward", PHASES.index(Phase.FORWARD), PHASES.index(Phase.BACKWARD)),
-        math=np.where(dtype == "float16", MATHS.index("fp16"), MATHS.index("fp32")),
-        gradient=gradient,
-        element_bytes=element,
+        math=np.where(is_half, MATHS.index("fp16"), MATHS.index("fp32")),
+        gradient=np.select([phase == f"backward_{what}" for what in ("data", "weights", "both")], [1, 2, 3], 0),
+        element_bytes=element_bytes,
         kernel=np.where(is_conv, kernel, 1.0),
         stride=np.where(is_conv, stride, 1.0),
         groups=np.ones(len(table)),
-        channels_in=np.where(is_conv, into, 0.0),
-        channels_out=np.where(is_conv, out, 0.0),
+        channels_in=np.where(is_conv, _column(table, "in_channels"), 0.0),
+        channels_out=np.where(is_conv, _column(table, "out_channels"), 0.0),
         is_matrix=np.array([c in MATRIX_CLASSES for c in kinds]),
     )
+
+
+def _column(table: pl.DataFrame, name: str, default: float = 0.0) -> Array:
+    if name not in table.columns:
+        return np.full(len(table), default)
+    return table[name].cast(pl.Float64).fill_null(default).to_numpy()
+
+
+def _window(table: pl.DataFrame, name: str) -> Array:
+    """Height times width, 1 where there is none."""
+    return np.maximum(_column(table, f"{name}_height", 1) * _column(table, f"{name}_width", 1), 1)
+
+
+def _batch(table: pl.DataFrame) -> Array:
+    return np.maximum(_column(table, "batch", 1), 1)
+
+
+def _products(table: pl.DataFrame) -> _Work:
+    """(m × k) · (k × n), `count` times. A linear layer's batch multiplies its rows, not its weight."""
+    m, n, k, batch = *(_column(table, name) for name in "mnk"), _batch(table)
+    linear = table["op"].to_numpy() == "linear"
+    rows, count = np.where(linear, m * batch, m), np.where(linear, 1.0, batch)
+    return _Work(2 * rows * n * k * count, count * (rows * k + k * n), count * rows * n, rows, n, k, count)
+
+
+def _convolutions(table: pl.DataFrame) -> _Work:
+    """x (inside positions) and w make y (outside positions), or two of the three the gradient of the third."""
+
+    def outputs(side: str) -> Array:
+        padded = _column(table, f"in_{side}") + 2 * _column(table, f"pad_{side}")
+        return (padded - _column(table, f"kernel_{side}", 1)) // np.maximum(_column(table, f"stride_{side}", 1), 1) + 1
+
+    phase = table["phase"].to_numpy()
+    passes = [phase == "backward_weights", phase == "backward_data"]
+    batch, into, out = _batch(table), _column(table, "in_channels"), _column(table, "out_channels")
+    kernel = _window(table, "kernel")
+    inside = batch * _column(table, "in_height") * _column(table, "in_width")
+    outside = batch * outputs("height") * outputs("width")
+    x, y, w = inside * into, outside * out, out * into * kernel
+    return _Work(
+        2 * outside * out * into * kernel,
+        np.select(passes, [x + y, y + w], x + w),
+        np.select(passes, [w, x], y),
+        np.select(passes, [out, inside], outside),
+        np.select(passes, [into * kernel, into], out),
+        np.select(passes, [outside, out * kernel], into * kernel),
+        np.ones(len(table)),
+    )
+
+
+def _rows(table: pl.DataFrame) -> _Work:
+    """`batch` rows of `hidden` elements, one by one or normalised row by row."""
+    op, family = table["op"].to_numpy(), table["family"].to_numpy()
+    batch, hidden, ones = _batch(table), _column(table, "hidden"), np.ones(len(table))
+    elements, is_normed = batch * hidden, np.isin(family, ["softmax", "layernorm"])
+    per_element = np.select(
+        [op == "gelu", op == "tanh", family == "softmax", family == "layernorm"], [10.0, 6.0, 5.0, 7.0], 1.0
+    )
+    read = elements * np.where(np.isin(op, ["add", "mul", "div", "pow"]), 2, 1)
+    m, n = np.where(is_normed, batch, elements), np.where(is_normed, hidden, 1.0)
+    return _Work(per_element * elements, read, elements, m, n, ones, ones)
+
+
+def _recurrences(table: pl.DataFrame) -> _Work:
+    """The recurrent product alone: that is what the source times."""
+    batch, hidden, steps = _batch(table), _column(table, "hidden"), np.maximum(_column(table, "timesteps", 1), 1)
+    gates = np.array([_GATES.get(str(op), 1) for op in table["op"]], dtype=np.float64)
+    weights, states = gates * hidden * hidden, batch * steps * hidden
+    return _Work(2 * batch * steps * weights, weights + states, states, batch, gates * hidden, 2 * hidden, steps)

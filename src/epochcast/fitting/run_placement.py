@@ -10,12 +10,13 @@ import re
 from math import ceil, log
 
 from epochcast.fitting.run_table import Run
-from epochcast.forecasting.placement import STRATEGIES, Placement
-from epochcast.hardware.catalogue import find_link, links
+from epochcast.forecasting.placement import Placement, placed
+from epochcast.forecasting.strategies.registry import STRATEGIES
+from epochcast.hardware.catalogue import links
 from epochcast.hardware.device import Device
 
 # Inside a box. The first that is found counts; None means: as the device's data sheet says.
-_INNER: tuple[tuple[str, str | None], ...] = (
+INNER: tuple[tuple[str, str | None], ...] = (
     (r"nvlink bridge", "NVLink bridge"),
     (r"nvlink|nvswitch", None),
     (r"pcie,? ?(?:gen ?)?5", "pcie5"),
@@ -24,7 +25,7 @@ _INNER: tuple[tuple[str, str | None], ...] = (
 )
 # Machines that are known by name: what leaves one box. NVIDIA's data sheets of DGX-1 (4 × EDR), DGX-2 (8 × EDR), DGX
 # A100 (8 × HDR).
-_MACHINES: tuple[tuple[str, str], ...] = (
+MACHINES: tuple[tuple[str, str], ...] = (
     (r"dgx a100", "infiniband_hdr_x8"),
     (r"dgx-2", "infiniband_edr_x8"),
     (r"dgx-1", "infiniband_edr_x4"),
@@ -33,7 +34,7 @@ _MACHINES: tuple[tuple[str, str], ...] = (
     (r"hccs", "ethernet_800g"),  # Ascend servers: a 100 Gbit/s port at each of eight chips
 )
 # Where the text says nothing: the box or rack NVIDIA sells its NVLink boards in, by device or generation.
-_BOXES = {
+BOXES = {
     "volta": "infiniband_edr_x4",
     "ampere": "infiniband_hdr_x8",
     "hopper": "infiniband_ndr_x8",
@@ -57,7 +58,7 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
     Schedulers place jobs unevenly (2 + 2 + 4): boxes have as many places as the mean, rounded up, and some are empty.
     """
     if gpus == 1 or (gpus is None and run.gpus == 1):
-        return Placement(run.device)
+        return placed(run.device)
     nodes = min(max(run.nodes, 1), run.gpus)
     each = ceil(run.gpus / nodes)
     if nodes == 1:
@@ -66,9 +67,9 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
         link = run.device.interconnect
     else:
         own = run.device.interconnect.startswith("nvlink")
-        boxed = _BOXES.get(run.device.name) or _BOXES.get(run.device.generation)
+        boxed = BOXES.get(run.device.name) or BOXES.get(run.device.generation)
         link = outer_link(run.interconnect) or (boxed if own else None)
-    return Placement(run.device, run.gpus, nodes, strategy_of(run), link, empty=nodes * each - run.gpus)
+    return placed(run.device, run.gpus, nodes, strategy_of(run), link=link, empty=nodes * each - run.gpus)
 
 
 def strategy_of(run: Run) -> str:
@@ -98,7 +99,7 @@ def strategy_of(run: Run) -> str:
 def inner_link(text: str | None, device: Device, gpus: int = 2) -> str | None:
     """The link between the GPUs of a box; None where the device's own counts. A bridge joins two, others go by PCIe."""
     inside = re.split(r"net:|inter\b|ethernet", (text or "").casefold())[0]
-    for pattern, link in _INNER:
+    for pattern, link in INNER:
         if re.search(pattern, inside):
             if link == "pcie3" and device.interconnect.startswith("pcie"):
                 return None  # a bare "PCIe" says no more than the data sheet
@@ -111,7 +112,7 @@ def inner_link(text: str | None, device: Device, gpus: int = 2) -> str | None:
 def outer_link(text: str | None) -> str | None:
     """The link between boxes: a machine known by name, else the fastest ports the text counts."""
     plain = (text or "").casefold()
-    for pattern, link in _MACHINES:
+    for pattern, link in MACHINES:
         if re.search(pattern, plain):
             return link
     network = plain.partition("net:")[2] or plain.partition(" intra,")[2] or plain
@@ -140,10 +141,3 @@ def nearest_link(bytes_per_second: float, medium: str = "tcp") -> str:
     """The Ethernet (tcp) or InfiniBand (rdma) link of the catalogue whose rate is nearest by ratio."""
     networks = [link for link in links() if link.medium == medium and re.match(r"(ethernet|infiniband)_", link.name)]
     return min(networks, key=lambda link: abs(log(link.bandwidth_bytes_per_second / bytes_per_second))).name
-
-
-def check_links() -> None:
-    """Every link named here is in the catalogue (a test calls this)."""
-    for _, link in (*_INNER, *_MACHINES, *_BOXES.items()):
-        if link is not None:
-            find_link(link)

@@ -8,7 +8,7 @@ cannot build is said with the reason.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,6 +19,8 @@ from epochcast.errors import BadInput, EpochcastError
 from epochcast.fitting.detector_rows import FRAMEWORKS, PYTORCH, RESIZED, detector_row, mean_shape
 from epochcast.fitting.run_layout import run_layout
 from epochcast.fitting.run_tuning import run_tuning
+from epochcast.forecasting.framework import setting_of
+from epochcast.forecasting.job import Job
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
@@ -49,8 +51,7 @@ class Run:
     reference: str
     input_shape: tuple[int, ...] | None
     device: Device
-    recipe: Recipe
-    setting: Setting
+    job: Job
     gpus: int
     nodes: int
     interconnect: str | None
@@ -60,10 +61,18 @@ class Run:
     system: str
     framework: str = ""
     data: str = ""
-    is_keras: bool = False
-    """On TensorFlow 2, where a step is what Keras makes of it."""
     parameters: float | None = None
     """As the table says. Of a network that cannot be built (its `reference` is empty) nothing more is known."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """How one GPU does one pass."""
+        return self.job.recipe(self.job.batch or 1)
+
+    @property
+    def setting(self) -> Setting:
+        """What of the software decides kernels."""
+        return setting_of(self.job, self.device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +128,10 @@ def _run(place: int, row: Mapping[str, Any], with_bare: bool) -> Run:
     said = str(row.get("framework_version") or "")
     version = PYTORCH.get((source, said)) or _version(said)
     is_old = _is_torch(row) and version is not None and version < _OLD_TORCH
-    recipe = Recipe(
-        batch,
+    job = Job(
+        reference or model,
+        input_shape=shape,
+        batch=batch,
         optimizer=_optimizer(source, optimizer),
         precision=_precision(str(row.get("precision") or "fp32"), device),
         mode=mode,
@@ -130,6 +141,9 @@ def _run(place: int, row: Mapping[str, Any], with_bare: bool) -> Run:
         accumulate=layout.accumulate if layout else int(row.get("grad_accum") or 1),
         with_loss=source != "neusight",
         uneven=meant.uneven or _uneven(row.get("input_shape")),
+        framework=_framework(row),
+        # Unknown counts as the last of the first series, which most tables used.
+        framework_version="1.12" if version is None else f"{version[0]}.{version[1]}",
         **run_tuning(row, reference),
     )
     return Run(
@@ -139,8 +153,7 @@ def _run(place: int, row: Mapping[str, Any], with_bare: bool) -> Run:
         reference,
         shape,
         device,
-        recipe,
-        Setting(recipe.channels_last, _framework(row), _age(version)),
+        job,
         gpus,
         int(row.get("nodes") or (layout and layout.nodes) or 1),
         row.get("interconnect"),
@@ -150,7 +163,6 @@ def _run(place: int, row: Mapping[str, Any], with_bare: bool) -> Run:
         str(row.get("system") or ""),
         str(row.get("framework") or "").casefold(),
         str(row.get("data") or ""),
-        _framework(row) == "tensorflow" and version is not None and version >= (2, 0),
         row.get("parameters") or meant.parameters,
     )
 
@@ -197,11 +209,11 @@ class _Meant:
 
 def _bare(model: str) -> _Meant | None:
     """A network that is listed with what is known of it because it cannot be built."""
-    known = _names()["bare"].get(model)
-    if known is None:
+    listed = _names()["bare"].get(model)
+    if listed is None:
         return None
-    parameters, uneven = float(known["parameters"]), float(known.get("uneven", 0.0))
-    return _Meant("", None, known.get("tokens"), parameters=parameters, uneven=uneven)
+    parameters, uneven = float(listed["parameters"]), float(listed.get("uneven", 0.0))
+    return _Meant("", None, listed.get("tokens"), parameters=parameters, uneven=uneven)
 
 
 def _meant(source: str, model: str, shape: Any, batch_per_gpu: float) -> _Meant:
@@ -306,18 +318,3 @@ def _framework(row: Mapping[str, Any]) -> str:
 def _version(text: str) -> tuple[int, int] | None:
     match = re.match(r"(\d+)\.(\d+)", text)
     return (int(match[1]), int(match[2])) if match else None
-
-
-def _age(version: tuple[int, int] | None) -> float:
-    """0 for PyTorch 1.0 … 1 for 2.9; unknown counts as 1.12, the last of the first series that most tables used."""
-    major, minor = version or (1, 12)
-    steps = minor if major == 1 else 13 + minor
-    return min(1.0, max(0.0, steps / 22))
-
-
-def by_question(runs: list[Run]) -> Iterator[tuple[tuple[Any, ...], list[Run]]]:
-    """Runs grouped by what must be captured for them: model, input and recipe without its batch."""
-    groups: dict[tuple[Any, ...], list[Run]] = {}
-    for run in runs:
-        groups.setdefault((run.reference, run.input_shape, run.recipe.at(1)), []).append(run)
-    yield from groups.items()

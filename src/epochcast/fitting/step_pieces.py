@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.capture.resolve import find_model
 from epochcast.cost.calibrated import is_compute_bound
-from epochcast.cost.columns import AtSetting, column_costs
+from epochcast.cost.columns import column_costs
 from epochcast.cost.features import Setting
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel
@@ -19,7 +18,8 @@ from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Failure, Run
 from epochcast.fitting.scores import Array
-from epochcast.forecasting.step import step_forecast
+from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.session import Session
 from epochcast.forecasting.streams import kernel_ends
 from epochcast.graph.op import Phase
 from epochcast.graph.precision import find_precision
@@ -54,14 +54,15 @@ class StepPieces:
 
 def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tuple[list[StepPieces], list[Failure]]:
     """The pieces of every run that can be forecast, and why the others cannot."""
+    session = Session(model, with_own_profiles=False, allow_code=allow_code)
     pieces, failures = [], []
     for run in runs:
         try:
-            trace = find_model(run.reference, run.input_shape, allow_code=allow_code).trace(run.recipe)
-            step = step_forecast(trace, run_placement(run), AtSetting(model, run.setting))
+            details = forecast_job(run.job, run_placement(run), session, step_only=True).details
         except EpochcastError as error:
             failures.append(Failure(run.place, run.model, str(error)))
             continue
+        trace, step = details.trace, details.step
         columns = trace.columns
         half = np.log(step.seconds.high / step.seconds.low) / 2
         pieces.append(

@@ -3,12 +3,11 @@
 A table that is written appears whole or not at all: it is written beside its place and then moved there.
 """
 
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from epochcast.atomic import replacing
 from epochcast.errors import BadInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ ENDINGS = (".parquet", ".csv", ".jsonl", ".ndjson")
 
 # What makes a table one of measured runs, single ops, epochs of the source report or single layers. Of the times in the
 # second tuple one is enough.
-KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+TABLE_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "runs": (("model", "device", "batch_per_gpu"), ("step_seconds", "samples_per_second")),
     "ops": (("device", "family", "op", "phase", "dtype"), ("seconds",)),
     "report": (("model", "device", "batch_size_per_replica", "steps_per_epoch"), ("seconds",)),
@@ -71,14 +70,8 @@ def write_table(frame: "DataFrame", path: str | Path) -> None:
     if write is None:
         raise BadInput(f"cannot write {file.name}; known endings: {', '.join(ENDINGS)}")
     check_folder(file)
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=file.suffix)
-    os.close(handle)
-    try:
-        write(Path(name))
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(file) as temporary:
+        write(temporary)
 
 
 def check_folder(path: Path) -> None:
@@ -91,12 +84,12 @@ def kind_of(columns: Iterable[str]) -> str:
     """`runs`, `ops`, `report` or `layers` by the columns; where it is none of them, what the nearest one lacks."""
     have = set(columns)
     lacking: dict[str, list[str]] = {}
-    for kind, (needed, times) in KINDS.items():
+    for kind, (needed, times) in TABLE_COLUMNS.items():
         missing = [name for name in needed if name not in have]
         if not have.intersection(times):
             missing.append(" or ".join(times))
         if not missing:
             return kind
         lacking[kind] = missing
-    nearest = min(lacking, key=lambda kind: len(lacking[kind]) / (len(KINDS[kind][0]) + 1))
+    nearest = min(lacking, key=lambda kind: len(lacking[kind]) / (len(TABLE_COLUMNS[kind][0]) + 1))
     raise BadInput(f"a table of {nearest} needs the columns {', '.join(lacking[nearest])}, which are not there")

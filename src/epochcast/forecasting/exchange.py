@@ -1,25 +1,19 @@
-"""Gradients between data-parallel ranks: in buckets, in the order the backward pass makes them, on a second stream.
-
-A bucket may leave when its last gradient is ready and the wire is free (Li et al. 2020, "PyTorch Distributed"); Horovod
-looks for ready ones every cycle. What is still travelling when the backward pass ends is exposed; the rest was hidden
-behind it, and slowed it down where both need the same memory (`comm.waiting`).
+"""What ranks exchange: gradients in the order the backward pass makes them, gathered in buckets; and what they wait for
+each other where their batches differ.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from epochcast.caching import remembered
-from epochcast.comm.allreduce import all_reduce_seconds
-from epochcast.comm.waiting import ALIKE, Batch, Waiting, contention_fraction, waiting, waiting_seconds
-from epochcast.forecasting.placement import Placement, Strategy
-from epochcast.forecasting.streams import Seconds
+from epochcast.comm.waiting import Batch, waiting, waiting_seconds
+from epochcast.forecasting.parts import StepParts
 from epochcast.graph.backward import grad
 from epochcast.graph.kinds import Embedding, Recurrent
 from epochcast.graph.op import Parameter, Phase
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
-from epochcast.hardware.device import Device
 
 # Tables of fewer rows are no vocabulary: BERT's two token types, positions, users and items of small recommenders.
 LEAST_WORDS = 5000
@@ -56,72 +50,49 @@ def gradients_of(trace: Trace, parameters: Iterable[Parameter]) -> Gradients:
     return Gradients(tuple(size for _, size in ordered), tuple(place for place, _ in ordered))
 
 
+MEBIBYTE = 2**20
+
+
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """What the exchange of one step costs: `wire_seconds` of collectives, of which `exposed_seconds` are left behind
-    the backward pass and the others slow kernels down by `slowed_seconds`; then everybody waits for the slowest rank.
-    """
+class Buckets:
+    """Gradients travel `size_bytes` together, the first of them `first_bytes`."""
 
-    wire_seconds: float
-    exposed_seconds: float
-    slowed_seconds: float
-    waiting_seconds: float
+    size_bytes: int
+    first_bytes: int
 
-    @property
-    def seconds(self) -> float:
-        """What it adds to the step."""
-        return self.exposed_seconds + self.slowed_seconds + self.waiting_seconds
+    def filled(self, summands: Gradients) -> tuple[tuple[int, int], ...]:
+        """(bytes, place of the last gradient) of each bucket; a bucket closes when it has reached its size."""
+        return _filled(summands, self)
 
 
-def exchange(trace: Trace, ends: Seconds, backward_end_seconds: float, placement: Placement) -> Exchange:
-    """The exchange of a step whose kernels end at `ends`."""
-    if placement.gpus == 1:
-        return Exchange(0.0, 0.0, 0.0, 0.0)
-    made, strategy = gradients(trace), placement.rule
-    if strategy.bucket_bytes is None:
-        ready = [(float(made.total_bytes), backward_end_seconds)]
-    else:
-        ready = [(float(size_bytes), float(ends[place])) for size_bytes, place in buckets(made, strategy)]
-    return exchange_ready(
-        ready,
-        backward_end_seconds,
-        placement.group(),
-        placement.device,
-        strategy,
+@remembered(256)  # a step asks for slow, middling and fast kernels, and a plan for many offers
+def _filled(summands: Gradients, buckets: Buckets) -> tuple[tuple[int, int], ...]:
+    closed: list[tuple[int, int]] = []
+    filled_bytes, limit_bytes = 0, buckets.first_bytes
+    for index, (size_bytes, place) in enumerate(zip(summands.sizes_bytes, summands.places, strict=True)):
+        filled_bytes += size_bytes
+        if filled_bytes >= limit_bytes or index == len(summands.sizes_bytes) - 1:
+            closed.append((filled_bytes, place))
+            filled_bytes, limit_bytes = 0, buckets.size_bytes
+    return tuple(closed)
+
+
+# torch.nn.parallel.DistributedDataParallel: bucket_cap_mb=25, first bucket 1 MiB (_DEFAULT_FIRST_BUCKET_BYTES).
+DDP_BUCKETS = Buckets(25 * MEBIBYTE, 1 * MEBIBYTE)
+# Horovod: HOROVOD_FUSION_THRESHOLD defaults to 64 MiB.
+HOROVOD_BUCKETS = Buckets(64 * MEBIBYTE, 64 * MEBIBYTE)
+
+
+def waiting_for_the_slowest(parts: StepParts, trace: Trace, group: Group, runner: str) -> StepParts:
+    """The parts of a step in which every rank waits for the slowest."""
+    waits = waiting_seconds(
+        parts.forward + parts.backward,
+        group,
+        waiting(runner),
         accumulate=trace.recipe.accumulate,
         batch=batch_of(trace),
     )
-
-
-def exchange_ready(
-    ready: Sequence[tuple[float, float]],
-    backward_end_seconds: float,
-    group: Group,
-    device: Device,
-    strategy: Strategy,
-    *,
-    accumulate: int = 1,
-    batch: Batch = ALIKE,
-    known: Waiting | None = None,
-) -> Exchange:
-    """Two streams: buckets of so many bytes are ready at so many seconds; collectives run one after another."""
-    known = known or waiting(strategy.runner)
-    wire_seconds = free_seconds = 0.0
-    for size_bytes, ready_seconds in ready:
-        bucket_seconds = all_reduce_seconds(size_bytes, group, strategy.algorithm)
-        begin_seconds = max(free_seconds, ready_seconds) + known.bucket_seconds + strategy.cycle_seconds
-        free_seconds = begin_seconds + bucket_seconds
-        wire_seconds += bucket_seconds
-    exposed = max(0.0, free_seconds - backward_end_seconds)
-    slowed = max(0.0, wire_seconds - exposed) * contention_fraction(group, device, known)
-    computing_seconds = accumulate * backward_end_seconds
-    waits = waiting_seconds(computing_seconds, group, known, accumulate=accumulate, batch=batch)
-    return Exchange(wire_seconds, exposed, slowed, waits)
-
-
-def exposed_seconds(trace: Trace, ends: Seconds, backward_end_seconds: float, placement: Placement) -> float:
-    """Seconds that exchanging gradients adds to a step."""
-    return exchange(trace, ends, backward_end_seconds, placement).seconds
+    return replace(parts, exposed_comm=parts.exposed_comm + waits)
 
 
 def batch_of(trace: Trace) -> Batch:
@@ -151,17 +122,3 @@ def _lengths(trace: Trace) -> Lengths:
     if is_recurrent:
         return Lengths.RAGGED if texts else Lengths.PADDED
     return Lengths.RAGGED if len(texts) == 2 else Lengths.ALIKE
-
-
-@remembered(256)  # a step asks for slow, middling and fast kernels, and a plan for many offers
-def buckets(made: Gradients, strategy: Strategy) -> tuple[tuple[int, int], ...]:
-    """(bytes, place of the last gradient) of each bucket; a bucket closes when it has reached its size."""
-    assert strategy.bucket_bytes is not None
-    closed: list[tuple[int, int]] = []
-    filled, limit = 0, strategy.first_bucket_bytes or strategy.bucket_bytes
-    for index, (size_bytes, place) in enumerate(zip(made.sizes_bytes, made.places, strict=True)):
-        filled += size_bytes
-        if filled >= limit or index == len(made.sizes_bytes) - 1:
-            closed.append((filled, place))
-            filled, limit = 0, strategy.bucket_bytes
-    return tuple(closed)

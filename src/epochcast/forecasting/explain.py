@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from epochcast.forecasting.job import Forecast
+from epochcast.forecasting.forecast import Forecast
 from epochcast.graph.trace import CLASSES
 
 
@@ -19,16 +19,17 @@ class Share:
 
 def by_class(answer: Forecast) -> tuple[Share, ...]:
     """The largest first."""
-    return _shares(answer, [CLASSES[i].value for i in answer.trace.columns.op_class])
+    return _shares(answer, [CLASSES[i].value for i in answer.details.trace.columns.op_class])
 
 
 def by_layer(answer: Forecast) -> tuple[Share, ...]:
     """The largest first; forward, backward and what follows of a layer together."""
-    return _shares(answer, list(answer.trace.layers))
+    return _shares(answer, list(answer.details.trace.layers))
 
 
 def _shares(answer: Forecast, names: list[str]) -> tuple[Share, ...]:
-    columns, seconds = answer.trace.columns, answer.step.costs.mid
+    details = answer.details
+    columns, seconds = details.trace.columns, details.step.costs.mid
     totals: dict[str, list[float]] = {}
     for place, name in enumerate(names):
         total = totals.setdefault(name, [0.0, 0.0, 0.0])

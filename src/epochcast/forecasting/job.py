@@ -1,193 +1,192 @@
-"""A whole training job: steps into epochs, epochs into hours and dollars.
+"""A job: what is trained and how, whatever it runs on. The one question every verb asks.
 
-    epoch = ⌈samples/global batch⌉ · step + validation + checkpoint
-    total = first step's warm-up + epochs · epoch
+    >>> job = Job("resnet50", batch=64, precision="amp", dataset="imagenet-1k", epochs=90)
+    >>> job.precision, job.samples_per_epoch
+    ('amp_fp16', 1281167)
+    >>> Job.from_dict(job.as_dict()) == job
+    True
 
-Batch augmentation (Hoffer et al. 2019): each of the B samples of a step is seen as M augmented copies, so that a step
-computes on M·B and an epoch has as many steps as before. Validation runs forward passes of the size a GPU takes, M·B.
+Where it runs is a `Placement` (or a `Where`, by names). A job has one batch: `batch` of each GPU and pass, or
+`global_batch` of a whole step over all GPUs and accumulated passes. Without one it can be planned and advised on, not
+forecast.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from functools import partial
-from math import ceil
+from typing import TYPE_CHECKING, Any
 
-from epochcast.caching import Cache, Derived, derived_property
-from epochcast.errors import BadInput
-from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.step import StepForecast
-from epochcast.graph.trace import Trace
-from epochcast.interval import Interval
-from epochcast.memory.peak import PeakMemory
-from epochcast.memory.remedies import Remedy
-from epochcast.units import show_seconds
+from epochcast.caching import remembered
+from epochcast.errors import BadInput, UnknownName
+from epochcast.forecasting.options import Option, check_fields, check_names, option, options_of, required
+from epochcast.units import parse_seconds_per_sample, parse_shape, parse_uneven
 
-# First epoch minus the later ones, median over the source report's CIFAR-10 runs on a P100 (report_runs: 11 batch
-# sizes, 1.8–2.2 s): loading libraries, building the graph, choosing algorithms.
-WARMUP_SECONDS = 2.0
-# An assumption, not a measurement: one local NVMe disk. Checkpoints are rarely a visible part of a job.
-CHECKPOINT_BYTES_PER_SECOND = 1e9
+if TYPE_CHECKING:
+    from epochcast.graph.recipe import Recipe
+
+FRAMEWORKS = ("pytorch", "tensorflow")
+# torch.utils.data.DataLoader's own default.
+PREFETCH = 2
+
+_model = partial(option, group="model")
+_recipe = partial(option, group="recipe")
+_data = partial(option, group="data")
+_loader = partial(option, group="loader")
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """How much there is to train: samples and epochs, and what happens at the end of each."""
+@dataclass(frozen=True)
+class Job:
+    """What is trained and how; frozen, and checked when it is made.
 
-    samples: int | None = None
-    epochs: int = 1
-    validation_samples: int = 0
-    checkpoints_per_epoch: float = 1.0
-    augment: int = 1
-    dataset: str | None = None
+    A live `nn.Module` or Keras model is kept as it is. To write such a job down, say under which `reference`
+    (`file.py:factory`) the same model can be made again; its `fingerprint` then tells whether it is still the same.
+    """
+
+    model: object = required(
+        "A zoo name, timm:NAME, torchvision:NAME, hf:CONFIG.json, file.py:factory, .onnx, .keras, .toml, .json",
+        group="model",
+    )
+    batch: int | None = _recipe(None, "Samples per GPU and step.", unit="samples", least=1, example="64")
+    global_batch: int | None = _recipe(
+        None, "Samples per step over all GPUs, instead of a batch per GPU.", unit="samples", least=1, example="1024"
+    )
+    input_shape: tuple[int, ...] | None = _model(
+        None,
+        "Shape of one sample, like 3x224x224 (tokens: 512).",
+        parse=parse_shape,
+        flag="--input",
+        example="(3, 224, 224)",
+    )
+    aux: bool = _model(True, "Auxiliary heads, where the network has some.")
+    precision: str = _recipe("fp32", "fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64, fp8, mxfp8, nvfp4.")
+    optimizer: str = _recipe(
+        "sgd", "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, adam8bit, adamw8bit."
+    )
+    mode: str = _recipe("training", "training, forward or forward_backward.")
+    accumulate: int = _recipe(1, "Forward and backward passes (micro-batches) per update.", least=1)
+    augment: int = _recipe(1, "Augmented copies of each sample in a step.", least=1)
+    uneven: float = _recipe(
+        0.0,
+        "By how much of its work one batch differs from the next, like 0.35, or sides of images drawn anew for each, "
+        "like 320..608: several GPUs wait for the largest.",
+        least=0,
+        parse=parse_uneven,
+    )
+    freeze: tuple[str, ...] = _recipe((), "Glob of parameters not trained; may be repeated.", example="['layer1.*']")
+    checkpointing: bool = _recipe(False, "Every block runs again in backward.")
+    attention: str = _recipe("flash", "flash (one fused kernel) or eager (scores in memory).")
+    channels_last: bool | None = _recipe(None, "NHWC memory layout.")
+    update_style: str = _recipe("foreach", "foreach, fused or loop (a kernel per tensor).")
+    keep_gradients: bool = _recipe(False, "Gradients are zeroed between steps, not dropped.")
+    lora: int = _recipe(0, "Rank of LoRA: low-rank updates are trained, the network is frozen.", least=0)
+    lora_targets: tuple[str, ...] = _recipe(
+        (),
+        "Last name of layers LoRA stands beside, like q_proj; may be repeated.",
+        flag="--lora-target",
+        example="['q_proj']",
+    )
+    four_bit: bool = _recipe(False, "Frozen weights in four bits (QLoRA).")
+    with_loss: bool = _recipe(True, "Whether the loss is part of the step.", flag=None)
+    dataset: str | None = _data(None, "A name of `epochcast datasets`: its samples are counted.")
+    samples: int | None = _data(None, "Samples per epoch.", unit="samples", least=1)
+    epochs: int = _data(1, "Passes over the data.", least=1)
+    validation_samples: int | None = _data(
+        None, "Samples of the validation after each epoch; the data set's.", unit="samples", least=0
+    )
+    checkpoints_per_epoch: float = _data(1.0, "Checkpoints written per epoch.", least=0)
+    loader_seconds: float | None = _loader(
+        None,
+        "Seconds one loader worker needs for one sample, like 8ms; for a batch with its size: 0.5s/64.",
+        unit="seconds",
+        above=0,
+        parse=parse_seconds_per_sample,
+    )
+    workers: int | None = _loader(None, "Loader workers per GPU; one per idle processor.", least=0)
+    prefetch: int = _loader(PREFETCH, "Batches ahead of each worker.", least=1)
+    cpus: float | None = _loader(None, "Processors of a box; each GPU keeps one busy.", above=0)
+    framework: str = option("pytorch", "pytorch or tensorflow (Keras).", group="framework")
+    framework_version: str | None = option(None, "Its version, like 1.13; today's.", group="framework")
+    reference: str | None = _model(None, "file.py:factory that makes a model given as a live object.", flag=None)
+    fingerprint: str | None = _model(None, "Of the model when the job was written down.", flag=None)
 
     def __post_init__(self) -> None:
-        if self.samples is not None and self.samples < 1:
-            raise BadInput(f"samples must be at least 1, got {self.samples}")
-        for name, value, least in (
-            ("epochs", self.epochs, 1),
-            ("validation samples", self.validation_samples, 0),
-            ("checkpoints per epoch", self.checkpoints_per_epoch, 0),
-            ("augment", self.augment, 1),
-        ):
-            if value < least:
-                raise BadInput(f"{name} must be at least {least}, got {value}")
+        check_fields(self, JOB_OPTIONS)
+        if self.model is None or (isinstance(self.model, str) and not self.model.strip()):
+            raise BadInput("a job needs a model: a name, a file, an nn.Module or a Keras model")
+        if self.batch is not None and self.global_batch is not None:
+            raise BadInput("a job has one batch: batch (of each GPU) or global_batch (of all), not both")
+        if self.framework not in FRAMEWORKS:
+            raise UnknownName("framework", self.framework, FRAMEWORKS)
+        recipe = self.recipe(1)  # refuses what makes no step
+        object.__setattr__(self, "precision", recipe.precision)
+        object.__setattr__(self, "optimizer", recipe.optimizer)
+        if self.dataset is not None:
+            from epochcast.hardware.catalogue import find_dataset
 
-    def steps(self, global_batch: int) -> int | None:
-        """⌈samples/global batch⌉; None where nobody said how many samples there are."""
-        return None if self.samples is None else ceil(self.samples / global_batch)
+            object.__setattr__(self, "dataset", find_dataset(self.dataset).name)
 
-    def epoch_seconds(
-        self, step: StepForecast, *, global_batch: int, validation_batch: int, saved_bytes: int
-    ) -> Interval | None:
-        """Steps, validation and checkpoints, with the step's relative uncertainty: all rest on the same device."""
-        steps = self.steps(global_batch)
-        if steps is None:
-            return None
-        validation = ceil(self.validation_samples / validation_batch) * step.forward_seconds
-        checkpoints = self.checkpoints_per_epoch * saved_bytes / CHECKPOINT_BYTES_PER_SECOND
-        mid = steps * step.seconds.mid + validation + checkpoints
-        return step.seconds.scaled(mid / step.seconds.mid)
+    def recipe(self, batch: int) -> "Recipe":
+        """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says."""
+        from epochcast.graph.recipe import Recipe
 
-    def total_seconds(self, epoch_seconds: Interval | None) -> Interval | None:
-        """Warm-up and all epochs."""
-        if epoch_seconds is None:
-            return None
-        mid = WARMUP_SECONDS + self.epochs * epoch_seconds.mid
-        return epoch_seconds.scaled(mid / epoch_seconds.mid)
-
-
-@dataclass(frozen=True, repr=False)
-class Forecast:
-    """The answer: what one step, one epoch and the job take, need and cost, and how sure that is."""
-
-    trace: Trace
-    placement: Placement
-    schedule: Schedule
-    step: StepForecast
-    memory: PeakMemory
-    warnings: tuple[str, ...] = field(default=())
-    remedies: Callable[[], tuple[Remedy, ...]] = field(default=tuple, compare=False)
-    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 1))
-
-    def __repr__(self) -> str:
-        place, step = self.placement, self.step.seconds
-        took = f"{show_seconds(step.mid)} ({show_seconds(step.low)} … {show_seconds(step.high)})"
-        where = f"{place.gpus} × {place.device.name}"
-        return f"Forecast({self.trace.name} on {where}, batch {self.batch_per_gpu}: step {took})"
+        own = {name: getattr(self, name) for name in _recipe_fields()}
+        return Recipe(batch * self.augment, channels_last=bool(self.channels_last), **own)
 
     @property
-    def batch_per_gpu(self) -> int:
-        """Samples a GPU takes per step, before augmentation; all accumulated passes together."""
-        return self.trace.batch // self.schedule.augment * self.trace.recipe.accumulate
+    def samples_per_epoch(self) -> int | None:
+        """As given, else the data set's; None where nobody said."""
+        return self.samples if self.samples is not None or self.dataset is None else self._known_samples[0]
 
     @property
-    def global_batch(self) -> int:
-        """Samples of one step over all GPUs."""
-        return self.batch_per_gpu * self.placement.replicas
+    def validation_samples_per_epoch(self) -> int:
+        """As given, else the data set's where the whole of it is trained on, else none."""
+        if self.validation_samples is not None:
+            return self.validation_samples
+        return self._known_samples[1] if self.samples is None and self.dataset is not None else 0
 
     @property
-    def samples_per_second(self) -> float:
-        """Distinct samples over all GPUs."""
-        return self.global_batch / self.step.seconds.mid
+    def _known_samples(self) -> tuple[int, int]:
+        from epochcast.hardware.catalogue import find_dataset
 
-    @property
-    def steps_per_epoch(self) -> int | None:
-        """⌈samples/global batch⌉; None where nobody said how many samples there are."""
-        return self.schedule.steps(self.global_batch)
+        assert self.dataset is not None
+        dataset = find_dataset(self.dataset)
+        return dataset.training_samples, dataset.validation_samples
 
-    @property
-    def epoch_seconds(self) -> Interval | None:
-        """Steps, validation and checkpoints; None where nobody said how many samples there are."""
-        return self.schedule.epoch_seconds(
-            self.step,
-            global_batch=self.global_batch,
-            validation_batch=self.trace.batch * self.placement.replicas,
-            saved_bytes=self.memory.saved_bytes,
-        )
+    def as_dict(self) -> dict[str, Any]:
+        """Every option by its name, in plain types; the model as a reference."""
+        values = {one.name: getattr(self, one.name) for one in JOB_OPTIONS}
+        values["model"], values["fingerprint"] = self._written_model()
+        del values["reference"]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
-    @property
-    def total_seconds(self) -> Interval | None:
-        """Warm-up and all epochs."""
-        return self.schedule.total_seconds(self.epoch_seconds)
+    def _written_model(self) -> tuple[str, str | None]:
+        if isinstance(self.model, str):
+            return self.model, self.fingerprint
+        if self.reference is None:
+            raise BadInput(
+                f"a job with a live {type(self.model).__name__} cannot be written down: "
+                "say what makes it, reference='file.py:factory'"
+            )
+        from epochcast.capture.fingerprint import fingerprint
 
-    @property
-    def dollars(self) -> Interval | None:
-        """The job at the placement's price; None where either is unknown."""
-        total, price = self.total_seconds, self.placement.dollars_per_hour
-        return None if total is None or price is None else total.scaled(price / 3600)
+        return self.reference, fingerprint(self.model)
 
-    @property
-    def fits(self) -> bool:
-        """Whether the memory the step is expected to need is there."""
-        return bool(self.memory.fits)
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Job":
+        """The job of `as_dict`; options that are left out have their defaults."""
+        check_names(values, (one.name for one in JOB_OPTIONS))
+        if "model" not in values:
+            raise BadInput("a job needs a model: a name, a file, an nn.Module or a Keras model")
+        return cls(**values)
 
-    @derived_property
-    def would_fit(self) -> tuple[Remedy, ...]:
-        """What would make the step fit; nothing where it does. Looked for when asked."""
-        return () if self.fits else self.remedies()
 
-    def as_dict(self) -> dict[str, object]:
-        """The JSON contract of `epochcast forecast`."""
+JOB_OPTIONS: tuple[Option, ...] = options_of(Job)
 
-        def shown(interval: Interval | None) -> dict[str, float] | None:
-            return None if interval is None else interval.as_dict()
 
-        return {
-            "model": self.trace.name,
-            "device": self.placement.device.name,
-            "gpus": self.placement.gpus,
-            "nodes": self.placement.nodes,
-            "strategy": self.placement.strategy,
-            "precision": self.trace.recipe.precision,
-            "optimizer": self.trace.recipe.optimizer,
-            "mode": self.trace.recipe.mode,
-            "batch_per_gpu": self.batch_per_gpu,
-            "global_batch": self.global_batch,
-            "augment": self.schedule.augment,
-            "dataset": self.schedule.dataset,
-            "samples": self.schedule.samples,
-            "epochs": self.schedule.epochs,
-            "steps_per_epoch": self.steps_per_epoch,
-            "step_seconds": self.step.seconds.as_dict(),
-            "step_parts": self.step.parts.as_dict(),
-            "epoch_seconds": shown(self.epoch_seconds),
-            "total_seconds": shown(self.total_seconds),
-            "samples_per_second": self.samples_per_second,
-            "peak_bytes": self.memory.bytes.as_dict(),
-            "peak_breakdown": dict(self.memory.breakdown),
-            "peak_op": self.memory.peak_op,
-            "allocated_bytes": self.memory.allocated_bytes,
-            "reserved_bytes": self.memory.reserved_bytes,
-            "memory_bytes": self.placement.device.memory_bytes,
-            "fits": self.fits,
-            "would_fit": [remedy.as_dict() for remedy in self.would_fit],
-            "dollars": shown(self.dollars),
-            "dollars_per_hour": self.placement.dollars_per_hour,
-            "price_source": self.placement.price_source,
-            "flops_per_sample": self.trace.flops["matrix"] / self.trace.batch,
-            "parameters": sum(p.elements for p in self.trace.parameters),
-            "trainable_parameters": sum(p.elements for p in self.trace.parameters if p.trainable),
-            "answered_by": self.step.answered_by,
-            "opaque_ops": list(self.trace.opaque),
-            "warnings": list(self.warnings),
-        }
+@remembered(1)
+def _recipe_fields() -> tuple[str, ...]:
+    """What a job and one step of it share under one name."""
+    from epochcast.graph.recipe import Recipe
+
+    shared = {one.name for one in JOB_OPTIONS} & {item.name for item in fields(Recipe)}
+    return tuple(sorted(shared - {"batch", "channels_last"}))

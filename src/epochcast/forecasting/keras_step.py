@@ -8,27 +8,21 @@ else there is no answer, and the caller forecasts as ever. The interval holds ni
 when their network was left out of the fit (`studies/correction_factor`).
 """
 
-from dataclasses import replace
-
 import numpy as np
 
-from epochcast.cost.columns import AtSetting
-from epochcast.cost.features import turns_channels_last
 from epochcast.cost.layers_model import layers_model
-from epochcast.cost.learned import TODAY
-from epochcast.cost.model import CostModel, Costs
+from epochcast.cost.model import Costs
 from epochcast.cost.roofline import Analytic
 from epochcast.cost.stacks import find_stack
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import BadInput
 from epochcast.forecasting.exchange import gradients
 from epochcast.forecasting.layered_step import layered_step
 from epochcast.forecasting.parts import BACKWARD, FORWARD, UPDATE, StepParts
 from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.step import StepForecast, step_forecast
+from epochcast.forecasting.step import StepForecast
 from epochcast.graph.trace import Trace
 from epochcast.interval import Interval
 
-FRAMEWORKS = ("pytorch", "tensorflow")
 NAME = "single layers"
 STACK = "tensorflow2_p100_report"
 # 5 % and 95 % quantiles of measured over forecast, network left out: 39 steps on one GPU, 66 mirrored.
@@ -42,7 +36,7 @@ def keras_step(trace: Trace, placement: Placement) -> StepForecast | None:
     mirrored = placement.gpus > 1
     if recipe.precision != "fp32" or recipe.mode != "training" or recipe.optimizer not in stack.variable_seconds:
         return None
-    if mirrored and (placement.strategy != "mirrored" or placement.nodes > 1):
+    if mirrored and (placement.strategy.name != "mirrored" or placement.nodes > 1):
         return None
     if layers_model().setup("conv2d", placement.device, stack.layers) is None:
         return None
@@ -56,18 +50,6 @@ def keras_step(trace: Trace, placement: Placement) -> StepForecast | None:
     low, high = (parts.total_seconds * factor for factor in SPREAD)
     forward = parts.forward / recipe.accumulate + stack.run_seconds + stack.op_seconds * len(trace.layers) / 3
     return StepForecast(Interval(low, parts.total_seconds, high), parts, forward, {NAME: 1.0}, costs)
-
-
-def framework_step(framework: str, trace: Trace, placement: Placement, model: CostModel) -> StepForecast:
-    """The step as a framework runs it."""
-    if framework not in FRAMEWORKS:
-        raise UnknownName("framework", framework, FRAMEWORKS)
-    if framework == "pytorch":
-        return step_forecast(trace, placement, model)
-    recipe = trace.recipe
-    channels_last = recipe.channels_last or turns_channels_last(framework, recipe.precision, placement.device)
-    setting = replace(TODAY, framework=framework, channels_last=channels_last)
-    return keras_step(trace, placement) or step_forecast(trace, placement, AtSetting(model, setting))
 
 
 def _shared_out(trace: Trace, placement: Placement, kernel_seconds: float) -> Costs:

@@ -46,14 +46,20 @@ class Kernels:
     @property
     def is_update(self) -> NDArray[np.bool_]:
         """Which entries belong to the update."""
-        found: NDArray[np.bool_] = self.trace.columns.phase == UPDATE
-        return found
+        is_update: NDArray[np.bool_] = self.trace.columns.phase == UPDATE
+        return is_update
 
     @property
     def passes(self) -> tuple[Seconds, Seconds]:
         """Kernels and launches of forward and backward."""
         mask = ~self.is_update
         return self.seconds[mask], self.launches[mask]
+
+    @property
+    def alone_seconds(self) -> float:
+        """When forward and backward are done that exchange nothing."""
+        ends = kernel_ends(*self.passes)
+        return float(ends[-1]) if len(ends) else 0.0
 
     def busy_seconds(self, phase: int) -> float:
         """Kernels of one phase."""
@@ -63,19 +69,20 @@ class Kernels:
 def assembled(
     kernels: Kernels,
     *,
-    alone_seconds: float,
+    alone_seconds: float | None = None,
     comm_seconds: float = 0.0,
     repeated_comm_seconds: float = 0.0,
     behind_seconds: float = 0.0,
     update_fraction: float = 1.0,
-    input_seconds: float = 0.0,
 ) -> StepParts:
-    """The parts of a step whose forward and backward take `alone_seconds` without any exchange.
+    """The parts of a step whose forward and backward take `alone_seconds` without any exchange (None: as long as their
+    kernels and launches).
 
     What the last pass exposes is `comm_seconds`, every earlier one (gradient accumulation) `repeated_comm_seconds`; the
     update begins when the last gradients have arrived, works on `update_fraction` of the parameters and is followed by
     `behind_seconds` of exchange.
     """
+    alone_seconds = kernels.alone_seconds if alone_seconds is None else alone_seconds
     forward, backward = kernels.busy_seconds(FORWARD), kernels.busy_seconds(BACKWARD)
     updating = kernels.seconds[kernels.is_update] * update_fraction
     launching = kernels.launches[kernels.is_update]
@@ -86,7 +93,7 @@ def assembled(
     repeated = alone_seconds - forward - backward  # the host's share of one forward and backward
     host = total - comm_seconds - forward - backward - update + again * max(0.0, repeated)
     comm = comm_seconds + again * repeated_comm_seconds + behind_seconds
-    return StepParts((again + 1) * forward, (again + 1) * backward, update, comm, input_seconds, max(0.0, host))
+    return StepParts((again + 1) * forward, (again + 1) * backward, update, comm, 0.0, max(0.0, host))
 
 
 def _update_end(kernels: Seconds, launches: Seconds, arrived_seconds: float, launched_seconds: float) -> float:

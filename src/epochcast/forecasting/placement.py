@@ -1,99 +1,140 @@
-"""Where a job runs: which device, how many, how they are wired, how they work together, and what an hour costs."""
+"""Where a job runs: which device, how many, how they are wired, how they work together, and what an hour costs.
 
-from dataclasses import dataclass, replace
+Names are looked up once, by `place`; a `Placement` has values.
+"""
 
-from epochcast.errors import BadInput
-from epochcast.forecasting.strategies.rules import STRATEGIES, Family, Strategy, algorithm_named, find_strategy
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from epochcast.errors import BadInput, UnknownName
+from epochcast.forecasting.strategies.registry import algorithm_named, find_strategy, strategy_for
+from epochcast.forecasting.strategies.strategy import Strategy
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Group, Level
 from epochcast.hardware.device import Device
+from epochcast.hardware.link import Link
 from epochcast.hardware.price import price_dollars_per_hour
 from epochcast.hardware.topology import find_topology, slowest_network
 
-__all__ = ["DEFAULT_OUTER_LINK", "STRATEGIES", "Placement", "Strategy", "place"]
+__all__ = ["DEFAULT_OUTER_LINK", "Placement", "Price", "Strategy", "place", "placed"]
 
 # Between boxes of a device that no known box has, where nothing was said.
 DEFAULT_OUTER_LINK = "ethernet_10g"
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """`gpus` devices in `nodes` boxes under a strategy; `dollars_per_hour` is for all of them, None where unknown.
+class Price:
+    """What an hour of all GPUs costs, and who says so."""
 
-    `allreduce` is the collective instead of the strategy's own; `topology` is the box, by name, whose wires count where
-    no `link` is given; `empty` places of the boxes are left over where they are not filled alike.
+    dollars_per_hour: float
+    source: str
+
+    def __post_init__(self) -> None:
+        if not self.dollars_per_hour >= 0:
+            raise BadInput(f"a price cannot be negative, got {self.dollars_per_hour}")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """As many devices as the group has ranks, under a strategy; `price` is None where unknown.
+
+    `link` and `topology` are the names by which the group was asked for; `link_assumed` is the one that was taken
+    between boxes because none was named.
     """
 
     device: Device
-    gpus: int = 1
-    nodes: int = 1
-    strategy: str = "single"
+    group: Group
+    strategy: Strategy
+    price: Price | None = None
     link: str | None = None
-    dollars_per_hour: float | None = None
-    price_source: str | None = None
-    allreduce: str | None = None
     topology: str | None = None
-    empty: int = 0
+    link_assumed: str | None = None
 
     def __post_init__(self) -> None:
-        if self.gpus < 1 or self.nodes < 1:
-            raise BadInput(f"gpus and nodes must be at least 1, got {self.gpus} and {self.nodes}")
-        if (self.gpus + self.empty) % self.nodes:
-            raise BadInput(f"{self.gpus} GPUs do not share out evenly over {self.nodes} nodes")
-        if self.rule.family is Family.REPLICAS and self.nodes > 1:
-            raise BadInput(f"strategy {self.strategy!r} is for the GPUs of one box, not {self.nodes}; try ddp")
-        if self.strategy == "single" and self.gpus > 1:
-            raise BadInput(f"strategy 'single' runs on one GPU, not {self.gpus}; try ddp, horovod or mirrored")
-        if self.dollars_per_hour is not None and not self.dollars_per_hour >= 0:
-            raise BadInput(f"a price cannot be negative, got {self.dollars_per_hour}")
-        self.group()  # an unknown link is refused here
+        self.strategy.check(self.gpus, self.nodes)
 
     @property
-    def rule(self) -> Strategy:
-        """What the name of the strategy means on these GPUs."""
-        found = find_strategy(self.strategy, self.gpus)
-        return found if self.allreduce is None else replace(found, algorithm=algorithm_named(self.allreduce))
+    def gpus(self) -> int:
+        """All of them."""
+        return self.group.ranks
+
+    @property
+    def nodes(self) -> int:
+        """Boxes."""
+        return self.group.nodes
 
     @property
     def ranks_per_node(self) -> int:
         """GPUs in a box: they share its processors, its disk and what joins it to the others."""
-        return (self.gpus + self.empty) // self.nodes
+        return self.group.ranks_per_node
 
     @property
     def replicas(self) -> int:
         """Copies of the model that are fed different samples; the GPUs of a split model share one."""
-        layout = self.rule.layout
-        return self.gpus if layout is None else layout.data
-
-    def group(self) -> Group:
-        """The ranks and their wires."""
-        outer = self.assumed_outer_link
-        within: tuple[Level, ...] = ()
-        if self.topology is None:
-            joined = find_link(self.device.interconnect)
-        else:
-            box = find_topology(self.topology)
-            box.check(self.gpus, self.nodes)
-            joined, within = box.inside(self.ranks_per_node)
-            outer = box.outer_link
-        if self.link is not None:
-            if self.nodes == 1:
-                joined, within = find_link(self.link), ()
-            else:
-                outer = self.link
-        return Group(self.nodes, self.ranks_per_node, joined, find_link(outer), within, self.empty)
+        return self.strategy.replicas(self.gpus)
 
     @property
-    def assumed_outer_link(self) -> str:
-        """What joins boxes where nothing was said: the slowest network that a known box of this device has. The answer
-        carries a warning that it was assumed.
+    def dollars_per_hour(self) -> float | None:
+        """For all GPUs."""
+        return None if self.price is None else self.price.dollars_per_hour
+
+    @property
+    def price_source(self) -> str | None:
+        """Who names the price."""
+        return None if self.price is None else self.price.source
+
+    def with_device(self, device: Device) -> "Placement":
+        """The same on another device, joined by its own links where none was named."""
+        group, link_assumed = _wires(device, self.gpus, self.nodes, self.link, self.topology, self.group.empty)
+        return replace(self, device=device, group=group, link_assumed=link_assumed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data. A device that is not the catalogue's is its whole data sheet; a `group` that its names do not
+        give is spelled out, else None.
         """
-        return slowest_network(self.device.name) or DEFAULT_OUTER_LINK
+        own = find_strategy(self.strategy.name, self.gpus)
+        if replace(own, algorithm=self.strategy.algorithm) != self.strategy:
+            raise BadInput(f"strategy {self.strategy.name!r} is not the one of that name, and cannot be written down")
+        group, _ = _wires(self.device, self.gpus, self.nodes, self.link, self.topology, self.group.empty)
+        return {
+            "device": self.device.name if _is_listed(self.device) else asdict(self.device),
+            "gpus": self.gpus,
+            "nodes": self.nodes,
+            "strategy": self.strategy.name,
+            "link": self.link,
+            "topology": self.topology,
+            "allreduce": self.strategy.algorithm if self.strategy != own else None,
+            "dollars_per_hour": self.dollars_per_hour,
+            "price_source": self.price_source,
+            "group": asdict(self.group) if self.group != group or group.empty else None,
+        }
 
-    @property
-    def assumes_outer_link(self) -> bool:
-        """Whether boxes are joined by an assumed link because none was named."""
-        return self.nodes > 1 and self.link is None and self.topology is None
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Placement":
+        """From what `as_dict` gives; all but the device may be left out."""
+        unknown = set(plain) - _FIELDS
+        if unknown:
+            raise UnknownName("field of a placement", min(unknown), _FIELDS)
+        if "device" not in plain:
+            raise BadInput("a placement needs a device")
+        device, group = plain["device"], plain.get("group")
+        dollars_per_hour = plain.get("dollars_per_hour")
+        return placed(
+            find_device(device) if isinstance(device, str) else _device(device),
+            plain.get("gpus", 1),
+            plain.get("nodes", 1),
+            plain.get("strategy"),
+            link=plain.get("link"),
+            topology=plain.get("topology"),
+            allreduce=plain.get("allreduce"),
+            price=None if dollars_per_hour is None else Price(dollars_per_hour, plain.get("price_source") or "given"),
+            group=None if group is None else _group(group),
+        )
+
+
+_WHERE = ("device", "gpus", "nodes", "strategy", "link", "topology", "allreduce", "group")
+_FIELDS = frozenset((*_WHERE, "dollars_per_hour", "price_source"))
 
 
 def place(
@@ -101,7 +142,7 @@ def place(
     *,
     gpus: int = 1,
     nodes: int = 1,
-    strategy: str | None = None,
+    strategy: str | Strategy | None = None,
     link: str | None = None,
     dollars_per_gpu_hour: float | None = None,
     allreduce: str | None = None,
@@ -111,16 +152,103 @@ def place(
 
     A `topology` fills as many of its boxes as the GPUs need.
     """
-    found = device if isinstance(device, Device) else find_device(device)
+    device = device if isinstance(device, Device) else find_device(device)
     if topology is not None and nodes == 1:
         nodes = find_topology(topology).boxes(gpus)
-    chosen = strategy or ("ddp" if gpus > 1 else "single")
-    price, source = None, None
     if dollars_per_gpu_hour is not None:
-        price, source = dollars_per_gpu_hour * gpus, "given"
+        price: Price | None = Price(dollars_per_gpu_hour * gpus, "given")
     else:
-        listed = price_dollars_per_hour(found.name, gpus)
-        if listed is not None:
-            price, instance = listed
-            source = f"{instance.cloud} {instance.name}"
-    return Placement(found, gpus, nodes, chosen, link, price, source, allreduce, topology)
+        price = _listed_price(device, gpus)
+    return placed(device, gpus, nodes, strategy, link=link, topology=topology, allreduce=allreduce, price=price)
+
+
+def placed(
+    device: Device,
+    gpus: int = 1,
+    nodes: int = 1,
+    strategy: str | Strategy | None = None,
+    *,
+    link: str | None = None,
+    topology: str | None = None,
+    allreduce: str | None = None,
+    price: Price | None = None,
+    empty: int = 0,
+    group: Group | None = None,
+) -> Placement:
+    """A placement at a price. `link` joins the boxes, or the GPUs of one box; `topology` is the box, by name, whose
+    wires count where no `link` is given; `allreduce` is the collective instead of the strategy's own.
+
+    `empty` places of the boxes are left over where they are not filled alike. A `group` has its wires already.
+    """
+    if gpus < 1 or nodes < 1:
+        raise BadInput(f"gpus and nodes must be at least 1, got {gpus} and {nodes}")
+    if group is None and (gpus + empty) % nodes:
+        raise BadInput(f"{gpus} GPUs do not share out evenly over {nodes} nodes")
+    if isinstance(strategy, str):
+        strategy = find_strategy(strategy, gpus)
+    strategy = strategy or strategy_for(None, gpus, nodes)
+    if allreduce is not None:
+        strategy = replace(strategy, algorithm=algorithm_named(allreduce))
+    strategy.check(gpus, nodes)
+    link_assumed = None
+    if group is None:
+        group, link_assumed = _wires(device, gpus, nodes, link, topology, empty)
+    return Placement(device, group, strategy, price, link, topology, link_assumed)
+
+
+def _wires(
+    device: Device, gpus: int, nodes: int, link: str | None, topology: str | None, empty: int
+) -> tuple[Group, str | None]:
+    """The ranks and their wires; and the link that was taken between boxes because nothing was said: the slowest
+    network that a known box of this device has. The answer carries a warning that it was assumed.
+    """
+    ranks_per_node = (gpus + empty) // nodes
+    outer = assumed = slowest_network(device.name) or DEFAULT_OUTER_LINK
+    within: tuple[Level, ...] = ()
+    if topology is None:
+        inner = find_link(device.interconnect)
+    else:
+        box = find_topology(topology)
+        box.check(gpus, nodes)
+        inner, within = box.inside(ranks_per_node)
+        outer = box.outer_link
+    if link is not None:
+        if nodes == 1:
+            inner, within = find_link(link), ()
+        else:
+            outer = link
+    is_assumed = nodes > 1 and link is None and topology is None
+    group = Group(nodes, ranks_per_node, inner, find_link(outer), within, empty)
+    return group, assumed if is_assumed else None
+
+
+def _listed_price(device: Device, gpus: int) -> Price | None:
+    """The catalogue's; a device that is not in it has none."""
+    try:
+        listed = price_dollars_per_hour(device.name, gpus)
+    except UnknownName:
+        return None
+    if listed is None:
+        return None
+    dollars_per_hour, instance = listed
+    return Price(dollars_per_hour, f"{instance.cloud} {instance.name}")
+
+
+def _is_listed(device: Device) -> bool:
+    try:
+        return find_device(device.name) == device
+    except UnknownName:
+        return False
+
+
+def _device(plain: Mapping[str, Any]) -> Device:
+    return Device(**{**plain, "aliases": tuple(plain["aliases"])})
+
+
+def _group(plain: Mapping[str, Any]) -> Group:
+    within = tuple(Level(level["fanout"], _link(level["link"])) for level in plain["within"])
+    return Group(**{**plain, "inner": _link(plain["inner"]), "outer": _link(plain["outer"]), "within": within})
+
+
+def _link(plain: Mapping[str, Any]) -> Link:
+    return Link(**{**plain, "aliases": tuple(plain["aliases"])})

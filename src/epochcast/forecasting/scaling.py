@@ -13,13 +13,14 @@ number in throughput.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import prod
 
+from epochcast.display import Displayed
 from epochcast.errors import BadInput, UnknownName
-from epochcast.forecasting.job import Forecast
-from epochcast.forecasting.strategies.rules import algorithm_named, find_strategy, parts_of
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.strategies.degrees import degrees_in
+from epochcast.forecasting.strategies.registry import algorithm_named, strategy_for
+from epochcast.forecasting.strategies.strategy import Strategy
 from epochcast.hardware.topology import GPUS_PER_NODE
-from epochcast.interval import Interval
 
 REGIMES = ("strong", "weak")
 # A step from n to r·n GPUs pays when throughput grows by at least this part of what r promises.
@@ -33,7 +34,7 @@ class Case:
     gpus: int
     nodes: int
     regime: str
-    strategy: str | None
+    strategy: Strategy
     allreduce: str | None
     batch: int
 
@@ -45,6 +46,8 @@ class Row:
     case: Case
     forecast: Forecast
     speedup: float
+    allreduce: str
+    """The collective, as asked for or as the strategy has it."""
 
     @property
     def efficiency(self) -> float:
@@ -52,41 +55,39 @@ class Row:
         return self.speedup / self.case.gpus
 
     @property
-    def allreduce(self) -> str:
-        """The collective, as asked for or as the strategy has it."""
-        return self.case.allreduce or self.forecast.placement.rule.algorithm
-
-    @property
     def exposed_comm_seconds(self) -> float:
         """Seconds of a step that wait for other GPUs."""
-        return self.forecast.step.parts.exposed_comm
+        parts = self.forecast.step_parts
+        return 0.0 if parts is None else parts.exposed_comm
 
     def as_dict(self) -> dict[str, object]:
         """A row of the JSON contract."""
-        answer = self.forecast
-
-        def shown(interval: Interval | None) -> dict[str, float] | None:
-            return None if interval is None else interval.as_dict()
-
+        answer = self.forecast.as_dict()
         return {
             "gpus": self.case.gpus,
             "nodes": self.case.nodes,
             "regime": self.case.regime,
             "allreduce": self.allreduce,
-            "strategy": answer.placement.strategy,
-            "batch_per_gpu": answer.batch_per_gpu,
-            "global_batch": answer.global_batch,
-            "step_seconds": answer.step.seconds.as_dict(),
-            "step_parts": answer.step.parts.as_dict(),
-            "samples_per_second": answer.samples_per_second,
-            "epoch_seconds": shown(answer.epoch_seconds),
-            "total_seconds": shown(answer.total_seconds),
-            "dollars": shown(answer.dollars),
+            **{name: answer[name] for name in _SHOWN},
             "speedup": self.speedup,
             "efficiency": self.efficiency,
             "exposed_comm_seconds": self.exposed_comm_seconds,
-            "fits": answer.fits,
         }
+
+
+# What a row of the JSON contract takes from its forecast.
+_SHOWN = (
+    "strategy",
+    "batch_per_gpu",
+    "global_batch",
+    "step_seconds",
+    "step_parts",
+    "samples_per_second",
+    "epoch_seconds",
+    "total_seconds",
+    "dollars",
+    "fits",
+)
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class Series:
 
 
 @dataclass(frozen=True, repr=False)
-class Scaling:
+class Scaling(Displayed):
     """The answer: rows by regime, collective and number of GPUs."""
 
     rows: tuple[Row, ...]
@@ -138,7 +139,7 @@ class Scaling:
     def __repr__(self) -> str:
         first = self.rows[0].forecast
         counts = ", ".join(str(gpus) for gpus in sorted({row.case.gpus for row in self.rows}))
-        return f"Scaling({first.trace.name} on {first.placement.device.name}, {counts} GPUs)"
+        return f"Scaling({first.model} on {first.device}, {counts} GPUs)"
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -158,9 +159,9 @@ class Scaling:
         """The JSON contract of `epochcast scaling`."""
         first = self.rows[0].forecast
         return {
-            "model": first.trace.name,
-            "device": first.placement.device.name,
-            "precision": first.trace.recipe.precision,
+            "model": first.model,
+            "device": first.device,
+            "precision": first.precision,
             "rows": [row.as_dict() for row in self.rows],
             "knee_gpus": self.knee_gpus,
             "knees": [
@@ -193,11 +194,13 @@ def scaled(
     rows = []
     for case, found in zip(cases, answers, strict=True):
         least, rate = base.setdefault((case.regime, case.allreduce), (case.gpus, found.samples_per_second))
-        rows.append(Row(case, found, least * found.samples_per_second / rate))
+        collective = case.allreduce or found.details.placement.strategy.algorithm
+        rows.append(Row(case, found, least * found.samples_per_second / rate, collective))
     warnings = [w for found in answers for w in found.warnings]
-    used = dict.fromkeys(case.strategy for case in cases if case.strategy and not parts_of(case.strategy))
+    names = dict.fromkeys(case.strategy.name for case in cases if case.gpus > 1)
+    used = [name for name in names if degrees_in(name) is None]
     if len(used) > 1:
-        warnings.append(f"strategies by number of boxes: {', '.join(map(str, used))}")
+        warnings.append(f"strategies by number of boxes: {', '.join(used)}")
     return Scaling(tuple(rows), tuple(dict.fromkeys(warnings)))
 
 
@@ -225,7 +228,7 @@ def cases(
         raise BadInput(f"batch must be at least 1, got {batch}")
     for name in allreduce:
         algorithm_named(name)
-    least = batch * accumulate * _replicas(strategy, counts[0])
+    least = batch * accumulate * strategy_for(strategy, counts[0], 1).replicas(counts[0])
     kept = least if global_batch is None else global_batch
     return tuple(
         _case(count, wanted, name, strategy, batch, kept, accumulate, gpus_per_node, nodes)
@@ -250,12 +253,12 @@ def _case(
     own = strategy_for(strategy, count, boxes)
     each = batch
     if regime == "strong":
-        passes = _replicas(strategy, count) * accumulate
+        passes = own.replicas(count) * accumulate
         if global_batch % passes:
             raise BadInput(
                 f"strong scaling: a batch of {global_batch} does not divide over {count} GPUs"
                 + (f" and {accumulate} passes" if accumulate > 1 else "")
-                + "; choose counts that divide it, or another --batch"
+                + "; choose counts that divide it, or another batch"
             )
         each = global_batch // passes
     return Case(count, boxes, regime, own, allreduce, each)
@@ -268,40 +271,6 @@ def _boxes(count: int, gpus_per_node: int, nodes: int | None) -> int:
     if count % boxes:
         raise BadInput(f"{count} GPUs do not share out evenly over {boxes} nodes of {gpus_per_node}")
     return boxes
-
-
-def strategy_for(strategy: str | None, gpus: int, nodes: int) -> str | None:
-    """The strategy of one number of GPUs.
-
-    One GPU needs none. MirroredStrategy is for one box: on several, MultiWorkerMirroredStrategy takes its place. A
-    product that leaves dp out has as many data parallel ranks as GPUs are left.
-    """
-    if strategy is None:
-        return None
-    parts = parts_of(strategy)
-    if parts is not None:
-        split = prod(degree for name, degree in parts.items() if name in ("tp", "pp", "cp"))
-        if "dp" in parts:
-            return strategy
-        if gpus % split:
-            raise BadInput(f"strategy {strategy!r} splits a model over {split} GPUs, which do not divide {gpus}")
-        return f"dp{gpus // split},{strategy}"
-    if gpus == 1:
-        return None
-    name, _, option = strategy.partition(":")
-    if name == "mirrored" and nodes > 1:
-        return (
-            "multi_worker_mirrored" if not option else f"multi_worker_mirrored:{'nccl' if option == 'nccl' else 'auto'}"
-        )
-    return strategy
-
-
-def _replicas(strategy: str | None, gpus: int) -> int:
-    own = strategy_for(strategy, gpus, 1)
-    if own is None:
-        return gpus
-    layout = find_strategy(own, gpus).layout
-    return gpus if layout is None else layout.data
 
 
 def counts_in(text: str) -> tuple[int, ...]:

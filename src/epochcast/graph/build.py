@@ -151,19 +151,9 @@ class Builder:
         """Convolution over all dimensions behind the channels."""
         dims = len(x.shape) - 2
         k, s, p, d = (_spread(v, dims) for v in (kernel, stride, padding, dilation))
-        into = x.shape[1]
-        label = name or self._fresh("conv")
-        if into % groups or channels % groups:
-            raise BadInput(
-                f"{self.name}: {label} has {groups} groups, which do not divide {into} → {channels} channels"
-            )
         sizes = zip(x.shape[2:], k, s, p, d, strict=True)
         spatial = tuple((n + 2 * pi - di * (ki - 1) - 1) // si + 1 for n, ki, si, pi, di in sizes)
-        with self.scope(label):
-            weights = [self.parameter("weight", (channels, into // groups, *k))]
-            if bias:
-                weights.append(self.parameter("bias", (channels,)))
-        return self.op(Conv(s, p, d, groups), [x], [(x.shape[0], channels, *spatial)], weights=weights, name=label)[0]
+        return self._convolved(Conv(s, p, d, groups), x, (x.shape[0], channels, *spatial), k, bias, name)
 
     def conv_transposed(
         self,
@@ -183,17 +173,25 @@ class Builder:
         k, s, p, o = (_spread(v, dims) for v in (kernel, stride, padding, output_padding))
         sizes = zip(x.shape[2:], k, s, p, o, strict=True)
         spatial = tuple((n - 1) * si - 2 * pi + ki + oi for n, ki, si, pi, oi in sizes)
-        label = name or self._fresh("conv_transposed")
-        if x.shape[1] % groups or channels % groups:
+        kind = Conv(s, p, (1,) * dims, groups, transposed=True)
+        return self._convolved(kind, x, (x.shape[0], channels, *spatial), k, bias, name)
+
+    def _convolved(
+        self, kind: Conv, x: Tensor, shape: tuple[int, ...], kernel: tuple[int, ...], bias: bool, name: str | None
+    ) -> Tensor:
+        """The op with its weight, (out, in/groups, …) or transposed (in, out/groups, …), and its bias."""
+        label = name or self._fresh("conv_transposed" if kind.transposed else "conv")
+        into, channels, groups = x.shape[1], shape[1], kind.groups
+        if into % groups or channels % groups:
             raise BadInput(
-                f"{self.name}: {label} has {groups} groups, which do not divide {x.shape[1]} → {channels} channels"
+                f"{self.name}: {label} has {groups} groups, which do not divide {into} → {channels} channels"
             )
+        first, second = (into, channels) if kind.transposed else (channels, into)
         with self.scope(label):
-            weights = [self.parameter("weight", (x.shape[1], channels // groups, *k))]
+            weights = [self.parameter("weight", (first, second // groups, *kernel))]
             if bias:
                 weights.append(self.parameter("bias", (channels,)))
-        kind = Conv(s, p, (1,) * dims, groups, transposed=True)
-        return self.op(kind, [x], [(x.shape[0], channels, *spatial)], weights=weights, name=label)[0]
+        return self.op(kind, [x], [shape], weights=weights, name=label)[0]
 
     def linear(
         self, x: Tensor, features: int, *, bias: bool = True, weight: Tensor | None = None, name: str | None = None

@@ -41,11 +41,6 @@ class DType(Enum):
         return self in _MATH
 
     @property
-    def is_half(self) -> bool:
-        """Sixteen-bit floating point of either kind."""
-        return self in (DType.FLOAT16, DType.BFLOAT16)
-
-    @property
     def math(self) -> str:
         """The name under which a device lists its peak for arithmetic on this dtype; integers run at the fp32 rate.
 

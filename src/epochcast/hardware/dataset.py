@@ -36,8 +36,3 @@ class Dataset:
             raise BadInput(f"classes must be at least 2, got {self.classes}")
         if not (isfinite(self.bytes_per_sample) and self.bytes_per_sample > 0):
             raise BadInput(f"bytes_per_sample must be above 0, got {self.bytes_per_sample}")
-
-    @property
-    def training_bytes(self) -> float:
-        """The training part on disk."""
-        return self.training_samples * self.bytes_per_sample

@@ -31,7 +31,7 @@ STAND_INS: Mapping[str, str] = {
     "fp16_vector": "fp32",
 }
 
-KINDS = ("gpu", "cpu", "tpu", "other")
+DEVICE_KINDS = ("gpu", "cpu", "tpu", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class Device:
         object.__setattr__(self, "peak_flops_per_second", dict(self.peak_flops_per_second))
         if not self.name or not self.source:
             raise BadInput(f"a device needs a name and a source, got {self.name!r} and {self.source!r}")
-        if self.kind not in KINDS:
-            raise BadInput(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        if self.kind not in DEVICE_KINDS:
+            raise BadInput(f"kind must be one of {', '.join(DEVICE_KINDS)}, got {self.kind!r}")
         if not 2000 <= self.year <= 2100:
             raise BadInput(f"year must be between 2000 and 2100, got {self.year}")
         if self.compute_units < 1:
@@ -74,16 +74,10 @@ class Device:
         for math in self.peak_flops_per_second:
             if math not in MATHS:
                 raise UnknownName("math", math, MATHS)
-        # Wide on purpose: they catch a slipped prefix (GB for GiB is fine, GB for TB is not), not an unusual device.
-        _check_range("clock_hertz", self.clock_hertz, 1e8, 1e10)
-        for math, flops_per_second in self.peak_flops_per_second.items():
-            _check_range(f"peak_flops_per_second of {math}", flops_per_second, 1e9, 1e17)
-        _check_range("memory_bytes", self.memory_bytes, 2**28, 2**50)
-        _check_range("memory_bytes_per_second", self.memory_bytes_per_second, 1e9, 1e14)
-        if self.l2_bytes is not None:
-            _check_range("l2_bytes", self.l2_bytes, 2**14, 2**40)
-        if self.launch_seconds is not None:
-            _check_range("launch_seconds", self.launch_seconds, 1e-8, 1.0)
+            _check_range(f"peak_flops_per_second of {math}", self.peak_flops_per_second[math], 1e9, 1e17)
+        for name, (low, high) in RANGES.items():
+            if getattr(self, name) is not None:
+                _check_range(name, getattr(self, name), low, high)
 
     def peak(self, math: str) -> float:
         """Flops per second in `math`; where the device lacks it, in the format software falls back to (STAND_INS)."""
@@ -95,6 +89,16 @@ class Device:
                 raise UnknownName(f"math of {self.name}", math, self.peak_flops_per_second)
             tried = STAND_INS[tried]
         return self.peak_flops_per_second[tried]
+
+
+RANGES: Mapping[str, tuple[float, float]] = {
+    "clock_hertz": (1e8, 1e10),
+    "memory_bytes": (2**28, 2**50),
+    "memory_bytes_per_second": (1e9, 1e14),
+    "l2_bytes": (2**14, 2**40),
+    "launch_seconds": (1e-8, 1.0),
+}
+"""Wide on purpose: they catch a slipped prefix (GB for GiB is fine, GB for TB is not), not an unusual device."""
 
 
 def _check_range(what: str, value: float, low: float, high: float) -> None:

@@ -10,13 +10,13 @@ otherwise.
 """
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from math import isfinite
 from pathlib import Path
 
+from epochcast.atomic import write_text
 from epochcast.errors import BadInput
 from epochcast.hardware import rows
 from epochcast.hardware.device import MATHS, Device
@@ -105,14 +105,7 @@ def profile_path(device: Device) -> Path:
 def save_profile(profile: Profile, path: Path) -> None:
     """Write a profile as the one of its device, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(to_toml([profile]))
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_text(path, to_toml([profile]))
 
 
 def load_profiles(text: str, file: str = "a profile") -> dict[str, Profile]:

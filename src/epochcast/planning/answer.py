@@ -6,38 +6,46 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from epochcast.caching import Cache, Derived, derived_property
+from epochcast.display import Displayed
 from epochcast.errors import BadInput
+from epochcast.forecasting.job import Job
+from epochcast.forecasting.session import Session
 from epochcast.interval import COVERAGE
 from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
 from epochcast.planning.choice import Limits, chosen, frontier, nearest
 from epochcast.planning.offers import Offer
-from epochcast.planning.search import Job, search
+from epochcast.planning.search import search
 from epochcast.units import show_dollars, show_seconds
 
 _HIGH_END = f"high end ({COVERAGE:.0%} interval)".replace("%", " %")
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
-    """Every way to run a job, those that are none with their reason, and the limits to choose by."""
+class Plan(Displayed):
+    """Every configuration that runs a job, those that cannot with their reason, and the limits to choose by.
+
+    `model` is the network's name; `opaque_ops` are the ops of it that are costed by their bytes alone.
+    """
 
     job: Job
+    model: str
     candidates: tuple[Candidate, ...]
     refusals: tuple[Refusal, ...]
     limits: Limits
+    opaque_ops: tuple[str, ...] = ()
     derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 2))
 
     def __repr__(self) -> str:
-        return f"Plan({self.job.model.name}: {self.considered} ways, {len(self.frontier)} on the frontier)"
+        return f"Plan({self.model}: {self.considered} configurations, {len(self.frontier)} on the frontier)"
 
     @property
     def considered(self) -> int:
-        """How many ways were looked at."""
+        """How many configurations were looked at."""
         return len(self.candidates) + len(self.refusals)
 
     @property
     def reasons(self) -> dict[str, int]:
-        """Why ways are none, the most frequent reason first."""
+        """Why configurations cannot run the job, the most frequent reason first."""
         return dict(Counter(refusal.reason for refusal in self.refusals).most_common())
 
     @property
@@ -56,7 +64,7 @@ class Plan:
         return chosen(self.candidates, self.limits)
 
     def within(self, *, deadline_seconds: float | None = None, budget_dollars: float | None = None) -> "Plan":
-        """The same ways under other limits; nothing is forecast again."""
+        """The same configurations under other limits; nothing is forecast again."""
         return replace(self, limits=Limits(deadline_seconds, budget_dollars))
 
     @property
@@ -71,7 +79,7 @@ class Plan:
             return f"nothing runs this job: {next(iter(self.reasons))}"
         if not self.limits:
             return (
-                "nothing is chosen: give --deadline for the cheapest in time, or --budget for the fastest for the money"
+                "nothing is chosen: give a deadline for the cheapest in time, or a budget for the fastest for the money"
             )
         wish = "fastest" if self.limits.deadline_seconds is None else "cheapest"
         if self.chosen is not None:
@@ -91,14 +99,14 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What one should know before renting."""
-        trace = self.job.model.trace(self.job.recipe)
-        notes = list(trace.notes)
-        if trace.opaque:
-            notes.append(f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone")
+        notes = list(dict.fromkeys(warning for candidate in self.frontier for warning in candidate.forecast.warnings))
         if self.job.global_batch is None and len({candidate.global_batch for candidate in self.candidates}) > 1:
-            notes.append(
-                "no --batch given: every GPU takes the largest power of two it holds, so the job's batch differs"
+            why = (
+                f"every GPU takes {self.job.batch}"
+                if self.job.batch is not None
+                else "no batch given: every GPU takes the largest power of two it holds"
             )
+            notes.append(f"{why}, so the job's batch differs")
         priced = {candidate.offer.instance for candidate in self.frontier}
         if priced:
             dates = sorted(instance.priced_on for instance in priced)
@@ -110,12 +118,12 @@ class Plan:
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast plan`."""
         return {
-            "model": self.job.model.name,
-            "precision": self.job.recipe.precision,
-            "optimizer": self.job.recipe.optimizer,
-            "dataset": self.job.schedule.dataset,
-            "samples": self.job.schedule.samples,
-            "epochs": self.job.schedule.epochs,
+            "model": self.model,
+            "precision": self.job.precision,
+            "optimizer": self.job.optimizer,
+            "dataset": self.job.dataset,
+            "samples": self.job.samples_per_epoch,
+            "epochs": self.job.epochs,
             "global_batch": self.job.global_batch,
             "deadline_seconds": self.limits.deadline_seconds,
             "budget_dollars": self.limits.budget_dollars,
@@ -125,7 +133,7 @@ class Plan:
             "frontier": [candidate.as_dict() for candidate in self.frontier],
             "chosen": None if self.chosen is None else self.chosen.as_dict(),
             "sentence": self.sentence,
-            "opaque_ops": list(self.job.model.trace(self.job.recipe).opaque),
+            "opaque_ops": list(self.opaque_ops),
             "warnings": list(self.warnings),
         }
 
@@ -135,13 +143,20 @@ def planned(
     offers: Sequence[Offer],
     strategies: Sequence[str],
     limits: Limits,
+    session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
     """The plan of a job; refused where no offer can run it for another reason than its memory."""
-    candidates, refusals = search(job, offers, strategies, progress)
+    if job.samples_per_epoch is None:
+        raise BadInput("a plan is for a whole job: give a dataset or its samples")
+    session = session or Session()
+    job = session.resolved(job)
+    candidates, refusals = search(job, offers, strategies, session, progress)
     if not candidates and all(refusal.reason != TOO_LARGE for refusal in refusals):
         raise BadInput(f"no offer can run this job: {refusals[0].reason}")
-    return Plan(job, candidates, refusals, limits)
+    model = session.model(job)
+    opaque_ops = session.trace(model, job.recipe(1)).opaque
+    return Plan(job, model.name, candidates, refusals, limits, opaque_ops)
 
 
 def _said(candidate: Candidate, *, high: bool = False) -> str:

@@ -1,21 +1,42 @@
-"""One way to run the job: an offer, a strategy, a batch, and what the job takes and costs there."""
+"""One configuration for a job (offer, strategy, batch): what the job takes and costs there, or why it cannot run."""
 
 from dataclasses import dataclass
 
+from epochcast.forecasting.forecast import Forecast
 from epochcast.interval import Interval
 from epochcast.planning.offers import Offer
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The whole job on an offer, as intervals."""
+    """A configuration that runs the job, with its forecast."""
 
     offer: Offer
-    strategy: str
-    batch_per_gpu: int
-    global_batch: int
+    forecast: Forecast
     total_seconds: Interval
     dollars: Interval
+
+    @classmethod
+    def of(cls, offer: Offer, forecast: Forecast) -> "Candidate":
+        """The forecast of a whole job at the price of an offer."""
+        total_seconds = forecast.total_seconds
+        assert total_seconds is not None  # a planned job has samples
+        return cls(offer, forecast, total_seconds, total_seconds.scaled(offer.dollars_per_hour / 3600))
+
+    @property
+    def strategy(self) -> str:
+        """How the GPUs work together."""
+        return self.forecast.strategy
+
+    @property
+    def batch_per_gpu(self) -> int:
+        """Samples of a GPU per step."""
+        return self.forecast.batch_per_gpu
+
+    @property
+    def global_batch(self) -> int:
+        """Samples of a step over all GPUs."""
+        return self.forecast.global_batch
 
     def as_dict(self) -> dict[str, object]:
         """An entry of the JSON contract."""
@@ -37,7 +58,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A way that is none, and why."""
+    """A configuration that cannot run the job, and why."""
 
     offer: Offer
     strategy: str | None
@@ -45,4 +66,4 @@ class Refusal:
 
 
 TOO_LARGE = "does not fit in memory"
-"""The reason of a way that needs more memory than its GPUs have."""
+"""The reason of a configuration that needs more memory than its GPUs have."""

@@ -1,9 +1,10 @@
-"""Choosing between ways to run a job: the frontier, and the one that a deadline or a budget picks.
+"""Choosing between configurations for a job: the frontier, and the one that a deadline or a budget picks.
 
-A way is *dominated* where another takes no longer and costs no more, and is better in one of the two; the frontier has
-those that are not, by middle values. A limit is *met* where the high end of the interval stays within it: that is the
-end which the truth exceeds in one of twenty cases. So what is chosen may lie behind the frontier: a device that nobody
-measured has a wide interval, and a dearer one that was measured may be the cheapest that is sure to be done in time.
+A configuration is *dominated* where another takes no longer and costs no more, and is better in one of the two; the
+frontier has those that are not, by middle values. A limit is *met* where the high end of the interval stays within it:
+that is the end which the truth exceeds in one of twenty cases. So what is chosen may lie behind the frontier: a device
+that nobody measured has a wide interval, and a dearer one that was measured may be the cheapest that is sure to be done
+in time.
 
     deadline            the cheapest of those that meet it
     budget              the fastest of those that meet it

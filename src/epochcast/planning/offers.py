@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from epochcast.caching import remembered
 from epochcast.errors import BadInput, UnknownName
-from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.placement import Placement, Price, placed
+from epochcast.forecasting.strategies.strategy import Strategy
 from epochcast.hardware.catalogue import family, find_device, instances
 from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
@@ -51,18 +52,17 @@ class Offer:
         """The GPU, joined as this box joins its GPUs."""
         return _device(self.instance)
 
-    def placement(self, strategy: str | None = None) -> Placement:
+    def placement(self, strategy: str | Strategy | None = None) -> Placement:
         """A job on all GPUs of the offer; the wires are those of the box where `topology` knows it by its name."""
         box = _box(self.instance)
-        return Placement(
+        return placed(
             self.device,
             self.gpus,
             self.nodes,
-            strategy or ("ddp" if self.gpus > 1 else "single"),
+            strategy,
             link=self.instance.outer_link if box is None and self.nodes > 1 else None,
-            dollars_per_hour=self.dollars_per_hour,
-            price_source=f"{self.instance.cloud} {self.instance.name}",
             topology=None if box is None else box.name,
+            price=Price(self.dollars_per_hour, f"{self.instance.cloud} {self.instance.name}"),
         )
 
 

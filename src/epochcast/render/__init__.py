@@ -3,8 +3,10 @@
 from epochcast.render.advise import advice, loader, probe
 from epochcast.render.bench import campaign
 from epochcast.render.catalogues import datasets, devices, instances, links, models, topologies
+from epochcast.render.doctor import doctor
 from epochcast.render.forecast import choices, forecast
 from epochcast.render.inspection import comparison, inspection
+from epochcast.render.jobs import jobs
 from epochcast.render.memory import memory
 from epochcast.render.plan import plan
 from epochcast.render.scaling import scaling
@@ -17,9 +19,11 @@ __all__ = [
     "comparison",
     "datasets",
     "devices",
+    "doctor",
     "forecast",
     "inspection",
     "instances",
+    "jobs",
     "links",
     "loader",
     "memory",

@@ -66,7 +66,7 @@ def loader(body: Mapping[str, object]) -> RenderableType:
 
 def _title(answer: Advice) -> str:
     place, recipe = answer.question.placement, answer.trace.recipe
-    where = place.device.name if place.gpus == 1 else f"{place.gpus} × {place.device.name}, {place.strategy}"
+    where = place.device.name if place.gpus == 1 else f"{place.gpus} × {place.device.name}, {place.strategy.name}"
     boxes = f" in {place.nodes} boxes" if place.nodes > 1 else ""
     return f"{answer.trace.name} on {where}{boxes} · {recipe.precision} · {recipe.optimizer}"
 
@@ -75,13 +75,13 @@ def _rows(answer: Advice) -> Cells:
     most, place = answer.max_batch, answer.question.placement
     yield "largest batch", f"{most.safe:,}", "", f"safe; {most.expected:,} expected, {most.limit:,} at the limit"
     has = f"of {show_bytes(place.device.memory_bytes)}" + (" on each GPU" if place.gpus > 1 else "")
-    if answer.found is None:
+    if answer.solution is None:
         yield "memory", *interval_cells(answer.peak_bytes, show_bytes), f"{has}: DOES NOT FIT at batch 1"
         for remedy in answer.remedies:
             fits = interval_cells(remedy.peak_bytes, show_bytes)
             yield "would fit", *fits, f"{remedy.change}: {remedy.value}"
         return
-    choice, fastest = answer.found.smallest, answer.found.fastest
+    choice, fastest = answer.solution.smallest, answer.solution.fastest
     every = f"{choice.batch * place.replicas:,} in all; " if place.gpus > 1 else ""
     yield "batch per GPU" if every else "batch", f"{choice.batch:,}", "", f"{every}{_why(choice, fastest)}"
     workers = f"{choice.feed.workers * answer.question.ranks} per box; " if answer.question.ranks > 1 else ""

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epochcast.forecasting.explain import Share, by_class, by_layer
-from epochcast.forecasting.job import Forecast
+from epochcast.forecasting.forecast import Forecast
 from epochcast.render.memory import remedies
 from epochcast.render.table import INTERVAL, Cells, interval_cells, rate, table
 from epochcast.units import show_bytes, show_count, show_dollars, show_seconds
@@ -25,13 +25,13 @@ _PARTS = {
 
 def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
     """The forecast of one job."""
-    step = answer.step
+    seconds, exposed = answer.step_seconds.mid, answer.as_dict()["step_parts"] or {}
     parts = table(
         "one step",
         "part | > time | > share",
-        [(_PARTS[n], show_seconds(s), f"{s / step.seconds.mid:.0%}") for n, s in step.parts.as_dict().items() if s > 0],
+        [(_PARTS[name], show_seconds(part), f"{part / seconds:.0%}") for name, part in exposed.items() if part > 0],
     )
-    answered = ", ".join(f"{name} {share:.0%}" for name, share in step.answered_by.items())
+    answered = ", ".join(f"{name} {share:.0%}" for name, share in answer.answered_by.items())
     main = table(_title(answer), f"| > expected | {INTERVAL} |", _answers(answer))
     pieces: list[RenderableType] = [main, parts, Text(f"answered by: {answered}", style="dim")]
     if explain:
@@ -44,68 +44,65 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
             _shares("kernel time by class of op", by_class(answer)),
             _shares(f"kernel time of {heaviest}", layers[:LAYERS_EXPLAINED]),
         ]
-    if not answer.fits:
+    if answer.fits is False:
         pieces.append(remedies(answer))
-    if answer.trace.opaque:
-        pieces.append(Text("not understood, costed by bytes: " + ", ".join(answer.trace.opaque), style="yellow"))
+    if answer.opaque_ops:
+        pieces.append(Text("not understood, costed by bytes: " + ", ".join(answer.opaque_ops), style="yellow"))
     pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
     return Group(*pieces)
 
 
 def _title(answer: Forecast) -> str:
-    place, recipe = answer.placement, answer.trace.recipe
-    where = place.device.name if place.gpus == 1 else f"{place.gpus} × {place.device.name}"
-    if place.nodes > 1:
-        where += f" in {place.nodes} boxes"
-    said = [f"{answer.trace.name} on {where}"]
-    shares = "GPU" if place.replicas == place.gpus else f"{place.gpus // place.replicas} GPUs"
-    said += (
-        [f"batch {answer.batch_per_gpu} per {shares}, {answer.global_batch} in all", place.strategy]
-        if place.gpus > 1
+    where = answer.device if answer.gpus == 1 else f"{answer.gpus} × {answer.device}"
+    if answer.nodes > 1:
+        where += f" in {answer.nodes} boxes"
+    words = [f"{answer.model} on {where}"]
+    shares = "GPU" if answer.replicas == answer.gpus else f"{answer.gpus // answer.replicas} GPUs"
+    words += (
+        [f"batch {answer.batch_per_gpu} per {shares}, {answer.global_batch} in all", answer.strategy]
+        if answer.gpus > 1
         else [f"batch {answer.batch_per_gpu}"]
     )
-    said += [recipe.precision]
-    said += [recipe.optimizer] if recipe.mode == "training" else [recipe.mode.replace("_", " and ") + " only"]
-    if recipe.lora:
-        said += [f"LoRA {recipe.lora}" + (" on four bits" if recipe.four_bit else "")]
-    return " · ".join(said)
+    words += [answer.precision]
+    words += [answer.optimizer] if answer.mode == "training" else [answer.mode.replace("_", " and ") + " only"]
+    if answer.lora:
+        words += [f"LoRA {answer.lora}" + (" on four bits" if answer.four_bit else "")]
+    return " · ".join(words)
 
 
 def _answers(answer: Forecast) -> Cells:
     """The rows of a forecast: what, expected, interval, remark."""
-    place = answer.placement
-    yield "step", *interval_cells(answer.step.seconds, show_seconds), f"{rate(answer.samples_per_second)} samples/s"
+    yield "step", *interval_cells(answer.step_seconds, show_seconds), f"{rate(answer.samples_per_second)} samples/s"
     if answer.epoch_seconds and answer.total_seconds:
-        epochs = answer.schedule.epochs
+        epochs = answer.epochs
         yield "epoch", *interval_cells(answer.epoch_seconds, show_seconds), f"{answer.steps_per_epoch:,} steps"
         yield "job", *interval_cells(answer.total_seconds, show_seconds), f"{epochs:,} epoch{'s' if epochs > 1 else ''}"
     else:
-        yield "epoch, job", "unknown", "", "say how much data: --dataset NAME or --samples N"
-    verdict = "fits" if answer.fits else "DOES NOT FIT"
-    has = f"of {show_bytes(place.device.memory_bytes)}: {verdict}"
-    yield "memory", *interval_cells(answer.memory.bytes, show_bytes), has
-    if answer.dollars and place.dollars_per_hour is not None:
-        price = f"{show_dollars(place.dollars_per_hour)}/h, {place.price_source}"
-        yield "cost", *interval_cells(answer.dollars, show_dollars), price
-    elif place.dollars_per_hour is None:
-        yield "cost", "unknown", "", "no list price known: --price DOLLARS_PER_GPU_HOUR"
-    else:
-        yield "cost", "unknown", "", f"{show_dollars(place.dollars_per_hour)}/h, {place.price_source}"
+        yield "epoch, job", "unknown", "", "say how much data: a dataset or samples"
+    if answer.peak_bytes is not None:
+        verdict = "fits" if answer.fits else "DOES NOT FIT"
+        has = f"of {show_bytes(answer.memory_bytes or 0)}: {verdict}"
+        yield "memory", *interval_cells(answer.peak_bytes, show_bytes), has
+    if answer.dollars_per_hour is None:
+        yield "cost", "unknown", "", "no list price known: say what a GPU-hour costs"
+        return
+    price = f"{show_dollars(answer.dollars_per_hour)}/h, {answer.price_source}"
+    yield "cost", *(interval_cells(answer.dollars, show_dollars) if answer.dollars else ("unknown", "")), price
 
 
 def choices(title: str, answers: Iterable[Forecast]) -> RenderableType:
     """Several forecasts of one job, a row each."""
     rows = []
     for answer in answers:
-        total, place = answer.total_seconds, answer.placement
+        total = answer.total_seconds
         rows.append(
             (
-                place.device.name if place.gpus == 1 else f"{place.gpus} × {place.device.name}",
-                answer.trace.recipe.precision,
+                answer.device if answer.gpus == 1 else f"{answer.gpus} × {answer.device}",
+                answer.precision,
                 f"{answer.batch_per_gpu:,}",
                 rate(answer.samples_per_second),
                 *(interval_cells(total, show_seconds) if total else ("unknown", "")),
-                show_bytes(answer.memory.bytes.mid),
+                show_bytes(answer.peak_bytes.mid) if answer.peak_bytes else "unknown",
                 show_dollars(answer.dollars.mid) if answer.dollars else "unknown",
             )
         )

@@ -2,7 +2,7 @@
 
 from rich.console import Group, RenderableType
 
-from epochcast.forecasting.job import Forecast
+from epochcast.forecasting.forecast import Forecast
 from epochcast.memory.context import usable_bytes
 from epochcast.render.table import INTERVAL, interval_cells, table
 from epochcast.units import show_bytes
@@ -25,12 +25,14 @@ _PARTS = {
 
 def memory(answer: Forecast) -> RenderableType:
     """What a training step holds at its peak."""
-    held, device = answer.memory, answer.placement.device
-    whole = held.bytes.mid
+    device, peak_bytes = answer.details.placement.device, answer.peak_bytes
+    assert peak_bytes is not None
     rows = [
-        (_PARTS[name], show_bytes(size), f"{size / whole:.0%}", "") for name, size in held.breakdown.items() if size
+        (_PARTS[name], show_bytes(size), f"{size / peak_bytes.mid:.0%}", "")
+        for name, size in answer.peak_breakdown.items()
+        if size
     ]
-    expected, interval = interval_cells(held.bytes, show_bytes)
+    expected, interval = interval_cells(peak_bytes, show_bytes)
     rows += [
         ("in all", expected, "", interval),
         (f"{device.name} has", show_bytes(usable_bytes(device)), "", ""),
@@ -41,7 +43,7 @@ def memory(answer: Forecast) -> RenderableType:
             f"memory of a training step at batch {answer.batch_per_gpu}: {verdict}",
             f"| > bytes | > share | {INTERVAL}",
             rows,
-            caption=f"most is alive in {held.peak_op}",
+            caption=f"most is alive in {answer.peak_op}",
         )
     ]
     if not answer.fits:
@@ -53,7 +55,7 @@ def remedies(answer: Forecast) -> RenderableType:
     """What would make a step fit, one change a row."""
     rows = [
         (remedy.change, remedy.value, *interval_cells(remedy.peak_bytes, show_bytes), remedy.device)
-        for remedy in answer.would_fit
+        for remedy in answer.details.remedies()
     ]
     return table(
         "what would fit", f"change | to | > peak | {INTERVAL} | on", rows or [("nothing we know", "", "", "", "")]

@@ -30,15 +30,15 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
         "strategy": len({row.strategy for row in rows} - {"single"}) > 1,
         "batch": len({row.global_batch for row in rows}) > 1,
     }
-    job, schedule = answer.job, answer.job.schedule
-    title = f"{job.model.name}{f' on {schedule.dataset}' if schedule.dataset else ''}, {_epochs(schedule.epochs)}"
+    job = answer.job
+    title = f"{answer.model}{f' on {job.dataset}' if job.dataset else ''}, {_epochs(job.epochs)}"
     title += "" if shown["batch"] else f" · batch {rows[0].global_batch:,}"
     cells = [_cells(row, row == answer.chosen) for row in rows]
     headings = [name for name in cells[0] if shown.get(name, True)]
     columns = " | ".join(name if name in _TEXTS else f"> {name.strip()}" for name in headings)
     caption = f"up to: the high end of the {INTERVAL}" + ("; ▸ chosen" if answer.chosen else "")
     kept = [[row[name] for name in headings] for row in cells]
-    return table(f"{title} · {job.recipe.precision}", columns, kept, caption)
+    return table(f"{title} · {job.precision}", columns, kept, caption)
 
 
 _TEXTS = ("offer", "cloud", "GPUs", "strategy")

@@ -21,7 +21,7 @@ def scaling(answer: Scaling) -> RenderableType:
 
 def _regime_table(answer: Scaling, regimes: list[str], is_mixed: bool) -> RenderableType:
     first = answer.rows[0].forecast
-    title = f"{first.trace.name} on {first.placement.device.name} · {first.trace.recipe.precision}"
+    title = f"{first.model} on {first.device} · {first.precision}"
     rows = [row for row in answer.rows if row.case.regime in regimes]
     return _table(f"{title} · {' and '.join(regimes)} scaling", rows, is_mixed)
 
@@ -47,7 +47,7 @@ _TEXTS = ("scaling",)
 
 
 def _cells(row: Row) -> dict[str, str]:
-    answer, step = row.forecast, row.forecast.step.seconds.mid
+    answer, step = row.forecast, row.forecast.step_seconds.mid
     total, dollars = answer.total_seconds, answer.dollars
     return {
         "scaling": row.case.regime,

@@ -7,9 +7,9 @@ from epochcast.errors import BadInput
 from epochcast.forecasting.placement import place
 from epochcast.forecasting.step import step_forecast
 from epochcast.forecasting.strategies.context import cut_sequences, shift_messages
+from epochcast.forecasting.strategies.degrees import Layout
 from epochcast.forecasting.strategies.ranks import rank_for
-from epochcast.forecasting.strategies.rules import Layout
-from epochcast.forecasting.strategies.shares import memory_shares
+from epochcast.forecasting.strategies.registry import find_strategy
 from epochcast.graph.kinds import Attention
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
@@ -62,10 +62,10 @@ def test_contexts_and_replicas_sum_gradients_together(per_kernel: CostModel) -> 
 
 
 def test_a_context_parallel_rank_holds_all_parameters_and_its_part_of_the_activations() -> None:
-    share = memory_shares(trace(), place("A100", gpus=4, strategy="cp4"))
+    share = find_strategy("cp4", 4).memory_shares(trace(), 4)
     assert share.parameter_fraction == 1
     assert 1 / 4 <= share.activation_fraction < 0.5
-    sharded = memory_shares(trace(), place("A100", gpus=8, strategy="dp2,cp4,zero1"))
+    sharded = find_strategy("dp2,cp4,zero1", 8).memory_shares(trace(), 8)
     assert sharded.state_fraction == pytest.approx(1 / 8)
 
 

@@ -10,9 +10,9 @@ from epochcast.cost.model import CostModel
 from epochcast.errors import BadInput
 from epochcast.forecasting.placement import place
 from epochcast.forecasting.step import step_forecast
+from epochcast.forecasting.strategies.degrees import Layout
 from epochcast.forecasting.strategies.ranks import rank_for
-from epochcast.forecasting.strategies.rules import Layout
-from epochcast.forecasting.strategies.shares import memory_shares
+from epochcast.forecasting.strategies.registry import find_strategy
 from epochcast.forecasting.strategies.tensor import parameter_fraction
 from epochcast.graph.kinds import Matmul
 from epochcast.graph.recipe import Recipe
@@ -72,7 +72,7 @@ def test_experts_are_sharded_over_the_ranks_that_have_the_same() -> None:
     """Eight ranks, experts over four: two have the same; by zero1 each keeps the state of half of its quarter."""
     whole = trace()
     count = sum(p.elements for p in whole.parameters)
-    share = memory_shares(whole, place("A100", gpus=8, strategy="dp8,ep4,zero1"))
+    share = find_strategy("dp8,ep4,zero1", 8).memory_shares(whole, 8)
     assert share.state_fraction == pytest.approx(1 / 8)
     assert share.parameter_fraction == pytest.approx(1 - 0.75 * EXPERT_PARAMETERS / count)
 

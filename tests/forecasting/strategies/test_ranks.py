@@ -1,6 +1,6 @@
 from epochcast.capture.zoo import zoo_model
+from epochcast.forecasting.strategies.degrees import Layout
 from epochcast.forecasting.strategies.ranks import rank_for
-from epochcast.forecasting.strategies.rules import Layout
 from epochcast.graph.recipe import Recipe
 
 GPT = zoo_model("gpt2")
@@ -19,8 +19,3 @@ def test_ranks_of_other_layouts_have_other_steps() -> None:
     assert tensor.trace.template != context.trace.template
     assert tensor.sums
     assert not context.sums
-
-
-def test_without_a_layout_the_rank_has_the_whole_step() -> None:
-    trace = GPT.trace(Recipe(2))
-    assert rank_for(trace, None).trace is trace

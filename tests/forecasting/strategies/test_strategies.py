@@ -9,13 +9,15 @@ import pytest
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.model import CostModel
 from epochcast.errors import BadInput
-from epochcast.forecasting.placement import Placement, place
+from epochcast.forecasting.placement import place
 from epochcast.forecasting.step import StepForecast, step_forecast
+from epochcast.forecasting.strategies.registry import find_strategy
 from epochcast.forecasting.strategies.servers import servers_seconds
-from epochcast.forecasting.strategies.shares import memory_shares
 from epochcast.forecasting.strategies.subgroups import subgroup
 from epochcast.graph.recipe import Recipe
+from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group, Level, Link
+from epochcast.memory.sharding import Shares
 
 DATA = ("ddp", "horovod", "mirrored", "multi_worker_mirrored:ring", "parameter_server", "parameter_server:2")
 ANY = (*DATA, "data_parallel", "zero1", "zero2", "zero3", "fsdp")
@@ -173,13 +175,13 @@ def test_servers_share_the_load_until_the_worker_is_the_limit() -> None:
 # ---- memory -------------------------------------------------------------------------------------
 
 
-def at(strategy: str, gpus: int = 8) -> Placement:
-    return place("A100", gpus=gpus, strategy=strategy)
+def memory_shares(trace: Trace, strategy: str, gpus: int = 8) -> Shares:
+    return find_strategy(strategy, gpus).memory_shares(trace, gpus)
 
 
 def test_zero_shares_out_state_then_gradients_then_parameters() -> None:
     trace = GPT.trace(Recipe(4, optimizer="adam"))
-    found = [memory_shares(trace, at(s)) for s in ("ddp", "zero1", "zero2", "zero3")]
+    found = [memory_shares(trace, s) for s in ("ddp", "zero1", "zero2", "zero3")]
     assert [s.state_fraction for s in found] == [1, 1 / 8, 1 / 8, 1 / 8]
     assert [s.gradient_fraction for s in found] == [1, 1, 1 / 8, 1 / 8]
     assert [s.parameter_fraction for s in found] == [1, 1, 1, 1 / 8]
@@ -187,12 +189,12 @@ def test_zero_shares_out_state_then_gradients_then_parameters() -> None:
 
 def test_gpipe_holds_every_micro_batch_and_1f1b_one_per_stage() -> None:
     trace = GPT.trace(Recipe(4, optimizer="adam", accumulate=32))
-    assert memory_shares(trace, at("pipeline")).activation_fraction == pytest.approx(1)
-    assert memory_shares(trace, at("pipeline:gpipe")).activation_fraction == pytest.approx(4)
+    assert memory_shares(trace, "pipeline").activation_fraction == pytest.approx(1)
+    assert memory_shares(trace, "pipeline:gpipe").activation_fraction == pytest.approx(4)
 
 
 def test_a_tensor_parallel_rank_holds_its_part() -> None:
-    share = memory_shares(GPT.trace(Recipe(4, optimizer="adam")), at("tensor", 4))
+    share = memory_shares(GPT.trace(Recipe(4, optimizer="adam")), "tensor", 4)
     assert share.parameter_fraction == pytest.approx(1 / 4, rel=0.05)
     assert 1 / 4 <= share.activation_fraction < 0.8
 

@@ -4,12 +4,11 @@
 """
 
 import json
-import os
-import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
 
+from epochcast.atomic import write_text
 from epochcast.capture.model import Model
 from epochcast.capture.spec.layers import layered
 from epochcast.capture.spec.saved import saved_from_json, saved_to_json
@@ -44,15 +43,9 @@ def save_spec(model: Model, path: str | Path, recipe: Recipe | None = None) -> N
     if file.suffix.casefold() != ".json":
         raise BadInput(f"a saved spec is JSON: name it {file.with_suffix('.json').name}, not {file.name}")
     text = json.dumps(saved_to_json(model, recipe), separators=(",", ":"), ensure_ascii=False)
-    temporary: str | None = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(temporary, file)
+        write_text(file, text)
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         raise BadInput(f"cannot write {file}: {error.strerror}") from None
 
 

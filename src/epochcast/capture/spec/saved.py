@@ -50,7 +50,7 @@ def _framed(graph: Graph) -> tuple[Op, ...]:
     return (*graph.ops, Op("frame", _FRAME, graph.inputs, graph.outputs, learnt))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SavedModel:
     """A model out of a file: its forward pass, and the steps that were captured with it by recipe (at batch 1)."""
 

@@ -56,7 +56,7 @@ def _module(place: str, reference: str) -> ModuleType:
         if absent.name and (place == absent.name or place.startswith(f"{absent.name}.")):
             raise BadInput(f"there is no module {absent.name!r}, which {reference!r} asks for") from None
         raise with_traceback(BadInput(f"{place} cannot be imported: {absent}"), absent) from absent
-    except Exception as problem:  # the user's code may raise anything
+    except (Exception, SystemExit) as problem:  # the user's code may raise anything, and argparse exits
         raise with_traceback(BadInput(f"{place} cannot be imported: {first_line(problem)}"), problem) from problem
 
 

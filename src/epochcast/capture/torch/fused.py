@@ -182,7 +182,6 @@ def _layers(
     x: Tensor,
     states: Sequence[Tensor],
     params: Sequence[Tensor],
-    has_biases: bool,
     num_layers: int,
     dropout: float,
     train: bool,
@@ -210,7 +209,7 @@ def _layers(
 
 
 def _stack(cell: str) -> Callable[..., tuple[Tensor, ...]]:
-    def run(x: Tensor, hx: Any, params: Sequence[Tensor], *options: Any) -> tuple[Tensor, ...]:
+    def run(x: Tensor, hx: Any, params: Sequence[Tensor], _has_biases: bool, *options: Any) -> tuple[Tensor, ...]:
         return _layers(cell, x, hx if cell == "lstm" else [hx], params, *options)
 
     return run

@@ -31,7 +31,7 @@ _FORWARD = Recipe(1, mode="forward")
 _ONE_AT_A_TIME = Lock()  # torch calls the hooks of a recorder for the modules of every thread
 
 
-@dataclass
+@dataclass(eq=False)
 class TorchModel:
     """A module on `meta` and what it is fed. Captures are kept, so that only a new recipe runs the module.
 

@@ -1,1 +1,1 @@
-"""How GPUs share the work of a step: by name (`rules`), and what each way costs."""
+"""How GPUs share the work of a step: one object per way (`strategy`), by name (`registry`)."""

@@ -75,12 +75,12 @@ def _handed_bytes(op: Op) -> int:
 
 def shift_messages(shifts: Sequence[Shift], seconds: Seconds, batch: int, degree: int, group: Group) -> list[Message]:
     """What of the shifts is not hidden behind the attention, as messages behind it; `group` is the ring."""
-    found = []
+    messages = []
     for entry, sample_bytes in shifts:
         each = ring_shift_seconds(batch * sample_bytes, group)
         exposed = (degree - 1) * max(0.0, each - float(seconds[entry]) / degree)
-        found.append(Message(entry, entry + 1, exposed))
-    return found
+        messages.append(Message(entry, entry + 1, exposed))
+    return messages
 
 
 def _tokens(trace: Trace) -> int:

@@ -25,17 +25,18 @@ from epochcast.comm.collectives import (
     broadcast_seconds,
 )
 from epochcast.errors import BadInput
-from epochcast.forecasting.exchange import Gradients, buckets, gradients
+from epochcast.forecasting.exchange import DDP_BUCKETS, Gradients, gradients, waiting_for_the_slowest
 from epochcast.forecasting.parts import BACKWARD, FORWARD, Kernels, StepParts, assembled
-from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.strategies.messages import Message, pass_seconds
-from epochcast.forecasting.strategies.rules import Strategy
-from epochcast.forecasting.strategies.tensor import rank_of
+from epochcast.forecasting.strategies.strategy import Strategy, Timing
+from epochcast.forecasting.strategies.tensor import parameter_fraction, rank_of
 from epochcast.forecasting.streams import kernel_ends
 from epochcast.graph.kinds import Conv, Matmul
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import SMALL_BATCH, Trace
 from epochcast.hardware.cluster import Group
+from epochcast.hardware.device import Device
+from epochcast.memory.sharding import Shares
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,23 @@ def head_of(trace: Trace) -> Head:
     )
 
 
-def rank_trace(trace: Trace, placement: Placement) -> Trace:
-    """One rank's step for one round: a part of the products, on the images of one rank."""
-    head_of(trace)
-    return rank_of(trace, placement.gpus).trace
+@dataclass(frozen=True, slots=True)
+class Hybrid(Strategy):
+    """Every rank has the convolutions and a part of the products."""
+
+    def timing(self, trace: Trace, middle: Kernels, group: Group, device: Device) -> Timing:
+        wires = Wires(group, self.algorithm)
+        return lambda kernels: waiting_for_the_slowest(wired_parts(kernels, wires, trace), trace, group, self.runner)
+
+    def rank_trace(self, trace: Trace, gpus: int) -> Trace:
+        """One rank's step for one round: a part of the products, on the images of one rank."""
+        head_of(trace)
+        return rank_of(trace, gpus).trace
+
+    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+        """The products' parameters by rank."""
+        part = parameter_fraction(trace, self.rank_trace(trace, gpus))
+        return Shares(part, part, part)
 
 
 DIRECT = "one_to_all"
@@ -117,14 +131,8 @@ class Wires:
         return 2 * all_to_all_seconds(size_bytes, self.group)
 
 
-def parts(kernels: Kernels, placement: Placement, input_seconds: float, whole: Trace) -> StepParts:
+def wired_parts(kernels: Kernels, wires: Wires, whole: Trace) -> StepParts:
     """Convolutions once, products once per rank; `whole` is the step before it was split."""
-    wires = Wires(placement.group(), placement.rule.algorithm)
-    return wired_parts(kernels, wires, placement.rule, input_seconds, whole)
-
-
-def wired_parts(kernels: Kernels, wires: Wires, rule: Strategy, input_seconds: float, whole: Trace) -> StepParts:
-    """The same over any wires."""
     ranks, head = wires.group.ranks, head_of(whole)
     entries = len(kernels.passes[0])
     in_head = set(head.forward) | set(head.backward)
@@ -141,7 +149,7 @@ def wired_parts(kernels: Kernels, wires: Wires, rule: Strategy, input_seconds: f
     exchanged: list[Message] = []
     if whole.recipe.mode != "forward":
         messages += _rounds(head, ranks, whole.batch, wires, BACKWARD)
-        exchanged = _exchanged(whole, head, order, wires, rule)
+        exchanged = _exchanged(whole, head, order, wires)
     each = pass_seconds(seconds, launches, messages) - alone
     last = pass_seconds(seconds, launches, [*messages, *exchanged]) - alone
     times = np.ones(len(kernels.seconds))
@@ -153,7 +161,6 @@ def wired_parts(kernels: Kernels, wires: Wires, rule: Strategy, input_seconds: f
         comm_seconds=max(0.0, last),
         repeated_comm_seconds=max(0.0, each),
         update_fraction=mine / every if every else 1.0,
-        input_seconds=input_seconds,
     )
 
 
@@ -163,29 +170,30 @@ def _rounds(head: Head, ranks: int, batch: int, wires: Wires, phase: int) -> lis
     begin = head.forward[0] + (0 if phase == FORWARD else ranks * len(head.forward))
     sent = wires.spread_seconds(batch * head.entering_bytes)
     gathered = [wires.gather_seconds(batch * size) for size in head.made_bytes]
-    made: list[Message] = []
+    messages: list[Message] = []
     for turn in range(ranks):
         start = begin + turn * len(entries)
         if phase == FORWARD:
-            made.append(Message(start - 1 if turn == 0 else start - len(entries), start, sent))
+            messages.append(Message(start - 1 if turn == 0 else start - len(entries), start, sent))
             for entry, seconds in zip(head.made, gathered, strict=True):
                 at = start + entries.index(entry)
-                made.append(Message(at, at + 1, seconds))
+                messages.append(Message(at, at + 1, seconds))
         else:
             for place, entry in enumerate(head.returned):
                 at = start + entries.index(entry)
                 is_entering = place == len(head.returned) - 1
                 behind = begin + ranks * len(entries) if is_entering else at + 1
-                made.append(Message(at, behind, sent if is_entering else gathered[-2 - place]))
-    return made
+                messages.append(Message(at, behind, sent if is_entering else gathered[-2 - place]))
+    return messages
 
 
-def _exchanged(whole: Trace, head: Head, order: list[int], wires: Wires, rule: Strategy) -> list[Message]:
+def _exchanged(whole: Trace, head: Head, order: list[int], wires: Wires) -> list[Message]:
     """The gradients of the convolutions, in buckets."""
-    made, in_head = gradients(whole), set(head.backward)
-    kept = [(size, place) for size, place in zip(made.sizes_bytes, made.places, strict=True) if place not in in_head]
-    if not kept:
+    summands, in_head = gradients(whole), set(head.backward)
+    pairs = zip(summands.sizes_bytes, summands.places, strict=True)
+    outside = [(size, place) for size, place in pairs if place not in in_head]
+    if not outside:
         return []
     position = {entry: at for at, entry in enumerate(order)}
-    own = Gradients(tuple(size for size, _ in kept), tuple(position[place] for _, place in kept))
-    return [Message(place, len(order), wires.sum_seconds(size)) for size, place in buckets(own, rule)]
+    own = Gradients(tuple(size for size, _ in outside), tuple(position[place] for _, place in outside))
+    return [Message(place, len(order), wires.sum_seconds(size)) for size, place in DDP_BUCKETS.filled(own)]

@@ -4,10 +4,10 @@ language model training on GPU clusters using Megatron-LM"; experts and contexts
 Ranks are numbered so that tensor parallel ranks are neighbours, then those of a context, then data parallel ones, then
 stages: what talks most sits in one box. Experts are spread over neighbours of a stage, whatever else those share. One
 rank's step is that of `ranks`; its segments are shared out over the stages so that the slowest takes the least time by
-forecast; micro-batches (`--accumulate`) run through the stages by a schedule. Behind a stage's last backward pass its
-gradients are summed, unhidden; without stages they are summed in buckets behind the backward pass, on a wire of their
-own. Gradients are summed over data and context parallel ranks, those of experts over the ranks of a stage that have the
-same ones.
+forecast; accumulated passes (micro-batches) run through the stages by a schedule. Behind a stage's last backward pass
+its gradients are summed, unhidden; without stages they are summed in buckets behind the backward pass, on a wire of
+their own. Gradients are summed over data and context parallel ranks, those of experts over the ranks of a stage that
+have the same ones.
 
     exposed communication = all-reduces of tensor parallelism + all-to-alls of experts + keys and values not hidden
                             + waiting for other stages (the bubble) + gradients
@@ -15,7 +15,7 @@ same ones.
 Tensor parallel ranks each send their part of an activation to the next stage and gather it there (scatter/gather).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,36 +27,121 @@ from epochcast.comm.collectives import (
     reduce_scatter_seconds,
 )
 from epochcast.errors import BadInput
-from epochcast.forecasting.exchange import buckets, gradients_of
+from epochcast.forecasting.exchange import DDP_BUCKETS, gradients_of, waiting_for_the_slowest
 from epochcast.forecasting.parts import BACKWARD, FORWARD, Kernels, StepParts, assembled
-from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.strategies.context import shift_messages
 from epochcast.forecasting.strategies.cuts import Places, Segments, balanced, segments
+from epochcast.forecasting.strategies.degrees import Layout
 from epochcast.forecasting.strategies.messages import Message, pass_seconds, timeline
-from epochcast.forecasting.strategies.rules import Layout
+from epochcast.forecasting.strategies.ranks import rank_for
 from epochcast.forecasting.strategies.schedules import Work, stage_ends
+from epochcast.forecasting.strategies.strategy import Strategy, Timing
 from epochcast.forecasting.strategies.subgroups import subgroup
-from epochcast.forecasting.strategies.tensor import Rank
+from epochcast.forecasting.strategies.tensor import Rank, parameter_fraction
 from epochcast.forecasting.streams import Seconds, kernel_ends
 from epochcast.graph.kinds import View
+from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
+from epochcast.hardware.device import Device
+from epochcast.memory.lifetimes import Role
+from epochcast.memory.peak import step_on
+from epochcast.memory.sharding import Shares
 
 GRADIENT_WIRE = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitModel(Strategy):
+    """The model is split over the ranks of `layout`, copies of it are data parallel; `shards_state` is zero1."""
+
+    layout: Layout
+    shards_state: bool = False
+
+    def timing(self, trace: Trace, middle: Kernels, group: Group, device: Device) -> Timing:
+        rank = replace(rank_for(trace, self.layout), trace=middle.trace)
+        whole_bytes = float(sum(p.tensor.bytes for p in trace.parameters))
+        plan = stage_plan(self, group, rank, whole_bytes, middle)
+        return lambda kernels: waiting_for_the_slowest(_parts(kernels, plan), trace, group, self.runner)
+
+    def rank_trace(self, trace: Trace, gpus: int) -> Trace:
+        """The step of one rank of a stage, all stages being one."""
+        return rank_for(trace, self.layout).trace
+
+    def replicas(self, gpus: int) -> int:
+        return self.layout.data
+
+    @property
+    def stages(self) -> int:
+        return self.layout.pipeline
+
+    def check(self, gpus: int, nodes: int) -> None:
+        if gpus != self.layout.ranks:
+            raise BadInput(f"strategy {self.name!r} is for {self.layout.ranks} GPUs, and there are {gpus}")
+
+    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+        """A stage's part of the model as it is split, and of the activations of one rank those in flight: of 1F1B's
+        first stage as many micro-batches as there are stages, of GPipe's all of them.
+        """
+        layout, rank = self.layout, rank_for(trace, self.layout)
+        part = parameter_fraction(trace, rank.trace) / layout.pipeline
+        in_flight = trace.recipe.accumulate
+        if layout.schedule != "gpipe":
+            in_flight = min(in_flight, layout.pipeline if layout.schedule == "1f1b" else 1)
+        if trace.recipe.mode == "forward":
+            activations = _forward_fraction(trace, rank.trace, layout.pipeline)
+        else:
+            activations = _most_bytes(rank.trace, Role.ACTIVATIONS) / max(1, _most_bytes(trace, Role.ACTIVATIONS))
+            activations *= in_flight / layout.pipeline if layout.pipeline > 1 else 1
+        state = _state_fraction(trace, rank, layout) / layout.pipeline if self.shards_state else part
+        return Shares(part, part, state, activations)
+
+
+def _state_fraction(trace: Trace, rank: Rank, layout: Layout) -> float:
+    """What zero1 leaves a rank: experts are sharded over the ranks of a stage that have the same, the rest over data
+    and context parallel ranks.
+    """
+    whole = sum(p.elements for p in trace.parameters if p.trainable) or 1
+    mine = [p for p in rank.trace.parameters if p.trainable]
+    experts = sum(p.elements for p in mine if p.name in rank.experts)
+    dense = sum(p.elements for p in mine) - experts
+    sharded = dense / (layout.data * layout.context) + experts * layout.expert / layout.stage_ranks
+    return sharded / whole
+
+
+def _forward_fraction(whole: Trace, rank: Trace, stages: int) -> float:
+    """Of a forward pass, which keeps no activations: a rank's part of the temporaries, whichever stage they are in, and
+    its stage's of the copies of parameters in half.
+    """
+    temporaries, copies = (
+        [_most_bytes(trace, role) for trace in (rank, whole)] for role in (Role.TEMPORARIES, Role.AUTOCAST_COPIES)
+    )
+    return (temporaries[0] + copies[0] / stages) / max(1, temporaries[1] + copies[1])
+
+
+def _most_bytes(trace: Trace, role: Role) -> int:
+    """The most that is alive at any time of the step, which need not be at its peak."""
+    return int(step_on(trace, None).live_bytes(trace.batch)[role].max())
+
+
 @dataclass(frozen=True)
-class Plan:
+class StagePlan:
     """What is decided once for a step: the part of the model that each segment belongs to.
 
     `expert_bytes` are those of every segment's parameters that belong to experts.
     """
 
-    layout: Layout
+    strategy: SplitModel
+    group: Group
     rank: Rank
     cut: Segments
     part_of_segment: tuple[int, ...]
     parameter_fraction: float
     expert_bytes: tuple[int, ...]
+
+    @property
+    def layout(self) -> Layout:
+        """The degrees."""
+        return self.strategy.layout
 
     @property
     def parts(self) -> int:
@@ -76,24 +161,24 @@ class Plan:
         return sums.astype(np.float64)
 
 
-def planned(rank: Rank, whole_parameters: float, kernels: Kernels, placement: Placement) -> Plan:
+def stage_plan(
+    strategy: SplitModel, group: Group, rank: Rank, whole_parameter_bytes: float, kernels: Kernels
+) -> StagePlan:
     """Share the segments out by the seconds of their kernels and of what these wait for; refuse a pipeline that has
     more stages than places to cut.
     """
-    layout = placement.rule.layout
-    assert layout is not None
     cut = segments(rank.trace)
-    parts = layout.pipeline * layout.chunks
+    parts = strategy.layout.pipeline * strategy.layout.chunks
     if cut.count < parts:
         raise BadInput(
             f"a pipeline of {parts} parts: {rank.trace.name} can be cut into {cut.count} at most; take fewer stages"
         )
-    waits = _in_line(kernels, rank, layout, placement)
+    waits = _in_line(kernels, rank, strategy, group)
     increments = np.diff(timeline(*kernels.passes, waits)[0], prepend=0.0)
     weights = np.bincount(cut.of_entry[cut.of_entry >= 0], increments, cut.count)
-    mine = float(sum(cut.parameter_bytes))
-    fraction = mine / whole_parameters if whole_parameters else 1.0
-    return Plan(layout, rank, cut, balanced(weights.tolist(), parts), fraction, _expert_bytes(rank, cut))
+    fraction = float(sum(cut.parameter_bytes)) / whole_parameter_bytes if whole_parameter_bytes else 1.0
+    part_of_segment = balanced(weights.tolist(), parts)
+    return StagePlan(strategy, group, rank, cut, part_of_segment, fraction, _expert_bytes(rank, cut))
 
 
 def _expert_bytes(rank: Rank, cut: Segments) -> tuple[int, ...]:
@@ -111,36 +196,34 @@ def _expert_bytes(rank: Rank, cut: Segments) -> tuple[int, ...]:
     return tuple(found)
 
 
-def parts(kernels: Kernels, placement: Placement, input_seconds: float, plan: Plan) -> StepParts:
+def _parts(kernels: Kernels, plan: StagePlan) -> StepParts:
     """The step of one rank of one stage: the one that is done last."""
-    waits = _in_line(kernels, plan.rank, plan.layout, placement)
-    if plan.layout.pipeline == 1:
-        return _flat(kernels, placement, input_seconds, plan, waits)
-    return _staged(kernels, placement, input_seconds, plan, waits)
+    waits = _in_line(kernels, plan.rank, plan.strategy, plan.group)
+    return _flat(kernels, plan, waits) if plan.layout.pipeline == 1 else _staged(kernels, plan, waits)
 
 
-def _in_line(kernels: Kernels, rank: Rank, layout: Layout, placement: Placement) -> list[Message]:
+def _in_line(kernels: Kernels, rank: Rank, strategy: SplitModel, group: Group) -> list[Message]:
     """What kernels wait for: sums of tensor parallel ranks, tokens on their way to experts and back, keys and values
     that come too late.
     """
-    group, batch = placement.group(), rank.trace.batch
-    found = []
+    layout, batch = strategy.layout, rank.trace.batch
+    messages = []
     if layout.tensor > 1:
         near = subgroup(group, layout.tensor, 1)
-        found += [
-            Message(after, before, all_reduce_seconds(batch * sample_bytes, near, placement.rule.algorithm))
+        messages += [
+            Message(after, before, all_reduce_seconds(batch * sample_bytes, near, strategy.algorithm))
             for after, before, sample_bytes in rank.sums
         ]
     if layout.expert > 1:
         experts = subgroup(group, layout.expert, 1)
-        found += [
+        messages += [
             Message(after, before, all_to_all_seconds(batch * sample_bytes, experts))
             for after, before, sample_bytes in rank.dispatches
         ]
     if layout.context > 1:
         ring = subgroup(group, layout.context, layout.tensor)
-        found += shift_messages(rank.shifts, kernels.seconds, batch, layout.context, ring)
-    return found
+        messages += shift_messages(rank.shifts, kernels.seconds, batch, layout.context, ring)
+    return messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,51 +231,49 @@ class Summed:
     """Ranks that have the same parameters: `group` sums their gradients, and zero1 shards the optimizer over them."""
 
     group: Group
-    placement: Placement
+    strategy: SplitModel
 
     def seconds(self, size_bytes: float) -> tuple[float, float]:
         """Seconds of summing gradients before the update, and of gathering parameters behind it (zero1)."""
         if self.group.ranks == 1 or not size_bytes:
             return 0.0, 0.0
-        if self.placement.rule.stage:
+        if self.strategy.shards_state:
             return reduce_scatter_seconds(size_bytes, self.group), all_gather_seconds(size_bytes, self.group)
-        return all_reduce_seconds(size_bytes, self.group, self.placement.rule.algorithm), 0.0
+        return all_reduce_seconds(size_bytes, self.group, self.strategy.algorithm), 0.0
 
     @property
     def update_fraction(self) -> float:
         """Which part of these parameters a rank updates."""
-        return 1 / self.group.ranks if self.placement.rule.stage else 1.0
+        return 1 / self.group.ranks if self.strategy.shards_state else 1.0
 
 
-def _summed(placement: Placement, layout: Layout) -> tuple[Summed, Summed]:
+def _summed(plan: StagePlan) -> tuple[Summed, Summed]:
     """For the parameters that every rank has, and for those of experts."""
-    group = placement.group()
+    group, layout = plan.group, plan.layout
     dense = subgroup(group, layout.data * layout.context, layout.tensor)
     experts = subgroup(group, layout.stage_ranks // layout.expert, layout.expert)
-    return Summed(dense, placement), Summed(experts, placement)
+    return Summed(dense, plan.strategy), Summed(experts, plan.strategy)
 
 
-def _flat(kernels: Kernels, placement: Placement, input_seconds: float, plan: Plan, waits: list[Message]) -> StepParts:
+def _flat(kernels: Kernels, plan: StagePlan, waits: list[Message]) -> StepParts:
     """No stages: gradients of the last pass travel in buckets beside the sums of tensor parallelism."""
     seconds, launches = kernels.passes
-    alone = float(kernel_ends(seconds, launches)[-1])
+    alone = kernels.alone_seconds
     each = pass_seconds(seconds, launches, waits) if waits else alone
     last, behind, updated_bytes = each, 0.0, 0.0
     trace, experts = kernels.trace, plan.rank.experts
     expert_bytes = float(sum(plan.expert_bytes))
     dense_bytes = float(sum(plan.cut.parameter_bytes)) - expert_bytes
     exchanged: list[Message] = []
-    for summed, size_bytes, is_expert in zip(
-        _summed(placement, plan.layout), (dense_bytes, expert_bytes), (False, True), strict=True
-    ):
+    for summed, size_bytes, is_expert in zip(_summed(plan), (dense_bytes, expert_bytes), (False, True), strict=True):
         updated_bytes += size_bytes * summed.update_fraction
         if trace.recipe.mode != "forward" and summed.group.ranks > 1 and size_bytes:
-            made = gradients_of(trace, [p for p in trace.parameters if (p.name in experts) is is_expert])
+            summands = gradients_of(trace, [p for p in trace.parameters if (p.name in experts) is is_expert])
             exchanged += [
                 Message(place, len(seconds), summed.seconds(size)[0], GRADIENT_WIRE)
-                for size, place in buckets(made, placement.rule)
+                for size, place in DDP_BUCKETS.filled(summands)
             ]
-            behind += summed.seconds(made.total_bytes)[1]
+            behind += summed.seconds(summands.total_bytes)[1]
     if exchanged:
         last = pass_seconds(seconds, launches, [*waits, *exchanged])
     return assembled(
@@ -202,13 +283,10 @@ def _flat(kernels: Kernels, placement: Placement, input_seconds: float, plan: Pl
         repeated_comm_seconds=max(0.0, each - alone),
         behind_seconds=behind,
         update_fraction=plan.parameter_fraction * updated_bytes / ((dense_bytes + expert_bytes) or 1.0),
-        input_seconds=input_seconds,
     )
 
 
-def _staged(
-    kernels: Kernels, placement: Placement, input_seconds: float, plan: Plan, waits: list[Message]
-) -> StepParts:
+def _staged(kernels: Kernels, plan: StagePlan, waits: list[Message]) -> StepParts:
     trace, layout = kernels.trace, plan.layout
     seconds, launches = kernels.passes
     micro_batches = trace.recipe.accumulate
@@ -223,7 +301,7 @@ def _staged(
     work = Work(
         tuple(by_part(increments, FORWARD).tolist()),
         tuple(by_part(increments, BACKWARD).tolist()),
-        _sends(plan, placement, trace.batch),
+        _sends(plan, trace.batch),
     )
     ends = stage_ends(work, layout.pipeline, micro_batches, layout.schedule)
 
@@ -234,9 +312,7 @@ def _staged(
     outcome = []
     for stage in range(layout.pipeline):
         exchanging, updated_bytes = 0.0, 0.0
-        for summed, size_bytes in zip(
-            _summed(placement, layout), (dense_bytes[stage], expert_bytes[stage]), strict=True
-        ):
+        for summed, size_bytes in zip(_summed(plan), (dense_bytes[stage], expert_bytes[stage]), strict=True):
             if trace.recipe.mode != "forward":
                 exchanging += sum(summed.seconds(float(size_bytes)))
             updated_bytes += float(size_bytes) * summed.update_fraction
@@ -248,19 +324,19 @@ def _staged(
     host = max(0.0, micro_batches * float(alone[mine].sum()) - forward - backward)
     comm = max(0.0, total - forward - backward - update - host)
     bubble = max(0.0, ends[stage] - micro_batches * float(increments[mine].sum()))
-    return StepParts(forward, backward, update, comm, input_seconds, host, min(bubble, comm))
+    return StepParts(forward, backward, update, comm, 0.0, host, min(bubble, comm))
 
 
-def _sends(plan: Plan, placement: Placement, batch: int) -> tuple[float, ...]:
+def _sends(plan: StagePlan, batch: int) -> tuple[float, ...]:
     """Seconds to hand the result of each part to the next: inside a box, or from all ranks of a box to another."""
-    layout, group = plan.layout, placement.group()
+    layout, group = plan.layout, plan.group
     is_near = layout.stage_ranks * 2 <= group.ranks_per_node
     pair = subgroup(group, 2, 1) if is_near else Group(2, group.ranks_per_node, group.inner, group.outer)
     tensor_group = subgroup(group, layout.tensor, 1)
-    found = []
+    sends = []
     for part in range(plan.parts - 1):
         segment = max(place for place, of in enumerate(plan.part_of_segment) if of == part)
         size_bytes = batch * plan.cut.crossing_bytes[segment]
         seconds = point_to_point_seconds(size_bytes / layout.tensor, pair)
-        found.append(seconds + (all_gather_seconds(size_bytes, tensor_group) if layout.tensor > 1 else 0.0))
-    return (*found, 0.0)
+        sends.append(seconds + (all_gather_seconds(size_bytes, tensor_group) if layout.tensor > 1 else 0.0))
+    return (*sends, 0.0)

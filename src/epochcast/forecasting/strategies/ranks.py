@@ -3,16 +3,14 @@
 from dataclasses import replace
 
 from epochcast.forecasting.strategies.context import cut_sequences
+from epochcast.forecasting.strategies.degrees import Layout
 from epochcast.forecasting.strategies.experts import has_experts, spread
-from epochcast.forecasting.strategies.rules import Layout
 from epochcast.forecasting.strategies.tensor import Rank, rank_of
 from epochcast.graph.trace import Trace
 
 
-def rank_for(trace: Trace, layout: Layout | None) -> Rank:
+def rank_for(trace: Trace, layout: Layout) -> Rank:
     """The step of one rank of a stage, all stages being one; kept on the template."""
-    if layout is None:
-        return Rank(trace, ())
     key = "rank", layout.tensor, layout.context, layout.expert
     rank: Rank = trace.template.derived.get(key, lambda: _rank(trace, layout))
     return replace(rank, trace=replace(rank.trace, recipe=trace.recipe))

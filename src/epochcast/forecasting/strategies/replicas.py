@@ -11,19 +11,21 @@ module's tables once per replica.
 Copies run while Python makes the tables. Limit: buffers are not sent back.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from epochcast.comm.collectives import broadcast_seconds
-from epochcast.forecasting.exchange import gradients
+from epochcast.errors import BadInput
+from epochcast.forecasting.exchange import gradients, waiting_for_the_slowest
 from epochcast.forecasting.parts import FORWARD, Kernels, StepParts, assembled
-from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.streams import kernel_ends
+from epochcast.forecasting.strategies.strategy import Strategy, Timing
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import SMALL_BATCH, Trace
 from epochcast.graph.training import LOSS_LAYER
 from epochcast.hardware.cluster import Group
+from epochcast.hardware.device import Device
+from epochcast.memory.sharding import Shares
 
 # `replicate` walks every parameter of every replica in Python. Least relative squares of (step on g GPUs − step on one)
 # over 594 rows of torchvision_gpu_bench (22 networks, three GPUs, 2 to 4 of them, three precisions) on tensors · g and
@@ -32,14 +34,30 @@ TENSOR_SECONDS = 96e-6
 COPY_FRACTION = 0.6
 
 
-def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepParts:
+@dataclass(frozen=True, slots=True)
+class OneProcess(Strategy):
+    """One process sends the model to every GPU in every step."""
+
+    def timing(self, trace: Trace, middle: Kernels, group: Group, device: Device) -> Timing:
+        return lambda kernels: waiting_for_the_slowest(_parts(kernels, group), trace, group, self.runner)
+
+    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+        """The first GPU gathers what the others make and has the loss of all, kept here for the whole step."""
+        return Shares(others_sample_bytes=(gpus - 1) * _loss_sample_bytes(trace))
+
+    def check(self, gpus: int, nodes: int) -> None:
+        Strategy.check(self, gpus, nodes)
+        if nodes > 1:
+            raise BadInput(f"strategy {self.name!r} is for the GPUs of one box, not {nodes}; try ddp")
+
+
+def _parts(kernels: Kernels, group: Group) -> StepParts:
     """The step of one batch per replica."""
-    trace, group, replicas = kernels.trace, placement.group(), placement.gpus
+    trace, replicas = kernels.trace, group.ranks
     on_first = np.isin(np.array(trace.layers), [LOSS_LAYER])
     seconds = np.where(on_first, replicas, 1) * kernels.seconds
     launches = np.where(trace.columns.phase == FORWARD, replicas, 1) * kernels.launches
     shared = Kernels(trace, seconds, launches)
-    ends = kernel_ends(*shared.passes)
     copies = _copying(group)
     moved_bytes = _input_bytes(kernels) + _output_bytes(kernels)
     tables = replicas * len(trace.parameters) * TENSOR_SECONDS
@@ -49,10 +67,9 @@ def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepP
         comm += broadcast_seconds(gradients(trace).total_bytes, copies)
     return assembled(
         shared,
-        alone_seconds=float(ends[-1]) + tables,
+        alone_seconds=shared.alone_seconds + tables,
         comm_seconds=comm,
         repeated_comm_seconds=comm,
-        input_seconds=input_seconds,
     )
 
 
@@ -68,6 +85,13 @@ def _model_bytes(trace: Trace) -> int:
     names = {p.name for p in trace.parameters}
     sizes = {t.name: t.bytes for op in trace.template.base for t in (*op.weights, *op.inputs) if t.name in names}
     return sum(sizes.values())
+
+
+def _loss_sample_bytes(trace: Trace) -> int:
+    """What goes into the loss of a sample, what the loss makes of it, and the gradients on the way back."""
+    ops = [op for op in trace.template.base if op.layer == LOSS_LAYER]
+    sizes = {t.name: t.bytes for op in ops for t in (*op.inputs, *op.outputs) if t.dtype.is_float}
+    return sum(sizes.values()) // SMALL_BATCH
 
 
 def _input_bytes(kernels: Kernels) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from epochcast.errors import BadInput
-from epochcast.forecasting.strategies.rules import SERIAL
+from epochcast.forecasting.strategies.degrees import SERIAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _rounds(stages: int, chunks: int, micro_batches: int) -> Sequence[tuple[int,
         return [(0, micro) for micro in range(micro_batches)]
     if micro_batches % stages:
         raise BadInput(
-            f"interleaved stages need micro-batches in multiples of {stages} (--accumulate), got {micro_batches}"
+            f"interleaved stages need micro-batches in multiples of {stages} (accumulate), got {micro_batches}"
         )
     return [
         (chunk, first + micro)

@@ -6,8 +6,40 @@
 N = 1 is one to all. Nothing is hidden: parameters are asked for when the gradients have left.
 """
 
+from dataclasses import dataclass
+
 from epochcast.comm.allreduce import one_to_all
+from epochcast.errors import BadInput
+from epochcast.forecasting.exchange import gradients, waiting_for_the_slowest
+from epochcast.forecasting.parts import Kernels, StepParts, assembled
+from epochcast.forecasting.strategies.strategy import Strategy, Timing
+from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
+from epochcast.hardware.device import Device
+from epochcast.memory.sharding import WHOLE, Shares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterServers(Strategy):
+    """`servers` of the ranks hold parameters."""
+
+    servers: int
+
+    def __post_init__(self) -> None:
+        if self.servers < 1:
+            raise BadInput(f"the number of servers must be at least 1, got {self.servers}")
+
+    def timing(self, trace: Trace, middle: Kernels, group: Group, device: Device) -> Timing:
+        def parts(kernels: Kernels) -> StepParts:
+            if trace.recipe.mode == "forward":
+                return assembled(kernels)
+            comm_seconds = servers_seconds(gradients(trace).total_bytes, group, self.servers)
+            return waiting_for_the_slowest(assembled(kernels, comm_seconds=comm_seconds), trace, group, self.runner)
+
+        return parts
+
+    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+        return WHOLE
 
 
 def servers_seconds(size_bytes: float, group: Group, servers: int) -> float:

@@ -12,32 +12,52 @@ precision, DeepSpeed's bf16): two bytes an element. What is hidden slows the ker
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from epochcast.comm.collectives import all_gather_seconds, reduce_scatter_seconds
 from epochcast.comm.waiting import contention_fraction
+from epochcast.forecasting.exchange import waiting_for_the_slowest
 from epochcast.forecasting.parts import BACKWARD, FORWARD, Kernels, StepParts, assembled
-from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.strategies.cuts import Segments, segments
 from epochcast.forecasting.strategies.messages import Message, pass_seconds
-from epochcast.forecasting.streams import kernel_ends
+from epochcast.forecasting.strategies.strategy import Strategy, Timing
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
+from epochcast.hardware.device import Device
+from epochcast.memory.sharding import Shares, zero_shares
 
 HALF_BYTES = 2
 WIDE = frozenset({"fp32", "tf32", "fp64"})
 """Precisions whose parameters are not kept in half."""
 
 
-def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepParts:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharded(Strategy):
+    """`stage` is ZeRO's."""
+
+    stage: int
+
+    def timing(self, trace: Trace, middle: Kernels, group: Group, device: Device) -> Timing:
+        def parts(kernels: Kernels) -> StepParts:
+            return waiting_for_the_slowest(_parts(kernels, self.stage, group, device), trace, group, self.runner)
+
+        return parts
+
+    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+        """A p-th of what is shared out; of stage 3, two gathered segments come on top."""
+        gathered_bytes = 2 * max(segments(trace).parameter_bytes, default=0) if self.stage == 3 else 0
+        return zero_shares(self.stage, gpus, gathered_bytes)
+
+
+def _parts(kernels: Kernels, stage: int, group: Group, device: Device) -> StepParts:
     """The step of one rank."""
-    trace, group, stage = kernels.trace, placement.group(), placement.rule.stage
+    trace, alone = kernels.trace, kernels.alone_seconds
     seconds, launches = kernels.passes
-    alone = float(kernel_ends(seconds, launches)[-1])
     cut, scale = segments(trace), _travelling_fraction(trace)
     gathers, scatters = _messages(trace, group, stage)
-    slowing = contention_fraction(group, placement.device)
+    slowing = contention_fraction(group, device)
 
     def added(messages: list[Message]) -> float:
         exposed = max(0.0, pass_seconds(seconds, launches, messages) - alone)
@@ -52,8 +72,7 @@ def parts(kernels: Kernels, placement: Placement, input_seconds: float) -> StepP
         comm_seconds=added([*gathers, *scatters]),
         repeated_comm_seconds=added([*gathers, *(scatters if stage >= 2 else [])]),
         behind_seconds=behind,
-        update_fraction=1 / placement.gpus,
-        input_seconds=input_seconds,
+        update_fraction=1 / group.ranks,
     )
 
 
@@ -84,11 +103,11 @@ def _travelling_fraction(trace: Trace) -> float:
 def _spans(trace: Trace, cut: Segments, phase: int) -> list[tuple[int, int, int]]:
     """(segment, first entry, last entry) of the segments with parameters, in the order a phase runs them."""
     of_phase = np.flatnonzero(trace.columns.phase == phase)
-    found: dict[int, tuple[int, int]] = {}
+    spans: dict[int, tuple[int, int]] = {}
     for entry, segment in zip(of_phase.tolist(), cut.of_entry[of_phase].tolist(), strict=True):
         if cut.parameter_bytes[segment]:
-            found[segment] = (found.get(segment, (entry, entry))[0], entry)
-    ordered = sorted(found.items(), key=lambda item: item[1][0])
+            spans[segment] = (spans.get(segment, (entry, entry))[0], entry)
+    ordered = sorted(spans.items(), key=lambda item: item[1][0])
     return [(segment, first, last) for segment, (first, last) in ordered]
 
 

@@ -1,0 +1,27 @@
+"""`epochcast doctor`"""
+
+from typing import Any
+
+from epochcast.cli.app import Json, app, show
+
+
+@app.command(epilog="Example: epochcast doctor --json")
+def doctor(as_json: Json = False) -> int:
+    """What is installed and missing, where files lie and how old they are. Exit code 0 with problems too: they are
+    listed at the end (`problems` of --json).
+    """
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    from epochcast import __version__
+    from epochcast.doctor import examine
+
+    report = examine(__version__, Path.cwd(), datetime.now(UTC).date())
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.doctor(report)
+
+    show(report.as_dict(), as_json, view)
+    return 0

@@ -1,0 +1,101 @@
+"""`epochcast jobs`: the jobs of `epochcast.toml`, checked; `epochcast jobs init` writes one from a command line."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from epochcast.cli.app import Json, app, show
+from epochcast.cli.job_options import Asked, job_command, save_job
+
+if TYPE_CHECKING:
+    from epochcast.forecasting.jobfile import NamedJob
+
+jobs_app = typer.Typer(
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    epilog="Example: epochcast jobs",
+    help="The jobs of epochcast.toml, found upward from here: listed and checked.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(jobs_app, name="jobs")
+
+
+@jobs_app.callback()
+def jobs(
+    context: typer.Context,
+    file: Annotated[Path | None, typer.Option(help="A job file instead of the nearest epochcast.toml.")] = None,
+    as_json: Json = False,
+) -> int:
+    """The jobs of epochcast.toml, found upward from here: listed and checked, their models and devices too."""
+    if context.invoked_subcommand is not None:
+        return 0
+    from epochcast.errors import EpochcastError
+    from epochcast.forecasting.jobfile import find_job_file, read_jobs
+
+    path = file or find_job_file()
+    rows: list[tuple[NamedJob, str]] = []
+    for job in read_jobs(path):
+        try:
+            _check(job)
+            rows.append((job, ""))
+        except EpochcastError as error:
+            rows.append((job, str(error)))
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.jobs(str(path), rows)
+
+    listed = [{"name": job.name, "options": _plain(job.given), "problem": why or None} for job, why in rows]
+    show({"file": str(path), "jobs": listed}, as_json, view)
+    return 2 if any(why for _, why in rows) else 0
+
+
+def _check(job: "NamedJob") -> None:
+    """Look up what a job names: its model, and the place where it has one. Python code is not run for this."""
+    from epochcast.capture.resolve import find_model, is_code
+    from epochcast.errors import BadInput
+
+    if job.where.device is not None:
+        job.where.placement()
+    model = str(job.job.model)
+    if not is_code(model):
+        find_model(model, job.job.input_shape, aux=job.job.aux)
+    elif ".py:" in model and not Path(model.rpartition(":")[0]).is_file():
+        raise BadInput(f"no file {model.rpartition(':')[0]!r}")
+
+
+def _plain(given: Any) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+
+
+@job_command(
+    app=jobs_app,
+    epilog="Example: epochcast jobs init resnet50 --name imagenet --device A100 --batch 128 --dataset imagenet-1k",
+)
+def init(
+    asked: Asked,
+    name: Annotated[str, typer.Option(help="What the job is called.")] = "main",
+    as_json: Json = False,
+) -> int:
+    """Write a job into the nearest epochcast.toml, or into a new one here."""
+    path = save_job(name, asked)
+
+    def view() -> Any:
+        return f"job {name!r} is written to {path}; try: epochcast forecast --job {name}"
+
+    show({"file": str(path), "name": name}, as_json, view)
+    return 0
+
+
+@jobs_app.command(epilog="Example: epochcast jobs schema > epochcast.schema.json")
+def schema(as_json: Json = False) -> int:
+    """The JSON schema of epochcast.toml, for editors that check TOML files."""
+    import json
+
+    from epochcast.forecasting.jobfile import schema as job_schema
+
+    sys.stdout.write(json.dumps(job_schema(), indent=None if as_json else 2) + "\n")
+    return 0

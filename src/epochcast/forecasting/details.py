@@ -1,0 +1,35 @@
+"""What the numbers of a forecast were made of, for whoever asks: the step op by op, memory over time, remedies."""
+
+from dataclasses import dataclass
+
+from epochcast.capture.model import Model
+from epochcast.forecasting.job import Job
+from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.step import StepForecast
+from epochcast.graph.trace import Trace
+from epochcast.memory.peak import PeakMemory, Timeline
+from epochcast.memory.remedies import Remedy, would_fit
+
+
+@dataclass(frozen=True)
+class Details:
+    """One forecast from the inside. `memory` is None where nobody asked for it."""
+
+    job: Job
+    placement: Placement
+    model: Model
+    trace: Trace
+    step: StepForecast
+    memory: PeakMemory | None
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """Bytes alive during every op."""
+        return None if self.memory is None else self.memory.timeline
+
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What would make the step fit; nothing where it does. Looked for when asked."""
+        if self.memory is None or self.memory.fits:
+            return ()
+        shares = self.placement.strategy.memory_shares(self.trace, self.placement.gpus)
+        return would_fit(self.model, self.trace.recipe, self.placement.device, shares)

@@ -1,0 +1,48 @@
+"""A whole training job: steps into epochs, epochs into hours.
+
+    epoch = ⌈samples/global batch⌉ · step + validation + checkpoints
+    total = first step's warm-up + epochs · epoch
+
+Batch augmentation (Hoffer et al. 2019): each of the B samples of a step is seen as M augmented copies, so that a step
+computes on M·B and an epoch has as many steps as before. Validation runs forward passes of the size a GPU takes, M·B.
+All of it has the step's relative uncertainty: all rests on the same device.
+"""
+
+from math import ceil
+
+from epochcast.forecasting.job import Job
+from epochcast.forecasting.step import StepForecast
+from epochcast.interval import Interval
+
+# First epoch minus the later ones, median over the source report's CIFAR-10 runs on a P100 (report_runs: 11 batch
+# sizes, 1.8–2.2 s): loading libraries, building the graph, choosing algorithms.
+WARMUP_SECONDS = 2.0
+# An assumption, not a measurement: one local NVMe disk. Checkpoints are rarely a visible part of a job.
+CHECKPOINT_BYTES_PER_SECOND = 1e9
+
+
+def steps_per_epoch(job: Job, global_batch: int) -> int | None:
+    """⌈samples/global batch⌉; None where nobody said how many samples there are."""
+    samples = job.samples_per_epoch
+    return None if samples is None else ceil(samples / global_batch)
+
+
+def epoch_seconds(
+    job: Job, step: StepForecast, *, global_batch: int, validation_batch: int, saved_bytes: int
+) -> Interval | None:
+    """Steps, validation and checkpoints of `saved_bytes` each."""
+    steps = steps_per_epoch(job, global_batch)
+    if steps is None:
+        return None
+    validation = ceil(job.validation_samples_per_epoch / validation_batch) * step.forward_seconds
+    checkpoints = job.checkpoints_per_epoch * saved_bytes / CHECKPOINT_BYTES_PER_SECOND
+    mid = steps * step.seconds.mid + validation + checkpoints
+    return step.seconds.scaled(mid / step.seconds.mid)
+
+
+def total_seconds(job: Job, one_epoch: Interval | None) -> Interval | None:
+    """Warm-up and all epochs."""
+    if one_epoch is None:
+        return None
+    mid = WARMUP_SECONDS + job.epochs * one_epoch.mid
+    return one_epoch.scaled(mid / one_epoch.mid)

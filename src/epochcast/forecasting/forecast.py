@@ -1,0 +1,169 @@
+"""The answer: what one step, one epoch and the job take, need and cost, and how sure that is. Plain numbers.
+
+A forecast can be compared, pickled, written down as JSON and read back, or written by hand:
+
+    >>> step = Interval(0.09, 0.1, 0.12)
+    >>> answer = Forecast("own", "V100", batch_per_gpu=64, step_seconds=step, total_seconds=step.scaled(1000))
+    >>> Forecast.from_dict(answer.as_dict()) == answer, answer.samples_per_second
+    (True, 640.0)
+
+What the numbers were made of (the trace, the timeline of memory, what would make it fit) is reached through `details`,
+by whoever asked for the forecast; a forecast that was read back has none.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from epochcast.display import Displayed
+from epochcast.errors import BadInput
+from epochcast.forecasting.parts import StepParts
+from epochcast.interval import Interval
+from epochcast.units import show_seconds
+
+if TYPE_CHECKING:
+    from epochcast.forecasting.details import Details
+
+VERSION = 1
+"""Of the JSON form; a reader refuses any other."""
+
+
+@dataclass(frozen=True, repr=False)
+class Forecast(Displayed):
+    """A job at a place, as numbers. None means that nobody said (how much data, which price) or nobody asked (memory).
+
+    `batch_per_gpu` counts all accumulated passes; `replicas` are the copies of the model that see different samples.
+    `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
+    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `dollars_per_hour` is for all GPUs.
+    """
+
+    model: str
+    device: str
+    step_seconds: Interval
+    gpus: int = 1
+    nodes: int = 1
+    strategy: str = "single"
+    replicas: int = 1
+    precision: str = "fp32"
+    optimizer: str = "sgd"
+    mode: str = "training"
+    framework: str = "pytorch"
+    batch_per_gpu: int = 1
+    global_batch: int = 0
+    accumulate: int = 1
+    augment: int = 1
+    lora: int = 0
+    four_bit: bool = False
+    dataset: str | None = None
+    samples: int | None = None
+    epochs: int = 1
+    steps_per_epoch: int | None = None
+    step_parts: StepParts | None = None
+    bubble_seconds: float = 0.0
+    epoch_seconds: Interval | None = None
+    total_seconds: Interval | None = None
+    peak_bytes: Interval | None = None
+    peak_breakdown: Mapping[str, int] = field(default_factory=dict, hash=False)
+    peak_op: str | None = None
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    memory_bytes: int | None = None
+    fits: bool | None = None
+    dollars_per_hour: float | None = None
+    price_source: str | None = None
+    flops_per_sample: float | None = None
+    parameters: int | None = None
+    trainable_parameters: int | None = None
+    answered_by: Mapping[str, float] = field(default_factory=dict, hash=False)
+    opaque_ops: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    _details: "Callable[[], Details] | None" = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("gpus", "nodes", "batch_per_gpu", "epochs"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.global_batch:
+            object.__setattr__(self, "global_batch", self.batch_per_gpu * self.replicas)
+
+    def __repr__(self) -> str:
+        step = self.step_seconds
+        took = f"{show_seconds(step.mid)} ({show_seconds(step.low)} … {show_seconds(step.high)})"
+        return f"Forecast({self.model} on {self.gpus} × {self.device}, batch {self.batch_per_gpu}: step {took})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_details": None}
+
+    @property
+    def samples_per_second(self) -> float:
+        """Distinct samples over all GPUs."""
+        return self.global_batch / self.step_seconds.mid
+
+    @property
+    def dollars(self) -> Interval | None:
+        """The job at the price of its place; None where either is unknown."""
+        if self.total_seconds is None or self.dollars_per_hour is None:
+            return None
+        return self.total_seconds.scaled(self.dollars_per_hour / 3600)
+
+    @property
+    def details(self) -> "Details":
+        """What the numbers were made of."""
+        if self._details is None:
+            raise BadInput("a forecast that was read back has only its numbers; forecast the job again for details")
+        return self._details()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form, by the names of the contract; `from_dict` reads it."""
+        values = {name: _plain(getattr(self, name)) for name in _NAMES}
+        derived = {"samples_per_second": self.samples_per_second, "dollars": _plain(self.dollars)}
+        return {"version": VERSION, **values, **derived}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Forecast":
+        """The forecast of `as_dict`. Derived numbers are worked out again, keys of others are left aside."""
+        if values.get("version") != VERSION:
+            raise BadInput(f"a forecast of version {VERSION} is needed, got version {values.get('version')!r}")
+        missing = [name for name in ("model", "device", "step_seconds") if name not in values]
+        if missing:
+            raise BadInput(f"a forecast needs {', '.join(missing)}")
+        own = {name: values[name] for name in _NAMES if name in values}
+        try:
+            return cls(**{name: _READERS.get(name, _same)(value) for name, value in own.items()})
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise BadInput(f"this is no forecast: {error}") from None
+
+
+_NAMES = tuple(item.name for item in fields(Forecast) if not item.name.startswith("_"))
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Interval() | StepParts():
+            return value.as_dict()
+        case tuple():
+            return list(value)
+        case Mapping():
+            return dict(value)
+        case _:
+            return value
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _interval(value: Any) -> Interval | None:
+    return None if value is None else Interval(**value)
+
+
+def _parts(value: Any) -> StepParts | None:
+    return None if value is None else StepParts(**value)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("step_seconds", "epoch_seconds", "total_seconds", "peak_bytes"), _interval),
+    "step_parts": _parts,
+    "opaque_ops": tuple,
+    "warnings": tuple,
+}

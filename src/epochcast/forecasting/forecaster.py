@@ -1,0 +1,163 @@
+"""One job at one place: the forecast. Every verb asks here, so that all of them answer alike."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from epochcast.capture.fingerprint import fingerprint
+from epochcast.capture.model import Model
+from epochcast.errors import BadInput
+from epochcast.forecasting.assumed import host_of, service_of
+from epochcast.forecasting.details import Details
+from epochcast.forecasting.epochs import epoch_seconds, steps_per_epoch, total_seconds
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.framework import framework_step
+from epochcast.forecasting.job import Job
+from epochcast.forecasting.loader import feed_for, with_input
+from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.rank_memory import rank_memory
+from epochcast.forecasting.session import Session
+from epochcast.forecasting.step import StepForecast
+from epochcast.graph.trace import Trace
+from epochcast.hardware.topology import largest_box
+from epochcast.memory.peak import PeakMemory
+
+
+def forecast_job(
+    job: Job, placement: Placement, session: Session | None = None, *, step_only: bool = False
+) -> Forecast:
+    """How long a job takes at a place, what it needs and what it costs. `step_only` leaves memory and epochs out."""
+    session = session or Session()
+    model = session.model(job)
+    batch = batch_per_pass(job, placement)
+    trace = session.trace(model, job.recipe(batch))
+    step, loader_notes = _step(job, placement, trace, session)
+    memory = None if step_only else _memory(job, placement, trace)
+    per_gpu = batch * job.accumulate
+    warnings = (
+        *trace.notes,
+        *session.hints(placement.device),
+        *loader_notes,
+        *_changed(job, model),
+        *_doubts(placement, trace, step),
+    )
+    epoch = None
+    if memory is not None:
+        epoch = epoch_seconds(
+            job,
+            step,
+            global_batch=per_gpu * placement.replicas,
+            validation_batch=trace.batch * placement.replicas,
+            saved_bytes=memory.saved_bytes,
+        )
+    return Forecast(
+        model=trace.name,
+        device=placement.device.name,
+        step_seconds=step.seconds,
+        gpus=placement.gpus,
+        nodes=placement.nodes,
+        strategy=placement.strategy.name,
+        replicas=placement.replicas,
+        precision=job.precision,
+        optimizer=job.optimizer,
+        mode=job.mode,
+        framework=job.framework,
+        batch_per_gpu=per_gpu,
+        global_batch=per_gpu * placement.replicas,
+        accumulate=job.accumulate,
+        augment=job.augment,
+        lora=job.lora,
+        four_bit=job.four_bit,
+        dataset=job.dataset,
+        samples=job.samples_per_epoch,
+        epochs=job.epochs,
+        steps_per_epoch=steps_per_epoch(job, per_gpu * placement.replicas),
+        step_parts=replace(step.parts, bubble=0.0),
+        bubble_seconds=step.parts.bubble,
+        epoch_seconds=epoch,
+        total_seconds=total_seconds(job, epoch),
+        **_memory_numbers(memory),
+        memory_bytes=placement.device.memory_bytes,
+        dollars_per_hour=placement.dollars_per_hour,
+        price_source=placement.price_source,
+        flops_per_sample=trace.flops["matrix"] / trace.batch,
+        parameters=sum(p.elements for p in trace.parameters),
+        trainable_parameters=sum(p.elements for p in trace.parameters if p.trainable),
+        answered_by=step.answered_by,
+        opaque_ops=trace.opaque,
+        warnings=warnings,
+        _details=lambda: Details(job, placement, model, trace, step, memory),
+    )
+
+
+def batch_per_pass(job: Job, placement: Placement) -> int:
+    """Samples of one pass of a GPU, before augmentation: the job's own, or its share of the global batch."""
+    if job.batch is not None:
+        return job.batch
+    if job.global_batch is None:
+        raise BadInput("a forecast needs a batch: batch (of each GPU) or global_batch (of all GPUs)")
+    passes = placement.replicas * job.accumulate
+    if job.global_batch % passes:
+        accumulated = f" and {job.accumulate} passes" if job.accumulate > 1 else ""
+        raise BadInput(f"a batch of {job.global_batch} does not divide over {placement.replicas} replicas{accumulated}")
+    return job.global_batch // passes
+
+
+def _step(job: Job, placement: Placement, trace: Trace, session: Session) -> tuple[StepForecast, tuple[str, ...]]:
+    """One step with what it waits for data, and what had to be assumed of the loader's host."""
+    measured = session.measured_device(placement.device)
+    own = placement if measured is placement.device else placement.with_device(measured)
+    step = framework_step(job, trace, own, session.cost_model(placement.device), with_layers=session.with_layer_steps)
+    if job.loader_seconds is None:
+        if job.workers is not None or job.cpus is not None:
+            raise BadInput("workers and cpus of a loader mean nothing without its speed: give loader_seconds")
+        return step, ()
+    service, _ = service_of(trace, job.loader_seconds)
+    host, assumed = host_of(placement, cpus=job.cpus, memory_bytes=float("inf"))
+    feed = feed_for(trace, placement, service, host, workers=job.workers, prefetch=job.prefetch)
+    return with_input(step, feed), assumed
+
+
+def _memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
+    return rank_memory(trace, placement, set_to_none=not job.keep_gradients, allocator=allocator_of(job))
+
+
+def allocator_of(job: Job) -> str:
+    """Whose allocator stands between the step and the device."""
+    return "bfc" if job.framework == "tensorflow" else "caching"
+
+
+def _memory_numbers(memory: PeakMemory | None) -> dict[str, Any]:
+    if memory is None:
+        return {}
+    return {
+        "peak_bytes": memory.bytes,
+        "peak_breakdown": dict(memory.breakdown),
+        "peak_op": memory.peak_op,
+        "allocated_bytes": memory.allocated_bytes,
+        "reserved_bytes": memory.reserved_bytes,
+        "fits": bool(memory.fits),
+    }
+
+
+def _changed(job: Job, model: Model) -> tuple[str, ...]:
+    """Whether a written job still means the same model."""
+    if job.fingerprint is None or fingerprint(model) == job.fingerprint:
+        return ()
+    return (f"{job.model} makes another model than when this job was written down: its parameters differ",)
+
+
+def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[str]:
+    """What one should know before believing the numbers."""
+    device = placement.device
+    if step.parts.bubble:
+        share = step.parts.bubble / step.seconds.mid
+        yield f"{share:.0%} of the step is a stage waiting for others (bubble)"
+    if placement.nodes == 1 and placement.topology is None and placement.gpus > largest_box(device.name):
+        yield f"{placement.gpus} GPUs are taken to be in one box, and no known box has so many: say how many nodes"
+    if placement.link_assumed is not None:
+        yield f"no link given: boxes are taken to be joined by {placement.link_assumed}"
+    if trace.opaque:
+        yield f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone"
+    if not device.verified:
+        yield f"data sheet of {device.name} is recalled, not checked against the vendor's"

@@ -1,0 +1,58 @@
+"""What a framework makes of a step: its kernels by layout and age, and Keras' own way of running small networks."""
+
+import re
+from dataclasses import replace
+
+from epochcast.cost.columns import AtSetting
+from epochcast.cost.features import Setting, turns_channels_last
+from epochcast.cost.learned import TODAY
+from epochcast.cost.model import CostModel
+from epochcast.errors import BadInput
+from epochcast.forecasting.job import Job
+from epochcast.forecasting.keras_step import keras_step
+from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.step import StepForecast, step_forecast
+from epochcast.graph.trace import Trace
+from epochcast.hardware.device import Device
+
+# Since when TensorFlow runs a step as Keras does.
+KERAS_VERSION = (2, 0)
+
+
+def framework_step(
+    job: Job, trace: Trace, placement: Placement, model: CostModel, *, with_layers: bool = True
+) -> StepForecast:
+    """The step as the job's framework runs it; `with_layers`: Keras' may be told from single layers."""
+    version = version_of(job)
+    if with_layers and job.framework == "tensorflow" and (version is None or version >= KERAS_VERSION):
+        by_layers = keras_step(trace, placement)
+        if by_layers is not None:
+            return by_layers
+    return step_forecast(trace, placement, AtSetting(model, setting_of(job, placement.device)))
+
+
+def setting_of(job: Job, device: Device) -> Setting:
+    """Memory layout, framework and its age, as a cost model is told them; today's framework unless the job says."""
+    layout = job.channels_last
+    if layout is None:
+        layout = turns_channels_last(job.framework, job.precision, device)
+    version = version_of(job)
+    age = TODAY.framework_age if version is None else framework_age(version)
+    return replace(TODAY, channels_last=layout, framework=job.framework, framework_age=age)
+
+
+def version_of(job: Job) -> tuple[int, int] | None:
+    """(major, minor) of the framework; None where the job does not say."""
+    if job.framework_version is None:
+        return None
+    match = re.match(r"(\d+)\.(\d+)", job.framework_version)
+    if match is None:
+        raise BadInput(f"framework_version must begin like 1.13, got {job.framework_version!r}")
+    return int(match[1]), int(match[2])
+
+
+def framework_age(version: tuple[int, int]) -> float:
+    """0 for PyTorch 1.0 … 1 for 2.9."""
+    major, minor = version
+    steps = minor if major == 1 else 13 + minor
+    return min(1.0, max(0.0, steps / 22))

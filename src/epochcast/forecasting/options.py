@@ -1,0 +1,169 @@
+"""The options of a job and of where it runs: each declared once, beside its default, with its type, unit and help.
+
+A dataclass declares an option as a field: `batch: int | None = option(None, "Samples per GPU and step.", …)`. From the
+fields come the keywords of the Python verbs, the flags of the command line, the keys of `epochcast.toml` with their
+JSON schema, and the pages that list them. `check_fields` refuses a value of the wrong type in one sentence that names
+the option.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
+from math import isfinite
+from operator import index
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from epochcast.errors import BadInput, UnknownOption
+
+_METADATA = "option"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option. `least` is the smallest value allowed, `above` the largest that is not.
+
+    `parse` reads it from text, as the command line and the job file write it ("8ms", "3x224x224"); `flag` is how the
+    command line spells it where that is not its name, None where only Python and files have it.
+    """
+
+    name: str
+    type: type
+    default: Any
+    help: str
+    unit: str = ""
+    group: str = ""
+    least: float | None = None
+    above: float | None = None
+    parse: Callable[[str], Any] | None = None
+    example: str = ""
+    flag: str | None = ""
+    is_required: bool = False
+
+    @property
+    def command_flag(self) -> str:
+        """How the command line spells it."""
+        return self.flag or f"--{self.name.replace('_', '-')}"
+
+    def check(self, value: Any) -> Any:
+        """The value in the option's own type, or one clear sentence."""
+        if value is None:
+            if self.default is None or self.is_required:
+                return None
+            raise BadInput(f"{self.name} must be {self._wanted}, got None")
+        try:
+            checked = _CONVERTERS[self.type](value)
+        except (TypeError, ValueError):
+            raise BadInput(f"{self.name} must be {self._wanted}, got {value!r}") from None
+        if isinstance(checked, float) and not isfinite(checked):
+            raise BadInput(f"{self.name} must be {self._wanted}, got {value!r}")
+        if isinstance(checked, int | float) and not isinstance(checked, bool):
+            if self.least is not None and checked < self.least:
+                raise BadInput(f"{self.name} must be at least {self.least:g}, got {value}")
+            if self.above is not None and checked <= self.above:
+                raise BadInput(f"{self.name} must be above {self.above:g}, got {value}")
+        return checked
+
+    def read(self, value: Any) -> Any:
+        """The value out of a file or a command line: text is parsed where the option is no text itself."""
+        return self.check(self.parse(value) if self.parse is not None and isinstance(value, str) else value)
+
+    @property
+    def _wanted(self) -> str:
+        wanted = _WANTED[self.type]
+        return f"{wanted}, such as {self.example}" if self.example else wanted
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError
+    return index(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool | str | bytes):
+        raise TypeError
+    return float(value)
+
+
+def _exactly(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError
+    return value
+
+
+def _several(convert: Callable[[Any], Any], value: Any) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise TypeError
+    return tuple(convert(item) for item in value)
+
+
+_text = partial(_exactly, str)
+_CONVERTERS: Mapping[Any, Callable[[Any], Any]] = {
+    int: _whole,
+    float: _number,
+    str: _text,
+    bool: partial(_exactly, bool),
+    object: lambda value: value,
+    tuple[str, ...]: partial(_several, _text),
+    tuple[int, ...]: partial(_several, _whole),
+}
+_WANTED: Mapping[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+    object: "a value",
+    tuple[str, ...]: "a list of texts",
+    tuple[int, ...]: "a list of whole numbers",
+}
+
+
+def option(default: Any, help: str, **properties: Any) -> Any:
+    """A dataclass field that declares an option."""
+    return field(default=default, metadata={_METADATA: {"help": help, **properties}})
+
+
+def required(help: str, **properties: Any) -> Any:
+    """A dataclass field that declares an option without a default."""
+    return field(metadata={_METADATA: {"help": help, **properties}})
+
+
+def options_of(kind: type) -> tuple[Option, ...]:
+    """The options that a dataclass declares, in its order."""
+    hints = get_type_hints(kind)
+    return tuple(
+        Option(
+            item.name,
+            _plain_type(hints[item.name]),
+            None if item.default is MISSING else item.default,
+            is_required=item.default is MISSING,
+            **item.metadata[_METADATA],
+        )
+        for item in fields(kind)
+        if _METADATA in item.metadata
+    )
+
+
+def _plain_type(hint: Any) -> Any:
+    """Without `| None`."""
+    if isinstance(hint, UnionType) or get_origin(hint) is UnionType:
+        return next(kind for kind in get_args(hint) if kind is not NoneType)
+    return hint
+
+
+def check_fields(value: Any, options: Iterable[Option]) -> None:
+    """Give every field of a new frozen value its own type, or refuse it."""
+    for one in options:
+        given = getattr(value, one.name)
+        checked = one.check(given)
+        if checked is not given:
+            object.__setattr__(value, one.name, checked)
+
+
+def check_names(given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse the first name that no option has."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise UnknownOption(name, names)

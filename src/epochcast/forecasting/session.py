@@ -1,0 +1,92 @@
+"""What forecasts of one question share: the cost model that answers them, and what was worked out on the way.
+
+A plan, a table of scaling or an evaluation makes one session and asks it for every forecast; a server may keep one. It
+is safe to share between threads.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from epochcast.caching import Cache
+from epochcast.capture.model import Model
+from epochcast.capture.resolve import find_model
+from epochcast.cost.calibrated import calibrated_device, hints, model_in, with_profile
+from epochcast.cost.model import CostModel
+from epochcast.cost.registry import find_cost_model
+from epochcast.cost.scaled import Scaled
+from epochcast.forecasting.job import Job
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.trace import Trace
+from epochcast.hardware.device import Device
+
+# Batches, devices and strategies of one question; more are worked out again.
+TRACES, STEPS, DEVICES = 64, 1024, 256
+
+
+class Session:
+    """A cost model and caches. `profile` is a file of `epochcast fit` to answer with.
+
+    `with_own_profiles`: whether what the user measured of a device (`calibrate --save`, `fit`) stands in for the model;
+    an evaluation of the model itself leaves it out. `with_layer_steps`: whether steps of Keras may be told from single
+    layers instead of kernels.
+    """
+
+    def __init__(
+        self,
+        cost_model: CostModel | None = None,
+        *,
+        profile: Path | None = None,
+        with_own_profiles: bool = True,
+        with_layer_steps: bool = True,
+        allow_code: bool = True,
+    ) -> None:
+        self._given = cost_model or find_cost_model()
+        self._profile = profile
+        self._with_own_profiles = with_own_profiles
+        self._allow_code = allow_code
+        self.with_layer_steps = with_layer_steps
+        self._models: Cache[Device, CostModel] = Cache(DEVICES)
+        self._devices: Cache[Device, Device] = Cache(DEVICES)
+        self._traces: Cache[tuple[Model, Recipe], Trace] = Cache(TRACES)
+
+    def scaled(self, factor: float) -> "Session":
+        """One in which all kernels take `factor` times as long."""
+        return Session(
+            Scaled(self._given, factor),
+            with_own_profiles=self._with_own_profiles,
+            with_layer_steps=False,
+            allow_code=self._allow_code,
+        )
+
+    def resolved(self, job: Job) -> Job:
+        """The job with its model found, so that forecasts of it do not look for it again."""
+        return replace(job, model=self.model(job))
+
+    def model(self, job: Job) -> Model:
+        """The network of a job."""
+        return find_model(job.model, job.input_shape, aux=job.aux, allow_code=self._allow_code)
+
+    def trace(self, model: Model, recipe: Recipe) -> Trace:
+        """One step of a network."""
+        return self._traces.get((model, recipe), lambda: model.trace(recipe))
+
+    def cost_model(self, device: Device) -> CostModel:
+        """Who answers for a device."""
+        return self._models.get(device, lambda: self._cost_model(device))
+
+    def measured_device(self, device: Device) -> Device:
+        """The device as the user measured it, else as its data sheet has it."""
+        if not self._with_own_profiles:
+            return device
+        return self._devices.get(device, lambda: calibrated_device(self._costing(device), device))
+
+    def hints(self, device: Device) -> tuple[str, ...]:
+        """What would make answers for a device better."""
+        return hints(self._costing(device), device) if self._with_own_profiles else ()
+
+    def _costing(self, device: Device) -> CostModel:
+        return self._given if self._profile is None else model_in(self._profile, device)
+
+    def _cost_model(self, device: Device) -> CostModel:
+        costing = self._costing(device)
+        return with_profile(costing, device) if self._with_own_profiles else costing

@@ -1,0 +1,26 @@
+"""One GPU that shares its work with nobody."""
+
+from dataclasses import dataclass
+
+from epochcast.errors import BadInput
+from epochcast.forecasting.parts import Kernels, assembled
+from epochcast.forecasting.strategies.strategy import Strategy, Timing
+from epochcast.graph.trace import Trace
+from epochcast.hardware.cluster import Group
+from epochcast.hardware.device import Device
+from epochcast.memory.sharding import WHOLE, Shares
+
+
+@dataclass(frozen=True, slots=True)
+class Single(Strategy):
+    """Nothing is exchanged. Every strategy is this on one GPU, under its own name."""
+
+    def timing(self, trace: Trace, middle: Kernels, group: Group, device: Device) -> Timing:
+        return assembled
+
+    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+        return WHOLE
+
+    def check(self, gpus: int, nodes: int) -> None:
+        if gpus > 1:
+            raise BadInput(f"strategy {self.name!r} runs on one GPU, not {gpus}; try ddp, horovod or mirrored")

@@ -1,0 +1,120 @@
+"""One job asked by every route: the same numbers and the same warnings, whoever asks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import epochcast as ec
+from epochcast.api import find_model
+from epochcast.cli.app import run
+from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.where import Where
+
+# Options of every group of a job, those that plan and advise once did not know among them.
+JOBS: dict[str, dict[str, Any]] = {
+    "mixed": {"model": "resnet18", "precision": "amp", "optimizer": "momentum", "samples": 50_000, "epochs": 3},
+    "tensorflow": {"model": "resnet18", "framework": "tensorflow", "samples": 50_000, "channels_last": True},
+    "accumulated": {
+        "model": "bert_base",
+        "accumulate": 2,
+        "samples": 10_000,
+        "attention": "eager",
+        "freeze": ["*.0.*"],
+    },
+    "kept gradients": {"model": "mnist_cnn", "keep_gradients": True, "update_style": "loop", "samples": 60_000},
+}
+INSTANCE, DEVICE, GPUS, BATCH = "p3.8xlarge", "V100", 4, 16
+
+
+@pytest.fixture(params=JOBS, ids=str)
+def options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return dict(JOBS[request.param])
+
+
+def numbers(answer: ec.Forecast) -> tuple[Any, ...]:
+    return answer.step_seconds, answer.step_parts, answer.total_seconds, answer.peak_bytes, answer.fits
+
+
+def test_every_route_gives_the_same_forecast(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = ec.plan(ec.Job(**options, batch=BATCH), clouds=["aws"], devices=[DEVICE], gpus=[GPUS])
+    (candidate,) = [each for each in plan.candidates if each.offer.instance.name == INSTANCE]
+    placement = candidate.offer.placement()
+    job = ec.Job(**options, batch=BATCH)
+
+    # by values, by options and a place, by the global batch
+    whole = forecast_job(job, placement)
+    model, rest = options["model"], {name: value for name, value in options.items() if name != "model"}
+    assert ec.forecast(model, placement, batch=BATCH, **rest) == whole
+    passes = GPUS * options.get("accumulate", 1)
+    assert ec.forecast(ec.Job(**options, global_batch=BATCH * passes), placement) == whole
+    assert ec.forecast(find_model(model), placement, batch=BATCH, **rest) == whole
+
+    # by a plan
+    assert numbers(candidate.forecast) == numbers(whole)
+    assert candidate.forecast.warnings == whole.warnings
+    assert set(whole.warnings) <= set(plan.warnings)
+
+    # by names: the wires are those a user names
+    where = Where(DEVICE, gpus=GPUS)
+    named = ec.forecast(job, device=DEVICE, gpus=GPUS)
+    assert forecast_job(job, where.placement()) == named
+
+    # by scaling
+    (row,) = ec.scaling(job, device=DEVICE, gpus=[GPUS]).rows
+    assert row.forecast == named
+
+    # by advice, at the batch it was told to stay below
+    advice = ec.advise(job, device=DEVICE, gpus=GPUS, most_batch=BATCH, loader_seconds=1e-9)
+    at_choice = ec.forecast(job, device=DEVICE, gpus=GPUS, batch=advice.choice.batch)
+    assert advice.choice.gpu.seconds == at_choice.step_seconds
+    assert advice.peak_bytes == at_choice.peak_bytes
+    assert set(at_choice.warnings) <= set(advice.warnings)
+
+    # by the command line and by a job file
+    monkeypatch.chdir(tmp_path)
+    flags = [word for name, value in rest.items() for word in _flag(name, value)]
+    asked = ["forecast", model, "--device", DEVICE, "--gpus", str(GPUS), "--batch", str(BATCH), *flags, "--json"]
+    run([*asked, "--save-job", "own"])
+    assert ec.Forecast.from_dict(json.loads(capsys.readouterr().out)) == named
+    run(["forecast", "--job", "own", "--json"])
+    assert ec.Forecast.from_dict(json.loads(capsys.readouterr().out)) == named
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, list):
+        return [word for item in value for word in (flag, item)]
+    return [flag] if value is True else [flag, str(value)]
+
+
+def test_evaluate_and_calibrate_ask_the_same_question() -> None:
+    pytest.importorskip("polars")
+    from epochcast.cost.registry import find_cost_model
+    from epochcast.fitting.evaluate_runs import forecast_runs
+    from epochcast.fitting.run_table import read_runs
+    from epochcast.fitting.step_pieces import step_pieces
+
+    row = {
+        "model": "resnet18",
+        "device": "V100",
+        "batch_per_gpu": 32,
+        "precision": "amp",
+        "optimizer": "momentum",
+        "step_seconds": 0.05,
+        "framework_version": "2.4",
+    }
+    job = ec.Job("resnet18", batch=32, precision="amp", optimizer="momentum", framework_version="2.4")
+    answer = ec.forecast(job, device="V100")
+    scored = forecast_runs([row], find_cost_model())
+    assert (scored.low_seconds[0], scored.mid_seconds[0], scored.high_seconds[0]) == (
+        answer.step_seconds.low,
+        answer.step_seconds.mid,
+        answer.step_seconds.high,
+    )
+    (pieces,), failures = step_pieces(read_runs([row])[0], find_cost_model(), allow_code=False)
+    assert failures == []
+    assert list(pieces.kernels) == list(answer.details.step.costs.mid)

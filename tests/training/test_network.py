@@ -1,0 +1,158 @@
+"""The efficiency net on made-up measurements: small, seeded, without the measured data."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from epochcast.capture.zoo import zoo_model  # noqa: E402
+from epochcast.cost.features import Setting  # noqa: E402
+from epochcast.cost.learned import GROUPS, read_learned  # noqa: E402
+from epochcast.graph.recipe import Recipe  # noqa: E402
+from epochcast.graph.trace import MATHS  # noqa: E402
+from epochcast.hardware.catalogue import find_device  # noqa: E402
+from epochcast.hardware.sustained import sustained  # noqa: E402
+from training.examples import Example, inference  # noqa: E402
+from training.left_out import log_steps  # noqa: E402
+from training.material import Material  # noqa: E402
+from training.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, Vocabulary, net_row, train  # noqa: E402
+from training.quantiles import fit_quantiles, step_widths  # noqa: E402
+from training.spreads import chips_of, outside_of, own_spreads, spread_of  # noqa: E402
+from training.train import exported  # noqa: E402
+
+MODELS = ("resnet18", "resnet20", "squeezenet", "mobilenet_v2")
+
+
+def example(model: str, batch: int, slowdown: float) -> Example:
+    """A step that takes `slowdown` times its roofline."""
+    recipe = Recipe(batch, "momentum")
+    device = find_device("V100")
+    columns = zoo_model(model).trace(recipe).columns
+    from epochcast.cost.roofline import limits
+
+    limit = limits(columns, device)
+    seconds = float(np.maximum(limit.compute, limit.memory).sum()) * slowdown
+    return Example(columns, device, Setting(), seconds, "made", model, model, recipe)
+
+
+@pytest.fixture(scope="module")
+def material() -> Material:
+    devices, stacks = Vocabulary(), Vocabulary()
+    examples = [example(model, batch, 2.0) for model in MODELS for batch in (64, 128, 256)]
+    nets = [net_row(e, devices, stacks) for e in examples]
+    first: NetRow = nets[0]
+    kernels = first.kernels
+    ops = OpRows(
+        kernels,
+        torch.zeros(len(kernels), dtype=torch.int64),
+        torch.zeros(len(kernels), dtype=torch.int64),
+        torch.logaddexp(kernels.log_compute, kernels.log_memory) + float(np.log(2.0)),
+        np.full(len(kernels), 1 / len(kernels)),
+    )
+    names = np.array([examples[0].device.name] * len(kernels))
+    return Material(ops, np.array([1e-6]), names, examples, nets, devices, stacks, {})
+
+
+def fresh(material: Material, seed: int = 0) -> EfficiencyNet:
+    inputs = material.ops.kernels.inputs.shape[1]
+    return EfficiencyNet(inputs, 16, len(material.devices.names), len(material.stacks.names), material.floors, seed)
+
+
+def test_training_learns_a_constant_slowdown(material: Material) -> None:
+    model = fresh(material)
+    train(model, material.ops, material.nets, steps=150, seed=0, op_batch=64, net_batch=4, rate=1e-2)
+    error = log_steps([model], material.nets) - np.array([n.log_seconds for n in material.nets])
+    assert np.abs(np.exp(error) - 1).mean() < 0.1
+
+
+def test_the_same_seed_gives_the_same_net(material: Material) -> None:
+    answers = []
+    for _ in range(2):
+        model = fresh(material, seed=3)
+        train(model, material.ops, material.nets, steps=5, seed=3, op_batch=16, net_batch=2)
+        answers.append(log_steps([model], material.nets))
+    assert np.array_equal(answers[0], answers[1])
+
+
+def test_the_text_answers_as_the_trained_net_did(material: Material) -> None:
+    model = fresh(material)
+    quantiles = fit_quantiles([model], material.ops, material.nets)
+    read = read_learned(exported([model], quantiles, {"known": (0.9, 1.1), "unseen": (0.5, 2.0)}))
+    row, e = material.nets[0], material.examples[0]
+    kept = sustained(e.device)
+    with torch.no_grad():
+        values = {"vector": kept.vector_fraction, "bandwidth": kept.bandwidth_fraction}
+        values |= {**kept.group_factors, **kept.generation_factors}
+        values |= {math: kept.math_fraction(math) for math in MATHS}
+        model.sustained[0] = torch.tensor([float(np.log(values.get(name, 1.0))) for name in SUSTAINED])
+        kernels = torch.exp(model.log_kernel(row.kernels, torch.zeros(len(row.kernels), dtype=torch.int64))).numpy()
+    total = float((kernels * row.times.numpy()).sum())
+    assert read.column_costs(e.columns, e.device, e.setting).mid.sum() == pytest.approx(total, rel=2e-2)
+
+
+def test_nine_of_ten_ops_lie_between_the_quantiles(material: Material) -> None:
+    """Rows scattered by hand around what an untrained net says: e^±0.1 for convolutions, e^±0.5 for all others."""
+    model, ops = fresh(material), material.ops
+    rows = torch.arange(len(ops.log_seconds)).repeat(40)
+    scattered = OpRows(
+        ops.kernels.at(rows), ops.device[rows], ops.timing[rows], ops.log_seconds[rows], ops.weight[rows.numpy()]
+    )
+    noise = torch.randn(len(rows), generator=torch.Generator().manual_seed(0))
+    conv = GROUPS.index("conv") + len(MATHS) + 2
+    spread = torch.where(scattered.kernels.group == conv, 0.1, 0.5)
+    with torch.no_grad():
+        model.floor.fill_(-30.0)
+        log_seconds = model.log_row(scattered, torch.arange(len(rows))) + spread * noise
+    found = fit_quantiles([model], replace(scattered, log_seconds=log_seconds), material.nets)
+    below, above = found(scattered.kernels.inputs.numpy().astype(float)).T
+    errors = (spread * noise).numpy()
+    for mine in (spread.numpy() < 0.2, spread.numpy() > 0.2):
+        inside = (errors[mine] >= -below[mine]) & (errors[mine] <= above[mine])
+        assert np.mean(inside) == pytest.approx(0.9, abs=0.04)
+    assert np.mean(step_widths(model, material.nets, found)) == pytest.approx(1, abs=0.15)
+
+
+def test_inference_is_the_forward_part_without_the_loss() -> None:
+    trace = zoo_model("resnet18").trace(Recipe(8, "momentum"))
+    forward = zoo_model("resnet18").trace(Recipe(8, mode="forward"))
+    part = inference(trace.columns)
+    assert part.flops[part.is_matrix].sum() == forward.columns.flops[forward.columns.is_matrix].sum()
+
+
+def test_a_spread_holds_nine_of_ten() -> None:
+    residuals = np.linspace(-0.5, 0.5, 1001)
+    low, high = spread_of(residuals)
+    truth = np.exp(-residuals)
+    assert np.mean((truth >= low) & (truth <= high)) == pytest.approx(0.9, abs=0.01)
+
+
+def test_every_device_weighs_the_same_in_the_interval_of_unseen_ones() -> None:
+    errors = np.concatenate([np.full(990, 0.1), np.full(10, -0.7)])
+    names = np.array(["often"] * 990 + ["rarely"] * 10)
+    assert spread_of(errors)[1] == pytest.approx(1.001)
+    assert spread_of(errors, names)[1] == pytest.approx(np.exp(0.7))
+
+
+def test_few_devices_stand_for_one_more_with_a_margin() -> None:
+    """Ten chips: 90 % · 11/10 = 99 % of their steps."""
+    assert outside_of(10) == pytest.approx((0.005, 0.995))
+    assert outside_of(5) == (0.0, 1.0)
+
+
+def test_boards_with_the_same_chip_are_one() -> None:
+    first, second, other = chips_of(np.array(["V100-PCIE-32GB", "V100-SXM2-16GB", "T4"]))
+    assert first == second != other
+
+
+def test_only_a_device_that_was_often_left_out_has_an_interval_of_its_own() -> None:
+    names = np.array(["often"] * 150 + ["rarely"] * 10)
+    assert set(own_spreads(np.linspace(-0.2, 0.2, 160), names)) == {"often"}
+
+
+def test_layout_is_part_of_the_question() -> None:
+    e = example("resnet18", 8, 2.0)
+    last = replace(e, setting=Setting(channels_last=True))
+    rows = [net_row(x, Vocabulary(), Vocabulary()).kernels.inputs for x in (e, last)]
+    assert not torch.equal(rows[0], rows[1])

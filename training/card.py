@@ -1,0 +1,94 @@
+"""The model card: what the shipped model was trained on, and how it does on what was left out."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from training.examples import Example
+from training.left_out import GIVEN_RUNS, Given, LeftOut
+from training.material import Material
+
+_HEAD = """# The learned cost model
+
+Written by `make model`. Formula and assumptions are in [cost models](cost-models.md). The measurements are public and
+are not part of the project; `EPOCHCAST_DATA` names where they lie.
+
+APE is |predicted - measured| / measured of a whole step. Every figure here is for a network or a device that the
+model behind it had **not** been trained on: four nets each leave out a quarter of the families; one net per chip leaves
+out every board with that chip, their op measurements too, and answers for them from their relatives. The shipped
+ensemble is then trained on everything.
+"""
+
+
+def model_card(
+    material: Material,
+    left_out: LeftOut,
+    spreads: dict[str, tuple[float, float]],
+) -> str:
+    """The page."""
+    sources = sorted({e.source for e in material.examples})
+    rows = {s: sum(e.source == s for e in material.examples) for s in sources}
+    networks = len({e.model for e in material.examples})
+    pieces = [
+        _HEAD,
+        f"Trained on {datetime.now(UTC).date().isoformat()}: {len(material.ops.weight):,} timed operators, "
+        f"{len(material.nets):,} timed steps of {networks:,} networks on {len(material.devices.names)} devices "
+        f"({', '.join(f'{s} {n:,}' for s, n in rows.items())}). "
+        f"{len(material.failures)} networks of the tables could not be captured.\n",
+        "## Families never seen, device known\n",
+        _table(material, left_out.family, _group),
+        "## Devices never seen\n",
+        _table(material, left_out.device, lambda e: (e.device.name, e.recipe.precision, e.recipe.mode)),
+        f"## Devices never seen, {GIVEN_RUNS} runs given to `epochcast calibrate`\n",
+        _given(left_out.given),
+        "## Intervals\n",
+        "The 90 % interval of a step of typical operators is its middle times these; of one whose operators are less "
+        "sure by their kind, times powers of these.\n",
+        "| group | low | high |\n|---|---|---|\n"
+        + "".join(f"| {name} | {low:.2f} | {high:.2f} |\n" for name, (low, high) in spreads.items()),
+        "## The ten worst\n",
+        _worst(material, left_out.family),
+    ]
+    return "\n".join(pieces)
+
+
+def _group(example: Example) -> tuple[str, ...]:
+    layout = "channels-last" if example.setting.channels_last else "NCHW"
+    return (example.source, example.device.name, example.recipe.precision, example.recipe.mode, layout)
+
+
+def _table(material: Material, residuals: NDArray[np.float64], key: Callable[[Example], tuple[str, ...]]) -> str:
+    groups: dict[tuple[str, ...], list[float]] = {}
+    for example, residual in zip(material.examples, residuals, strict=True):
+        if np.isfinite(residual):
+            groups.setdefault(key(example), []).append(float(residual))
+    lines = ["| rows | what | MAPE | median APE | bias |", "|---|---|---|---|---|"]
+    for name, values in sorted(groups.items(), key=lambda item: -len(item[1])):
+        ape = np.abs(np.exp(values) - 1)
+        bias = float(np.exp(np.median(values)) - 1)
+        lines.append(f"| {len(values)} | {' · '.join(name)} | {ape.mean():.1%} | {np.median(ape):.1%} | {bias:+.1%} |")
+    return "\n".join(lines) + "\n"
+
+
+def _given(given: list[Given]) -> str:
+    lines = ["| device | errors | MAPE | median APE | intervals that hold |", "|---|---|---|---|---|"]
+    for one in given:
+        ape = np.abs(np.exp(one.log_errors) - 1)
+        if len(ape):
+            lines.append(f"| {one.device} | {len(ape)} | {ape.mean():.1%} | {np.median(ape):.1%} | {one.covered:.0%} |")
+    return "\n".join(lines) + "\n"
+
+
+def _worst(material: Material, residuals: NDArray[np.float64]) -> str:
+    order: list[int] = np.argsort(-np.abs(np.nan_to_num(residuals)))[:60].tolist()
+    lines = ["| network | where | predicted / measured |", "|---|---|---|"]
+    seen: set[str] = set()
+    for place in order:
+        e = material.examples[place]
+        if e.model in seen or len(seen) == 10:
+            continue
+        seen.add(e.model)
+        lines.append(f"| {e.model} | {' · '.join(_group(e))} | {np.exp(residuals[place]):.2f} |")
+    return "\n".join(lines) + "\n"

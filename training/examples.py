@@ -1,0 +1,141 @@
+"""Whole-network measurements as training examples: the numbers of every op of the step, and how long the step took.
+
+Capturing a thousand networks takes minutes, so the numbers are kept in a scratch folder (arrays only, nothing is
+executed on loading) and a broken-off run goes on where it stopped.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+from platformdirs import user_cache_path
+
+from epochcast.capture.resolve import find_model
+from epochcast.cost.features import Setting
+from epochcast.errors import EpochcastError
+from epochcast.fitting.run_table import Run
+from epochcast.graph.op import Phase
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.trace import CLASSES, PHASES, Columns
+from epochcast.graph.work import OpClass
+from epochcast.hardware.device import Device
+
+_NAMES = tuple(f.name for f in fields(Columns))
+
+
+@dataclass(frozen=True)
+class Example:
+    """One measured step: its ops in order, where and how it ran, and its seconds."""
+
+    columns: Columns
+    device: Device
+    setting: Setting
+    seconds: float
+    source: str
+    model: str
+    family: str
+    recipe: Recipe
+
+
+def scratch() -> Path:
+    """Where captured numbers are kept between runs."""
+    return Path(os.environ.get("EPOCHCAST_SCRATCH") or user_cache_path("epochcast") / "examples")
+
+
+def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -> tuple[list[Example], dict[str, str]]:
+    """Every run as an example, and the reason for each model that could not be captured."""
+    asked: dict[tuple[str, tuple[int, ...] | None, Recipe], list[Run]] = {}
+    for run in runs:
+        # Inference is the forward part of the same step: one capture serves both.
+        recipe = replace(run.recipe.at(1), channels_last=False, accumulate=1)
+        if recipe.mode == "forward":
+            recipe = replace(recipe, mode="training", optimizer="momentum", update_style="loop")
+            if recipe.attention == "flash" and not _attends(run, recipe):
+                recipe = replace(recipe, attention="eager")
+        asked.setdefault((run.reference, run.input_shape, recipe), []).append(run)
+    steps: list[Example] = []
+    failures: dict[str, str] = {}
+    for number, ((reference, shape, recipe), group) in enumerate(sorted(asked.items(), key=str)):
+        if number % 50 == 0:
+            say(f"{number} of {len(asked)} networks")
+        try:
+            for run in group:
+                columns = _columns(reference, shape, recipe, run.recipe.batch, {r.recipe.batch for r in group})
+                if run.recipe.mode == "forward":
+                    columns = inference(columns)
+                steps.append(
+                    Example(
+                        columns,
+                        run.device,
+                        run.setting,
+                        run.step_seconds,
+                        run.source,
+                        run.model,
+                        run.family,
+                        run.recipe,
+                    )
+                )
+        except EpochcastError as error:
+            failures[reference] = str(error)
+    return steps, failures
+
+
+def _attends(run: Run, recipe: Recipe) -> bool:
+    """Whether the network multiplies two computed tensors; if not, fused attention changes nothing."""
+    path = _path(run.reference, run.input_shape, replace(recipe, attention="eager"))
+    if not path.exists():
+        return True
+    with np.load(path, allow_pickle=False) as kept:
+        classes = next(kept[name] for name in kept if name.endswith("/op_class"))
+    return bool(np.any(classes == CLASSES.index(OpClass.BATCHED_MATMUL)))
+
+
+def inference(columns: Columns) -> Columns:
+    """The forward part without its loss."""
+    loss = CLASSES.index(OpClass.LOSS)
+    return select(columns, (columns.phase == PHASES.index(Phase.FORWARD)) & (columns.op_class != loss))
+
+
+def select(columns: Columns, keep: np.ndarray) -> Columns:
+    """Some of the ops."""
+    return Columns(*(getattr(columns, name)[keep] for name in _NAMES))
+
+
+def _columns(reference: str, shape: tuple[int, ...] | None, recipe: Recipe, batch: int, batches: set[int]) -> Columns:
+    """From the scratch folder, or captured now for all the batches that will be wanted."""
+    path = _path(reference, shape, recipe)
+    arrays = {}
+    if path.exists():
+        with np.load(path, allow_pickle=False) as kept:
+            if f"{batch}/flops" in kept:
+                return Columns(*(_restored(kept[f"{batch}/{name}"]) for name in _NAMES))
+            arrays = dict(kept)
+    trace = find_model(reference, shape).trace(recipe)
+    for size in batches:
+        columns = trace.rebatch(size).columns
+        arrays |= {f"{size}/{name}": _small(getattr(columns, name)) for name in _NAMES}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".part.npz")
+    np.savez_compressed(temporary, **arrays)
+    temporary.replace(path)
+    return Columns(*(_restored(arrays[f"{batch}/{name}"]) for name in _NAMES))
+
+
+def _path(reference: str, shape: tuple[int, ...] | None, recipe: Recipe) -> Path:
+    parts = [reference.replace(":", "_").replace("/", "_"), "x".join(map(str, shape or ()))]
+    parts += [recipe.precision, recipe.mode, recipe.optimizer, recipe.attention, recipe.update_style]
+    return scratch() / ("-".join(parts) + ".npz")
+
+
+def _small(values: np.ndarray) -> np.ndarray:
+    if values.dtype == np.bool_:
+        return values
+    return values.astype(np.float32) if values.dtype == np.float64 else values.astype(np.int8)
+
+
+def _restored(values: np.ndarray) -> np.ndarray:
+    if values.dtype == np.bool_:
+        return values
+    return values.astype(np.float64) if values.dtype == np.float32 else values.astype(np.int64)

@@ -1,0 +1,124 @@
+"""What the trained nets say devices sustain, as rows of `hardware/profiles.toml`."""
+
+from collections.abc import Mapping, Sequence
+from math import exp, log
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from epochcast.cost.features import GENERATIONS
+from epochcast.cost.learned import GROUPS
+from epochcast.graph.trace import MATHS
+from epochcast.hardware.sustained import Sustained
+from training.material import Material
+from training.network import BANDWIDTH, SUSTAINED, EfficiencyNet, stack_name
+
+# What part of the fp32 peak one large matrix product sustains, where that was published for devices we have no other
+# measurement of; V100, A100 and T4 of the same series set the scale against the net's own fractions.
+PUBLISHED_GEMM = {"L4": 0.29, "H100-PCIE-80GB": 0.75, "H100-SXM5-80GB": 0.75}
+GEMM_SCALE = {"V100-PCIE-32GB": 0.96, "A100-PCIE-40GB": 0.85, "T4": 0.48}
+
+_HEAD = """# What devices sustain of their data sheets, fitted on public measurements. See sustained.py for the keys.
+# Written by `make model`; not edited by hand.
+"""
+
+
+def device_fractions(
+    models: Sequence[EfficiencyNet],
+    material: Material,
+    spreads: Mapping[str, tuple[float, float]] | None = None,
+    *,
+    without: Sequence[str] = (),
+) -> dict[str, Sustained]:
+    """Every measured device by name, the mean of the models; only what was measured on it."""
+    values = np.mean([m.sustained.detach().numpy() for m in models], axis=0)
+    seen = measured(material)
+    launches = launch_seconds(models, material)
+    fractions = {}
+    for name, index in material.devices.names.items():
+        if name in without:
+            continue
+        row = {key: exp(values[index, i]) for i, key in enumerate(SUSTAINED) if seen[index, i]}
+        fractions[name] = Sustained(
+            {m: row[m] for m in MATHS if m in row} or {"fp32": 1.0},
+            row.get("vector", 1.0),
+            row["bandwidth"],
+            {g: row[g] for g in GROUPS if g in row},
+            {g: row[g] for g in GENERATIONS if g in row},
+            launches.get(name, {}),
+            True,
+            (spreads or {}).get(name),
+        )
+    return fractions
+
+
+def measured(material: Material) -> NDArray[np.bool_]:
+    """Which of SUSTAINED each device was measured at."""
+    seen = np.zeros((len(material.devices.names), len(SUSTAINED)), bool)
+    ops = material.ops
+    for what in (ops.kernels.math, ops.kernels.group, ops.kernels.generation):
+        pairs = torch.unique(torch.stack([ops.device, what]), dim=1).numpy()
+        seen[pairs[0], pairs[1]] = True
+    for net in material.nets:
+        seen[net.device, torch.unique(net.kernels.math).numpy()] = True
+        seen[net.device, torch.unique(net.kernels.group).numpy()] = True
+        seen[net.device, net.kernels.generation[0]] = True
+    seen[:, BANDWIDTH] |= seen.any(axis=1)
+    return seen
+
+
+def launch_seconds(
+    models: Sequence[EfficiencyNet], material: Material, *, without: Sequence[str] = ()
+) -> dict[str, dict[str, float]]:
+    """Host seconds per kernel by device and source; "" is the mean of a source's steps, whatever they ran on."""
+    values = np.mean([m.launch.detach().numpy() for m in models], axis=0)
+    launches: dict[str, dict[str, float]] = {"": {}}
+    logs: dict[str, list[float]] = {}
+    for example in (e for e in material.examples if e.device.name not in without):
+        seconds = float(values[material.stacks.names[stack_name(example.source, example.device.name)]])
+        launches.setdefault(example.device.name, {})[example.source] = exp(seconds)
+        logs.setdefault(example.source, []).append(seconds)
+    launches[""] = {source: exp(float(np.mean(of_steps))) for source, of_steps in logs.items()}
+    return launches
+
+
+def profiles_toml(models: Sequence[EfficiencyNet], material: Material, fractions: Mapping[str, Sustained]) -> str:
+    """The file: measured devices, published fractions of others, host seconds per launch by stack."""
+    pieces = [_HEAD]
+    steps = [e.device.name for e in material.examples]
+    sources: dict[str, set[str]] = {}
+    for example in material.examples:
+        sources.setdefault(example.device.name, set()).add(example.source)
+    ops = dict(zip(*np.unique(material.op_devices, return_counts=True), strict=True))
+    for name, row in sorted(fractions.items()):
+        origin = sorted(sources.get(name, set())) + (["operator tables"] if name in ops else [])
+        spread = (
+            "" if row.spread is None else f"spread = {_table(dict(zip(('low', 'high'), row.spread, strict=True)))}\n"
+        )
+        pieces.append(
+            f'[[device]]\nname = "{name}"\nsteps = {steps.count(name)}\nops = {int(ops.get(name, 0))}\n'
+            f"math_fractions = {_table(row.math_fractions)}\nvector_fraction = {row.vector_fraction:.3f}\n"
+            f"bandwidth_fraction = {row.bandwidth_fraction:.3f}\ngroup_factors = {_table(row.group_factors)}\n"
+            f"generation_factors = {_table(row.generation_factors)}\n"
+            f"launch_seconds = {_table(row.launch_seconds, '.3g')}\n{spread}"
+            f'source = "public measurements: {", ".join(origin)}"\n'
+        )
+    scale = np.mean(
+        [log(fractions[n].math_fractions["fp32"] / part) for n, part in GEMM_SCALE.items() if n in fractions]
+    )
+    for name, part in PUBLISHED_GEMM.items():
+        if name not in fractions:
+            pieces.append(
+                f'[[published]]\nname = "{name}"\nfp32_fraction = {part * exp(scale):.3f}\n'
+                f'source = "a published {part:.2f} of peak for one large fp32 product, scaled by V100, A100 and T4"\n'
+            )
+    for stack, seconds in launch_seconds(models, material)[""].items():
+        pieces.append(
+            f'[[stack]]\nname = "{stack}"\nlaunch_seconds = {seconds:.3g}\nsource = "fitted on the steps of {stack}"\n'
+        )
+    return "\n".join(pieces)
+
+
+def _table(numbers: Mapping[str, float], form: str = ".3f") -> str:
+    return "{ " + ", ".join(f"{key} = {value:{form}}" for key, value in numbers.items()) + " }" if numbers else "{}"

@@ -1,0 +1,247 @@
+"""Training on part of the material, and how the forecasts of the rest turn out.
+
+Three splits: families of networks (device known), devices (neither steps nor ops are seen of it or of any board with
+the same chip; its relatives answer for it), and rows at random. A device that was left out is then calibrated with five
+of its runs, as `epochcast calibrate` does it, and the others are scored again.
+"""
+
+import os
+from collections.abc import Hashable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from epochcast.fitting.calibrate import best, calibrated_spread, fitted
+from epochcast.fitting.step_pieces import StepPieces
+from epochcast.graph.trace import MATHS
+from epochcast.hardware.catalogue import devices as all_devices
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.sustained import prior
+from training.files import say
+from training.fractions import device_fractions, launch_seconds
+from training.material import Material
+from training.network import SUSTAINED, EfficiencyNet, NetRow, stack_name, train
+from training.spreads import chip_of
+
+Array = NDArray[np.float64]
+
+HIDDEN = 72
+MEMBERS = 3
+# A device with fewer measured steps is not scored as left out: its error would be an anecdote.
+MANY_RUNS = 8
+GIVEN_RUNS, DRAWS = 5, 6
+
+
+@dataclass(frozen=True)
+class Task:
+    """One training: what is left out of it by which split, and for how long. Nothing left out: a member.
+
+    `boards` are the devices that it must not see.
+    """
+
+    split: str
+    outside: tuple[int, ...]
+    boards: tuple[str, ...]
+    steps: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Given:
+    """A device that was left out, after five of its runs were given: errors of the others, and how many intervals hold.
+
+    `log_errors` are of all draws together.
+    """
+
+    device: str
+    log_errors: Array
+    covered: float
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """log(predicted/measured) of every step by each split, NaN where it was never left out."""
+
+    family: Array
+    device: Array
+    random: Array
+    given: list[Given]
+    members: list[EfficiencyNet]
+
+
+def train_on(
+    material: Material, keep_nets: Sequence[int], keep_ops: NDArray[np.bool_], *, steps: int, seed: int
+) -> EfficiencyNet:
+    """One net trained on part of the material."""
+    model = EfficiencyNet(
+        material.ops.kernels.inputs.shape[1],
+        HIDDEN,
+        len(material.devices.names),
+        len(material.stacks.names),
+        material.floors,
+        seed,
+    )
+    weight = np.where(keep_ops, material.ops.weight, 0.0)
+    kept = replace(material.ops, weight=weight / weight.sum())
+    train(model, kept, [material.nets[i] for i in keep_nets], steps=steps, seed=seed)
+    return model
+
+
+def log_steps(models: Sequence[EfficiencyNet], nets: Sequence[NetRow]) -> Array:
+    """The ensemble's answer for whole steps."""
+    answers = []
+    with torch.no_grad():
+        for model in models:
+            parts = [model.log_steps(list(nets[i : i + 32])) for i in range(0, len(nets), 32)]
+            answers.append(torch.cat(parts).numpy())
+    return np.asarray(np.mean(answers, axis=0), dtype=np.float64)
+
+
+def left_out(material: Material, folds: int, steps: int) -> LeftOut:
+    """Every split, and the ensemble that is shipped; on as many cores as there are."""
+    _MATERIAL[:] = [material]
+    tasks = [
+        *_fold_tasks("family", np.array([e.family for e in material.examples]), folds, steps),
+        *(Task("none", (), (), round(1.4 * steps), seed) for seed in range(MEMBERS)),
+        *_device_tasks(material, round(0.35 * steps)),
+        *_fold_tasks("random", np.arange(len(material.nets)), folds, steps),
+    ]
+    size = len(material.nets)
+    sums = {split: (np.zeros(size), np.zeros(size)) for split in ("family", "device", "random")}
+    given_runs: list[Given] = []
+    members: list[EfficiencyNet] = []
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork")) as pool:
+        for task, errors, given, model in pool.map(_work, tasks):
+            if task.split == "none":
+                members.append(model)
+                continue
+            total, count = sums[task.split]
+            total[list(task.outside)] += errors
+            count[list(task.outside)] += 1
+            given_runs += given
+    with np.errstate(invalid="ignore"):
+        family, device, random = (total / count for total, count in sums.values())  # 0/0: never left out
+    names = np.array([e.device.name for e in material.examples])
+    device[[np.sum(names == name) < MANY_RUNS for name in names]] = np.nan
+    return LeftOut(family, device, random, given_runs, members)
+
+
+def _fold_tasks(split: str, labels: NDArray[np.generic], folds: int, steps: int) -> list[Task]:
+    """Every label in the test part of one fold."""
+    return [Task(split, outside, (), steps, place) for place, outside in enumerate(folds_of(labels, folds))]
+
+
+def folds_of(labels: NDArray[np.generic], folds: int) -> list[tuple[int, ...]]:
+    """The rows of each fold; rows of one label share a fold. Always the same for the same labels."""
+    names = np.unique(labels)
+    np.random.default_rng(0).shuffle(names)
+    return [tuple(np.flatnonzero(np.isin(labels, fold)).tolist()) for fold in np.array_split(names, folds)]
+
+
+def _device_tasks(material: Material, steps: int) -> list[Task]:
+    names = np.array([e.device.name for e in material.examples])
+    chips: dict[Hashable, list[str]] = {}
+    for name in sorted(material.devices.names):
+        chips.setdefault(chip_of(find_device(name)), []).append(name)
+    tasks = []
+    for seed, boards in enumerate(chips.values()):
+        outside = np.flatnonzero(np.isin(names, boards))
+        if len(outside) >= MANY_RUNS:
+            tasks.append(Task("device", tuple(outside.tolist()), tuple(boards), steps, seed))
+    return tasks
+
+
+_MATERIAL: list[Material] = []
+"""What the forked workers train on; set once before they start."""
+
+
+def _work(task: Task) -> tuple[Task, Array, list[Given], EfficiencyNet]:
+    """Train, and the errors on what was left out."""
+    torch.set_num_threads(1)
+    (material,) = _MATERIAL
+    outside: NDArray[np.bool_] = np.zeros(len(material.nets), bool)
+    outside[list(task.outside)] = True
+    keep_ops = ~np.isin(material.op_devices, task.boards)
+    model = train_on(material, np.flatnonzero(~outside).tolist(), keep_ops, steps=task.steps, seed=task.seed)
+    _forget(model, material, task.boards)
+    nets = [material.nets[i] for i in task.outside]
+    errors = log_steps([model], nets) - np.array([n.log_seconds for n in nets]) if nets else np.zeros(0)
+    given = [_given(model, name, material, task.outside) for name in task.boards]
+    said = f"{task.split} {', '.join(task.boards)} seed {task.seed}: {summary(errors) if nets else 'trained'}"
+    with_runs = [f"; {g.device} with {GIVEN_RUNS} runs given: {summary(g.log_errors)}" for g in given]
+    say(said + "".join(with_runs))
+    return task, errors, given, model
+
+
+def _forget(model: EfficiencyNet, material: Material, boards: Sequence[str]) -> None:
+    """Give devices that were left out what their relatives sustain, as a forecast would."""
+    fractions = device_fractions([model], material, without=boards)
+    launches = launch_seconds([model], material, without=boards)[""]
+    for name in boards:
+        expected = prior(find_device(name), fractions, all_devices())
+        values = {
+            **expected.math_fractions,
+            "vector": expected.vector_fraction,
+            "bandwidth": expected.bandwidth_fraction,
+            **expected.group_factors,
+        }
+        fp32 = expected.math_fractions["fp32"]
+        with torch.no_grad():
+            row = [float(np.log(values.get(key, fp32 if key in MATHS else 1.0))) for key in SUSTAINED]
+            model.sustained[material.devices.names[name]] = torch.tensor(row)
+            for source, seconds in launches.items():
+                stack = material.stacks.names.get(stack_name(source, name))
+                if stack is not None:
+                    model.launch[stack] = float(np.log(seconds))
+
+
+def _given(model: EfficiencyNet, device: str, material: Material, outside: Sequence[int]) -> Given:
+    """Draws of five runs of one precision, mode, layout and framework; up to forty others of it are scored.
+
+    That is what a user has: a few steps of the job at hand.
+    """
+    generator = np.random.default_rng(0)
+    errors, held = [], []
+    prior_spread = float(np.exp(0.5))
+    alike: dict[Hashable, list[int]] = {}
+    for place in outside:
+        e = material.examples[place]
+        if e.device.name == device:
+            alike.setdefault((e.recipe.precision, e.recipe.mode, e.setting), []).append(place)
+    for places in (group for group in alike.values() if len(group) > GIVEN_RUNS for _ in range(DRAWS)):
+        order = generator.permutation(places)
+        pieces = [_pieces(model, material.nets[i], prior_spread) for i in order[: GIVEN_RUNS + 40]]
+        seen, rest = pieces[:GIVEN_RUNS], pieces[GIVEN_RUNS:]
+        chosen = best(fitted(seen), len(seen))
+        spread = np.log(calibrated_spread(seen, chosen, prior_spread))
+        logs = [np.log(p.seconds(np.array(chosen.factors)) / p.measured_seconds) for p in rest]
+        errors += logs
+        held += [abs(error) <= spread for error in logs]
+    return Given(device, np.array(errors), float(np.mean(held)) if held else float("nan"))
+
+
+def _pieces(model: EfficiencyNet, net: NetRow, prior_spread: float) -> StepPieces:
+    """A step's kernels and launches, for calibration; ops that run several times are taken together."""
+    launch = float(torch.exp(model.launch[net.stack]))
+    times = net.times.numpy().astype(np.float64)
+    kernels = model.kernel_seconds(net)
+    return StepPieces(
+        kernels,
+        (net.kernels.log_compute >= net.kernels.log_memory).numpy(),
+        net.launches * launch * times / times.sum(),
+        np.zeros(len(kernels), dtype=np.bool_),
+        1,
+        0.0,
+        float(np.exp(net.log_seconds)),
+        prior_spread,
+    )
+
+
+def summary(log_errors: Array) -> str:
+    """MAPE and median of errors in logarithms."""
+    ape = np.abs(np.exp(log_errors[np.isfinite(log_errors)]) - 1)
+    return f"{len(ape)} runs, MAPE {ape.mean():.1%}, median {np.median(ape):.1%}" if len(ape) else "no runs"

@@ -1,0 +1,80 @@
+"""Conformal intervals: the factors between which nine of ten left-out truths lie.
+
+    low, high = the 5 % and 95 % quantiles of measured/predicted over steps that were left out of the training
+
+Groups have their own: devices that were measured, devices that were not, single devices with enough left-out steps, and
+networks of fp32 products. Among devices that were not measured each chip counts the same, however many steps it has,
+and n chips stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them, as in conformal prediction over n
+draws.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.device import Device
+
+Array = NDArray[np.float64]
+
+OUTSIDE = (0.05, 0.95)
+# Left-out steps a device needs for an interval of its own.
+OWN_INTERVAL_RUNS = 100
+
+
+def outside_of(chips: int) -> tuple[float, float]:
+    """The quantiles of so many chips between which nine of ten steps of one more are to lie."""
+    tail = max(0.0, (1 - (OUTSIDE[1] - OUTSIDE[0]) * (1 + 1 / chips)) / 2)
+    return tail, 1 - tail
+
+
+def chip_of(device: Device) -> tuple[str, str, int]:
+    """What boards with the same chip have in common."""
+    return device.vendor, device.generation, device.compute_units
+
+
+def chips_of(names: NDArray[np.str_]) -> NDArray[np.str_]:
+    """The chip of every device by name."""
+    chips = {name: " ".join(map(str, chip_of(find_device(str(name))))) for name in np.unique(names)}
+    return np.array([chips[name] for name in names])
+
+
+def spread_of(
+    log_errors: Array, labels: NDArray[np.str_] | None = None, outside: tuple[float, float] = OUTSIDE
+) -> tuple[float, float]:
+    """Factors low < 1 < high of the middle, from log(predicted/measured); every label weighs the same."""
+    is_scored = np.isfinite(log_errors)
+    ratios = -log_errors[is_scored]
+    if labels is None:
+        weights = np.ones(len(ratios))
+    else:
+        _, place, count = np.unique(labels[is_scored], return_inverse=True, return_counts=True)
+        weights = 1.0 / count[place]
+    order = np.argsort(ratios)
+    reached = np.cumsum(weights[order]) / weights.sum()
+    low, high = (ratios[order][min(int(np.searchsorted(reached, q)), len(ratios) - 1)] for q in outside)
+    return float(min(np.exp(low), 0.999)), float(max(np.exp(high), 1.001))
+
+
+def group_spreads(
+    family_errors: Array, device_errors: Array, names: NDArray[np.str_], is_products: Sequence[bool]
+) -> dict[str, tuple[float, float]]:
+    """Of known and unseen devices, each for networks of fp32 products and for all others; unseen is never narrower."""
+    spreads = {}
+    chips = chips_of(names)
+    outside = outside_of(len(np.unique(chips[np.isfinite(device_errors)])))
+    for kind, mine in (("", ~np.array(is_products)), (", fp32 products", np.array(is_products))):
+        known, unseen = spread_of(family_errors[mine]), spread_of(device_errors[mine], chips[mine], outside)
+        spreads[f"known{kind}"] = known
+        spreads[f"unseen{kind}"] = (min(known[0], unseen[0]), max(known[1], unseen[1]))
+    return spreads
+
+
+def own_spreads(log_errors: Array, names: NDArray[np.str_]) -> dict[str, tuple[float, float]]:
+    """Intervals of devices with so many left-out steps that they need not share those of all."""
+    return {
+        str(name): spread_of(log_errors[names == name])
+        for name in np.unique(names)
+        if np.sum(np.isfinite(log_errors[names == name])) >= OWN_INTERVAL_RUNS
+    }
