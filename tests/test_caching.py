@@ -1,10 +1,13 @@
 import copy
 import pickle
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 from threading import Barrier, Thread
+from typing import Any
 
 import pytest
 
-from epochcast.caching import Cache, remembered
+from epochcast.caching import Cache, derived_property, remembered
 
 
 def test_an_answer_is_made_once() -> None:
@@ -77,3 +80,43 @@ def test_a_remembered_function_keeps_its_name_and_tells_options_apart() -> None:
     assert [power(3), power(3, exponent=3), power(3)] == [9, 27, 9]
     assert asked == [(3, 2), (3, 3)]
     assert (getattr(power, "__name__"), power.__doc__) == ("power", "base ** exponent")  # noqa: B009
+
+
+def test_two_caches_may_ask_each_other_from_two_threads() -> None:
+    """Neither lock is held while an answer is made: a template asks a trace and a trace its template."""
+    one, other = Cache[str, int](1), Cache[str, int](1)
+    both_inside = Barrier(2, timeout=10)
+    answers: list[int] = []
+
+    def ask(first: Cache[str, int], second: Cache[str, int]) -> None:
+        def make() -> int:
+            both_inside.wait()
+            return second.get("inner", lambda: 3)
+
+        answers.append(first.get("outer", make))
+
+    threads = [Thread(target=ask, args=pair, daemon=True) for pair in ((one, other), (other, one))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=10)
+    assert answers == [3, 3]
+
+
+@dataclass(frozen=True)
+class Circle:
+    radius: int
+    derived: Cache[Hashable, Any] = field(init=False, compare=False, repr=False, default_factory=lambda: Cache(2))
+
+    @derived_property
+    def squared(self) -> list[int]:
+        """radius²"""
+        return [self.radius**2]
+
+
+def test_a_derived_property_is_computed_once_and_not_inherited_by_a_changed_copy() -> None:
+    circle = Circle(3)
+    assert circle.squared is circle.squared
+    assert replace(circle, radius=4).squared == [16]
+    assert circle == Circle(3)
+    assert Circle.squared.__doc__ == "radius²"

@@ -22,6 +22,13 @@ SCALED = re.compile(r"_(ms|us|ns|minutes|hours|days|kb|mb|gb|tb|kib|mib|gib|gflo
 RATE = re.compile(r"_per_(hour|gib)$")  # how prices are quoted: dollars_per_hour
 UNSAFE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 UNSAFE_CALLS = {"eval", "exec"}
+KEEPS_OTHERWISE = {
+    "errors.py": "pickles an exception with its notes",
+    "forecasting/forecast.py": "pickles a forecast without its details",
+    "bench/kernels.py": "a timed call finds its operands among thousands; they are alive beside their ids",
+    "capture/torch/construct.py": "copy.deepcopy wants ids; the tensors are alive beside them",
+    "capture/torch/dispatch.py": "modules may be unhashable; the one that is recorded is alive all the while",
+}
 BESIDE_THE_PACKAGE = {"training", "studies", "benchmarks", "tests"}
 NAMELESS = {"util", "utils", "helper", "helpers", "misc"}
 
@@ -77,6 +84,20 @@ def unsafe(tree: ast.AST) -> Iterator[str]:
     """Ways to run what a file or a user says: pickles, eval, exec."""
     yield from (f"line {line}: imports {name}" for line, name in imports(tree) if name in UNSAFE_MODULES)
     yield from (f"line {line}: calls {name}" for line, name in calls(tree) if name in UNSAFE_CALLS)
+
+
+def hidden_keeping(tree: ast.AST) -> Iterator[str]:
+    """Ways to keep an answer other than in a `Cache`: inside `__dict__`, or under an id that another object may get."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr="__dict__"):
+                yield f"line {node.lineno}: looks into __dict__"
+            case ast.Call(func=ast.Name(id="id")):
+                yield f"line {node.lineno}: calls id"
+            case ast.ClassDef(body=body) if any("frozen=True" in ast.unparse(d) for d in node.decorator_list):
+                members = (member for member in body if isinstance(member, ast.FunctionDef))
+                names = {m.name for m in members if any("cached_property" in ast.unparse(d) for d in m.decorator_list)}
+                yield from (f"line {node.lineno}: {name} of a frozen thing is a cached_property" for name in names)
 
 
 def rows(table: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -148,6 +169,12 @@ def test_nothing_runs_what_a_file_says(module: Path) -> None:
     assert list(unsafe(ast.parse(module.read_text(encoding="utf-8")))) == []
 
 
+@every_shipped_module
+def test_answers_are_kept_in_caches(module: Path) -> None:
+    if module.relative_to(SRC).as_posix() not in KEEPS_OTHERWISE:
+        assert list(hidden_keeping(ast.parse(module.read_text(encoding="utf-8")))) == []
+
+
 @every_table
 def test_every_shipped_row_names_its_source(table: Path) -> None:
     assert sourceless(tomllib.loads(table.read_text(encoding="utf-8"))) == []
@@ -188,6 +215,23 @@ def test_a_number_with_a_base_unit_passes(right: str) -> None:
 @pytest.mark.parametrize("wrong", ["import pickle", "from joblib.pool import f", "eval('1')", "builtins.exec('1')"])
 def test_an_unsafe_call_or_import_is_found(wrong: str) -> None:
     assert len(list(unsafe(ast.parse(wrong)))) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "trace.__dict__['kept'] = 1",
+        "kept = trace.__dict__.setdefault('kept', {})",
+        "key = id(trace)",
+        "@dataclass(frozen=True)\nclass A:\n    @cached_property\n    def b(self) -> int: ...",
+    ],
+)
+def test_an_answer_kept_outside_a_cache_is_found(wrong: str) -> None:
+    assert len(list(hidden_keeping(ast.parse(wrong)))) == 1
+
+
+def test_a_cached_property_of_what_changes_passes() -> None:
+    assert list(hidden_keeping(ast.parse("class A:\n    @cached_property\n    def b(self) -> int: ..."))) == []
 
 
 def test_a_method_called_eval_is_safe() -> None:

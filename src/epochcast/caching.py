@@ -10,13 +10,14 @@ threads that ask at once get the same object.
 """
 
 from collections.abc import Callable, Hashable
-from functools import update_wrapper
-from threading import RLock
-from typing import Any, Generic, ParamSpec, TypeVar
+from functools import partial, update_wrapper
+from threading import Lock
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 Parameters = ParamSpec("Parameters")
+Owner = TypeVar("Owner", bound="HasDerived")
 
 
 class Cache(Generic[Key, Value]):
@@ -32,17 +33,21 @@ class Cache(Generic[Key, Value]):
             raise ValueError(f"a cache keeps at least one answer, got a bound of {bound}")
         self.bound = bound
         self._answers: dict[Key, Value] = {}
-        self._lock = RLock()
+        self._lock = Lock()
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The answer for a key, made where it is not known. An answer that raises is not kept."""
+        """The answer for a key, made where it is not known. An answer that raises is not kept.
+
+        The lock is not held while an answer is made, which may ask other caches: two threads may make the same answer,
+        and both get the one that was kept first.
+        """
         try:
             return self._answers[key]
         except KeyError:
             pass
+        answer = make()
         with self._lock:
             if key not in self._answers:
-                answer = make()
                 while len(self._answers) >= self.bound:
                     self._answers.pop(next(iter(self._answers)))
                 self._answers[key] = answer
@@ -63,6 +68,10 @@ class Cache(Generic[Key, Value]):
         return Cache(self.bound)
 
 
+Derived = Cache[Hashable, Any]
+"""What follows from a thing, by what it is called: the type of a field `derived`."""
+
+
 class Remembered(Generic[Parameters, Value]):
     """A function whose answers are kept by its arguments."""
 
@@ -74,6 +83,35 @@ class Remembered(Generic[Parameters, Value]):
     def __call__(self, *arguments: Parameters.args, **options: Parameters.kwargs) -> Value:
         key = (arguments, tuple(sorted(options.items()))) if options else arguments
         return self.cache.get(key, lambda: self._function(*arguments, **options))
+
+
+class HasDerived(Protocol):
+    """Whoever keeps what follows from it in a field `derived`."""
+
+    @property
+    def derived(self) -> Derived:
+        """What was asked for so far; a copy with another field begins with nothing."""
+        ...
+
+
+class derived_property(Generic[Owner, Value]):
+    """A property that is computed once and kept in its owner's `derived`, under its own name."""
+
+    def __init__(self, compute: Callable[[Owner], Value]) -> None:
+        self._compute, self._name = compute, compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> "derived_property[Owner, Value]": ...
+
+    @overload
+    def __get__(self, owner: Owner, kind: type) -> Value: ...
+
+    def __get__(self, owner: Owner | None, kind: type) -> "Value | derived_property[Owner, Value]":
+        if owner is None:
+            return self
+        value: Value = owner.derived.get(self._name, partial(self._compute, owner))
+        return value
 
 
 def remembered(bound: int) -> Callable[[Callable[Parameters, Value]], Remembered[Parameters, Value]]:

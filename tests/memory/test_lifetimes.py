@@ -151,3 +151,11 @@ def test_eager_attention_needs_its_scores() -> None:
 def test_an_lstm_keeps_its_gates() -> None:
     trace = zoo_model("gnmt").trace(Recipe(2))
     assert any(name.endswith("#saved") for name in lifetimes(trace).names)
+
+
+def test_a_gradient_passed_on_in_place_lives_to_the_first_block() -> None:
+    """Nothing but low-rank updates is trained: the residual's gradient is one storage from the head to the front."""
+    trace = zoo_model("gpt2", (32,)).trace(Recipe(4, lora=8, precision="bf16"))
+    lives = lifetimes(trace)
+    residual = lives.names.index("grad:transformer.h.11.add/out1")
+    assert trace.layers[trace.entries[lives.last[residual]]].startswith("transformer.h.0.")

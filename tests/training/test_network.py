@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from epochcast.capture.zoo import zoo_model  # noqa: E402
 from epochcast.cost.features import Setting  # noqa: E402
 from epochcast.cost.learned import GROUPS, read_learned  # noqa: E402
+from epochcast.graph.maths import OP_MATHS  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
 from epochcast.hardware.catalogue import find_device  # noqa: E402
 from epochcast.hardware.sustained import sustained  # noqa: E402

@@ -8,13 +8,14 @@ A kernel is a function of the op's operands: `kernel(inputs, weights)`, both lis
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial, singledispatch
+from functools import partial, singledispatch
 from math import gcd, prod
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import (
     Attention,
@@ -397,7 +398,8 @@ def _autograd(
     forward: Callable[[Tensors, Tensors], torch.Tensor], wanted: slice, *, with_weights: bool = False
 ) -> Kernel:
     """The gradient of `forward`, whose graph is recorded at the first call for the same operands and kept."""
-    graphs: dict[int, tuple[torch.Tensor, list[torch.Tensor]]] = {}
+    # By the id of the operands, which are kept with their graph: no other list gets their id.
+    graphs: dict[int, tuple[Tensors, torch.Tensor, list[torch.Tensor]]] = {}
 
     def call(inputs: Tensors, weights: Tensors) -> object:
         key = id(inputs)
@@ -406,14 +408,14 @@ def _autograd(
                 leaves = [*inputs[wanted], *(weights if with_weights else [])]
                 for tensor in leaves:
                     tensor.requires_grad_()
-                graphs[key] = (forward(inputs, weights), leaves)
-        output, leaves = graphs[key]
+                graphs[key] = (inputs, forward(inputs, weights), leaves)
+        _, output, leaves = graphs[key]
         return torch.autograd.grad(output, leaves, inputs[0], retain_graph=True)
 
     return call
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def filled(value: float, shape: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> torch.Tensor:
     """A constant that an operator wants to see, made once."""
     return torch.full(shape, value, device=device, dtype=dtype)

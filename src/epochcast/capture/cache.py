@@ -12,7 +12,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.atomic import write_bytes
+from epochcast.caching import Cache, remembered
 from epochcast.capture.model import Model
 from epochcast.errors import BadInput
 from epochcast.graph.op import Graph
@@ -58,15 +59,13 @@ class CachedModel:
     name: str
     about: Mapping[str, Any]
     load: Callable[[], Model]
-    _traces: dict[Recipe, Trace] = field(default_factory=dict, repr=False)
-    _loaded: list[Model] = field(default_factory=list, repr=False)
+    _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
+    _loaded: Cache[str, Model] = field(init=False, repr=False, default_factory=partial(Cache, 1))
 
     @property
     def model(self) -> Model:
         """The model itself, loaded on first use."""
-        if not self._loaded:
-            self._loaded.append(self.load())
-        return self._loaded[0]
+        return self._loaded.get("model", self.load)
 
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
@@ -77,10 +76,11 @@ class CachedModel:
     def trace(self, recipe: Recipe) -> Trace:
         """One step by a recipe, from disk where it is there."""
         alone = recipe.at(1)
-        if alone not in self._traces:
-            key = {**self.about, "recipe": asdict(alone)}
-            self._traces[alone] = _kept(key, trace_from_json, trace_to_json, lambda: self.model.trace(alone))
-        return self._traces[alone].rebatch(recipe.batch)
+        key = {**self.about, "recipe": asdict(alone)}
+        trace: Trace = self._traces.get(
+            alone, lambda: _kept(key, trace_from_json, trace_to_json, lambda: self.model.trace(alone))
+        )
+        return trace.rebatch(recipe.batch)
 
 
 def _kept(
@@ -141,7 +141,7 @@ def _version(package: str) -> str:
         return ""
 
 
-@cache
+@remembered(1)
 def _own_sources() -> str:
     """Our own code decides what is captured too, between two versions."""
     root = Path(__file__).parents[1]

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
+from epochcast.caching import Cache
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.repeats import Repeats
-from epochcast.graph.trace import Trace, drawn_out, trace_from
+from epochcast.graph.trace import Looks, Trace
 
 
 class Model(Protocol):
@@ -29,15 +30,12 @@ class Model(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class BuiltModel:
-    """A model whose forward graph is built by rule; loss, backward and update are derived.
-
-    `shallow` builds the same with fewer of its blocks, where these repeat, and says how to draw them out.
-    """
+    """A model whose forward graph is built by rule; loss, backward and update are derived."""
 
     name: str
     build: Callable[[int], Graph]
-    shallow: tuple[Callable[[int], Graph], Repeats] | None = None
-    _traces: dict[Recipe, Trace] = field(default_factory=dict, repr=False, compare=False)
+    _traces: Cache[Recipe, Trace] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 32))
+    _looks: Cache[Recipe, Looks] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 1))
 
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
@@ -46,13 +44,9 @@ class BuiltModel:
     def trace(self, recipe: Recipe) -> Trace:
         """The derived step; the first call for a recipe builds it at two batch sizes, later ones only resize."""
         key = replace(recipe, batch=1, accumulate=1, uneven=0.0)
-        if key not in self._traces:
-            self._traces[key] = self._drawn(key) or trace_from(self.build, key)
-        return replace(self._traces[key], recipe=recipe)
+        return replace(self._traces.get(key, lambda: self._look(key).trace(key)), recipe=recipe)
 
-    def _drawn(self, recipe: Recipe) -> Trace | None:
-        """The step of few blocks, drawn out; None where that cannot be: who freezes by name may mean single blocks."""
-        if self.shallow is None or recipe.freeze:
-            return None
-        build, repeats = self.shallow
-        return drawn_out(trace_from(build, recipe), repeats)
+    def _look(self, recipe: Recipe) -> Looks:
+        """The last one is kept: who asks whether a step fits asks for other precisions and for checkpointing next."""
+        key = replace(recipe, precision="fp32", channels_last=False, checkpointing=False, four_bit=False)
+        return self._looks.get(key, lambda: Looks.at(self.build, key))

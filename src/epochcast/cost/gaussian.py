@@ -7,11 +7,13 @@ A kind is a small number that tells points apart which have no distance: the dir
 is zero, so that far from every point the answer is zero with the width of the prior.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+
+from epochcast.caching import Cache, Derived, derived_property
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -69,14 +71,15 @@ class Process:
     kinds: Integers
     values: Array
     noises: Array
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 2))
 
-    @cached_property
+    @derived_property
     def _inverse(self) -> Array:
         covariance = self.kernel.between(self.points, self.kinds, self.points, self.kinds)
         covariance[np.diag_indices_from(covariance)] += self.noises**2 + JITTER * covariance.diagonal()
         return np.asarray(np.linalg.inv(covariance), dtype=np.float64)
 
-    @cached_property
+    @derived_property
     def _weights(self) -> Array:
         weights: Array = self._inverse @ self.values
         return weights

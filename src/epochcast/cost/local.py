@@ -16,10 +16,11 @@ The interval is that of the step. Errors within a group are taken to be one erro
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 
 import numpy as np
 
+from epochcast.caching import Cache, Derived, derived_property
 from epochcast.cost.features import Setting
 from epochcast.cost.gaussian import Array, Integers, Kernel, Process
 from epochcast.cost.model import Costs
@@ -143,6 +144,7 @@ class Local:
     link: Link | None = None
     name: str = NAME
     is_monotone: bool = False
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 1))
 
     def __post_init__(self) -> None:
         if not (self.device and self.source):
@@ -153,7 +155,7 @@ class Local:
             raise BadInput(f"a local profile needs {len(FEATURES)} lengths, got {len(self.kernel.lengths)}")
         _check_names("op class", (name for name, _ in self.groups if name), [c.value for c in CLASSES])
 
-    @cached_property
+    @derived_property
     def _processes(self) -> dict[Key, Process]:
         return {key: Process(self.kernel, g.points, g.kinds, g.log_ratios, g.noises) for key, g in self.groups.items()}
 

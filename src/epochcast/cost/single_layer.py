@@ -18,7 +18,6 @@ to any op.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,44 +100,44 @@ class LayerRows:
         names = [name for name in self.__dataclass_fields__ if name != "kind"]
         return LayerRows(self.kind, **{name: getattr(self, name)[where] for name in names})
 
-    @cached_property
+    @property
     def output_size(self) -> Array:
         """⌈size/stride⌉ with "same" padding, ⌊(size − kernel)/stride⌋ + 1 with "valid"."""
         valid = np.floor((self.size - self.kernel) / self.stride) + 1
         return np.where(self.is_same, np.ceil(self.size / self.stride), valid)
 
-    @cached_property
+    @property
     def padding(self) -> Array:
         """Rows of zeros added above and below together; odd where the two differ and the image must be copied."""
         needed = (self.output_size - 1) * self.stride + self.kernel - self.size
         return np.where(self.is_same, np.maximum(needed, 0.0), 0.0)
 
-    @cached_property
+    @property
     def input_elements(self) -> Array:
         """N·H·W·C_in"""
         return self.batch * self.size**2 * self.channels_in
 
-    @cached_property
+    @property
     def output_elements(self) -> Array:
         """N·H'·W'·C_out"""
         return self.batch * self.output_size**2 * self.channels_out
 
-    @cached_property
+    @property
     def weight_elements(self) -> Array:
         """k²·C_in·C_out"""
         return self.kernel**2 * self.channels_in * self.channels_out
 
-    @cached_property
+    @property
     def product_flops(self) -> Array:
         """2 · output elements · k²·C_in"""
         return 2 * self.output_elements * self.kernel**2 * self.channels_in
 
-    @cached_property
+    @property
     def update_bytes_per_element(self) -> Array:
         """What the row's optimizer moves per element it updates."""
         return np.array([UPDATE_BYTES[str(name)] for name in self.optimizer]) * self.trains
 
-    @cached_property
+    @property
     def is_activated(self) -> NDArray[np.bool_]:
         """Whether an activation function follows."""
         return np.asarray(self.activation != "none")

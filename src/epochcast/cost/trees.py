@@ -10,13 +10,14 @@ Limits: numerical splits only (no categories), and no missing values: a NaN is r
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.caching import Cache, Derived, derived_property
 from epochcast.errors import BadInput
 
 Array = NDArray[np.float64]
@@ -40,6 +41,7 @@ class Forest:
     number: Array
     right: Integers
     roots: Integers
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 1))
 
     def __post_init__(self) -> None:
         if not len(self.feature) == len(self.number) == len(self.right):
@@ -84,7 +86,7 @@ class Forest:
                 return np.asarray(self.number[node].reshape(len(rows), -1).sum(axis=1))
             node = there
 
-    @cached_property
+    @derived_property
     def _walk(self) -> tuple[Integers, Integers, Array]:
         """Left children, features and thresholds, made so that a leaf leads to itself."""
         is_leaf, places = self.feature == LEAF, np.arange(len(self.feature))

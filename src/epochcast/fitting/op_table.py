@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from epochcast.cost.features import Setting
 from epochcast.errors import BadInput
-from epochcast.graph.op import Phase
 from epochcast.graph.maths import op_math_index
+from epochcast.graph.op import Phase
 from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.graph.work import MATRIX_CLASSES, OpClass
 

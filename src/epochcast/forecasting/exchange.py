@@ -2,21 +2,18 @@
 each other where their batches differ.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeVar
 
 from epochcast.caching import remembered
 from epochcast.comm.waiting import Batch, waiting, waiting_seconds
 from epochcast.forecasting.parts import StepParts
 from epochcast.graph.backward import grad
 from epochcast.graph.kinds import Embedding, Recurrent
-from epochcast.graph.op import Op, Parameter, Phase
+from epochcast.graph.op import Parameter, Phase
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
-
-T = TypeVar("T")
 
 # Tables of fewer rows are no vocabulary: BERT's two token types, positions, users and items of small recommenders.
 LEAST_WORDS = 5000
@@ -37,11 +34,8 @@ class Gradients:
 
 def gradients(trace: Trace) -> Gradients:
     """Read off the trace: the last backward op that writes each trainable parameter's gradient."""
-    return _kept(trace, _gradients)
-
-
-def _gradients(trace: Trace) -> Gradients:
-    return gradients_of(trace, trace.parameters)
+    read: Gradients = trace.template.derived.get("gradients", lambda: gradients_of(trace, trace.parameters))
+    return read
 
 
 def gradients_of(trace: Trace, parameters: Iterable[Parameter]) -> Gradients:
@@ -49,14 +43,9 @@ def gradients_of(trace: Trace, parameters: Iterable[Parameter]) -> Gradients:
     trained = {grad(p.tensor).name for p in parameters if p.trainable}
     made: dict[str, tuple[int, int]] = {}
     entries = trace.entries.tolist()  # a view is ready with the kernel before it
-    names = {grad(p.tensor).name for p in trace.few.parameters}
-
-    def writes_gradients(op: Op) -> bool:
-        return op.phase is Phase.BACKWARD and any(t.name in names for t in op.outputs)
-
-    for place in trace.template.where(writes_gradients):
-        written = trace.template.at(place).outputs
-        made.update({t.name: (entries[place], t.bytes) for t in written if t.name in trained})
+    for entry, op in zip(entries, trace.template.base, strict=True):
+        if op.phase is Phase.BACKWARD:
+            made.update({t.name: (entry, t.bytes) for t in op.outputs if t.name in trained})
     ordered = sorted(made.values(), key=lambda pair: pair[0])
     return Gradients(tuple(size for _, size in ordered), tuple(place for place, _ in ordered))
 
@@ -108,7 +97,7 @@ def waiting_for_the_slowest(parts: StepParts, trace: Trace, group: Group, runner
 
 def batch_of(trace: Trace) -> Batch:
     """How the batches of ranks differ, so that one has more to do than another."""
-    lengths = _kept(trace, _lengths)
+    lengths: Lengths = trace.template.derived.get("lengths", lambda: _lengths(trace))
     samples = 0 if lengths is Lengths.ALIKE else trace.batch
     return Batch(samples, lengths is Lengths.PADDED, trace.recipe.uneven)
 
@@ -125,7 +114,7 @@ class Lengths(Enum):
 
 def _lengths(trace: Trace) -> Lengths:
     texts, is_recurrent = set(), False
-    for op in trace.template.few:
+    for op in trace.template.base:
         is_recurrent = is_recurrent or isinstance(op.kind, Recurrent)
         is_lookup = isinstance(op.kind, Embedding) and op.phase is Phase.FORWARD and op.weights
         if is_lookup and op.weights[0].shape[0] >= LEAST_WORDS and len(op.inputs[0].shape) == 2:
@@ -133,12 +122,3 @@ def _lengths(trace: Trace) -> Lengths:
     if is_recurrent:
         return Lengths.RAGGED if texts else Lengths.PADDED
     return Lengths.RAGGED if len(texts) == 2 else Lengths.ALIKE
-
-
-def _kept(trace: Trace, read: Callable[[Trace], T]) -> T:
-    """What `read` finds in a trace, kept beside its columns: a step asks several times."""
-    kept: dict[str, T] = trace.__dict__
-    name = read.__name__
-    if name not in kept:
-        kept[name] = read(trace)
-    return kept[name]

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
-from functools import cached_property
 
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import Kind
@@ -18,6 +17,8 @@ class Phase(Enum):
     BACKWARD = "backward"
     UPDATE = "update"
 
+    __hash__ = object.__hash__  # as of `DType`
+
 
 class Gradient(Enum):
     """What a backward op computes: the gradient of its data, of its weights, both at once, or it is no gradient."""
@@ -26,6 +27,8 @@ class Gradient(Enum):
     DATA = "data"
     WEIGHTS = "weights"
     BOTH = "both"
+
+    __hash__ = object.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +131,12 @@ class Graph:
             if tensor.name not in known:
                 raise ValueError(f"{self.name}: output {tensor.name!r} is never made")
 
-    @cached_property
+    @property
     def parameter_count(self) -> int:
         """Values in all parameters, frozen ones included."""
         return sum(p.elements for p in self.parameters)
 
-    @cached_property
+    @property
     def trainable_parameter_count(self) -> int:
         """Values in the parameters that are trained."""
         return sum(p.elements for p in self.parameters if p.trainable)

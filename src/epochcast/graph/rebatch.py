@@ -6,17 +6,17 @@ A template is exact from batch 2 on; at 1 it keeps the sums over samples that br
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.caching import Cache, Derived, derived_property
+from epochcast.collecting import without_collecting
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import OptimizerUpdate
 from epochcast.graph.op import Op
-from epochcast.graph.order import LOOSE, Order
-from epochcast.graph.repeats import Repeats
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.work import Work, work
 
@@ -33,109 +33,27 @@ Sides = tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]]
 """The growths of an op's inputs, outputs and weights."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Template:
-    """The ops of a step as a function of the batch size: `few`, and where blocks of them repeat, drawn out.
+    """The ops of a step as a function of the batch size: `base` is at the smaller of the sizes it was learnt from.
 
-    Templates of the same ops are equal, drawn out or not.
+    `derived` keeps what others read off the ops, which is the same at every batch.
     """
 
-    few: tuple[Op, ...]
-    few_growths: tuple[Sides | None, ...]
-    repeats: Repeats | None = None
+    base: tuple[Op, ...]
+    growths: tuple[Sides | None, ...]
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 64))
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Template):
-            return NotImplemented
-        return self is other or (self.base == other.base and self.growths == other.growths)
-
-    def __hash__(self) -> int:
-        return hash((self.base, self.growths))
-
-    @property
-    def base(self) -> tuple[Op, ...]:
-        """All ops, at the smaller of the sizes that the template was learnt from."""
-        return self.few if self.repeats is None else self._drawn[0]
-
-    @property
-    def growths(self) -> tuple[Sides | None, ...]:
-        """Of all ops."""
-        return self.few_growths if self.repeats is None else self._drawn[1]
-
-    @cached_property
-    def _drawn(self) -> tuple[tuple[Op, ...], tuple[Sides | None, ...]]:
-        places = range(len(self.positions))
-        return tuple([self.at(place) for place in places]), tuple([self._growth(place) for place in places])
-
-    def at(self, place: int) -> Op:
-        """One of all ops."""
-        if self.repeats is None or self.order is None:
-            return self.few[place]
-        few_place, shift = int(self.order.positions[place]), int(self.order.shifts[place])
-        if few_place in self.loose:
-            return self.loose[few_place][0]
-        return self.repeats.moved_op(self.few[few_place], shift)
-
-    def _growth(self, place: int) -> Sides | None:
-        few_place = int(self.positions[place])
-        return self.loose[few_place][1] if few_place in self.loose else self.few_growths[few_place]
-
-    @cached_property
-    def positions(self) -> Places:
-        """For every op, which of the few it is or is a copy of."""
-        return np.arange(len(self.few)) if self.order is None else self.order.positions
-
-    def where(self, holds: Callable[[Op], bool]) -> list[int]:
-        """The places of ops of which something holds that holds of their copies, too."""
-        found: list[int] = np.flatnonzero(np.array([holds(op) for op in self.few])[self.positions]).tolist()
-        return found
-
-    @cached_property
-    def order(self) -> Order | None:
-        """How the few are drawn out."""
-        return None if self.repeats is None else self.repeats.order(op.layer for op in self.few)
-
-    @cached_property
+    @derived_property
     def names(self) -> tuple[str, ...]:
         """Of all ops."""
-        return self._told([op.name for op in self.few])
+        return tuple([op.name for op in self.base])
 
-    @cached_property
-    def layers(self) -> tuple[str, ...]:
-        """Of all ops."""
-        return self._told([op.layer for op in self.few])
-
-    def _told(self, few_names: list[str]) -> tuple[str, ...]:
-        if self.repeats is None or self.order is None:
-            return tuple(few_names)
-        pairs = zip(self.order.positions.tolist(), self.order.shifts.tolist(), strict=True)
-        return tuple([self.repeats.moved(few_names[place], shift) for place, shift in pairs])
-
+    @without_collecting()
     def mapped(self, change: Callable[[Op, Sides | None], tuple[Op, Sides | None]]) -> "Template":
-        """With every op changed, each for itself: what is done to one of a block is done to its copies."""
-        pairs = [change(op, growth) for op, growth in zip(self.few, self.few_growths, strict=True)]
-        return Template(tuple(op for op, _ in pairs), tuple(growth for _, growth in pairs), self.repeats)
-
-    @cached_property
-    def undrawn(self) -> "Template":
-        """Of the few alone."""
-        return Template(self.few, self.few_growths)
-
-    @cached_property
-    def written_out(self) -> "Template":
-        """The same, all ops written out."""
-        return self if self.repeats is None else Template(self.base, self.growths)
-
-    @cached_property
-    def loose(self) -> dict[int, tuple[Op, Sides | None]]:
-        """Of the few: ops outside the blocks that list tensors of blocks, with these drawn out."""
-        if self.repeats is None:
-            return {}
-        found = {}
-        for place, op in enumerate(self.few):
-            if self.repeats.block(op.layer) == LOOSE and self.repeats.lists_blocks(op):
-                found[place] = self.repeats.loose_op(op), _drawn_growth(op, self.few_growths[place], self.repeats)
-        return found
+        """With every op changed, each for itself."""
+        pairs = [change(op, growth) for op, growth in zip(self.base, self.growths, strict=True)]
+        return Template(tuple([op for op, _ in pairs]), tuple([growth for _, growth in pairs]))
 
     @classmethod
     def fixed(cls, ops: Sequence[Op]) -> "Template":
@@ -150,7 +68,7 @@ class Template:
                 f"the model runs {len(small)} ops at batch {small_batch} and {len(large)} at batch {large_batch}: "
                 "its control flow depends on the batch"
             )
-        growths = []
+        growths: list[Sides | None] = []
         known: dict[tuple[tuple[int, ...], tuple[int, ...]], Growth] = {}  # the same few shapes in every layer
 
         def growth(few: Tensor, many: Tensor) -> Growth:
@@ -160,6 +78,9 @@ class Template:
             return known[key]
 
         for one, other in zip(small, large, strict=True):
+            if one is other:
+                growths.append(None)
+                continue
             if one.kind != other.kind:
                 raise BadInput(
                     f"op {one.name!r} changes: {one.kind} at batch {small_batch}, {other.kind} at batch {large_batch}"
@@ -175,11 +96,11 @@ class Template:
 
     def ops(self, batch: int) -> tuple[Op, ...]:
         """The ops at a batch size."""
-        return tuple(self.op(place, batch) for place in range(len(self.positions)))
+        return tuple([resized(*pair, batch) for pair in zip(self.base, self.growths, strict=True)])
 
     def op(self, place: int, batch: int) -> Op:
         """One op at a batch size."""
-        return resized(self.at(place), self._growth(place), batch)
+        return resized(self.base[place], self.growths[place], batch)
 
     def work(self, batch: int) -> Numbers:
         """The `Work` of every op at a batch size, one row per op, in the order of its fields."""
@@ -191,7 +112,7 @@ class Template:
             numbers[bent] = [work(resized(op, growth, batch)) for op, growth in asked]
         return numbers
 
-    @cached_property
+    @derived_property
     def _quadratics(self) -> tuple[Numbers, Places]:
         """Coefficients (3, ops, quantities) of n⁰, n¹, n² through the work at n = 1, 2, 3, and the ops they miss.
 
@@ -214,7 +135,7 @@ class Template:
         is_bent = ~np.all(np.isclose(extended, far, rtol=1e-9, atol=0), axis=1, keepdims=True)[:, 0]
         return np.array([constant, first, second])[:, like], np.flatnonzero(is_bent[like])
 
-    @cached_property
+    @derived_property
     def distinct(self) -> tuple[list[tuple[Op, Sides | None]], Places]:
         """Ops that differ in more than names and layers, with their growths, and for every op the one it is like.
 
@@ -222,18 +143,14 @@ class Template:
         """
         numbers: dict[Hashable, int] = {}
         samples: list[tuple[Op, Sides | None]] = []
-        few_like: list[int] = []
-        for place, (op, growth) in enumerate(zip(self.few, self.few_growths, strict=True)):
+        like: list[int] = []
+        for place, (op, growth) in enumerate(zip(self.base, self.growths, strict=True)):
             key = place if isinstance(op.kind, OptimizerUpdate) else (_look(op), growth)
             if key not in numbers:
                 numbers[key] = len(samples)
                 samples.append((op, growth))
-            few_like.append(numbers[key])
-        like = np.array(few_like, dtype=np.int64)
-        for place, sample in self.loose.items():
-            like[place] = len(samples)
-            samples.append(sample)
-        return samples, like[self.positions]
+            like.append(numbers[key])
+        return samples, np.array(like, dtype=np.int64)
 
 
 def resized(op: Op, growth: Sides | None, batch: int) -> Op:
@@ -242,17 +159,6 @@ def resized(op: Op, growth: Sides | None, batch: int) -> Op:
         return op
     inputs, outputs, weights = map(partial(_resized, batch=batch), (op.inputs, op.outputs, op.weights), growth)
     return Op(op.name, op.kind, inputs, outputs, weights, op.phase, op.layer, op.gradient, op.tf32)
-
-
-def _drawn_growth(op: Op, growth: Sides | None, repeats: Repeats) -> Sides | None:
-    """Of an op outside the blocks, when the tensors it lists are drawn out."""
-    if growth is None:
-        return None
-    orders = [repeats.order(t.name for t in side) for side in (op.inputs, op.outputs, op.weights)]
-    inputs, outputs, weights = (
-        tuple([grown[place] for place in order.positions]) for grown, order in zip(growth, orders, strict=True)
-    )
-    return inputs, outputs, weights
 
 
 def _look(op: Op) -> Hashable:

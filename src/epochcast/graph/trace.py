@@ -5,22 +5,21 @@ never builds the ops again. `ops` are the typed values for whoever wants to read
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.caching import Cache, Derived, derived_property
 from epochcast.collecting import without_collecting
 from epochcast.graph.kinds import Conv, Pool, Recurrent, View
 from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase
-from epochcast.graph.order import NotRepeated, Order
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.repeats import Repeats
 from epochcast.graph.shapes import conv_shape
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.training import adapted, finished, float_ops
@@ -79,55 +78,43 @@ class Trace:
     unit: str = "samples"
     units_per_sample: int = 1
     notes: tuple[str, ...] = ()
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 16))
 
     @property
     def batch(self) -> int:
         """Samples in the step."""
         return self.recipe.batch
 
-    @cached_property
+    @derived_property
     def ops(self) -> tuple[Op, ...]:
         """The ops at this batch, views included."""
         return self.template.ops(self.batch)
-
-    @property
-    def few(self) -> "Trace":
-        """The step of fewer blocks that this one was drawn out of; itself where it was not."""
-        repeats = self.template.repeats
-        if repeats is None:
-            return self
-        parameters = repeats.few_parameters(self.parameters)
-        return replace(
-            self, template=self.template.undrawn, parameters=parameters, inputs=repeats.few_tensors(self.inputs)
-        )
-
-    @property
-    def drawn(self) -> "Drawn | None":
-        """How it was drawn out, where it was."""
-        repeats, order = self.template.repeats, self.template.order
-        return None if repeats is None or order is None else Drawn(self.few, repeats, order)
 
     def rebatch(self, batch: int) -> "Trace":
         """The same step at another batch size, without building anything."""
         return replace(self, recipe=self.recipe.at(batch))
 
-    @cached_property
+    @derived_property
     def layers(self) -> tuple[str, ...]:
         """The layer of every entry of the columns."""
-        layers = self.template.layers
-        return tuple([layers[place] for place in self.places.tolist()])
+        return tuple([self.template.base[place].layer for place in self.places.tolist()])
 
-    @cached_property
+    @derived_property
     def opaque(self) -> tuple[str, ...]:
         """Ops we could not name."""
-        return opaque_names(self.template.few)
+        return opaque_names(self.template.base)
 
-    @cached_property
+    @property
+    def _static(self) -> "Static":
+        static: Static = self.template.derived.get("static columns", partial(_static, self.template))
+        return static
+
+    @property
     def places(self) -> NDArray[np.int64]:
         """Where in the ops each entry of the columns stands."""
-        return _static(self.template)[0]
+        return self._static[0]
 
-    @cached_property
+    @derived_property
     def entries(self) -> NDArray[np.int64]:
         """For every op, its entry in the columns; a view has that of the kernel before it, -1 where there is none."""
         found: NDArray[np.int64] = np.searchsorted(self.places, np.arange(self.op_count), side="right") - 1
@@ -136,16 +123,16 @@ class Trace:
     @property
     def op_count(self) -> int:
         """How many ops there are, views included."""
-        return len(self.template.distinct[1])
+        return len(self.template.base)
 
-    @cached_property
+    @derived_property
     def columns(self) -> Columns:
         """The numbers of all ops that run a kernel."""
-        places, static = _static(self.template)
+        places, static = self._static
         grown = self.template.work(self.batch)[places]
         return Columns(*grown.T, *static)
 
-    @cached_property
+    @derived_property
     def flops(self) -> dict[str, float]:
         """Matrix flops and element flops of the step, and matrix flops by phase."""
         c = self.columns
@@ -153,28 +140,16 @@ class Trace:
         return {**totals, "matrix": sum(totals.values()), "elementwise": float(c.flops[~c.is_matrix].sum())}
 
 
-class Drawn(NamedTuple):
-    """A step of few blocks, and how it is drawn out to many."""
-
-    few: Trace
-    repeats: Repeats
-    order: Order
-
-
 Static = tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]
 
 
 def _static(template: Template) -> Static:
-    """What does not grow: which ops run kernels, and their classes, dtypes and window sizes; kept on the template."""
-    kept: Static | None = template.__dict__.get("_static_columns")
-    if kept is None:
-        samples, like = template.distinct
-        rows = [_row(op) for op, _ in samples]
-        runs = np.array([not isinstance(op.kind, View) for op, _ in samples], dtype=np.bool_)
-        places = np.flatnonzero(runs[like])
-        kept = (places, tuple(column[like[places]] for column in _arrays(rows)))
-        template.__dict__["_static_columns"] = kept
-    return kept
+    """What does not grow: which ops run kernels, and their classes, dtypes and window sizes."""
+    samples, like = template.distinct
+    rows = [_row(op) for op, _ in samples]
+    runs = np.array([not isinstance(op.kind, View) for op, _ in samples], dtype=np.bool_)
+    places = np.flatnonzero(runs[like])
+    return places, tuple(column[like[places]] for column in _arrays(rows))
 
 
 _CLASS_INDEX = {c: i for i, c in enumerate(CLASSES)}
@@ -226,31 +201,43 @@ def _outline(op: Op) -> tuple[str, int, int, int]:
     return op.name, len(op.inputs), len(op.outputs), len(op.weights)
 
 
-@without_collecting()
+@dataclass(frozen=True)
+class Looks:
+    """A model that is built by rule, at two batch sizes: its graphs, and the ops of its step in float32."""
+
+    small: Graph
+    large: Graph
+    small_ops: tuple[Op, ...]
+    large_ops: tuple[Op, ...]
+
+    @classmethod
+    @without_collecting()
+    def at(cls, build: Callable[[int], Graph], recipe: Recipe) -> "Looks":
+        """Whatever the recipe says of precision and of running again."""
+        small, large = build(SMALL_BATCH), build(LARGE_BATCH)
+        small_ops = float_ops(small, recipe.at(SMALL_BATCH))
+        mode = "forward_backward" if recipe.mode == "training" else recipe.mode
+        large_ops = float_ops(large, replace(recipe, batch=LARGE_BATCH, mode=mode))
+        updates = (op for op in small_ops if op.phase is Phase.UPDATE)  # the same at every batch
+        return cls(small, large, small_ops, (*large_ops, *updates))
+
+    @without_collecting()
+    def trace(self, recipe: Recipe) -> Trace:
+        """The step as the recipe keeps and runs it."""
+        small, large, few, many = self.small, self.large, self.small_ops, self.large_ops
+        base = finished(few, small, recipe)
+        if list(map(_outline, base)) == list(map(_outline, few)):  # no precision changes a shape: one size is enough
+            template = Template(base, Template.learn(few, SMALL_BATCH, many, LARGE_BATCH).growths)
+        else:
+            template = Template.learn(base, SMALL_BATCH, finished(many, large, recipe), LARGE_BATCH)
+        parameters = adapted(small, recipe).parameters
+        sample = tuple(
+            one if one.shape == other.shape else replace(one, shape=(1, *one.shape[1:]))
+            for one, other in zip(small.inputs, large.inputs, strict=True)
+        )
+        return Trace(small.name, recipe, template, parameters, sample, small.unit, small.units_per_sample, small.notes)
+
+
 def trace_from(build: Callable[[int], Graph], recipe: Recipe) -> Trace:
     """The step of a model that is built by rule at any batch size, looked at twice."""
-    small, large = build(SMALL_BATCH), build(LARGE_BATCH)
-    few, many = float_ops(small, recipe.at(SMALL_BATCH)), float_ops(large, recipe.at(LARGE_BATCH))
-    base = finished(few, small, recipe)
-    if list(map(_outline, base)) == list(map(_outline, few)):  # no precision changes a shape: one size is enough
-        template = Template(base, Template.learn(few, SMALL_BATCH, many, LARGE_BATCH).growths)
-    else:
-        template = Template.learn(base, SMALL_BATCH, finished(many, large, recipe), LARGE_BATCH)
-    parameters = adapted(small, recipe).parameters
-    sample = tuple(
-        few if few.shape == many.shape else replace(few, shape=(1, *few.shape[1:]))
-        for few, many in zip(small.inputs, large.inputs, strict=True)
-    )
-    return Trace(small.name, recipe, template, parameters, sample, small.unit, small.units_per_sample, small.notes)
-
-
-def drawn_out(few: Trace, repeats: Repeats) -> Trace | None:
-    """The step of many blocks from that of a few; None where they do not repeat."""
-    if not repeats.is_alike(few.template.few, few.template.few_growths):
-        return None
-    template = Template(few.template.few, few.template.few_growths, repeats)
-    try:
-        parameters, inputs, _ = repeats.parameters(few.parameters), repeats.tensors(few.inputs), template.distinct
-    except NotRepeated:
-        return None
-    return replace(few, template=template, parameters=parameters, inputs=inputs)
+    return Looks.at(build, recipe).trace(recipe)

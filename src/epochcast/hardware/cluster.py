@@ -7,9 +7,9 @@ it has the whole of it. Boxes are alike, except that some may have fewer ranks: 
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
 from math import prod, sqrt
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.hardware.link import Link
 
@@ -55,47 +55,47 @@ class Group:
         if self.within and self.ranks_per_node % self._units:
             raise BadInput(f"{self.ranks_per_node} ranks do not share out evenly over {self._units} parts of a box")
 
-    @cached_property
+    @property
     def _units(self) -> int:
         """How many innermost parts a box has."""
         return prod(level.fanout for level in self.within)
 
-    @cached_property
+    @property
     def ranks(self) -> int:
         """All ranks of the group."""
         return self.nodes * self.ranks_per_node - self.empty
 
-    @cached_property
+    @property
     def box_levels(self) -> tuple[Level, ...]:
         """The levels of a box from the ranks outwards, at least one."""
         if not self.within:
             return (Level(self.ranks_per_node, self.inner),)
         return (Level(self.ranks_per_node // self._units, self.inner), *self.within)
 
-    @cached_property
+    @property
     def levels(self) -> tuple[Level, ...]:
         """All levels from the ranks outwards; the last one's children are the boxes."""
         return (*self.box_levels, Level(self.nodes, self.across if self.nodes > 1 else self.outer))
 
-    @cached_property
+    @property
     def across(self) -> Link:
         """What joins the boxes: the outer link with what it sustains between so many boxes and ranks."""
         if self.outer.pair_fraction == 1 and not self.outer.crowding:
             return self.outer
         return _across(self.outer, self.nodes, self.ranks)
 
-    @cached_property
+    @property
     def used_links(self) -> tuple[Link, ...]:
         """The links that carry anything: of the levels with several children; of a rank alone, its inner link."""
         return tuple(level.link for level in self.levels if level.fanout > 1) or (self.inner,)
 
-    @cached_property
+    @property
     def slowest(self) -> Link:
         """The link of least sustained bandwidth among those the group uses (at a tie, of greater latency)."""
         return min(self.used_links, key=lambda link: (link.sustained_bytes_per_second, -link.latency_seconds))
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _across(outer: Link, nodes: int, ranks: int) -> Link:
     pair_fraction = outer.pair_fraction if nodes == 2 else 1.0
     fraction = outer.sustained_fraction * pair_fraction / (1 + outer.crowding * sqrt(ranks))

@@ -7,9 +7,9 @@ goes, and nothing is known of other accelerators.
 """
 
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 
+from epochcast.caching import remembered
 from epochcast.hardware.device import Device
 from epochcast.hardware.rows import Row, parse, read
 
@@ -23,7 +23,7 @@ class _Context:
     unit_bytes: int
 
 
-@cache
+@remembered(1)
 def _tables() -> tuple[dict[str, _Context], dict[str, int], float]:
     """Contexts by generation, usable bytes by device, and the fraction that is usable of any other."""
     document = parse(files("epochcast.memory").joinpath(_FILE).read_text(encoding="utf-8"), _FILE)

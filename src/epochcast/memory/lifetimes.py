@@ -10,21 +10,20 @@ results (`saved`): statistics of a norm, the log-sum-exp of attention, a recurre
 Limit: a Python variable that holds a tensor longer than anyone reads it is not seen.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from functools import cached_property
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.caching import Cache, Derived, derived_property
 from epochcast.collecting import without_collecting
 from epochcast.graph.kinds import Elementwise, Norm, Pool, View
 from epochcast.graph.op import Op, Phase
-from epochcast.graph.order import NotRepeated
 from epochcast.graph.rebatch import Growth
 from epochcast.graph.tensor import UNRELATED, Relation, Tensor
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
-from epochcast.memory.drawn import drawn_storages
 from epochcast.memory.saved import saved_bytes
 
 Integers = NDArray[np.int64]
@@ -74,6 +73,7 @@ class Lifetimes:
     keeps_gradients: bool
     update: int
     rank_own: frozenset[str] = frozenset()
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 64))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -107,13 +107,13 @@ class Lifetimes:
         """Bytes of all storages of a role, whether or not they live at one time."""
         return int(self.bytes_at(batch)[self.roles == role].sum())
 
-    @cached_property
+    @derived_property
     def kept(self) -> NDArray[np.bool_]:
         """Which storages a later step finds there, though the first step made them."""
         kept: NDArray[np.bool_] = self.roles == Role.OPTIMIZER_STATE
         return kept | (self.roles == Role.GRADIENTS) if self.keeps_gradients else kept
 
-    @cached_property
+    @derived_property
     def of_update(self) -> NDArray[np.bool_]:
         """Which storages hold what an update makes and drops again: as large as the parameters it updates."""
         found: NDArray[np.bool_] = (self.roles == Role.TEMPORARIES) & (self.born >= self.update)
@@ -129,7 +129,7 @@ class Lifetimes:
         live: Integers = np.cumsum(changes[:, : self.ops + 1], axis=1)
         return live
 
-    @cached_property
+    @derived_property
     def history(self) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
         """A job's beginning as an allocator sees it: the storages before the first step, and for two steps births (i)
         and deaths (~i). Within an op, results are born before what it used last dies.
@@ -158,43 +158,17 @@ def lifetimes(trace: Trace, *, set_to_none: bool = True, sums_in_place: bool = T
     sum instead (`sums_in_place` false) before PyTorch 2.0, and ever since where a dispatch mode looks on: MemTracker's.
     """
     keeps_gradients = not set_to_none or trace.recipe.accumulate > 1
-    kept: dict[tuple[bool, bool], Lifetimes] = trace.template.__dict__.setdefault("_lifetimes", {})
-    key = (keeps_gradients, sums_in_place)
-    if key not in kept:
-        kept[key] = _drawn(trace, *key) or _Walk(trace, *key).result()
-    return kept[key]
-
-
-def _drawn(trace: Trace, keeps_gradients: bool, sums_in_place: bool) -> Lifetimes | None:
-    """From the storages of a step of few blocks; None where there is no such step, or where they do not repeat."""
-    source = trace.drawn
-    if source is None:
-        return None
-    few, repeats, order = source
-    walk = _Walk(few, keeps_gradients, sums_in_place)
-    lives = walk.result()
-    met = np.array([walk.met[name] for name in lives.names], dtype=np.int64)
-    try:
-        many = drawn_storages(lives.names, met, lives.last, lives.ops, repeats, order)
-    except NotRepeated:
-        return None
-    pairs = zip(many.few.tolist(), many.shifts.tolist(), strict=True)
-    return Lifetimes(
-        tuple([repeats.moved(lives.names[storage], shift) for storage, shift in pairs]),
-        lives.roles[many.few],
-        lives.fixed_bytes[many.few],
-        lives.sample_bytes[many.few],
-        np.where(lives.born[many.few] == BEFORE, BEFORE, many.met),
-        many.last,
-        trace.op_count,
-        keeps_gradients,
-        _first_update(trace),
+    lives: Lifetimes = trace.template.derived.get(
+        ("lifetimes", keeps_gradients, sums_in_place),
+        lambda: _Walk(trace, keeps_gradients, sums_in_place).result(),
     )
+    return lives
 
 
 def _first_update(trace: Trace) -> int:
     """The place of the first op of the update; behind the last op where there is none."""
-    return next(iter(trace.template.where(lambda op: op.phase is Phase.UPDATE)), trace.op_count)
+    base = trace.template.base
+    return next((place for place, op in enumerate(base) if op.phase is Phase.UPDATE), len(base))
 
 
 class _Walk:
@@ -207,7 +181,6 @@ class _Walk:
         self.root: dict[str, str] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         self.seen: dict[str, tuple[Tensor, str]] = {}  # the last tensor of a name and its storage: sized already
-        self.met: dict[str, int] = {}  # the op that uses or makes it first
         self.born: dict[str, int] = {}
         self.last: dict[str, int] = {}
         self.born_in: dict[str, Phase] = {}
@@ -220,7 +193,7 @@ class _Walk:
         for parameter in trace.parameters:  # not used by any op, still there
             if parameter.name not in self.born:
                 self.sizes[parameter.name] = (parameter.tensor.bytes, parameter.tensor.bytes)
-                self.born[parameter.name], self.met[parameter.name] = BEFORE, len(trace.template.few)
+                self.born[parameter.name] = BEFORE
 
     def _see(self, place: int, op: Op, growth: tuple[tuple[Growth, ...], ...] | None) -> None:
         none: tuple[Growth, ...] = ()
@@ -242,12 +215,11 @@ class _Walk:
             name = f"{op.output.name}#saved"
             many = beside if growth is None else saved_bytes(op.kind, self.trace.template.op(place, LARGE_BATCH))
             self.sizes[name] = (beside, many)
-            self.met[name] = self.born[name] = place
+            self.born[name] = place
             self.born_in[name] = op.phase
             if isinstance(op.kind, Norm) and op.kind.style == "batch" and op.phase is Phase.FORWARD:
                 running = f"{op.output.name}#running"  # mean and variance over steps, beside those of the batch
                 self.sizes[running], self.born[running], self.born_in[running] = (beside, beside), BEFORE, op.phase
-                self.met[running] = place
             anchor = op.inputs[0] if isinstance(op.kind, Norm) else op.output
             self.beside[name] = self.root.get(anchor.name, anchor.name)
 
@@ -266,7 +238,6 @@ class _Walk:
             self.seen[tensor.name] = (tensor, name)
             self._size(name, tensor, growth)
         if name not in self.born:
-            self.met[name] = place
             self.born[name] = place if _is_state(tensor.relation) else birth  # the first update makes it
             self.born_in[name], self.relations[name] = op.phase, tensor.relation
         self.last[name], self.last_in[name] = place, op.phase

@@ -11,9 +11,8 @@ PyTorch then gives cached segments back before it fails.
 On a CPU there is no cache and no context: the peak is what is alive.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +49,7 @@ class Timeline:
     phases: tuple[str, ...]
     live_bytes: Mapping[str, NDArray[np.int64]]
 
-    @cached_property
+    @property
     def total_bytes(self) -> NDArray[np.int64]:
         """All of them together."""
         total: NDArray[np.int64] = np.sum(list(self.live_bytes.values()), axis=0)
@@ -95,7 +94,7 @@ class Step:
         if self.allocator not in ALLOCATORS:
             raise UnknownName("allocator", self.allocator, ALLOCATORS)
 
-    @cached_property
+    @property
     def workspaces(self) -> frozenset[int]:
         """Storages that are done without where there is no room."""
         return frozenset(np.flatnonzero(self.lives.roles == Role.WORKSPACE).tolist())
@@ -164,12 +163,12 @@ def step_on(
 
 def _held(lives: Lifetimes, trace: Trace, device: Device | None, shares: Shares) -> Lifetimes:
     """With workspaces and what a rank holds on top; devices of one generation ask for the same, which is kept."""
-    kept: dict[Hashable, Lifetimes] = lives.__dict__.setdefault("_held", {})
     generation = None if device is None else (device.kind, device.generation)
-    key = generation, trace.recipe.channels_last, *shares.on_top
-    if key not in kept:
-        kept[key] = shares.of(with_workspaces(lives, trace, device))
-    return kept[key]
+    held: Lifetimes = lives.derived.get(
+        ("held", generation, trace.recipe.channels_last, *shares.on_top),
+        lambda: shares.of(with_workspaces(lives, trace, device)),
+    )
+    return held
 
 
 def peak_memory(

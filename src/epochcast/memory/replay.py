@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from epochcast.collecting import without_collecting
+
 
 class OutOfMemory(Exception):
     """No more can be had from the device and nothing is left to give back."""
@@ -33,6 +35,7 @@ class Usage:
     reserved_bytes: int
 
 
+@without_collecting()
 def replay(
     allocator: Allocator,
     size_bytes: Sequence[int],

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import partial
 
+from epochcast.caching import Cache, Derived, derived_property
 from epochcast.display import Displayed
 from epochcast.errors import BadInput
 from epochcast.forecasting.job import Job
@@ -32,6 +33,7 @@ class Plan(Displayed):
     refusals: tuple[Refusal, ...]
     limits: Limits
     opaque_ops: tuple[str, ...] = ()
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 2))
 
     def __repr__(self) -> str:
         return f"Plan({self.model}: {self.considered} configurations, {len(self.frontier)} on the frontier)"
@@ -51,12 +53,12 @@ class Plan(Displayed):
         """Whether the job can be run at all."""
         return bool(self.candidates)
 
-    @cached_property
+    @derived_property
     def frontier(self) -> tuple[Candidate, ...]:
         """Those that are not dominated, the cheapest first."""
         return frontier(self.candidates)
 
-    @cached_property
+    @derived_property
     def chosen(self) -> Candidate | None:
         """What the limits pick."""
         return chosen(self.candidates, self.limits)

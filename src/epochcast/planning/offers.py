@@ -5,8 +5,8 @@ Boxes are rented whole and all of their GPUs are used: k boxes of g GPUs are k·
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.placement import Placement, Price, placed
 from epochcast.forecasting.strategies.strategy import Strategy
@@ -66,12 +66,12 @@ class Offer:
         )
 
 
-@cache
+@remembered(1024)
 def _device(instance: Instance) -> Device:
     return replace(find_device(instance.device), interconnect=instance.inner_link)
 
 
-@cache
+@remembered(1024)
 def _box(instance: Instance) -> Topology | None:
     try:
         return find_topology(instance.name)

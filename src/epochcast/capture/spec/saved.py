@@ -7,8 +7,10 @@ recipe that was not captured is derived from the forward pass by rule, and says 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from epochcast.caching import Cache
 from epochcast.capture.model import BuiltModel, Model
 from epochcast.errors import BadInput
 from epochcast.graph.checked import count_of, made, mapping, row_of, rows_of, text_of, texts_of, value_of
@@ -54,7 +56,7 @@ class SavedModel:
 
     forward: GraphTemplate
     captured: Mapping[Recipe, Trace]
-    _derived: dict[Recipe, Trace] = field(default_factory=dict, repr=False, compare=False)
+    _by_rule: Cache[Recipe, Trace] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 32))
 
     @property
     def name(self) -> str:
@@ -70,12 +72,11 @@ class SavedModel:
         key = recipe.at(1)
         if key in self.captured:
             return self.captured[key].rebatch(recipe.batch)
-        if key not in self._derived:
-            trace = trace_from(self.graph, key)
-            if self.captured:
-                trace = replace(trace, notes=(*trace.notes, _derived_note(self.captured)))
-            self._derived[key] = trace
-        return self._derived[key].rebatch(recipe.batch)
+        return self._by_rule.get(key, lambda: self._derived(key)).rebatch(recipe.batch)
+
+    def _derived(self, recipe: Recipe) -> Trace:
+        trace = trace_from(self.graph, recipe)
+        return replace(trace, notes=(*trace.notes, _derived_note(self.captured))) if self.captured else trace
 
 
 def _derived_note(captured: Mapping[Recipe, Trace]) -> str:

@@ -54,12 +54,12 @@ def constructed(make: Callable[[], Any], name: str) -> Any:
 
 def on_meta(module: torch.nn.Module) -> torch.nn.Module:
     """The module with every parameter and buffer on `meta`, changed in place; shared parameters stay shared."""
-    moved: dict[int, torch.Tensor] = {}
+    moved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # by the id of a tensor: it, kept alive, and its copy
     for part in module.modules():
         for table in (part._parameters, part._buffers):
             for name, tensor in table.items():
                 if tensor is not None and tensor.device.type != "meta":
-                    table[name] = moved.setdefault(id(tensor), _hollow(tensor))  # type: ignore[assignment]
+                    _, table[name] = moved.setdefault(id(tensor), (tensor, _hollow(tensor)))  # type: ignore[assignment]
     return module
 
 

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Lock
 from typing import Any
 
 import torch
 
+from epochcast.caching import Cache
 from epochcast.capture.torch.construct import copied_to_meta
 from epochcast.capture.torch.example import Example
 from epochcast.capture.torch.feeding import example_for
@@ -25,6 +28,7 @@ from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
 from epochcast.graph.training import stored
 
 _FORWARD = Recipe(1, mode="forward")
+_ONE_AT_A_TIME = Lock()  # torch calls the hooks of a recorder for the modules of every thread
 
 
 @dataclass(eq=False)
@@ -45,8 +49,8 @@ class TorchModel:
     units_per_sample: int = 1
     notes: tuple[str, ...] = ()
     around: Callable[[], AbstractContextManager[None]] = nullcontext
-    _pairs: dict[Recipe, tuple[Captured, Captured]] = field(default_factory=dict, repr=False)
-    _traces: dict[Recipe, Trace] = field(default_factory=dict, repr=False)
+    _pairs: Cache[Recipe, tuple[Captured, Captured]] = field(init=False, repr=False, default_factory=partial(Cache, 8))
+    _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
 
     @classmethod
     def from_module(
@@ -79,14 +83,13 @@ class TorchModel:
     def trace(self, recipe: Recipe) -> Trace:
         """The captured step; asking again at another batch size or in another precision runs nothing."""
         key = recipe.at(1)
-        if key not in self._traces:
-            self._traces[key] = self._adapted(key) if recipe.lora else self._trace(key)
-        return self._traces[key].rebatch(recipe.batch)
+        trace = self._traces.get(key, lambda: self._adapted(key) if recipe.lora else self._trace(key))
+        return trace.rebatch(recipe.batch)
 
     def _adapted(self, recipe: Recipe) -> Trace:
         """The step of a copy of the module with low-rank updates."""
         module = with_lora(deepcopy(self.module), recipe.lora, recipe.lora_targets)
-        return replace(self, module=module, _pairs={}, _traces={})._trace(recipe)
+        return replace(self, module=module)._trace(recipe)
 
     def _trace(self, recipe: Recipe) -> Trace:
         parameters = self.parameters(recipe.freeze)
@@ -102,13 +105,14 @@ class TorchModel:
     def _captured(self, recipe: Recipe) -> tuple[Captured, Captured]:
         """The step in float32 at the two sizes; the update does not grow and is recorded once."""
         key = replace(recipe, batch=1, precision="fp32", accumulate=1, checkpointing=False, four_bit=False, uneven=0.0)
-        if key not in self._pairs:
-            with self.around(), self._frozen(recipe.freeze):
-                small = run(self.module, self.example, key.at(SMALL_BATCH), loss=self.loss)
-                large = run(self.module, self.example, key.at(LARGE_BATCH), loss=self.loss, with_update=False)
-            updates = tuple(op for op in small.ops if op.phase is Phase.UPDATE)
-            self._pairs[key] = (small, replace(large, ops=(*large.ops, *updates)))
-        return self._pairs[key]
+        return self._pairs.get(key, lambda: self._capture(key))
+
+    def _capture(self, recipe: Recipe) -> tuple[Captured, Captured]:
+        with _ONE_AT_A_TIME, self.around(), self._frozen(recipe.freeze):
+            small = run(self.module, self.example, recipe.at(SMALL_BATCH), loss=self.loss)
+            large = run(self.module, self.example, recipe.at(LARGE_BATCH), loss=self.loss, with_update=False)
+        updates = tuple(op for op in small.ops if op.phase is Phase.UPDATE)
+        return small, replace(large, ops=(*large.ops, *updates))
 
     def _unscaled(self, recipe: Recipe, parameters: tuple[Parameter, ...]) -> Iterator[Op]:
         gradients = tuple(grad(p.tensor) for p in parameters if p.trainable)

@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import partial
 
+from epochcast.caching import remembered
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo.convnets import CONVNETS
 from epochcast.capture.zoo.detectors import DETECTORS
@@ -20,7 +21,7 @@ __all__ = ["ZOO", "Entry", "zoo_model"]
 ZOO: Mapping[str, Entry] = {**CONVNETS, **DETECTORS, **SEQUENCES, **LANGUAGE}
 
 
-@lru_cache(maxsize=4)  # who asks again finds the steps that were built
+@remembered(4)  # who asks again finds the steps that were built
 def zoo_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: bool = True) -> BuiltModel:
     """A network of the zoo, at its published input size unless told otherwise."""
     entry = ZOO.get(name)
@@ -28,9 +29,7 @@ def zoo_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: boo
         raise UnknownName("model", name, ZOO)
     if not aux and not entry.has_aux:
         raise BadInput(f"{name} has no auxiliary heads to drop")
-    few = entry.few()
-    shallow = (partial(_build, few[0], name, input_shape, aux), few[1]) if few else None
-    return BuiltModel(name, partial(_build, entry, name, input_shape, aux), shallow)
+    return BuiltModel(name, partial(_build, entry, name, input_shape, aux))
 
 
 def _build(entry: Entry, name: str, input_shape: tuple[int, ...] | None, aux: bool, batch: int) -> Graph:

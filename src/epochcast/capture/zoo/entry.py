@@ -1,35 +1,12 @@
 """A row of the zoo: where a network's builder is and what it is called with."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import signature
 
 from epochcast.errors import BadInput
-from epochcast.graph.checkpointing import FEWEST_BLOCKS
 from epochcast.graph.op import Graph
-from epochcast.graph.order import Period
-from epochcast.graph.repeats import Repeats
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The list of a network's blocks, as many as its option `layers`: those from `unlike` on repeat by `period`."""
-
-    name: str
-    unlike: int = 0
-    period: int = 1
-
-    def few(self, layers: int) -> tuple[int, Repeats] | None:
-        """The fewest blocks that show how they repeat, and how to draw them out; None where there are no more.
-
-        At both ends one more than is unlike the others: what lies beside something else is used otherwise. And fewer
-        than `FEWEST_BLOCKS` are no list of blocks in the eyes of checkpointing.
-        """
-        fewest = max(FEWEST_BLOCKS, self.unlike + 3 * self.period + 2)
-        fewest += (layers - fewest) % self.period
-        repeated = Period(self.unlike + 1 + self.period, self.period, (layers - fewest) // self.period)
-        return (fewest, Repeats(self.name, repeated)) if repeated.copies > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +22,6 @@ class Entry:
     title: str
     options: Mapping[str, object] = field(default_factory=dict)
     has_aux: bool = False
-    blocks: Blocks | None = None
-
-    def few(self) -> tuple["Entry", Repeats] | None:
-        """The same with fewer blocks, and how to draw them out; None where its blocks do not repeat."""
-        layers = self.options.get("layers")
-        found = self.blocks.few(layers) if self.blocks and isinstance(layers, int) else None
-        return (replace(self, options={**self.options, "layers": found[0]}), found[1]) if found else None
 
     def build(self, name: str, batch: int, input_shape: tuple[int, ...] | None = None, *, aux: bool = True) -> Graph:
         """The forward graph; `aux` false drops auxiliary heads."""

@@ -7,7 +7,7 @@ sequences. `sequences` has Llama 2 and 3, TinyLlama and Mistral.
 from collections.abc import Mapping
 from typing import Any
 
-from epochcast.capture.zoo.entry import Blocks, Entry
+from epochcast.capture.zoo.entry import Entry
 from epochcast.capture.zoo.latent import Latent
 from epochcast.capture.zoo.moe import Mixture
 
@@ -28,14 +28,13 @@ def _decoder(
     **more: object,
 ) -> Entry:
     sizes = {"layers": layers, "width": width, "heads": heads, "kv_heads": kv_heads, "ffn": ffn}
-    blocks = Blocks("model.layers", dense_layers, 2 if window else 1)
     kinds = {"window": window, "dense_layers": dense_layers, **more}
-    return Entry("decoder", "decoder", title, {**sizes, "vocabulary": vocabulary, **kinds}, blocks=blocks)
+    return Entry("decoder", "decoder", title, {**sizes, "vocabulary": vocabulary, **kinds})
 
 
 def _parallel(title: str, layers: int, width: int, heads: int, vocabulary: int, **more: object) -> Entry:
     sizes = {"layers": layers, "width": width, "heads": heads, "vocabulary": vocabulary}
-    return Entry("parallel", "parallel_decoder", title, {**sizes, **more}, blocks=Blocks("gpt_neox.layers"))
+    return Entry("parallel", "parallel_decoder", title, {**sizes, **more})
 
 
 _GEMMA: Options = {"head_width": 256, "activation": "gelu", "scaled_tokens": True, "tied": True, "context": 8192}

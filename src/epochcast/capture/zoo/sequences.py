@@ -5,7 +5,7 @@ The input of a language model is a number of tokens (`--input 128`); throughput 
 
 from collections.abc import Mapping
 
-from epochcast.capture.zoo.entry import Blocks, Entry
+from epochcast.capture.zoo.entry import Entry
 
 
 def _vit(title: str, patch: int, layers: int, width: int, heads: int) -> Entry:
@@ -20,17 +20,17 @@ def _swin(title: str, width: int, depths: tuple[int, ...], heads: tuple[int, ...
 def _bert(layers: int, width: int, heads: int, head: str, what: str) -> Entry:
     title = f"BERT-{'base' if layers == 12 else 'large'} {what}, Devlin et al. 2019"
     options = {"layers": layers, "width": width, "heads": heads, "head": head}
-    return Entry("encoder", "bert", title, options, blocks=Blocks("encoder.layer"))
+    return Entry("encoder", "bert", title, options)
 
 
 def _gpt(title: str, layers: int, width: int, heads: int, **more: object) -> Entry:
     sizes = {"layers": layers, "width": width, "heads": heads}
-    return Entry("gpt", "gpt2", title, {**sizes, **more}, blocks=Blocks("transformer.h"))
+    return Entry("gpt", "gpt2", title, {**sizes, **more})
 
 
 def _opt(title: str, layers: int, width: int, heads: int) -> Entry:
     sizes = {"layers": layers, "width": width, "heads": heads}
-    return Entry("gpt", "opt", f"{title}, Zhang et al. 2022", sizes, blocks=Blocks("model.decoder.layers"))
+    return Entry("gpt", "opt", f"{title}, Zhang et al. 2022", sizes)
 
 
 def _llama(
@@ -46,7 +46,7 @@ def _llama(
 ) -> Entry:
     sizes = {"layers": layers, "width": width, "heads": heads, "kv_heads": kv_heads, "ffn": ffn}
     options = {**sizes, "vocabulary": vocabulary, "context": context, **more}
-    return Entry("decoder", "decoder", title, options, blocks=Blocks("model.layers"))
+    return Entry("decoder", "decoder", title, options)
 
 
 def _t5(title: str, layers: int, width: int, heads: int, head_width: int, ffn: int, **more: object) -> Entry:

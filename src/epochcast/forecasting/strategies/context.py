@@ -86,7 +86,7 @@ def shift_messages(shifts: Sequence[Shift], seconds: Seconds, batch: int, degree
 def _tokens(trace: Trace) -> int:
     """The length of the sequences: of the first input, where that is tokens on which fused attention runs."""
     shape = trace.inputs[0].shape if trace.inputs else ()
-    has_attention = any(isinstance(op.kind, Attention) for op in trace.template.few)
+    has_attention = any(isinstance(op.kind, Attention) for op in trace.template.base)
     if len(shape) != 2 or not has_attention:
         raise BadInput(f"context parallel is for sequences of tokens under fused attention, and {trace.name} has none")
     return shape[1]

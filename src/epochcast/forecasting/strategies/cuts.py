@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.graph.op import Op, Phase
-from epochcast.graph.order import NotRepeated
 from epochcast.graph.trace import SMALL_BATCH, Trace
 
 Places = NDArray[np.int64]
@@ -38,11 +37,8 @@ class Segments:
 
 def segments(trace: Trace) -> Segments:
     """Read off the ops; kept on the template."""
-    kept: Segments | None = trace.template.__dict__.get("_segments")
-    if kept is None:
-        kept = _drawn(trace) or _cut(trace).by_entry(trace)
-        trace.template.__dict__["_segments"] = kept
-    return kept
+    cut: Segments = trace.template.derived.get("segments", lambda: _cut(trace).by_entry(trace))
+    return cut
 
 
 @dataclass(frozen=True)
@@ -58,30 +54,6 @@ class _Cut:
         sizes = np.zeros(len(self.crossing_bytes) + 1, dtype=np.int64)
         np.add.at(sizes, self.of_op[inside], self.bytes_of_op[inside])
         return Segments(self.of_op[trace.places], self.crossing_bytes, tuple(sizes.tolist()))
-
-
-def _drawn(trace: Trace) -> Segments | None:
-    """From the segments of few blocks: a copy of an op that begins a segment begins one, and other ops are where their
-    copy's first op is. None where there are no such blocks, or where they do not repeat.
-    """
-    source = trace.drawn
-    if source is None:
-        return None
-    few, _, order = source
-    cut = _cut(few)
-    begins = np.searchsorted(cut.of_op[: np.argmax(cut.of_op) + 1], np.arange(cut.of_op.max() + 1))  # forward, in order
-    places, copied = order.copies(begins)
-    inside = np.flatnonzero(cut.of_op[order.positions] >= 0)
-    try:
-        first = order.places(begins[cut.of_op[order.positions[inside]]], order.shifts[inside], order.is_loose[inside])
-    except NotRepeated:
-        return None
-    if not np.all(np.isin(first, places)):
-        return None
-    of_op = np.full(len(order.positions), -1)
-    of_op[inside] = np.searchsorted(places, first)
-    crossing = tuple(cut.crossing_bytes[segment] for segment in copied[:-1])
-    return _Cut(of_op, crossing, cut.bytes_of_op[order.positions]).by_entry(trace)
 
 
 def _cut(trace: Trace) -> _Cut:

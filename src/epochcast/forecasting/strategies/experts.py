@@ -28,26 +28,23 @@ TRAVELS = ("dispatch", "combine")
 
 def has_experts(trace: Trace) -> bool:
     """Whether a step has a mixture of experts."""
-    return any(_travels(op.kind, Gather) for op in trace.template.few)
+    return any(_travels(op.kind, Gather) for op in trace.template.base)
 
 
 def spread(rank: Rank, expert: int, tensor: int) -> Rank:
     """The step of a rank that has an `expert`-th of the experts and a `tensor`-th of the tokens for them."""
-    whole, few, repeats = rank.trace, rank.trace.few, rank.trace.template.repeats
-    found = _Mixtures.of(few)
+    whole = rank.trace
+    found = _Mixtures.of(whole)
     if not found.parameters:
         raise BadInput(f"expert parallel: {whole.name} has no mixture of experts")
     if found.experts % expert:
         raise BadInput(f"expert parallel over {expert} GPUs does not divide the {found.experts} experts")
     template = whole.template.mapped(lambda op, growth: found.part(op, growth, expert, tensor))
     parameters = tuple(
-        replace(p, tensor=found.fewer(p.tensor, expert)) if p.name in found.parameters else p for p in few.parameters
+        replace(p, tensor=found.fewer(p.tensor, expert)) if p.name in found.parameters else p for p in whole.parameters
     )
-    experts = found.parameters
-    if repeats is not None:
-        parameters, experts = repeats.parameters(parameters), frozenset(repeats.many_names(experts))
     trace = replace(whole, template=template, parameters=parameters)
-    return replace(rank, trace=trace, dispatches=tuple(_dispatches(trace)), experts=experts)
+    return replace(rank, trace=trace, dispatches=tuple(_dispatches(trace)), experts=found.parameters)
 
 
 def _dispatches(trace: Trace) -> Iterator[tuple[int, int, float]]:

@@ -40,7 +40,6 @@ from epochcast.forecasting.strategies.subgroups import subgroup
 from epochcast.forecasting.strategies.tensor import Rank, parameter_fraction
 from epochcast.forecasting.streams import Seconds, kernel_ends
 from epochcast.graph.kinds import View
-from epochcast.graph.op import Op
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
@@ -186,16 +185,12 @@ def _expert_bytes(rank: Rank, cut: Segments) -> tuple[int, ...]:
     found, left = [0] * cut.count, set(rank.experts)
     if not left:
         return tuple(found)
-    template, entries = rank.trace.template, rank.trace.entries
-    named = left if template.repeats is None else set(template.repeats.few_names(list(left)))
-
-    def reads_experts(op: Op) -> bool:
-        return not isinstance(op.kind, View) and any(t.name in named for t in (*op.inputs, *op.weights))
-
-    for place in template.where(reads_experts):
-        op, segment = template.at(place), int(cut.of_entry[entries[place]])
+    segments_of = cut.of_entry[rank.trace.entries].tolist()
+    for op, segment in zip(rank.trace.template.base, segments_of, strict=True):
+        if isinstance(op.kind, View) or segment < 0:
+            continue
         for tensor in (*op.inputs, *op.weights):
-            if tensor.name in left and segment >= 0:
+            if tensor.name in left:
                 found[segment] += tensor.bytes
                 left.discard(tensor.name)
     return tuple(found)

@@ -11,11 +11,8 @@ from epochcast.graph.trace import Trace
 
 def rank_for(trace: Trace, layout: Layout) -> Rank:
     """The step of one rank of a stage, all stages being one; kept on the template."""
-    key = layout.tensor, layout.context, layout.expert
-    kept: dict[tuple[int, int, int], Rank] = trace.template.__dict__.setdefault("_layout_ranks", {})
-    if key not in kept:
-        kept[key] = _rank(trace, layout)
-    rank = kept[key]
+    key = "rank", layout.tensor, layout.context, layout.expert
+    rank: Rank = trace.template.derived.get(key, lambda: _rank(trace, layout))
     return replace(rank, trace=replace(rank.trace, recipe=trace.recipe))
 
 

@@ -89,7 +89,7 @@ def _model_bytes(trace: Trace) -> int:
 
 def _loss_sample_bytes(trace: Trace) -> int:
     """What goes into the loss of a sample, what the loss makes of it, and the gradients on the way back."""
-    ops = [op for op in trace.template.few if op.layer == LOSS_LAYER]
+    ops = [op for op in trace.template.base if op.layer == LOSS_LAYER]
     sizes = {t.name: t.bytes for op in ops for t in (*op.inputs, *op.outputs) if t.dtype.is_float}
     return sum(sizes.values()) // SMALL_BATCH
 

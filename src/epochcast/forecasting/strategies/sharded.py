@@ -11,7 +11,7 @@ keeps its own for the backward pass. In half, and under autocast, parameters and
 precision, DeepSpeed's bf16): two bytes an element. What is hidden slows the kernels beside it (`comm.waiting`).
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,14 +79,15 @@ Messages = tuple[list[Message], list[Message]]
 
 def _messages(trace: Trace, group: Group, stage: int) -> Messages:
     """Gathers and scatters of a pass. They are the same for any kernels and batch, and kept on the template."""
-    kept: dict[Hashable, Messages] = trace.template.__dict__.setdefault("_shard_messages", {})
     is_training = trace.recipe.mode != "forward"
-    key = (group, stage, is_training)
-    if key not in kept:
+
+    def read() -> Messages:
         cut, scale = segments(trace), _travelling_fraction(trace)
         gathers = list(_gathers(trace, cut, group, scale)) if stage == 3 else []
-        kept[key] = gathers, list(_scatters(trace, cut, group, scale)) if is_training else []
-    return kept[key]
+        return gathers, list(_scatters(trace, cut, group, scale)) if is_training else []
+
+    messages: Messages = trace.template.derived.get(("shard messages", group, stage, is_training), read)
+    return messages
 
 
 def _travelling_fraction(trace: Trace) -> float:

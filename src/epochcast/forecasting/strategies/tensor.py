@@ -36,10 +36,9 @@ from epochcast.graph.kinds import (
     View,
 )
 from epochcast.graph.op import Op, Parameter, Phase
-from epochcast.graph.order import LOOSE, NotRepeated, Order
 from epochcast.graph.rebatch import Growth, Sides
 from epochcast.graph.tensor import Tensor
-from epochcast.graph.trace import SMALL_BATCH, Trace, drawn_out
+from epochcast.graph.trace import SMALL_BATCH, Trace
 
 # Tables with fewer rows than this (positions, token types) are not worth splitting.
 SPLIT_TABLE_ROWS = 4096
@@ -74,51 +73,14 @@ def rank_of(trace: Trace, degree: int) -> Rank:
     """The step of one of `degree` ranks; kept on the template."""
     if degree == 1:
         return Rank(trace, ())
-    kept: dict[int, Rank] = trace.template.__dict__.setdefault("_tensor_ranks", {})
-    if degree not in kept:
-        kept[degree] = _rank(trace, degree)
-    rank = kept[degree]
+    rank: Rank = trace.template.derived.get(("tensor rank", degree), lambda: _rank(trace, degree))
     return replace(rank, trace=replace(rank.trace, recipe=trace.recipe))
 
 
 @without_collecting()
 def _rank(trace: Trace, degree: int) -> Rank:
     _check_heads(trace, degree)
-    return _drawn_rank(trace, degree) or _walked(replace(trace, template=trace.template.written_out), degree).rank()
-
-
-def _drawn_rank(trace: Trace, degree: int) -> Rank | None:
-    """From the step of few blocks; None where there is none, or where its rank's blocks do not repeat."""
-    source = trace.drawn
-    if source is None:
-        return None
-    few, repeats, order = source
-    try:
-        walk = _walked(few, degree)
-        drawn = drawn_out(walk.split_trace(), repeats)
-        if drawn is None or not _sums_repeat(walk.sums, order):
-            return None
-        made, used = (np.array([each[side] for each in walk.sums], dtype=np.int64) for side in (0, 1))
-        places, which = order.copies(used)
-        begins = order.places(made[which], order.shifts[places], order.is_loose[places])
-    except (BadInput, NotRepeated):  # what the few cannot the many may: the walk over all says
-        return None
-    sizes = [walk.sums[each][2] for each in which]
-    return Rank(drawn, _by_entry(drawn, zip(begins.tolist(), places.tolist(), sizes, strict=True)))
-
-
-def _sums_repeat(sums: Iterable[tuple[int, int, float]], order: Order) -> bool:
-    """Whether blocks that are alike wait for the same sums."""
-    of_block: dict[int, list[Hashable]] = {}
-    for made, used, size_bytes in sums:
-        block, *user = order.stands(used)
-        maker, *at = order.stands(made)
-        of_block.setdefault(block, []).append((user, maker - block if maker != LOOSE else None, at, size_bytes))
-    period = order.period
-    return all(
-        of_block.get(block) == of_block.get(block + period.length)
-        for block in range(period.first - period.length, period.end)
-    )
+    return _walked(trace, degree).rank()
 
 
 def _walked(trace: Trace, degree: int) -> "_Walk":
@@ -141,7 +103,7 @@ def _by_entry(trace: Trace, sums: Iterable[tuple[int, int, float]]) -> tuple[tup
 
 
 def _check_heads(trace: Trace, degree: int) -> None:
-    for op in trace.template.few:
+    for op in trace.template.base:
         if isinstance(op.kind, Attention) and op.phase is Phase.FORWARD:
             heads = op.inputs[0].shape[-3]
             if heads % degree:
