@@ -15,7 +15,6 @@ from statistics import mean, median
 from typing import Any
 
 from epochcast.capture.resolve import find_model
-from epochcast.cost.columns import AtSetting
 from epochcast.cost.model import CostModel
 from epochcast.errors import EpochcastError
 from epochcast.fitting.run_placement import run_placement
@@ -70,7 +69,7 @@ def bridge(data: Path, model: CostModel) -> tuple[list[Scored], Mapping[str, int
 def _answer(network: Any, run: Run, model: CostModel) -> tuple[Interval, float] | str:
     try:
         placement, trace = run_placement(run), network.trace(run.recipe)
-        seconds = step_forecast(trace, placement, AtSetting(model, run.setting)).seconds
+        seconds = step_forecast(trace, placement, model, setting=run.setting).seconds
     except EpochcastError as error:
         return str(error)
     flops = trace.flops["forward"] + trace.flops["backward"]

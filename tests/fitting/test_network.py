@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from epochcast.capture.zoo import zoo_model  # noqa: E402
-from epochcast.cost.features import Setting  # noqa: E402
 from epochcast.cost.learned import GROUPS, read_learned  # noqa: E402
+from epochcast.cost.setting import Setting  # noqa: E402
 from epochcast.fitting.examples import Example, inference  # noqa: E402
 from epochcast.fitting.left_out import log_steps  # noqa: E402
 from epochcast.fitting.material import Material  # noqa: E402
@@ -108,7 +108,7 @@ def test_the_text_answers_as_the_trained_net_did(material: Material) -> None:
             )
         ).numpy()
     total = float((kernels * row.times.numpy()).sum())
-    assert read.column_costs(e.columns, e.device, e.setting).mid.sum() == pytest.approx(total, rel=2e-2)
+    assert read.costs(e.columns, e.device, e.setting).mid.sum() == pytest.approx(total, rel=2e-2)
 
 
 def test_nine_of_ten_ops_lie_between_the_quantiles(material: Material) -> None:

@@ -23,7 +23,7 @@ from studies.accuracy.whole_networks import PEERS, peer_ratios
 from studies.accuracy.worst import order, worst_report, worst_steps
 
 from epochcast.capture.zoo import zoo_model
-from epochcast.cost.features import Setting
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput
 from epochcast.fitting.examples import Example
 from epochcast.graph.recipe import Recipe

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from epochcast.cost.columns import column_costs
-from epochcast.cost.features import Setting
 from epochcast.cost.local import Local
 from epochcast.cost.local_file import load_local, own_model
 from epochcast.cost.model import Array, CostModel, Costs
 from epochcast.cost.roofline import Analytic, limits
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, UnknownName
-from epochcast.graph.trace import CLASSES, Columns, Trace
+from epochcast.graph.trace import CLASSES, Columns
 from epochcast.hardware.device import Device
 from epochcast.hardware.host import is_host
 from epochcast.hardware.link import to_text
@@ -55,15 +54,9 @@ class Calibrated:
         """Not where an op may change from one limb to the other, unless both have one factor."""
         return self.base.is_monotone and self.profile.compute_factor == self.profile.memory_factor
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The corrected answer."""
-        return self._corrected(self.base.costs(trace, device), trace.columns, device)
-
-    def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """The corrected answer for bare columns."""
-        return self._corrected(column_costs(self.base, columns, device, setting), columns, device)
-
-    def _corrected(self, costs: Costs, columns: Columns, device: Device) -> Costs:
+        costs = self.base.costs(columns, device, setting)
         if device.name != self.profile.device:
             return costs
         factor = kernel_factors(columns, device, self.profile)

@@ -18,9 +18,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from epochcast.cost.columns import ColumnCostModel
-from epochcast.cost.features import Setting
-from epochcast.cost.model import Array, Costs
+from epochcast.cost.model import Array, CostModel, Costs
+from epochcast.cost.setting import Setting
 from epochcast.graph.trace import MATHS, Columns
 from epochcast.hardware.device import Device
 
@@ -33,11 +32,12 @@ NARROW, WIDE = MATHS.index("fp8"), MATHS.index("bf16")
 class EightBit:
     """Answers for narrow products, by asking `base` for wide ones; has no answer for anything else."""
 
-    base: ColumnCostModel
+    base: CostModel
     name: str = "eight_bit"
+    is_monotone: bool = False
 
-    def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """Seconds of every op of some columns, under a setting."""
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """Seconds of every narrow product."""
         narrow = (columns.math == NARROW) & columns.is_matrix
         low, mid, high = (np.full(len(columns), np.nan) for _ in range(3))
         if narrow.any():
@@ -48,7 +48,8 @@ class EightBit:
                 element_bytes=np.full(len(few), 2.0),
                 read_bytes=2 * few.read_bytes,  # both operands are a byte an element
             )
-            costs = self.base.column_costs(wide, device, setting)
+            # Such products are those of linear layers: the layout of images is nothing to them.
+            costs = self.base.costs(wide, device, replace(setting, channels_last=False))
             ratio = _bound(few, device, _gains(few, device)) / _bound(wide, device, np.ones(len(few)))
             low[narrow], mid[narrow], high[narrow] = (
                 costs.low * ratio / SPREAD,

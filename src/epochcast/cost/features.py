@@ -8,55 +8,24 @@ told data sheets did not extrapolate to new ones, and a model that cannot see th
 slower.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.cost.setting import Setting
 from epochcast.graph.op import Gradient
 from epochcast.graph.trace import CLASSES, MATHS, Columns
 from epochcast.graph.work import OpClass
-from epochcast.hardware.device import Device
 
 Array = NDArray[np.float64]
 
 # The output tile of the GEMM kernels cuBLAS and cuDNN choose for large products (CUTLASS' default threadblock).
 TILE = 128
-# PyTorch 2.0 on the scale of `Setting.framework_age`.
-SECOND_GENERATION = 13 / 22
-GENERATIONS = ("pytorch_1", "pytorch_2", "tensorflow_1", "tensorflow_2")
 
 _OF_WEIGHTS = tuple(Gradient).index(Gradient.WEIGHTS)
 # Products of which a larger batch makes more, not larger ones.
 _PER_SAMPLE = np.array([c in (OpClass.BATCHED_MATMUL, OpClass.ATTENTION) for c in CLASSES])
 # Vector ops whose rows lie within a sample.
 _BY_ROW = np.array([c in (OpClass.LAYER_NORM, OpClass.OTHER_NORM, OpClass.SOFTMAX) for c in CLASSES])
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What of the software decides kernels: memory layout, framework and its generation (0 old … 1 new)."""
-
-    channels_last: bool = False
-    framework: str = "pytorch"
-    framework_age: float = 0.0
-
-    @property
-    def generation(self) -> int:
-        """The framework and its major version, as an index of GENERATIONS; bare libraries count as PyTorch."""
-        return 2 * (self.framework == "tensorflow") + (self.framework_age >= SECOND_GENERATION)
-
-
-# NVIDIA's generations without tensor cores.
-_BEFORE_TENSOR_CORES = frozenset({"fermi", "kepler", "maxwell", "pascal"})
-
-
-def turns_channels_last(framework: str, precision: str, device: Device) -> bool:
-    """Whether the framework lays images out channels last by itself: TensorFlow's layout optimizer (grappler) does
-    where convolutions in mixed precision run on tensor cores, and NCHW elsewhere.
-    """
-    has_cores = device.vendor == "NVIDIA" and device.generation not in _BEFORE_TENSOR_CORES
-    return framework == "tensorflow" and precision.startswith("amp") and has_cores
 
 
 def features(columns: Columns, setting: Setting) -> Array:

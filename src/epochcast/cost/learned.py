@@ -18,17 +18,18 @@ training set the interval of a step (`spreads`), which ops share by their quanti
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.features import GENERATIONS, Setting, features
+from epochcast.cost.features import features
 from epochcast.cost.model import Costs
 from epochcast.cost.roofline import limits
-from epochcast.graph.trace import CLASSES, MATHS, Columns, Trace
+from epochcast.cost.setting import GENERATIONS, Setting
+from epochcast.graph.trace import CLASSES, MATHS, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 from epochcast.hardware.sustained import sustained
@@ -56,8 +57,6 @@ CACHE_SPEED = 4.0
 LEAST_TRAFFIC = -8.0
 # How much surer or less sure than a typical op one is taken to be within the interval of a step.
 LEAST_WIDTH, MOST_WIDTH = 0.5, 2.0
-# What a trace is asked about where nobody says otherwise: PyTorch 2.4.
-TODAY = Setting(framework_age=0.77)
 # No kernel is shorter than this from its launch to its end.
 KERNEL_SECONDS = 1.5e-6
 _WINOGRAD = frozenset({OpClass.CONV, OpClass.CONV_GROUPED, OpClass.CONV_TRANSPOSED, OpClass.CONV_DEPTHWISE})
@@ -175,12 +174,8 @@ class Learned:
     name: str = "learned"
     is_monotone: bool = True
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        """Seconds of every op of a trace."""
-        return self.column_costs(trace.columns, device, replace(TODAY, channels_last=trace.recipe.channels_last))
-
-    def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """Seconds of every op of some columns; low and high are those of a step, shared out among its ops."""
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """Seconds of every op; low and high are those of a step, shared out among its ops."""
         kept = sustained(device)
         inputs = self._inputs(columns, setting)
         mid = self._middle(inputs, columns, device, setting)

@@ -20,11 +20,11 @@ from functools import cached_property
 
 import numpy as np
 
-from epochcast.cost.features import Setting
 from epochcast.cost.gaussian import Array, Integers, Kernel, Process
 from epochcast.cost.model import Costs
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, UnknownName
-from epochcast.graph.trace import CLASSES, PHASES, Columns, Trace
+from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
 
@@ -157,11 +157,7 @@ class Local:
     def _processes(self) -> dict[Key, Process]:
         return {key: Process(self.kernel, g.points, g.kinds, g.log_ratios, g.noises) for key, g in self.groups.items()}
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        """Seconds of every op, as PyTorch runs it."""
-        return self.column_costs(trace.columns, device, Setting())
-
-    def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """Seconds of every op, as a framework runs it."""
         if device.name != self.device:
             unknown = np.full(len(columns), np.nan)

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from epochcast.cost.efficiency import Priors, priors
 from epochcast.cost.model import Array, Costs
-from epochcast.graph.trace import CLASSES, MATHS, Columns, Trace
+from epochcast.cost.setting import Setting
+from epochcast.graph.trace import CLASSES, MATHS, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
@@ -61,9 +62,8 @@ class Roofline:
     name: str = "roofline"
     is_monotone: bool = True
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The bound as low and mid."""
-        columns = trace.columns
         table, limit = priors(), limits(columns, device)
         bound = np.maximum(limit.compute, limit.memory)
         return Costs.by(
@@ -78,9 +78,8 @@ class Analytic:
     name: str = "analytic"
     is_monotone: bool = True
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """mid/factor, mid, mid·factor."""
-        columns = trace.columns
         table = priors()
         mid = _sustained(columns, device, table, limits(columns, device))
         factor = _factors(columns, device, table)

@@ -241,7 +241,7 @@ def _columns(
 ) -> Columns:
     ones = np.ones(size)
     numbers: dict[str, Array] = {
-        name: ones for name in ("m", "n", "k", "count", "launches", "kernel", "stride", "groups")
+        name: ones for name in ("m", "n", "k", "count", "launches", "kernel", "stride", "groups", "samples")
     }
     numbers |= {"channels_in": np.zeros(size), "channels_out": np.zeros(size)}
     numbers |= given

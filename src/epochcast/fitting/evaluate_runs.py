@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from epochcast.caching import Cache
 from epochcast.capture.resolve import find_model
-from epochcast.cost.columns import AtSetting
 from epochcast.cost.model import CostModel, Costs
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.fitting.given_single import Single, given_bare_step, given_step, single_steps
 from epochcast.fitting.predicted import Predicted, Progress
@@ -21,14 +22,15 @@ from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Failure, Run, family_of, read_runs
 from epochcast.forecasting.keras_step import keras_step
 from epochcast.forecasting.step import StepForecast, step_forecast
-from epochcast.graph.rebatch import Template
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import Columns, Trace
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 
 # Below this many networks a second process costs more to start than it saves.
 WORTH_A_PROCESS = 40
+# Costs of so many steps of one network are kept: its batches, devices and settings.
+ANSWERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,10 @@ class Answer:
 
 @dataclass
 class _Remembered:
-    """A model that is asked once per batch, device and setting: rows of one network differ mostly in their GPUs.
-
-    The step of one rank of a split model is another step; its template is kept so that its identity stays its own.
-    """
+    """A model that is asked once per batch, device and setting: rows of one network differ mostly in their GPUs."""
 
     base: CostModel
-    kept: dict[tuple[Any, ...], tuple[Template, Costs]]
+    answers: Cache[tuple[bytes, Device, Setting], Costs]
 
     @property
     def name(self) -> str:
@@ -57,12 +56,9 @@ class _Remembered:
     def is_monotone(self) -> bool:
         return self.base.is_monotone
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        setting = getattr(self.base, "setting", None)
-        key = (id(trace.template), trace.recipe, device.name, device.launch_seconds, setting)
-        if key not in self.kept:
-            self.kept[key] = (trace.template, self.base.costs(trace, device))
-        return self.kept[key][1]
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        key = columns.digest, device, setting
+        return self.answers.get(key, lambda: self.base.costs(columns, device, setting))
 
 
 def forecast_runs(
@@ -159,7 +155,7 @@ def forecast_group(
         bare = [run for run in runs if singles and run.parameters]
         told, untold = _bare_group(bare, singles or {})
         return told, [*untold, *(Failure(run.place, run.model, str(error)) for run in runs if run not in bare)]
-    kept: dict[tuple[Any, ...], tuple[Template, Costs]] = {}
+    asked = _Remembered(cost_model, Cache(ANSWERS))
     traces: dict[Any, Trace | EpochcastError] = {}
     for run in runs:
         try:
@@ -168,7 +164,6 @@ def forecast_group(
             trace = traces[run.recipe]
             if isinstance(trace, EpochcastError):
                 raise trace
-            asked = _Remembered(AtSetting(cost_model, run.setting), kept)
             single = (singles or {}).get(run.place)
             if single is None:
                 seconds = _step(run, trace, asked).seconds
@@ -194,7 +189,7 @@ def _step(run: Run, trace: Trace, model: CostModel) -> StepForecast:
     """As the framework of the run runs it."""
     placement = run_placement(run)
     own = keras_step(trace, placement) if run.is_keras else None
-    return own or step_forecast(trace, placement, model)
+    return own or step_forecast(trace, placement, model, setting=run.setting)
 
 
 def _trace(model: Any, run: Run) -> Trace | EpochcastError:

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.features import GENERATIONS
 from epochcast.cost.learned import GROUPS
+from epochcast.cost.setting import GENERATIONS
 from epochcast.fitting.material import Material
 from epochcast.fitting.network import BANDWIDTH, SUSTAINED, EfficiencyNet, stack_name
 from epochcast.graph.trace import MATHS

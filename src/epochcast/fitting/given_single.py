@@ -17,11 +17,12 @@ from math import hypot
 from typing import Any
 
 from epochcast.cost.model import CostModel, Costs
+from epochcast.cost.setting import Setting
 from epochcast.fitting.bare import bare_added_seconds
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Run
 from epochcast.forecasting.step import step_forecast
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import Columns, Trace
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 
@@ -52,9 +53,9 @@ class Scaled:
         """As the base."""
         return self.base.is_monotone
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The base's answer, scaled."""
-        costs, factor = self.base.costs(trace, device), self.factor
+        costs, factor = self.base.costs(columns, device, setting), self.factor
         return Costs(costs.low * factor, costs.mid * factor, costs.high * factor, costs.models, costs.answered)
 
 
@@ -107,12 +108,12 @@ def given_step(run: Run, trace: Trace, model: CostModel, single: Single) -> Inte
     """The step of a run on several GPUs whose single-GPU step is known."""
     alone, placement = run_placement(run, gpus=1), run_placement(run)
     as_measured = replace(trace, recipe=replace(trace.recipe, accumulate=single.accumulate))
-    ratio = single.seconds / step_forecast(as_measured, alone, model).seconds.mid
+    ratio = single.seconds / step_forecast(as_measured, alone, model, setting=run.setting).seconds.mid
     scaled = Scaled(model, min(MOST_RATIO, max(1 / MOST_RATIO, ratio)))
-    one, many = (step_forecast(trace, where, scaled).seconds.mid for where in (alone, placement))
+    one, many = (step_forecast(trace, where, scaled, setting=run.setting).seconds.mid for where in (alone, placement))
     known = single.seconds
     if single.accumulate != run.recipe.accumulate:
-        known *= one / step_forecast(as_measured, alone, scaled).seconds.mid
+        known *= one / step_forecast(as_measured, alone, scaled, setting=run.setting).seconds.mid
     return given_interval(known, many - one)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.features import GENERATIONS, Setting, features
+from epochcast.cost.features import features
 from epochcast.cost.learned import (
     BOUND,
     GROUPS,
@@ -31,6 +31,7 @@ from epochcast.cost.learned import (
     log_traffic,
     op_groups,
 )
+from epochcast.cost.setting import GENERATIONS, Setting
 from epochcast.fitting.examples import Example, select
 from epochcast.graph.trace import MATHS, Columns
 from epochcast.hardware.device import Device

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epochcast.cost.features import Setting
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput
 from epochcast.graph.op import Phase
 from epochcast.graph.trace import CLASSES, MATHS, PHASES, Columns
@@ -127,4 +127,5 @@ def op_columns(table: pl.DataFrame) -> Columns:
         channels_in=np.where(is_conv, into, 0.0),
         channels_out=np.where(is_conv, out, 0.0),
         is_matrix=np.array([c in MATRIX_CLASSES for c in kinds]),
+        samples=batch,
     )

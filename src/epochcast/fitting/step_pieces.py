@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from epochcast.capture.resolve import find_model
 from epochcast.cost.calibrated import is_compute_bound
-from epochcast.cost.columns import AtSetting, column_costs
-from epochcast.cost.features import Setting
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Failure, Run
@@ -58,7 +57,7 @@ def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tupl
     for run in runs:
         try:
             trace = find_model(run.reference, run.input_shape, allow_code=allow_code).trace(run.recipe)
-            step = step_forecast(trace, run_placement(run), AtSetting(model, run.setting))
+            step = step_forecast(trace, run_placement(run), model, setting=run.setting)
         except EpochcastError as error:
             failures.append(Failure(run.place, run.model, str(error)))
             continue
@@ -129,7 +128,7 @@ class Gemm:
 
     def pieces(self, device: Device, model: CostModel) -> StepPieces:
         """The product as a step of one kernel."""
-        costs = column_costs(model, self._columns(), device, Setting())
+        costs = model.costs(self._columns(), device, Setting())
         spread = float(np.sqrt(costs.high[0] / costs.low[0]))
         none, one = np.zeros(1), np.ones(1, dtype=bool)
         return StepPieces(costs.mid, one, none, ~one, 1, 0.0, self.seconds, spread)
@@ -160,4 +159,5 @@ class Gemm:
             channels_in=zero,
             channels_out=zero,
             is_matrix=np.ones(1, dtype=bool),
+            samples=one,
         )

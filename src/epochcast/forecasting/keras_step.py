@@ -12,12 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from epochcast.cost.columns import AtSetting
-from epochcast.cost.features import turns_channels_last
 from epochcast.cost.layers_model import layers_model
-from epochcast.cost.learned import TODAY
 from epochcast.cost.model import CostModel, Costs
 from epochcast.cost.roofline import Analytic
+from epochcast.cost.setting import TODAY, turns_channels_last
 from epochcast.cost.stacks import find_stack
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.exchange import gradients
@@ -67,12 +65,12 @@ def framework_step(framework: str, trace: Trace, placement: Placement, model: Co
     recipe = trace.recipe
     channels_last = recipe.channels_last or turns_channels_last(framework, recipe.precision, placement.device)
     setting = replace(TODAY, framework=framework, channels_last=channels_last)
-    return keras_step(trace, placement) or step_forecast(trace, placement, AtSetting(model, setting))
+    return keras_step(trace, placement) or step_forecast(trace, placement, model, setting=setting)
 
 
 def _shared_out(trace: Trace, placement: Placement, kernel_seconds: float) -> Costs:
     """The kernels' seconds over the ops, in the proportions of the formula."""
-    formula = Analytic().costs(trace, placement.device)
+    formula = Analytic().costs(trace.columns, placement.device, TODAY)
     mid = formula.mid * (kernel_seconds / float(formula.mid.sum()))
     low, high = (mid * factor for factor in SPREAD)
     return Costs.by(NAME, low, mid, high)

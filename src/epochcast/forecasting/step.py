@@ -15,7 +15,8 @@ from math import hypot
 
 from epochcast.comm.waiting import exchange_error_seconds, waiting, waiting_seconds
 from epochcast.cost.launch import host_seconds
-from epochcast.cost.model import CostModel, Costs
+from epochcast.cost.model import CostModel, Costs, Unanswered
+from epochcast.cost.setting import TODAY, Setting
 from epochcast.forecasting.exchange import batch_of, exposed_seconds, gradients
 from epochcast.forecasting.parts import FORWARD, Kernels, StepParts, assembled
 from epochcast.forecasting.placement import Placement
@@ -26,6 +27,7 @@ from epochcast.forecasting.strategies.servers import servers_seconds
 from epochcast.forecasting.strategies.tensor import Rank
 from epochcast.forecasting.streams import Seconds, kernel_ends
 from epochcast.graph.trace import Trace
+from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 
 __all__ = ["StepForecast", "StepParts", "step_forecast"]
@@ -47,13 +49,21 @@ class StepForecast:
 
 
 def step_forecast(
-    trace: Trace, placement: Placement, model: CostModel, *, exposed_input_seconds: float = 0.0
+    trace: Trace,
+    placement: Placement,
+    model: CostModel,
+    *,
+    setting: Setting | None = None,
+    exposed_input_seconds: float = 0.0,
 ) -> StepForecast:
-    """Cost every op of a rank, run the streams, exchange what the strategy exchanges."""
+    """Cost every op of a rank, run the streams, exchange what the strategy exchanges.
+
+    Without a `setting` it is today's PyTorch, in the layout of the recipe.
+    """
     rule = placement.rule
     rank = rank_for(trace, rule.layout)
     own = hybrid.rank_trace(trace, placement) if rule.family is Family.HYBRID else rank.trace
-    costs = model.costs(own, placement.device)
+    costs = _costs(own, placement.device, model, setting)
     launches = host_seconds(own, placement.device)
 
     way = _way(trace, rank, placement, Kernels(own, costs.mid, launches))
@@ -64,6 +74,15 @@ def step_forecast(
     seconds = _interval(*parts)
     forward = _forward_seconds(own, costs.mid, launches) / (rule.layout.pipeline if rule.layout else 1)
     return StepForecast(seconds, parts[1], forward, dict(costs.time_fractions()), costs)
+
+
+def _costs(trace: Trace, device: Device, model: CostModel, setting: Setting | None) -> Costs:
+    """Of every op; an op without an answer is named with its layer."""
+    try:
+        return model.costs(trace.columns, device, setting or replace(TODAY, channels_last=trace.recipe.channels_last))
+    except Unanswered as error:
+        error.add_note(f"the op is of layer {trace.layers[error.index]!r}")
+        raise
 
 
 def _interval(low: StepParts, mid: StepParts, high: StepParts) -> Interval:

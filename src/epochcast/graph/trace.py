@@ -5,8 +5,9 @@ never builds the ops again. `ops` are the typed values for whoever wants to read
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from hashlib import blake2b
 from math import prod
 from typing import Any, NamedTuple
 
@@ -35,7 +36,10 @@ SMALL_BATCH, LARGE_BATCH = 4, 6
 
 @dataclass(frozen=True)
 class Columns:
-    """The numbers of a trace, one entry per op that runs a kernel. Classes, phases and maths index the tables above."""
+    """The numbers of a trace, one entry per op that runs a kernel. Classes, phases and maths index the tables above.
+
+    `samples` is the batch that an op works on.
+    """
 
     flops: NDArray[np.float64]
     read_bytes: NDArray[np.float64]
@@ -56,6 +60,7 @@ class Columns:
     channels_in: NDArray[np.float64]
     channels_out: NDArray[np.float64]
     is_matrix: NDArray[np.bool_]
+    samples: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.flops)
@@ -64,6 +69,11 @@ class Columns:
     def bytes(self) -> NDArray[np.float64]:
         """Read and written together."""
         return self.read_bytes + self.written_bytes
+
+    @property
+    def digest(self) -> bytes:
+        """A key for caches: the same for the same numbers."""
+        return blake2b(b"".join(getattr(self, f.name).tobytes() for f in fields(self)), digest_size=16).digest()
 
 
 @dataclass(frozen=True)
@@ -142,7 +152,7 @@ class Trace:
         """The numbers of all ops that run a kernel."""
         places, static = _static(self.template)
         grown = self.template.work(self.batch)[places]
-        return Columns(*grown.T, *static)
+        return Columns(*grown.T, *static, np.full(len(places), float(self.batch)))
 
     @cached_property
     def flops(self) -> dict[str, float]:
@@ -213,7 +223,8 @@ def columns_of(ops: Sequence[Op]) -> Columns:
     """The numbers of ops that belong to no trace, views left out."""
     run = [op for op in ops if not isinstance(op.kind, View)]
     grown = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
-    return Columns(*(grown.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]))
+    samples = np.array([op.inputs[0].shape[0] if op.inputs and op.inputs[0].shape else 1 for op in run], dtype=float)
+    return Columns(*(grown.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]), samples)
 
 
 def _arrays(rows: Sequence[tuple[float, ...]]) -> list[NDArray[Any]]:

@@ -11,9 +11,11 @@ almost surely (`memory.largest`) and leaves every GPU a full step per epoch.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from epochcast.caching import Cache
 from epochcast.capture.model import Model
 from epochcast.cost.calibrated import calibrated_device, with_profile
 from epochcast.cost.model import CostModel, Costs
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput
 from epochcast.forecasting.job import Schedule
 from epochcast.forecasting.placement import Placement
@@ -21,7 +23,7 @@ from epochcast.forecasting.scaling import names_in, strategy_for
 from epochcast.forecasting.step import step_forecast
 from epochcast.forecasting.strategies.rules import parts_of
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import Columns, Trace
 from epochcast.hardware.device import Device
 from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
 from epochcast.planning.offers import Offer
@@ -101,7 +103,7 @@ class _Remembering:
     """A cost model that is asked once per step, batch and device."""
 
     base: CostModel
-    known: dict[tuple[int, int, str], tuple[Trace, Costs]] = field(default_factory=dict)
+    answers: Cache[tuple[bytes, Device, Setting], Costs] = field(default_factory=lambda: Cache(256))
 
     @property
     def name(self) -> str:
@@ -111,11 +113,9 @@ class _Remembering:
     def is_monotone(self) -> bool:
         return self.base.is_monotone
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        key = id(trace.template), trace.batch, device.name
-        if key not in self.known:  # the trace is kept, so that no other gets its template's id
-            self.known[key] = trace, self.base.costs(trace, device)
-        return self.known[key][1]
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        key = columns.digest, device, setting
+        return self.answers.get(key, lambda: self.base.costs(columns, device, setting))
 
 
 class _Asked:
