@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from epochcast.caching import Cache
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.contract import check_op_cost
 from epochcast.cost.features import features
@@ -183,3 +184,13 @@ def test_more_flops_or_bytes_never_make_an_op_cheaper(flops: float, traffic: flo
         load_learned().costs(c, find_device("T4"), Setting()).mid[columns.is_matrix] for c in (columns, more)
     )
     assert np.all(larger >= less * (1 - 1e-12))
+
+
+def test_the_nets_are_asked_once_for_every_batch_and_device(trace: Trace) -> None:
+    model = replace(load_learned(), opinions=Cache(8))
+    for batch in (1, 8, 64):
+        for name in ("T4", "V100"):
+            model.costs(trace.rebatch(batch).columns, find_device(name), TODAY)
+    assert len(model.opinions) == 1
+    model.costs(trace.columns, find_device("T4"), replace(TODAY, channels_last=True))
+    assert len(model.opinions) == 2

@@ -18,14 +18,14 @@ training set the interval of a step (`spreads`), which ops share by their quanti
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.features import features
+from epochcast.caching import Cache, remembered
+from epochcast.cost.features import Outline, outline_features
 from epochcast.cost.model import Costs
 from epochcast.cost.roofline import limits
 from epochcast.cost.setting import GENERATIONS, Setting
@@ -159,6 +159,27 @@ class Quantiles:
 
 
 @dataclass(frozen=True)
+class Opinion:
+    """What the ensemble says of the ops of a step, at whatever batch and on whatever device.
+
+    `factors` are e^a, e^c and e^d by net, distinct op and term; `distances` are the quantiles of every distinct op;
+    `index` says which of those each op is.
+    """
+
+    factors: Array
+    distances: Array
+    index: NDArray[np.int64]
+
+    def slowdown(self, terms: Array) -> Array:
+        """log Σ_j e^(a_j)·term_j of every op, bounded, in the mean of the nets; `terms` are logarithms of what each is
+        to the bound.
+        """
+        sums = (self.factors[:, self.index] * np.exp(terms)).sum(axis=2)
+        slowdown: Array = np.minimum(np.log(sums), MOST_SLOWDOWN).mean(axis=0)
+        return slowdown
+
+
+@dataclass(frozen=True)
 class Learned:
     """The ensemble as a cost model.
 
@@ -173,32 +194,39 @@ class Learned:
     spreads: Mapping[str, tuple[float, float]]
     name: str = "learned"
     is_monotone: bool = True
+    opinions: Cache[tuple[bytes, Setting], Opinion] = field(default_factory=lambda: Cache(256), compare=False)
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """Seconds of every op; low and high are those of a step, shared out among its ops."""
-        kept = sustained(device)
-        inputs = self._inputs(columns, setting)
-        mid = self._middle(inputs, columns, device, setting)
+        kept, opinion = sustained(device), self._opinion(columns, setting)
+        mid = self._middle(opinion, columns, device, setting)
         group = "known" if kept.is_known else "unseen"
         if is_fp32_products(columns):
             low, high = self.spreads[f"{group}, fp32 products"]
         else:
             low, high = kept.spread or self.spreads[group]
-        width = np.clip(self.quantiles(inputs).mean(axis=1) / self.quantiles.typical, LEAST_WIDTH, MOST_WIDTH)
-        return Costs.by(self.name, mid * low**width, mid, mid * high**width)
+        widths = np.clip(opinion.distances.mean(axis=1) / self.quantiles.typical, LEAST_WIDTH, MOST_WIDTH)
+        return Costs.by(self.name, mid * (low**widths)[opinion.index], mid, mid * (high**widths)[opinion.index])
 
     def alone(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The same for ops that are asked about one by one: low and high are the quantiles of each."""
-        inputs = self._inputs(columns, setting)
-        mid = self._middle(inputs, columns, device, setting)
-        below, above = self.quantiles(inputs).T
+        opinion = self._opinion(columns, setting)
+        mid = self._middle(opinion, columns, device, setting)
+        below, above = opinion.distances[opinion.index].T
         return Costs.by(self.name, mid * np.exp(-below), mid, mid * np.exp(above))
 
-    def _inputs(self, columns: Columns, setting: Setting) -> Array:
-        inputs: Array = np.clip(features(columns, setting), *self.seen)
-        return inputs
+    def _opinion(self, columns: Columns, setting: Setting) -> Opinion:
+        """Asked for once per step: neither batch nor device changes it."""
+        ops = Outline.of(columns)
+        return self.opinions.get((ops.digest, setting), lambda: self._asked(ops, setting))
 
-    def _middle(self, inputs: Array, columns: Columns, device: Device, setting: Setting) -> Array:
+    def _asked(self, ops: Outline, setting: Setting) -> Opinion:
+        inputs: Array = np.clip(outline_features(ops, setting), *self.seen)
+        outputs = np.stack([net(inputs) for net in self.nets])
+        outputs[:, :, BOUND] = np.logaddexp(0.0, outputs[:, :, BOUND])  # softplus
+        return Opinion(np.exp(outputs), self.quantiles(inputs), np.arange(len(inputs)))
+
+    def _middle(self, opinion: Opinion, columns: Columns, device: Device, setting: Setting) -> Array:
         kept = sustained(device)
         compute, memory = log_limits(columns, device)
         fractions = np.array([kept.math_fraction(math) for math in MATHS])
@@ -211,8 +239,7 @@ class Learned:
         p, q = np.array(POWERS).T
         powers = np.outer(np.log(bound / UNIT_SECONDS), p - 1) + np.outer(log_traffic(columns), q)
         terms = np.concatenate([powers, limbs - sharp[:, None]], axis=1)
-        slowdown = np.mean([_slowdown(net(inputs), terms) for net in self.nets], axis=0)
-        mid: Array = np.maximum(bound * np.exp(slowdown - caps(columns)), KERNEL_SECONDS)
+        mid: Array = np.maximum(bound * np.exp(opinion.slowdown(terms) - caps(columns)), KERNEL_SECONDS)
         mid[~self.knows(columns, device)] = np.nan
         return mid
 
@@ -228,14 +255,7 @@ def log_traffic(columns: Columns) -> Array:
     return logs
 
 
-def _slowdown(outputs: Array, terms: Array) -> Array:
-    """log Σ_j e^(a_j)·term_j of every op, bounded; terms are logarithms of what each is to the bound."""
-    outputs[:, BOUND] = np.logaddexp(0.0, outputs[:, BOUND])  # softplus
-    bounded: Array = np.minimum(np.log(np.exp(outputs + terms).sum(axis=1)), MOST_SLOWDOWN)
-    return bounded
-
-
-@cache
+@remembered(1)
 def load_learned() -> Learned:
     """The shipped model."""
     return read_learned(files("epochcast.cost").joinpath("learned.json").read_text(encoding="utf-8"))
