@@ -17,10 +17,10 @@ nearly nothing behind an Ethernet card, all of it behind NVLink, where hiding ga
 """
 
 from dataclasses import dataclass
-from functools import cache
 from math import hypot, sqrt
 from statistics import NormalDist
 
+from epochcast.caching import remembered
 from epochcast.comm.protocol import fitted
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
@@ -44,7 +44,7 @@ class Waiting:
     source: str
 
 
-@cache
+@remembered(64)
 def waiting(runner: str = PYTORCH) -> Waiting:
     """The shipped constants."""
     known = dict(fitted()["waiting"])

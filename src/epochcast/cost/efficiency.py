@@ -9,9 +9,9 @@ it. A generation that is not listed uses the row "other"; its ops get `unknown_f
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.work import OpClass
 from epochcast.hardware import rows
@@ -81,7 +81,7 @@ class Priors:
         return generation in self.generations
 
 
-@cache
+@remembered(1)
 def priors() -> Priors:
     """The shipped table."""
     return load(files("epochcast.cost").joinpath(FILE).read_text(encoding="utf-8"))

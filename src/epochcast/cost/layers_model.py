@@ -15,13 +15,13 @@ import gzip
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.caching import remembered
 from epochcast.cost.layer_terms import FEATURES, HOST_TERMS, TERMS, features, terms
 from epochcast.cost.single_layer import LayerRows
 from epochcast.cost.trees import Forest
@@ -211,7 +211,7 @@ def _widths(setup: Setup, rows: LayerRows, mid: Array) -> tuple[Array, Array]:
     return pairs[:, 0], pairs[:, 1]
 
 
-@cache
+@remembered(1)
 def layers_model() -> LayersModel:
     """The shipped model."""
     path = files("epochcast.cost").joinpath(FILE)

@@ -14,10 +14,10 @@ A device name is resolved in this order:
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from math import log
 from typing import Protocol, TypeVar
 
+from epochcast.caching import remembered
 from epochcast.errors import AmbiguousName, BadInput, UnknownName
 from epochcast.hardware import rows
 from epochcast.hardware.dataset import Dataset
@@ -180,22 +180,22 @@ def load_instances(text: str, file: str = INSTANCES_FILE) -> Mapping[str, Instan
     return _index(rows.read(rows.parse(text, file), "instance", file, _instance), file)
 
 
-@cache
+@remembered(1)
 def _device_table() -> DeviceTable:
     return load_devices(rows.shipped(DEVICES_FILE))
 
 
-@cache
+@remembered(1)
 def _links() -> Mapping[str, Link]:
     return load_links(rows.shipped(LINKS_FILE))
 
 
-@cache
+@remembered(1)
 def _datasets() -> Mapping[str, Dataset]:
     return load_datasets(rows.shipped(DATASETS_FILE))
 
 
-@cache
+@remembered(1)
 def _instances() -> Mapping[str, Instance]:
     return load_instances(rows.shipped(INSTANCES_FILE))
 

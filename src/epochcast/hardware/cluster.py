@@ -7,9 +7,10 @@ it has the whole of it. Boxes are alike, except that some may have fewer ranks: 
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod, sqrt
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.hardware.link import Link
 
@@ -95,7 +96,7 @@ class Group:
         return min(self.used_links, key=lambda link: (link.sustained_bytes_per_second, -link.latency_seconds))
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _across(outer: Link, nodes: int, ranks: int) -> Link:
     pair_fraction = outer.pair_fraction if nodes == 2 else 1.0
     fraction = outer.sustained_fraction * pair_fraction / (1 + outer.crowding * sqrt(ranks))

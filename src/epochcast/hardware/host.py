@@ -13,9 +13,9 @@ import platform
 import re
 import subprocess
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 
@@ -33,7 +33,7 @@ UNTOLD_CLOCK_HERTZ = 3.2e9
 SIMD_LANES: Mapping[str, int] = {"avx512f": 16, "avx2": 8, "avx": 8, "sse2": 4, "asimd": 4, "neon": 4}
 
 
-@cache
+@remembered(1)
 def detect_host() -> Device:
     """This machine's CPU; asked once."""
     match platform.system():

@@ -13,10 +13,10 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from math import isfinite
 from pathlib import Path
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.hardware import rows
 from epochcast.hardware.device import MATHS, Device
@@ -90,7 +90,7 @@ def profiles_folder() -> Path:
     return Path(named) if named else _default_folder()
 
 
-@cache  # every forecast looks there
+@remembered(1)  # every forecast looks there
 def _default_folder() -> Path:
     from platformdirs import user_data_path
 

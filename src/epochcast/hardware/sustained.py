@@ -14,9 +14,9 @@ to the power of its slot. What a framework did with one device is not lent to an
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from math import exp, log
 
+from epochcast.caching import remembered
 from epochcast.hardware import rows
 from epochcast.hardware.catalogue import devices
 from epochcast.hardware.device import MATHS, Device
@@ -52,7 +52,7 @@ class Sustained:
         return self.math_fractions.get(math, self.math_fractions["fp32"])
 
 
-@cache
+@remembered(1024)
 def sustained(device: Device) -> Sustained:
     """The device's own row, or that of another board of the same chip; what was not measured is what relatives say."""
     table = _table()
@@ -123,22 +123,22 @@ def _half_ratio(device: Device) -> float:
     return device.peak("fp16") / device.peak("fp32")
 
 
-@cache
+@remembered(1)
 def _table() -> Mapping[str, Sustained]:
     return dict(rows.read(_document(), "device", FILE, _device_row))
 
 
-@cache
+@remembered(1)
 def _published() -> Mapping[str, float]:
     return dict(rows.read(_document(), "published", FILE, _published_row))
 
 
-@cache
+@remembered(1)
 def _launches() -> Mapping[str, float]:
     return dict(rows.read(_document(), "stack", FILE, _stack_row))
 
 
-@cache
+@remembered(1)
 def _document() -> Mapping[str, object]:
     return rows.parse(rows.shipped(FILE), FILE)
 

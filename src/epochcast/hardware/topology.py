@@ -7,9 +7,9 @@ trays): then the inner link joins the GPUs of the smallest part, and each of `pa
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from math import ceil, prod
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware import rows
 from epochcast.hardware.catalogue import find_device, find_link
@@ -125,7 +125,7 @@ def topologies() -> tuple[Topology, ...]:
     return tuple(dict.fromkeys(_topologies().values()))
 
 
-@cache
+@remembered(256)
 def slowest_network(device: str) -> str | None:
     """What joins boxes of a device at least: of the boxes of the catalogue that have it, the slowest network. None
     where no box has it.
@@ -134,7 +134,7 @@ def slowest_network(device: str) -> str | None:
     return min(outer, key=lambda link: link.sustained_bytes_per_second).name if outer else None
 
 
-@cache
+@remembered(256)
 def largest_box(device: str) -> int:
     """The most GPUs of a device that a box of the catalogue has; those of most boxes where none has it."""
     return max((box.gpus for box in topologies() if find_device(box.device).name == device), default=GPUS_PER_NODE)
@@ -151,7 +151,7 @@ def load_topologies(text: str, file: str = TOPOLOGIES_FILE) -> Mapping[str, Topo
     return found
 
 
-@cache
+@remembered(1)
 def _topologies() -> Mapping[str, Topology]:
     return load_topologies(rows.shipped(TOPOLOGIES_FILE))
 
