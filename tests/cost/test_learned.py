@@ -19,7 +19,7 @@ from epochcast.cost.learned import (
     Learned,
     caps,
     load_learned,
-    log_limits,
+    log_bounds,
     op_groups,
     read_learned,
 )
@@ -61,7 +61,7 @@ def test_a_flat_net_by_hand(trace: Trace) -> None:
     """seconds = bound · e^(softplus(0) - cap), softplus(0) = log 2, bound = factors · max(flops/(g·peak), …)."""
     device = find_device("RTX 3090")
     columns, kept = trace.columns, sustained(device)
-    compute, memory = (np.exp(logs) for logs in log_limits(columns, device))
+    compute, memory = (np.exp(logs) for logs in log_bounds(columns, device))
     g = np.array([kept.math_fraction(math) for math in MATHS])[columns.math]
     arithmetic = compute / np.where(columns.is_matrix, g, kept.vector_fraction)
     bound = np.maximum(arithmetic, memory / kept.bandwidth_fraction)
@@ -77,7 +77,7 @@ def test_traffic_that_fits_the_cache_is_four_times_as_fast(trace: Trace) -> None
     device = find_device("A100")
     assert device.l2_bytes is not None
     tiny, huge = (replace(device, l2_bytes=size) for size in (2**16, 2**40))
-    ratio = np.exp(log_limits(trace.columns, tiny)[1] - log_limits(trace.columns, huge)[1])
+    ratio = np.exp(log_bounds(trace.columns, tiny)[1] - log_bounds(trace.columns, huge)[1])
     moved = trace.columns.bytes > 100 * 2**16
     assert ratio[moved] == pytest.approx(4, rel=0.04)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from epochcast.cost.efficiency import OTHER, load, priors
-from epochcast.cost.roofline import Analytic, Roofline, limits
+from epochcast.cost.roofline import Analytic, Roofline, bounds
 from epochcast.cost.setting import TODAY
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.trace import Trace
@@ -23,18 +23,18 @@ def layer(trace: Trace, name: str) -> int:
 # 4·64 + 8·64 activations and 8·4·9 weights of 4 bytes = 4,224 bytes at 1e11 per second.
 def test_a_convolution_by_hand(step: Step, device: Device) -> None:
     trace = step("conv_net", 1)
-    limit, index = limits(trace.columns, device), layer(trace, "conv2")
-    assert limit.compute[index] == pytest.approx(36_864e-12)
-    assert limit.memory[index] == pytest.approx(4_224e-11)
+    bound, index = bounds(trace.columns, device), layer(trace, "conv2")
+    assert bound.compute[index] == pytest.approx(36_864e-12)
+    assert bound.memory[index] == pytest.approx(4_224e-11)
     assert Roofline().costs(trace.columns, device, TODAY).mid[index] == pytest.approx(4_224e-11)
 
 
 def test_products_run_on_tensor_cores_and_element_ops_do_not(step: Step, device: Device) -> None:
     """fp16: 4 Tflop/s for the convolution; the device lists no fp16 vector rate, so ReLU has the fp32 one."""
     trace = step("conv_net", 1, precision="fp16")
-    limit = limits(trace.columns, device)
-    assert limit.compute[layer(trace, "conv2")] == pytest.approx(36_864e-12 / 4)
-    assert limit.compute[layer(trace, "relu2")] == pytest.approx(8 * 64 * 1e-12)
+    bound = bounds(trace.columns, device)
+    assert bound.compute[layer(trace, "conv2")] == pytest.approx(36_864e-12 / 4)
+    assert bound.compute[layer(trace, "relu2")] == pytest.approx(8 * 64 * 1e-12)
 
 
 def test_a_device_is_only_asked_for_the_maths_that_occur(step: Step, device: Device) -> None:

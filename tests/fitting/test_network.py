@@ -30,10 +30,10 @@ def example(model: str, batch: int, slowdown: float) -> Example:
     recipe = Recipe(batch, "momentum")
     device = find_device("V100")
     columns = zoo_model(model).trace(recipe).columns
-    from epochcast.cost.roofline import limits
+    from epochcast.cost.roofline import bounds
 
-    limit = limits(columns, device)
-    seconds = float(np.maximum(limit.compute, limit.memory).sum()) * slowdown
+    bound = bounds(columns, device)
+    seconds = float(np.maximum(bound.compute, bound.memory).sum()) * slowdown
     return Example(columns, device, Setting(), seconds, "made", model, model, recipe)
 
 

@@ -106,11 +106,11 @@ def load(text: str, file: str = FILE) -> Priors:
 
 def _class(row: rows.Row) -> ClassEfficiency:
     name = row.text("name")
-    known = {op_class.value: op_class for op_class in OpClass}
-    if name not in known:
-        raise UnknownName("op class", name, known)
+    classes = {op_class.value: op_class for op_class in OpClass}
+    if name not in classes:
+        raise UnknownName("op class", name, classes)
     return ClassEfficiency(
-        known[name], row.number("compute"), row.number("memory"), row.number("factor"), row.text("source")
+        classes[name], row.number("compute"), row.number("memory"), row.number("factor"), row.text("source")
     )
 
 

@@ -35,7 +35,7 @@ from epochcast.graph.trace import CLASSES, PHASES, Columns, columns_of
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
-KINDS = ("conv", "fully_connected", "loss", "normalisation", "pooling", "relu")
+LINE_KINDS = ("conv", "fully_connected", "loss", "normalisation", "pooling", "relu")
 LOCAL_RESPONSE_CHANNELS = 5  # Krizhevsky et al. 2012, section 3.3
 
 _KIND_OF_CLASS: Mapping[OpClass, str] = {
@@ -52,7 +52,7 @@ _KIND_OF_CLASS: Mapping[OpClass, str] = {
     OpClass.POOL: "pooling",
     OpClass.ELEMENTWISE: "relu",
 }
-_KIND_INDEX = np.array([KINDS.index(_KIND_OF_CLASS[c]) if c in _KIND_OF_CLASS else -1 for c in CLASSES])
+_KIND_INDEX = np.array([LINE_KINDS.index(_KIND_OF_CLASS[c]) if c in _KIND_OF_CLASS else -1 for c in CLASSES])
 _FORWARD, _BACKWARD = PHASES.index(Phase.FORWARD), PHASES.index(Phase.BACKWARD)
 _WEIGHTS = 2  # entry of Columns.gradient
 
@@ -104,7 +104,7 @@ class LayerLinear:
             if np.count_nonzero(mine) >= 2:
                 lines[label] = fit_line(complexity[mine], measured[mine])
         if not lines:
-            raise BadInput(f"nothing to fit: no two ops of one kind among {', '.join(KINDS)}")
+            raise BadInput(f"nothing to fit: no two ops of one kind among {', '.join(LINE_KINDS)}")
         return cls(device.name, lines)
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
@@ -156,7 +156,7 @@ class LayerLinear:
         return cls(device, read)
 
 
-_LABELS = tuple(f"{kind} {phase}" for phase in ("forward", "backward") for kind in KINDS)
+_LABELS = tuple(f"{kind} {phase}" for phase in ("forward", "backward") for kind in LINE_KINDS)
 
 
 def complexities(columns: Columns) -> tuple[NDArray[np.int64], Array]:
@@ -164,7 +164,7 @@ def complexities(columns: Columns) -> tuple[NDArray[np.int64], Array]:
     kind = _KIND_INDEX[columns.op_class]
     is_backward = columns.phase == _BACKWARD
     has_line = (kind >= 0) & (is_backward | (columns.phase == _FORWARD))
-    group = np.where(has_line, kind + len(KINDS) * is_backward, -1)
+    group = np.where(has_line, kind + len(LINE_KINDS) * is_backward, -1)
 
     multiplications = columns.flops / 2
     is_weights = columns.gradient == _WEIGHTS
@@ -184,7 +184,7 @@ def complexities(columns: Columns) -> tuple[NDArray[np.int64], Array]:
         np.where(is_backward, (columns.kernel + 1) * columns.m / columns.stride, columns.flops),
         columns.m * np.where(is_backward, 4, 3),
     ]
-    return group.astype(np.int64), np.select([kind == i for i in range(len(KINDS))], by_kind, default=np.nan)
+    return group.astype(np.int64), np.select([kind == i for i in range(len(LINE_KINDS))], by_kind, default=np.nan)
 
 
 def fit_line(complexity: Array, seconds: Array) -> Line:

@@ -113,8 +113,8 @@ class LayersModel:
     def seconds_as(self, rows: LayerRows, device: Device, setup: Setup) -> Array:
         """What `device` would take if its kernels had the habits of `setup`."""
         base = setup.base_seconds(rows, device)
-        told = features(rows, device, setup.place, setup.generation, base)
-        return base * np.exp(self.forests[rows.kind].values(told))
+        inputs = features(rows, device, setup.place, setup.generation, base)
+        return base * np.exp(self.forests[rows.kind].values(inputs))
 
     def answer(self, rows: LayerRows, device: Device, stack: str) -> Answer:
         """low, mid and high of every row, by the setup or by its siblings."""

@@ -5,7 +5,7 @@
     seconds    = e^-cap · min(Σ_j e^(a_j) · s·(bound/s)^(p_j) · MiB^(q_j) + e^c·arithmetic + e^d·traffic,  60·bound)
 
 s = 10 µs. g, b and the factors (by group of op, by generation of the framework) are what the device sustains
-(`hardware.sustained`), or its relatives where nobody measured it. a, c and d come out of nets that see neither the
+(`hardware.sustained`), or similar devices do where nobody measured it. a, c and d come out of nets that see neither the
 device nor the size of the op (`cost.features`); that of the bound is never below 0. p and q are never negative. So more
 flops, more bytes, a larger batch or a slower device never make an op cheaper, whatever the nets learnt: small ops are
 slower than their bound by the terms with p < 1, those that outgrow caches by the one with q > 0, those near the ridge
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from epochcast.caching import Cache, remembered
 from epochcast.cost.features import Outline, outline_features
 from epochcast.cost.model import Costs
-from epochcast.cost.roofline import limits
+from epochcast.cost.roofline import bounds
 from epochcast.cost.setting import GENERATIONS, Setting
 from epochcast.graph.trace import CLASSES, MATHS, Columns
 from epochcast.graph.work import OpClass
@@ -106,15 +106,15 @@ def caps(columns: Columns) -> Array:
     return table[columns.op_class]
 
 
-def log_limits(columns: Columns, device: Device) -> tuple[Array, Array]:
+def log_bounds(columns: Columns, device: Device) -> tuple[Array, Array]:
     """Logarithms of the roofline's two limbs: arithmetic, and traffic as far as it does not come out of the L2 cache.
 
     What fits was written by the op before, and is read several times faster than from memory.
     """
-    limit = limits(columns, device)
+    bound = bounds(columns, device)
     cached = np.minimum(1.0, (device.l2_bytes or 0) / np.maximum(columns.bytes, 1.0))
-    memory = limit.memory / (1 + (CACHE_SPEED - 1) * cached)
-    return np.log(np.maximum(limit.compute, 1e-12)), np.log(np.maximum(memory, 1e-12))
+    memory = bound.memory / (1 + (CACHE_SPEED - 1) * cached)
+    return np.log(np.maximum(bound.compute, 1e-12)), np.log(np.maximum(memory, 1e-12))
 
 
 def is_fp32_products(columns: Columns) -> bool:
@@ -198,13 +198,13 @@ class Learned:
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """Seconds of every op; low and high are those of a step, shared out among its ops."""
-        kept, opinion = sustained(device), self._opinion(columns, setting)
+        own, opinion = sustained(device), self._opinion(columns, setting)
         mid = self._middle(opinion, columns, device, setting)
-        group = "known" if kept.is_known else "unseen"
+        group = "known" if own.is_known else "unseen"
         if is_fp32_products(columns):
             low, high = self.spreads[f"{group}, fp32 products"]
         else:
-            low, high = kept.spread or self.spreads[group]
+            low, high = own.spread or self.spreads[group]
         widths = np.clip(opinion.distances.mean(axis=1) / self.quantiles.typical, LEAST_WIDTH, MOST_WIDTH)
         return Costs.by(self.name, mid * (low**widths)[opinion.index], mid, mid * (high**widths)[opinion.index])
 
@@ -227,14 +227,14 @@ class Learned:
         return Opinion(np.exp(outputs), self.quantiles(inputs), np.arange(len(inputs)))
 
     def _middle(self, opinion: Opinion, columns: Columns, device: Device, setting: Setting) -> Array:
-        kept = sustained(device)
-        compute, memory = log_limits(columns, device)
-        fractions = np.array([kept.math_fraction(math) for math in MATHS])
-        own = np.where(columns.is_matrix, fractions[columns.math], kept.vector_fraction)
-        limbs = np.stack([compute - np.log(own), memory - np.log(kept.bandwidth_fraction)], axis=1)
+        own = sustained(device)
+        compute, memory = log_bounds(columns, device)
+        fractions = np.array([own.math_fraction(math) for math in MATHS])
+        peaks = np.where(columns.is_matrix, fractions[columns.math], own.vector_fraction)
+        limbs = np.stack([compute - np.log(peaks), memory - np.log(own.bandwidth_fraction)], axis=1)
         sharp = limbs.max(axis=1)
-        factors = np.array([kept.group_factors.get(group, 1.0) for group in GROUPS])[op_groups(columns, setting)]
-        factors = factors * kept.generation_factors.get(GENERATIONS[setting.generation], 1.0)
+        factors = np.array([own.group_factors.get(group, 1.0) for group in GROUPS])[op_groups(columns, setting)]
+        factors = factors * own.generation_factors.get(GENERATIONS[setting.generation], 1.0)
         bound = factors * np.exp(sharp)
         p, q = np.array(POWERS).T
         powers = np.outer(np.log(bound / UNIT_SECONDS), p - 1) + np.outer(log_traffic(columns), q)

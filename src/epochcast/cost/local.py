@@ -14,7 +14,7 @@ The interval is that of the step. Errors within a group are taken to be one erro
     σ² = σ_steps² + Σ_groups (share of the group · mean σ_f of its ops)²,      mid·e^(±1.645 σ)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -174,8 +174,8 @@ class Local:
 
     def correction(self, framework: str) -> Correction:
         """Of a framework; where none of its steps were measured, what PyTorch's told, if those were."""
-        found = self.corrections.get(framework)
-        return found or self.corrections.get(DEFAULT_FRAMEWORK) or Correction()
+        own = self.corrections.get(framework)
+        return own or self.corrections.get(DEFAULT_FRAMEWORK) or Correction()
 
     def op_seconds(self, columns: Columns) -> tuple[Array, Array, Integers]:
         """Logarithms of the seconds of every op alone, their deviations, and the place of its group in `groups`."""
@@ -201,7 +201,7 @@ def step_deviation(seconds: Array, deviations: Array, places: Integers, steps: f
     return float(np.sqrt(steps**2 + sum(share**2 for share in shares)))
 
 
-def _check_names(what: str, names: object, known: list[str]) -> None:
-    for name in names:  # type: ignore[attr-defined]
-        if name not in known:
-            raise UnknownName(what, name, known)
+def _check_names(what: str, names: Iterable[str], table: list[str]) -> None:
+    for name in names:
+        if name not in table:
+            raise UnknownName(what, name, table)

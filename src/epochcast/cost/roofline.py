@@ -33,16 +33,16 @@ VECTOR_MATHS = {
 
 
 @dataclass(frozen=True)
-class Limits:
+class Bounds:
     """The two limbs of the roofline: seconds if only arithmetic, or only memory, took time."""
 
     compute: Array
     memory: Array
 
 
-def limits(columns: Columns, device: Device) -> Limits:
+def bounds(columns: Columns, device: Device) -> Bounds:
     """flops / peak(math) and bytes / bandwidth of every op."""
-    return Limits(columns.flops / peaks(columns, device), columns.bytes / device.memory_bytes_per_second)
+    return Bounds(columns.flops / peaks(columns, device), columns.bytes / device.memory_bytes_per_second)
 
 
 def peaks(columns: Columns, device: Device) -> Array:
@@ -64,10 +64,10 @@ class Roofline:
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The bound as low and mid."""
-        table, limit = priors(), limits(columns, device)
-        bound = np.maximum(limit.compute, limit.memory)
+        table, bound = priors(), bounds(columns, device)
+        longer = np.maximum(bound.compute, bound.memory)
         return Costs.by(
-            self.name, bound, bound, _sustained(columns, device, table, limit) * _factors(columns, device, table)
+            self.name, longer, longer, _sustained(columns, device, table, bound) * _factors(columns, device, table)
         )
 
 
@@ -81,19 +81,19 @@ class Analytic:
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """mid/factor, mid, mid·factor."""
         table = priors()
-        mid = _sustained(columns, device, table, limits(columns, device))
+        mid = _sustained(columns, device, table, bounds(columns, device))
         factor = _factors(columns, device, table)
         return Costs.by(self.name, mid / factor, mid, mid * factor)
 
 
-def _sustained(columns: Columns, device: Device, table: Priors, limit: Limits) -> Array:
+def _sustained(columns: Columns, device: Device, table: Priors, bound: Bounds) -> Array:
     """max(c/e_c, m/e_m) + launches · kernel_seconds"""
     generation = table.generation(device.generation)
     matrix = np.array([generation.compute_fraction(math) for math in MATHS])
     vector = np.array([generation.compute_fraction("fp64" if math == "fp64" else "fp32") for math in MATHS])
     base = np.where(columns.is_matrix, matrix[columns.math], vector[columns.math])
-    compute = limit.compute / (_per_class(columns, table, "compute_ratio") * base)
-    memory = limit.memory / (_per_class(columns, table, "memory_ratio") * generation.memory_fraction)
+    compute = bound.compute / (_per_class(columns, table, "compute_ratio") * base)
+    memory = bound.memory / (_per_class(columns, table, "memory_ratio") * generation.memory_fraction)
     return np.maximum(compute, memory) + columns.launches * table.kernel_seconds[device.kind]
 
 

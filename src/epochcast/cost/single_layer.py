@@ -83,8 +83,8 @@ class LayerRows:
     trains: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UnknownName("kind of single layer", self.kind, KINDS)
+        if self.kind not in LAYER_KINDS:
+            raise UnknownName("kind of single layer", self.kind, LAYER_KINDS)
         for name in sorted(set(self.optimizer) - set(UPDATE_BYTES)):
             raise UnknownName("optimizer of the single-layer benchmark", str(name), UPDATE_BYTES)
         for what in ("batch", "size", "kernel", "stride", "channels_in", "channels_out"):
@@ -145,7 +145,7 @@ class LayerRows:
         return np.asarray(self.activation != "none")
 
 
-KINDS = ("conv2d", "dense")
+LAYER_KINDS = ("conv2d", "dense")
 
 
 def parts(rows: LayerRows) -> Mapping[str, Columns]:
@@ -181,9 +181,9 @@ def parts(rows: LayerRows) -> Mapping[str, Columns]:
         "update_input": (OpClass.UPDATE, Phase.UPDATE, per_element * x, per_element * x),
         "update_target": (OpClass.UPDATE, Phase.UPDATE, per_element * y, per_element * y),
     }
-    made = {name: _product(rows, *work) for name, work in products.items()}
-    made |= {name: _stream(*work) for name, work in streams.items()}
-    return {name: made[name] for name in PARTS}
+    by_name = {name: _product(rows, *work) for name, work in products.items()}
+    by_name |= {name: _stream(*work) for name, work in streams.items()}
+    return {name: by_name[name] for name in PARTS}
 
 
 def artefact_bytes(rows: LayerRows) -> Array:

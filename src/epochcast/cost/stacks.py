@@ -62,10 +62,10 @@ def stacks() -> Mapping[str, Stack]:
 
 def find_stack(name: str) -> Stack:
     """The stack of that name."""
-    known = stacks()
-    if name not in known:
-        raise UnknownName("software stack", name, known)
-    return known[name]
+    try:
+        return stacks()[name]
+    except KeyError:
+        raise UnknownName("software stack", name, stacks()) from None
 
 
 def load(text: str, file: str = FILE) -> Mapping[str, Stack]:

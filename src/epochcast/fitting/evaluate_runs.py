@@ -22,7 +22,7 @@ from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Failure, Run, family_of, read_runs
 from epochcast.forecasting.keras_step import keras_step
 from epochcast.forecasting.step import StepForecast, step_forecast
-from epochcast.graph.trace import Columns, Trace
+from epochcast.graph.trace import Columns, Trace, digest
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
@@ -57,7 +57,7 @@ class _Remembered:
         return self.base.is_monotone
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        key = columns.digest, device, setting
+        key = digest(columns), device, setting
         return self.answers.get(key, lambda: self.base.costs(columns, device, setting))
 
 

@@ -126,7 +126,7 @@ def _columns(reference: str, shape: tuple[int, ...] | None, recipe: Recipe, batc
 
 def _at(batch: int, arrays: Mapping[str, np.ndarray]) -> Columns:
     kept = [_restored(arrays[f"{batch}/{name}"]) for name in _NAMES]
-    return Columns(*kept, np.full(len(kept[0]), float(batch)))
+    return Columns(*kept, *[np.full(len(kept[0]), float(batch))])
 
 
 def _path(reference: str, shape: tuple[int, ...] | None, recipe: Recipe) -> Path:

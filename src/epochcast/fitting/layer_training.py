@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from epochcast.cost.layer_terms import FEATURES, TERMS, age, features, terms
 from epochcast.cost.layers_model import VALUE_STEP, LayersModel, Setup, size_groups
-from epochcast.cost.single_layer import KINDS
+from epochcast.cost.single_layer import LAYER_KINDS
 from epochcast.cost.trees import Forest
 from epochcast.errors import MissingExtra
 from epochcast.fitting.layer_table import LayerTable
@@ -58,7 +58,7 @@ def train(tables: Sequence[LayerTable], growth: Mapping[str, Growth] = FULL) -> 
     """A model from measured rows. Tables of one kind are pooled; their setups are told apart by GPU and stack."""
     setups: list[Setup] = []
     forests: dict[str, Forest] = {}
-    for kind in KINDS:
+    for kind in LAYER_KINDS:
         mine = [table for table in tables if table.rows.kind == kind]
         if not mine:
             continue

@@ -27,7 +27,7 @@ from epochcast.cost.learned import (
     POWERS,
     UNIT_SECONDS,
     caps,
-    log_limits,
+    log_bounds,
     log_traffic,
     op_groups,
 )
@@ -104,7 +104,7 @@ def prepared(columns: Columns, device: Device, setting: Setting) -> tuple[torch.
 
     Then where in SUSTAINED its math, its group and its generation of framework stand.
     """
-    compute, memory = log_limits(columns, device)
+    compute, memory = log_bounds(columns, device)
     return (
         torch.tensor(features(columns, setting), dtype=torch.float32),
         torch.tensor(compute, dtype=torch.float32),

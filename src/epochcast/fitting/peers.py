@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.layer_linear import KINDS, complexities
+from epochcast.cost.layer_linear import LINE_KINDS, complexities
 from epochcast.cost.single_layer import ACTIVATIONS, UPDATE_BYTES, LayerRows
 from epochcast.errors import BadInput, MissingExtra
 from epochcast.fitting.layer_table import LayerTable
@@ -164,7 +164,7 @@ def layer_lines(columns: Columns) -> Array:
     """How many ops each line of `layer_linear` has in the step, and the sum of their complexities."""
     group, complexity = complexities(columns)
     has_line = group >= 0
-    lines = 2 * len(KINDS)
+    lines = 2 * len(LINE_KINDS)
     counts = np.bincount(group[has_line], minlength=lines)
     sums = np.bincount(group[has_line], weights=complexity[has_line], minlength=lines)
     return np.concatenate([counts, sums])

@@ -70,10 +70,11 @@ class Columns:
         """Read and written together."""
         return self.read_bytes + self.written_bytes
 
-    @property
-    def digest(self) -> bytes:
-        """A key for caches: the same for the same numbers."""
-        return blake2b(b"".join(getattr(self, f.name).tobytes() for f in fields(self)), digest_size=16).digest()
+
+def digest(columns: Columns) -> bytes:
+    """A key for caches: the same for the same numbers."""
+    arrays = (getattr(columns, field.name) for field in fields(Columns))
+    return blake2b(b"".join(array.tobytes() for array in arrays), digest_size=16).digest()
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class Trace:
         """The numbers of all ops that run a kernel."""
         places, static = _static(self.template)
         grown = self.template.work(self.batch)[places]
-        return Columns(*grown.T, *static, np.full(len(places), float(self.batch)))
+        return Columns(*[*grown.T, *static, np.full(len(places), float(self.batch))])
 
     @cached_property
     def flops(self) -> dict[str, float]:
@@ -224,7 +225,7 @@ def columns_of(ops: Sequence[Op]) -> Columns:
     run = [op for op in ops if not isinstance(op.kind, View)]
     grown = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
     samples = np.array([op.inputs[0].shape[0] if op.inputs and op.inputs[0].shape else 1 for op in run], dtype=float)
-    return Columns(*(grown.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]), samples)
+    return Columns(*[*(grown.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]), samples])
 
 
 def _arrays(rows: Sequence[tuple[float, ...]]) -> list[NDArray[Any]]:

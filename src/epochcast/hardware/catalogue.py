@@ -277,13 +277,13 @@ def _instance(row: rows.Row) -> Instance:
 
 def _index(things: Iterable[N], file: str) -> dict[str, N]:
     """Things by plain name and alias; two things of one name are a mistake in the file."""
-    found: dict[str, N] = {}
+    index: dict[str, N] = {}
     for thing in things:
         for name in (thing.name, *thing.aliases):
-            other = found.setdefault(plain(name), thing)
+            other = index.setdefault(plain(name), thing)
             if other is not thing:
                 raise BadInput(f"{file}: {name!r} names both {other.name!r} and {thing.name!r}")
-    return found
+    return index
 
 
 def _find(what: str, name: str, index: Mapping[str, N]) -> N:

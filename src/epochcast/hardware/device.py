@@ -31,7 +31,7 @@ STAND_INS: Mapping[str, str] = {
     "fp16_vector": "fp32",
 }
 
-KINDS = ("gpu", "cpu", "tpu", "other")
+DEVICE_KINDS = ("gpu", "cpu", "tpu", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class Device:
         object.__setattr__(self, "peak_flops_per_second", dict(self.peak_flops_per_second))
         if not self.name or not self.source:
             raise BadInput(f"a device needs a name and a source, got {self.name!r} and {self.source!r}")
-        if self.kind not in KINDS:
-            raise BadInput(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
+        if self.kind not in DEVICE_KINDS:
+            raise BadInput(f"kind must be one of {', '.join(DEVICE_KINDS)}, got {self.kind!r}")
         if not 2000 <= self.year <= 2100:
             raise BadInput(f"year must be between 2000 and 2100, got {self.year}")
         if self.compute_units < 1:

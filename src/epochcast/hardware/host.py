@@ -149,7 +149,7 @@ def _highest_clock_hertz(path: Path) -> float | None:
 def _sysctl() -> dict[str, str]:
     """Every sysctl value of this Mac by name."""
     try:
-        told = subprocess.run(["sysctl", "hw", "machdep.cpu"], capture_output=True, text=True, check=True, timeout=10)
+        output = subprocess.run(["sysctl", "hw", "machdep.cpu"], capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError) as error:
         raise BadInput(f"cannot describe this machine: sysctl failed ({error})") from None
-    return _fields(told.stdout)
+    return _fields(output.stdout)

@@ -78,10 +78,10 @@ def user_profile(device: Device) -> Profile | None:
     path = profile_path(device)
     if not path.is_file():
         return None
-    found = load_profiles(path.read_text(encoding="utf-8"), str(path))
-    if plain(device.name) not in found:
+    profiles = load_profiles(path.read_text(encoding="utf-8"), str(path))
+    if plain(device.name) not in profiles:
         raise BadInput(f"{path}: has no profile of {device.name}")
-    return found[plain(device.name)]
+    return profiles[plain(device.name)]
 
 
 def profiles_folder() -> Path:
@@ -117,11 +117,11 @@ def save_profile(profile: Profile, path: Path) -> None:
 
 def load_profiles(text: str, file: str = "a profile") -> dict[str, Profile]:
     """The profiles in a TOML text by plain device name."""
-    found: dict[str, Profile] = {}
+    profiles: dict[str, Profile] = {}
     for profile in rows.read(rows.parse(text, file), "profile", file, _profile):
-        if found.setdefault(plain(profile.device), profile) is not profile:
+        if profiles.setdefault(plain(profile.device), profile) is not profile:
             raise BadInput(f"{file}: two profiles of {profile.device!r}")
-    return found
+    return profiles
 
 
 def _profile(row: rows.Row) -> Profile:

@@ -117,7 +117,7 @@ def find_topology(name: str) -> Topology:
     try:
         return _topologies()[plain(name)]
     except KeyError:
-        raise UnknownName("topology", name, {known.name for known in _topologies().values()}) from None
+        raise UnknownName("topology", name, {box.name for box in _topologies().values()}) from None
 
 
 def topologies() -> tuple[Topology, ...]:
@@ -142,13 +142,13 @@ def largest_box(device: str) -> int:
 
 def load_topologies(text: str, file: str = TOPOLOGIES_FILE) -> Mapping[str, Topology]:
     """The boxes in a TOML text by plain name and alias."""
-    found: dict[str, Topology] = {}
+    boxes: dict[str, Topology] = {}
     for box in rows.read(rows.parse(text, file), "topology", file, _topology):
         for name in (box.name, *box.aliases):
-            other = found.setdefault(plain(name), box)
+            other = boxes.setdefault(plain(name), box)
             if other is not box:
                 raise BadInput(f"{file}: {name!r} names both {other.name!r} and {box.name!r}")
-    return found
+    return boxes
 
 
 @remembered(1)

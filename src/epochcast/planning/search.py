@@ -23,7 +23,7 @@ from epochcast.forecasting.scaling import names_in, strategy_for
 from epochcast.forecasting.step import step_forecast
 from epochcast.forecasting.strategies.rules import parts_of
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import Columns, Trace
+from epochcast.graph.trace import Columns, Trace, digest
 from epochcast.hardware.device import Device
 from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
 from epochcast.planning.offers import Offer
@@ -114,7 +114,7 @@ class _Remembering:
         return self.base.is_monotone
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        key = columns.digest, device, setting
+        key = digest(columns), device, setting
         return self.answers.get(key, lambda: self.base.costs(columns, device, setting))
 
 
