@@ -48,9 +48,9 @@ def bounds(columns: Columns, device: Device) -> Bounds:
 def peaks(columns: Columns, device: Device) -> Array:
     """The peak that bounds each op. Only maths that occur are asked for, so a device may lack the others."""
     matrix, vector = np.ones(len(MATHS)), np.ones(len(MATHS))
-    for index in np.unique(columns.math[columns.is_matrix]):
+    for index in set(columns.math[columns.is_matrix].tolist()):
         matrix[index] = device.peak(MATHS[index])
-    for index in np.unique(columns.math[~columns.is_matrix]):
+    for index in set(columns.math[~columns.is_matrix].tolist()):
         vector[index] = device.peak(VECTOR_MATHS[MATHS[index]])
     return np.where(columns.is_matrix, matrix[columns.math], vector[columns.math])
 
