@@ -5,7 +5,7 @@ executed on loading) and a broken-off run goes on where it stopped.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import numpy as np
 from platformdirs import user_cache_path
 
 from epochcast.capture.resolve import find_model
-from epochcast.cost.features import Setting
+from epochcast.cost.setting import Setting
 from epochcast.errors import EpochcastError
 from epochcast.fitting.run_table import Run
 from epochcast.graph.op import Phase
@@ -22,7 +22,8 @@ from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
-_NAMES = tuple(f.name for f in fields(Columns))
+_NAMES = tuple(f.name for f in fields(Columns) if f.name != "samples")
+"""What is kept of the columns; samples are the batch."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def inference(columns: Columns) -> Columns:
 
 def select(columns: Columns, keep: np.ndarray) -> Columns:
     """Some of the ops."""
-    return Columns(*(getattr(columns, name)[keep] for name in _NAMES))
+    return Columns(*(getattr(columns, field.name)[keep] for field in fields(Columns)))
 
 
 def _columns(reference: str, shape: tuple[int, ...] | None, recipe: Recipe, batch: int, batches: set[int]) -> Columns:
@@ -110,7 +111,7 @@ def _columns(reference: str, shape: tuple[int, ...] | None, recipe: Recipe, batc
     if path.exists():
         with np.load(path, allow_pickle=False) as kept:
             if f"{batch}/flops" in kept:
-                return Columns(*(_restored(kept[f"{batch}/{name}"]) for name in _NAMES))
+                return _at(batch, kept)
             arrays = dict(kept)
     trace = find_model(reference, shape).trace(recipe)
     for size in batches:
@@ -120,7 +121,12 @@ def _columns(reference: str, shape: tuple[int, ...] | None, recipe: Recipe, batc
     temporary = path.with_suffix(".part.npz")
     np.savez_compressed(temporary, **arrays)
     temporary.replace(path)
-    return Columns(*(_restored(arrays[f"{batch}/{name}"]) for name in _NAMES))
+    return _at(batch, arrays)
+
+
+def _at(batch: int, arrays: Mapping[str, np.ndarray]) -> Columns:
+    kept = [_restored(arrays[f"{batch}/{name}"]) for name in _NAMES]
+    return Columns(*kept, *[np.full(len(kept[0]), float(batch))])
 
 
 def _path(reference: str, shape: tuple[int, ...] | None, recipe: Recipe) -> Path:

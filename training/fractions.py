@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.features import GENERATIONS
 from epochcast.cost.learned import GROUPS
+from epochcast.cost.setting import GENERATIONS
 from epochcast.graph.maths import OP_MATHS
 from epochcast.hardware.sustained import Sustained
 from training.material import Material

@@ -28,11 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.cost.model import Array, Costs
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput
 from epochcast.graph.op import Op, Phase
-from epochcast.graph.rebatch import Template
-from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import CLASSES, PHASES, Columns, Trace
+from epochcast.graph.trace import CLASSES, PHASES, Columns, columns_of
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
@@ -90,7 +89,7 @@ class LayerLinear:
     @classmethod
     def fit(cls, ops: Sequence[Op], seconds: Sequence[float], device: Device) -> "LayerLinear":
         """Lines through measured ops. Ops of kinds the table lacks are left out; a line needs two rows."""
-        columns = _columns(ops)
+        columns = columns_of(ops)
         measured = np.asarray(seconds, dtype=np.float64)
         if len(columns) != len(ops) or measured.shape != (len(ops),):
             raise BadInput(
@@ -108,11 +107,11 @@ class LayerLinear:
             raise BadInput(f"nothing to fit: no two ops of one kind among {', '.join(LINE_KINDS)}")
         return cls(device.name, lines)
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """β0 + β1·c, between the factor's ends; NaN for what the table or the measurements lack."""
         if device.name != self.device:
             raise BadInput(f"layer_linear was fitted on {self.device}, not on {device.name}")
-        group, complexity = complexities(trace.columns)
+        group, complexity = complexities(columns)
         table = np.full((len(_LABELS) + 1, 3), np.nan)
         for label, line in self.lines.items():
             table[_LABELS.index(label)] = line.base_seconds, line.seconds_per_operation, line.factor
@@ -152,11 +151,6 @@ def complexities(columns: Columns) -> tuple[NDArray[np.int64], Array]:
         columns.m * np.where(is_backward, 4, 3),
     ]
     return group.astype(np.int64), np.select([kind == i for i in range(len(LINE_KINDS))], by_kind, default=np.nan)
-
-
-def _columns(ops: Sequence[Op]) -> Columns:
-    """The numbers of loose ops."""
-    return Trace("measured ops", Recipe(1), Template.fixed(ops), (), ()).columns
 
 
 def fit_line(complexity: Array, seconds: Array) -> Line:

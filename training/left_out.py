@@ -1,8 +1,8 @@
 """Training on part of the material, and how the forecasts of the rest turn out.
 
 Three splits: families of networks (device known), devices (neither steps nor ops are seen of it or of any board with
-the same chip; its relatives answer for it), and rows at random. A device that was left out is then calibrated with five
-of its runs, as `epochcast calibrate` does it, and the others are scored again.
+the same chip; similar devices answer for it), and rows at random. A device that was left out is then calibrated with
+five of its runs, as `epochcast calibrate` does it, and the others are scored again.
 """
 
 import os
@@ -178,7 +178,7 @@ def _work(task: Task) -> tuple[Task, Array, list[Given], EfficiencyNet]:
 
 
 def _forget(model: EfficiencyNet, material: Material, boards: Sequence[str]) -> None:
-    """Give devices that were left out what their relatives sustain, as a forecast would."""
+    """Give devices that were left out what similar devices sustain, as a forecast would."""
     fractions = device_fractions([model], material, without=boards)
     launches = launch_seconds([model], material, without=boards)[""]
     for name in boards:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.features import GENERATIONS, Setting, features
+from epochcast.cost.features import features
 from epochcast.cost.learned import (
     BOUND,
     GROUPS,
@@ -28,10 +28,11 @@ from epochcast.cost.learned import (
     POWERS,
     UNIT_SECONDS,
     caps,
-    log_limits,
+    log_bounds,
     log_traffic,
     op_groups,
 )
+from epochcast.cost.setting import GENERATIONS, Setting
 from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.trace import Columns
 from epochcast.hardware.device import Device
@@ -119,7 +120,7 @@ class Vocabulary:
 
 def kernels_of(columns: Columns, device: Device, setting: Setting) -> Kernels:
     """Ops as tensors. Vector arithmetic has a column of its own beside the maths."""
-    compute, memory = log_limits(columns, device)
+    compute, memory = log_bounds(columns, device)
     numbers = (features(columns, setting), compute, memory, log_traffic(columns), caps(columns))
     places = (
         np.where(columns.is_matrix, columns.math, len(OP_MATHS)),

@@ -82,7 +82,10 @@ class Remembered(Generic[Parameters, Value]):
 
     def __call__(self, *arguments: Parameters.args, **options: Parameters.kwargs) -> Value:
         key = (arguments, tuple(sorted(options.items()))) if options else arguments
-        return self.cache.get(key, lambda: self._function(*arguments, **options))
+        try:  # what `get` does, without calling it: formulas are asked for thousands of times
+            return self.cache._answers[key]
+        except KeyError:
+            return self.cache.get(key, lambda: self._function(*arguments, **options))
 
 
 class HasDerived(Protocol):

@@ -22,7 +22,7 @@ many of the intervals that are meant to hold 90 % do.
 
 Who was trained on what: by **family**, four nets each leave out a quarter of the families of
 networks, whatever the device. By **device**, one net per chip leaves out the steps and the timed operators of every
-board with it and answers from their relatives; devices with fewer than eight steps are not scored so. Families are told
+board with it and answers from similar devices; devices with fewer than eight steps are not scored so. Families are told
 apart by name: a network of the same architecture under another label may have been trained on; where it matters that is
 said. At **random**, four nets each leave
 out a quarter of the steps. Those models are trained by `make model`, as the shipped one is, and thrown away; their

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from epochcast.cost.columns import column_costs
 from epochcast.cost.launch import launch_seconds
 from epochcast.cost.registry import find_cost_model
 from epochcast.graph.trace import CLASSES
@@ -50,7 +49,7 @@ def _twin(step: Example) -> tuple[object, ...]:
 
 def step_reason(step: Example, layout_ratio: float | None = None) -> str:
     """The most telling facts of a step."""
-    seconds = column_costs(find_cost_model(), step.columns, step.device, step.setting).mid
+    seconds = find_cost_model().costs(step.columns, step.device, step.setting).mid
     busy, host = float(seconds.sum()), float(step.columns.launches.sum() * launch_seconds(step.device))
     shares = {c: float(seconds[step.columns.op_class == i].sum()) / busy for i, c in enumerate(CLASSES)}
     facts = [*_layout(step, shares, layout_ratio), *_shapes(step, seconds / busy, shares)]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.columns import column_costs
 from epochcast.cost.registry import find_cost_model
 from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
@@ -37,7 +36,7 @@ def peer_ratios(steps: Sequence[Example], table: LeftOutTable) -> dict[str, Arra
 
 def _unfitted(name: str, steps: Sequence[Example]) -> Array:
     model = find_cost_model(name)
-    return np.array([column_costs(model, s.columns, s.device, s.setting).mid.sum() / s.seconds for s in steps])
+    return np.array([model.costs(s.columns, s.device, s.setting).mid.sum() / s.seconds for s in steps])
 
 
 def _parts(table: LeftOutTable) -> list[tuple[Places, Places]]:

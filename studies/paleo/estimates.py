@@ -8,6 +8,7 @@ import numpy as np
 from epochcast.capture.model import BuiltModel
 from epochcast.comm.allreduce import all_reduce_seconds
 from epochcast.cost.paleo import PLATFORMS, Paleo
+from epochcast.cost.setting import TODAY
 from epochcast.graph.op import Phase
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import PHASES, Trace
@@ -86,7 +87,7 @@ def passes(model: BuiltModel, batch: int, cost: Paleo, gpu: Device) -> Passes:
 
 def _passes(trace: Trace, cost: Paleo, gpu: Device, repeats: int) -> Passes:
     """Sums by phase, with the sliced layers run `repeats` times forward and backward."""
-    seconds, phase = cost.costs(trace, gpu).mid, trace.columns.phase
+    seconds, phase = cost.costs(trace.columns, gpu, TODAY).mid, trace.columns.phase
     is_sliced = np.isin(trace.layers, SPLIT_LAYERS)
     times = np.where(is_sliced, repeats, 1)
     forward, backward, update = (float((seconds * times)[phase == PHASES.index(part)].sum()) for part in Phase)

@@ -8,6 +8,7 @@ all of them together, and every two GPUs exchange by copies, as the paper descri
 import numpy as np
 
 from epochcast.capture.zoo import zoo_model
+from epochcast.cost.setting import TODAY
 from epochcast.forecasting.parts import Kernels
 from epochcast.forecasting.strategies.hybrid import DIRECT, Wires, wired_parts
 from epochcast.forecasting.strategies.tensor import rank_of
@@ -27,12 +28,12 @@ def hours(step_seconds: float, gpus: int) -> float:
 def trick_hours(gpus: int) -> float:
     """Our forecast from the measured hours of one GPU."""
     whole = zoo_model("alexnet").trace(Recipe(BATCH, optimizer="momentum"))
-    alone = float(ONE_WEIRD_TRICK.costs(whole, K20).mid.sum())
+    alone = float(ONE_WEIRD_TRICK.costs(whole.columns, K20, TODAY).mid.sum())
     scale = MEASURED_HOURS[1] / hours(alone, 1)
     if gpus == 1:
         return MEASURED_HOURS[1]
     rank = rank_of(whole, gpus).trace
-    seconds = scale * ONE_WEIRD_TRICK.costs(rank, K20).mid
+    seconds = scale * ONE_WEIRD_TRICK.costs(rank.columns, K20, TODAY).mid
     kernels = Kernels(rank, seconds, np.zeros(len(seconds)))
     step = wired_parts(kernels, Wires(pcie(gpus), DIRECT), whole)
     return hours(step.total_seconds, gpus)

@@ -120,7 +120,10 @@ def _rooflines(runs: Sequence[Run]) -> list[float]:
         key = (run.recipe, run.device.name)
         if key not in kept:
             trace = network.trace(run.recipe)
-            seconds, is_update = Roofline().costs(trace, run.device).mid, trace.columns.phase == UPDATE
+            seconds, is_update = (
+                Roofline().costs(trace.columns, run.device, run.setting).mid,
+                trace.columns.phase == UPDATE,
+            )
             kept[key] = float(run.recipe.accumulate * seconds[~is_update].sum() + seconds[is_update].sum())
     return [kept[(run.recipe, run.device.name)] * _model_fraction(run) for run in runs]
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from epochcast.capture.resolve import find_model
 from epochcast.comm.waiting import Batch, Waiting
-from epochcast.cost.columns import AtSetting
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel
 from epochcast.errors import EpochcastError
@@ -103,7 +102,7 @@ def _rows_of(runs: list[Run], singles: dict[int, Single], model: CostModel) -> l
         key = (run.recipe, run.device.name, run.setting)
         if key not in kept:
             trace = network.trace(run.recipe)
-            costs = AtSetting(model, run.setting).costs(trace, run.device)
+            costs = model.costs(trace.columns, run.device, run.setting)
             ends = kernel_ends(costs.mid, host_seconds(trace, run.device))
             before = trace.columns.phase != UPDATE
             kept[key] = trace, ends, float(ends[before][-1]), float(ends[-1])

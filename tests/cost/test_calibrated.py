@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 from epochcast.cost.calibrated import Calibrated, calibrated_device, is_compute_bound, with_profile
-from epochcast.cost.columns import column_costs
 from epochcast.cost.contract import check_op_cost
-from epochcast.cost.features import Setting
 from epochcast.cost.roofline import Analytic
+from epochcast.cost.setting import TODAY
 from epochcast.errors import UnknownName
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
@@ -20,7 +19,9 @@ PROFILE = Profile("round", "pytorch", "made up", "2026-01-01", 3, "analytic", co
 
 def test_each_limb_of_the_roofline_has_its_factor(step: Step, device: Device) -> None:
     trace = step()
-    before, after = (model.costs(trace, device) for model in (Analytic(), Calibrated(Analytic(), PROFILE)))
+    before, after = (
+        model.costs(trace.columns, device, TODAY) for model in (Analytic(), Calibrated(Analytic(), PROFILE))
+    )
     bound = is_compute_bound(trace.columns, device)
     assert 0 < bound.sum() < len(bound)
     assert after.mid == pytest.approx(before.mid * np.where(bound, 2.0, 0.5))
@@ -32,20 +33,18 @@ def test_the_contract_is_kept(step: Step, device: Device) -> None:
 
 
 def test_the_spread_of_steps_becomes_the_interval(step: Step, device: Device) -> None:
-    costs = Calibrated(Analytic(), replace(PROFILE, step_spread=(0.9, 1.2))).costs(step(), device)
+    costs = Calibrated(Analytic(), replace(PROFILE, step_spread=(0.9, 1.2))).costs(step().columns, device, TODAY)
     assert costs.low == pytest.approx(costs.mid * 0.9)
     assert costs.high == pytest.approx(costs.mid * 1.2)
-
-
-def test_bare_columns_are_corrected_alike(step: Step, device: Device) -> None:
-    trace, model = step(), Calibrated(Analytic(), PROFILE)
-    assert np.array_equal(column_costs(model, trace.columns, device, Setting()).mid, model.costs(trace, device).mid)
 
 
 def test_other_devices_are_left_alone(step: Step, device: Device) -> None:
     other = replace(device, name="another")
     trace = step()
-    assert np.array_equal(Calibrated(Analytic(), PROFILE).costs(trace, other).mid, Analytic().costs(trace, other).mid)
+    assert np.array_equal(
+        Calibrated(Analytic(), PROFILE).costs(trace.columns, other, TODAY).mid,
+        Analytic().costs(trace.columns, other, TODAY).mid,
+    )
 
 
 def test_an_unknown_class_is_refused() -> None:

@@ -6,10 +6,11 @@ import pytest
 from epochcast.capture.model import BuiltModel
 from epochcast.cost.contract import check_op_cost
 from epochcast.cost.eight_bit import FP4_GAIN, FP8_GAIN, EightBit
-from epochcast.cost.learned import TODAY, load_learned
+from epochcast.cost.learned import load_learned
 from epochcast.cost.registry import find_cost_model
+from epochcast.cost.setting import TODAY
 from epochcast.graph.build import Builder
-from epochcast.graph.maths import OP_MATHS
+from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
@@ -31,7 +32,7 @@ def trace(precision: str) -> Trace:
 def seconds(precision: str, device: str) -> np.ndarray:
     """Of the two large products, forward."""
     made = trace(precision)
-    costs = find_cost_model().costs(made, find_device(device))
+    costs = find_cost_model().costs(made.columns, find_device(device), TODAY)
     return costs.mid[[layer in ("wide", "back") for layer in made.layers] & made.columns.is_matrix]
 
 
@@ -56,10 +57,10 @@ def test_a_product_bound_by_memory_gains_its_bytes() -> None:
     made = trace("fp8")
     few = replace(made.columns, flops=np.ones(len(made.columns)))
     model = EightBit(load_learned())
-    narrow = model.column_costs(few, find_device("B200"), TODAY)
-    wide = replace(few, math=np.full(len(few), OP_MATHS.index("bf16")), read_bytes=2 * few.read_bytes)
+    narrow = model.costs(few, find_device("B200"), TODAY)
+    wide = replace(few, math=np.full(len(few), op_math_index("bf16")), read_bytes=2 * few.read_bytes)
     wide = replace(wide, element_bytes=np.full(len(few), 2.0))
-    before = load_learned().column_costs(wide, find_device("B200"), TODAY)
+    before = load_learned().costs(wide, find_device("B200"), TODAY)
     asked = ~np.isnan(narrow.mid)
     assert asked.sum() == 2
     assert narrow.mid[asked] / before.mid[asked] == pytest.approx(few.bytes[asked] / wide.bytes[asked])
@@ -67,18 +68,18 @@ def test_a_product_bound_by_memory_gains_its_bytes() -> None:
 
 def test_it_says_nothing_of_anything_else() -> None:
     made = trace("bf16")
-    costs = EightBit(load_learned()).column_costs(made.columns, find_device("B200"), TODAY)
+    costs = EightBit(load_learned()).costs(made.columns, find_device("B200"), TODAY)
     assert np.isnan(costs.mid).all()
 
 
 def test_the_answer_names_who_gave_it() -> None:
-    costs = find_cost_model().costs(trace("fp8"), find_device("H100-SXM5-80GB"))
+    costs = find_cost_model().costs(trace("fp8").columns, find_device("H100-SXM5-80GB"), TODAY)
     assert set(costs.time_fractions()) == {"learned", "eight_bit"}
 
 
 def test_narrow_products_are_less_certain() -> None:
     def width(precision: str) -> float:
-        costs = find_cost_model().costs(trace(precision), find_device("H100-SXM5-80GB"))
+        costs = find_cost_model().costs(trace(precision).columns, find_device("H100-SXM5-80GB"), TODAY)
         return float((costs.high / costs.low).max())
 
     assert width("fp8") > 1.5 * width("bf16")
@@ -90,5 +91,5 @@ def test_the_default_model_keeps_its_contract(precision: str) -> None:
 
 
 def test_what_no_gpu_is_gets_the_formula() -> None:
-    costs = find_cost_model().costs(trace("fp8"), find_device("TPU v3"))
+    costs = find_cost_model().costs(trace("fp8").columns, find_device("TPU v3"), TODAY)
     assert set(costs.time_fractions()) == {"analytic"}

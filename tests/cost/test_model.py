@@ -7,8 +7,9 @@ import pytest
 from epochcast.cost.contract import BrokenContract, check_op_cost
 from epochcast.cost.model import Chain, Costs, Unanswered
 from epochcast.cost.registry import COST_MODELS, find_cost_model
+from epochcast.cost.setting import TODAY, Setting
 from epochcast.errors import UnknownName
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import Columns, Trace
 from epochcast.hardware.device import Device
 
 Step = Callable[..., Trace]
@@ -23,15 +24,15 @@ class Every:
     nth: int = 1
     is_monotone: bool = True
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        mid = np.full(len(trace.columns), np.nan)
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        mid = np.full(len(columns), np.nan)
         mid[:: self.nth] = self.seconds
         return Costs.by(self.name, mid, mid, mid)
 
 
 def test_the_first_model_that_knows_an_op_answers_it(step: Step, device: Device) -> None:
     costs = Chain((Every("measured", 1.0, nth=3), Every("learned", 2.0, nth=2), Every("formula", 3.0))).costs(
-        step(), device
+        step().columns, device, TODAY
     )
     assert costs.answered_by[:7] == ("measured", "formula", "learned", "measured", "learned", "formula", "measured")
     assert list(costs.mid[:7]) == [1, 3, 2, 1, 2, 3, 1]
@@ -40,7 +41,7 @@ def test_the_first_model_that_knows_an_op_answers_it(step: Step, device: Device)
 def test_time_fractions_say_who_answered_for_how_much(step: Step, device: Device) -> None:
     trace = step()
     costs = Chain((Every("measured", 3.0, nth=2), Every("formula", 1.0), Every("never asked", 9.0))).costs(
-        trace, device
+        trace.columns, device, TODAY
     )
     few, many = len(trace.columns) // 2, -(-len(trace.columns) // 2)
     assert costs.time_fractions() == pytest.approx(
@@ -49,15 +50,13 @@ def test_time_fractions_say_who_answered_for_how_much(step: Step, device: Device
 
 
 def test_an_op_nobody_knows_is_an_error_not_a_zero(step: Step, device: Device) -> None:
-    with pytest.raises(
-        Unanswered, match=r"measured\+learned cannot cost the forward batch_norm op of layer 'bn' on round"
-    ):
-        Chain((Every("measured", 1.0, nth=2), Every("learned", 1.0, nth=4))).costs(step(), device)
+    with pytest.raises(Unanswered, match=r"measured\+learned cannot cost op 1 \(a forward batch_norm\) on round"):
+        Chain((Every("measured", 1.0, nth=2), Every("learned", 1.0, nth=4))).costs(step().columns, device, TODAY)
 
 
 def test_a_chain_of_chains_keeps_the_names(step: Step, device: Device) -> None:
     inner = Chain((Every("a", 1.0, nth=2), Every("b", 1.0)))
-    costs = Chain((Every("z", 1.0, nth=5), inner)).costs(step(), device)
+    costs = Chain((Every("z", 1.0, nth=5), inner)).costs(step().columns, device, TODAY)
     assert set(costs.answered_by) == {"z", "a", "b"}
 
 
@@ -84,9 +83,9 @@ def test_every_registered_model_keeps_the_contract(name: str, precision: str, st
 @pytest.mark.parametrize("name", COST_MODELS)
 def test_a_faster_device_is_never_slower(name: str, step: Step, make_device: Callable[..., Device]) -> None:
     trace, model = step("every_class", 64), find_cost_model(name)
-    slow = model.costs(trace, make_device())
+    slow = model.costs(trace.columns, make_device(), TODAY)
     for faster in (make_device(flops_per_second=2e12), make_device(bytes_per_second=2e11)):
-        quick = model.costs(trace, faster)
+        quick = model.costs(trace.columns, faster, TODAY)
         assert quick.mid.sum() <= slow.mid.sum()
         if model.is_monotone:
             assert np.all(quick.mid <= slow.mid)
@@ -100,12 +99,11 @@ class Flawed:
     name: str = "flawed"
     is_monotone: bool = True
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        flops = trace.columns.flops
-        mid = 1e-6 + flops / 1e12
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        mid = 1e-6 + columns.flops / 1e12
         match self.flaw:
             case "changes the trace":
-                trace.columns.read_bytes[0] += 1
+                columns.read_bytes[0] += 1
             case "not finite":
                 mid = np.full_like(mid, np.inf)
             case "not positive":
@@ -133,8 +131,8 @@ def test_the_contract_finds_a_dice_thrower(step: Step, device: Device) -> None:
         name: str = "dice"
         is_monotone: bool = False
 
-        def costs(self, trace: Trace, device: Device) -> Costs:
-            mid = generator.random(len(trace.columns))
+        def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+            mid = generator.random(len(columns))
             return Costs.by(self.name, mid, mid, mid)
 
     with pytest.raises(BrokenContract, match="dice answers differently when asked again"):

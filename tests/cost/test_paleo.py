@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from epochcast.cost.paleo import Paleo
+from epochcast.cost.setting import TODAY
 from epochcast.errors import UnknownName
 from epochcast.graph.build import Builder
 from epochcast.graph.op import Graph
@@ -38,14 +39,14 @@ def places(trace: Trace, layer: str) -> list[int]:
 # 2·36·(4 + 8) activations and 8·4·9 weights = 1,152 words = 4,608 bytes.
 def test_reading_computing_and_writing_add_up(device: Device) -> None:
     trace = one_conv(6, 3, 1)
-    costs, index = FULL.costs(trace, device), places(trace, "conv")[0]
+    costs, index = FULL.costs(trace.columns, device, TODAY), places(trace, "conv")[0]
     assert costs.mid[index] == pytest.approx(41_472e-12 + 4_608e-11)
     assert costs.low[index] == pytest.approx(4_608e-11)
 
 
 def test_percent_of_peak_divides_every_op_but_the_update(device: Device) -> None:
     trace = one_conv(6, 3, 1)
-    full, half = (Paleo(compute_fraction=p).costs(trace, device).mid for p in (1.0, 0.5))
+    full, half = (Paleo(compute_fraction=p).costs(trace.columns, device, TODAY).mid for p in (1.0, 0.5))
     assert np.allclose(half[:-1], 2 * full[:-1])
     assert half[-1] == full[-1]
 
@@ -53,12 +54,12 @@ def test_percent_of_peak_divides_every_op_but_the_update(device: Device) -> None
 def test_the_update_is_three_passes_over_the_weights(device: Device) -> None:
     """304 weights: 2 flops each; 3 · 4 bytes each."""
     trace = one_conv(6, 3, 1)
-    assert FULL.costs(trace, device).mid[-1] == pytest.approx(2 * 304e-12 + 12 * 304e-11)
+    assert FULL.costs(trace.columns, device, TODAY).mid[-1] == pytest.approx(2 * 304e-12 + 12 * 304e-11)
 
 
 def test_a_padded_convolution_costs_the_same_in_every_direction(device: Device) -> None:
     trace = one_conv(6, 3, 1)
-    forward, data, weights = FULL.costs(trace, device).mid[places(trace, "conv")]
+    forward, data, weights = FULL.costs(trace.columns, device, TODAY).mid[places(trace, "conv")]
     assert data == pytest.approx(forward) == weights
 
 
@@ -66,7 +67,10 @@ def test_the_data_gradient_of_a_layer_as_large_as_its_image_is_dense(device: Dev
     """5x5 over 5x5 without padding makes one position of 25: PALEO's data gradient makes all 25, each from 25 taps."""
     trace = one_conv(5, 5, 0)
     forward, data, _ = places(trace, "conv")
-    dense, exact = (Paleo(compute_fraction=1.0, dense_data_gradient=d).costs(trace, device).mid for d in (True, False))
+    dense, exact = (
+        Paleo(compute_fraction=1.0, dense_data_gradient=d).costs(trace.columns, device, TODAY).mid
+        for d in (True, False)
+    )
     flops = 2 * 2 * 8 * 4 * 25
     assert dense[data] - exact[data] == pytest.approx(24 * flops * 1e-12)
     assert exact[data] == pytest.approx(exact[forward])
@@ -74,13 +78,15 @@ def test_the_data_gradient_of_a_layer_as_large_as_its_image_is_dense(device: Dev
 
 def test_strides_leave_holes_that_are_not_counted(device: Device) -> None:
     trace = one_conv(8, 2, 0, stride=2)
-    forward, data, _ = FULL.costs(trace, device).mid[places(trace, "conv")]
+    forward, data, _ = FULL.costs(trace.columns, device, TODAY).mid[places(trace, "conv")]
     assert data == pytest.approx(forward)
 
 
 def test_other_algorithms_are_used_only_where_they_are_cheaper(step: Step, device: Device) -> None:
     trace = step("every_class", 64)
-    gemm, fft, best = (replace(FULL, algorithm=name).costs(trace, device).mid for name in ("gemm", "fft", "best"))
+    gemm, fft, best = (
+        replace(FULL, algorithm=name).costs(trace.columns, device, TODAY).mid for name in ("gemm", "fft", "best")
+    )
     assert np.all(fft <= gemm)
     assert np.all(best <= fft)
 
@@ -93,7 +99,9 @@ def test_winograd_saves_up_to_nine_quarters_of_the_flops(make_device: Callable[.
 
     trace = trace_from(build, Recipe(8, mode="forward")).rebatch(8)
     compute_bound = make_device(bytes_per_second=1e14)
-    gemm, best = (replace(FULL, algorithm=name).costs(trace, compute_bound).mid[0] for name in ("gemm", "best"))
+    gemm, best = (
+        replace(FULL, algorithm=name).costs(trace.columns, compute_bound, TODAY).mid[0] for name in ("gemm", "best")
+    )
     assert 2.0 < gemm / best < 2.25
 
 

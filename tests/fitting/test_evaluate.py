@@ -6,10 +6,9 @@ import polars as pl
 import pytest
 
 import epochcast as ec
-from epochcast.cost.columns import column_costs
-from epochcast.cost.features import Setting
 from epochcast.cost.registry import find_cost_model
 from epochcast.cost.scaled import Scaled
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, UnknownName
 from epochcast.fitting.evaluate import evaluate
 from epochcast.fitting.evaluate_ops import CALL_SECONDS
@@ -174,7 +173,7 @@ def op(**cells: Any) -> dict[str, Any]:
 def test_an_op_timed_alone_lasts_as_long_as_its_kernel_or_its_call() -> None:
     table = pl.DataFrame([op(m=4096, n=4096, k=4096), op(m=2, n=2, k=2)])
     found = evaluate(table, cost_model=ANALYTIC)
-    kernels = column_costs(ANALYTIC, op_columns(table), find_device("V100"), Setting()).mid
+    kernels = ANALYTIC.costs(op_columns(table), find_device("V100"), Setting()).mid
     assert kernels[1] < CALL_SECONDS["matmul"]
     assert found.predicted.mid_seconds == pytest.approx([kernels[0], CALL_SECONDS["matmul"]], rel=1e-2)
 

@@ -7,8 +7,8 @@ from tests.fitting.machines import HOST_SECONDS, collective_rows, machine, op_ro
 from epochcast.bench.measurements import Machine, Measurement
 from epochcast.capture.resolve import find_model
 from epochcast.cost.contract import check_op_cost
-from epochcast.cost.features import Setting
 from epochcast.cost.local_file import from_text, to_text
+from epochcast.cost.setting import TODAY, Setting
 from epochcast.errors import BadInput
 from epochcast.fitting.local import Fitted, fit_local
 from epochcast.graph.recipe import Recipe
@@ -36,7 +36,7 @@ def test_a_machine_that_keeps_a_law_is_learnt() -> None:
 def test_a_network_nobody_benched_is_forecast(name: str, batch: int) -> None:
     trace = find_model(name).trace(Recipe(batch))
     truth = 1.2 * op_seconds(trace.columns).sum() + HOST_SECONDS * len(trace.columns)
-    costs = fitted().model.costs(trace, detect_host())
+    costs = fitted().model.costs(trace.columns, detect_host(), TODAY)
     assert costs.mid.sum() == pytest.approx(truth, rel=0.1)
     assert costs.low.sum() < truth < costs.high.sum()
     assert costs.time_fractions() == {"local": pytest.approx(1.0)}
@@ -58,19 +58,19 @@ def test_what_is_written_is_read_back() -> None:
     again = from_text(to_text(model), "p.json")
     assert to_text(again) == to_text(model)
     trace = find_model("mnist_cnn").trace(Recipe(8))
-    ours, theirs = (m.costs(trace, detect_host()).mid for m in (model, again))
+    ours, theirs = (m.costs(trace.columns, detect_host(), TODAY).mid for m in (model, again))
     assert ours == pytest.approx(theirs, rel=1e-3)
 
 
 def test_another_device_gets_no_answer() -> None:
-    costs = fitted().model.costs(find_model("mnist_cnn").trace(Recipe(8)), find_device("V100"))
+    costs = fitted().model.costs(find_model("mnist_cnn").trace(Recipe(8)).columns, find_device("V100"), TODAY)
     assert np.isnan(costs.mid).all()
 
 
 def test_a_framework_nobody_measured_is_answered_as_pytorch() -> None:
     columns = find_model("mnist_cnn").trace(Recipe(8)).columns
     model = fitted().model
-    one, other = (model.column_costs(columns, detect_host(), Setting(framework=f)) for f in ("pytorch", "tensorflow"))
+    one, other = (model.costs(columns, detect_host(), Setting(framework=f)) for f in ("pytorch", "tensorflow"))
     assert np.array_equal(one.mid, other.mid)
 
 
@@ -83,7 +83,9 @@ def test_a_disturbed_op_does_not_carry_its_neighbours_away() -> None:
         for place, r in enumerate(rows)
     ]
     trace = find_model("resnet18").trace(Recipe(2))
-    clean, dirty = (fit_local(r, date="").model.costs(trace, detect_host()).mid.sum() for r in (rows, disturbed))
+    clean, dirty = (
+        fit_local(r, date="").model.costs(trace.columns, detect_host(), TODAY).mid.sum() for r in (rows, disturbed)
+    )
     assert dirty == pytest.approx(clean, rel=0.25)
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from epochcast.capture.model import BuiltModel
 from epochcast.cost.model import CostModel, Costs
+from epochcast.cost.setting import Setting
 from epochcast.graph.build import Builder
 from epochcast.graph.op import Graph
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import Columns
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 
@@ -23,8 +24,8 @@ class PerKernel:
     name: str = "per_kernel"
     is_monotone: bool = True
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        mid = np.full(len(trace.columns), self.seconds) + self.seconds_per_flop * trace.columns.flops
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        mid = np.full(len(columns), self.seconds) + self.seconds_per_flop * columns.flops
         return Costs.by(self.name, 0.8 * mid, mid, 1.2 * mid)
 
 

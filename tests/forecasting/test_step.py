@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import process_time
 
 import numpy as np
@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.launch import host_seconds
-from epochcast.cost.model import CostModel, Costs
+from epochcast.cost.model import Chain, CostModel, Costs, Unanswered
+from epochcast.cost.setting import TODAY, Setting
 from epochcast.forecasting.exchange import gradients
 from epochcast.forecasting.placement import Placement, place, placed
 from epochcast.forecasting.step import StepForecast, StepParts, _interval, step_forecast
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import Columns, Trace
 from epochcast.hardware.device import Device
 
 RESNET = zoo_model("resnet18")
@@ -81,7 +82,7 @@ class Given:
     def __init__(self, seconds: list[float]) -> None:
         self.seconds = np.array(seconds)
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         return Costs.by(self.name, self.seconds, self.seconds, self.seconds)
 
 
@@ -189,3 +190,42 @@ def test_ten_thousand_gpus_take_no_longer_than_a_second(per_kernel: CostModel) -
     begin = process_time()
     step_forecast(trace, place("H100", gpus=10_000, nodes=1250), per_kernel)
     assert process_time() - begin < 1
+
+
+@dataclass(frozen=True)
+class Nobody:
+    """A cost model without an answer."""
+
+    name: str = "nobody"
+    is_monotone: bool = True
+
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        unknown = np.full(len(columns), np.nan)
+        return Costs.by(self.name, unknown, unknown, unknown)
+
+
+def test_an_op_without_an_answer_is_named_with_its_layer(three_layers: BuiltModel) -> None:
+    with pytest.raises(Unanswered, match=r"op 0 \(a forward linear\)") as caught:
+        step_forecast(three_layers.trace(Recipe(2)), place("V100"), Chain((Nobody(),)))
+    assert caught.value.__notes__ == ["the op is of layer 'small'"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A cost model that keeps the settings it was asked under."""
+
+    settings: list[Setting]
+    name: str = "asked"
+    is_monotone: bool = True
+
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        self.settings.append(setting)
+        return Costs.by(self.name, *(np.ones(len(columns)) for _ in range(3)))
+
+
+def test_the_setting_is_todays_pytorch_in_the_layout_of_the_recipe_unless_given() -> None:
+    asked, old = Asked([]), Setting(framework_age=0.1)
+    for recipe in (Recipe(2), Recipe(2, channels_last=True)):
+        step_forecast(RESNET.trace(recipe), place("V100"), asked)
+        step_forecast(RESNET.trace(recipe), place("V100"), asked, setting=old)
+    assert asked.settings == [TODAY, old, replace(TODAY, channels_last=True), old]

@@ -84,10 +84,10 @@ def test_a_mac_that_tells_nothing_is_refused() -> None:
 
 def test_another_system_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Plan9")
-    detect_host.cache_clear()
+    detect_host.cache.clear()
     with pytest.raises(BadInput, match="on Plan9; name a device instead"):
         detect_host()
-    detect_host.cache_clear()
+    detect_host.cache.clear()
 
 
 @pytest.mark.skipif(platform.system() not in ("Linux", "Darwin"), reason="hosts are described on Linux and macOS")

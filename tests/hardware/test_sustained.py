@@ -2,7 +2,7 @@ import pytest
 
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
-from epochcast.hardware.sustained import Sustained, kinship, prior, stack_launch_seconds, sustained
+from epochcast.hardware.sustained import Sustained, prior, similarity, stack_launch_seconds, sustained
 
 A, B = find_device("V100-PCIE-32GB"), find_device("T4")
 
@@ -50,10 +50,10 @@ def test_the_nearer_relative_counts_more() -> None:
     assert prior(find_device("L4"), known, (A, B)).math_fractions["fp32"] < 0.5
 
 
-def test_kinship_is_symmetric_and_one_at_most() -> None:
-    assert kinship(A, A) == 1
-    assert kinship(A, B) == pytest.approx(kinship(B, A))
-    assert kinship(A, B) < 0.1
+def test_similarity_is_symmetric_and_one_at_most() -> None:
+    assert similarity(A, A) == 1
+    assert similarity(A, B) == pytest.approx(similarity(B, A))
+    assert similarity(A, B) < 0.1
 
 
 def test_a_launch_takes_microseconds_on_the_host_of_any_device() -> None:

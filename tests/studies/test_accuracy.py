@@ -11,7 +11,7 @@ pytest.importorskip("lightgbm")
 import polars as pl
 
 from epochcast.capture.zoo import zoo_model
-from epochcast.cost.features import Setting
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device

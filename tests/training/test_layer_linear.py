@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from epochcast.cost.contract import check_op_cost
 from epochcast.cost.model import Chain
 from epochcast.cost.roofline import Analytic
+from epochcast.cost.setting import TODAY
 from epochcast.errors import BadInput
 from epochcast.graph.op import Op
 from epochcast.graph.trace import Trace
@@ -66,14 +67,14 @@ def fitted(step: Step, device: Device, network: str = "conv_net") -> LayerLinear
     for batch in (8, 256):
         trace = step(network, batch)
         ops += kernels(trace)
-        seconds += list(Analytic().costs(trace, device).mid)
+        seconds += list(Analytic().costs(trace.columns, device, TODAY).mid)
     return LayerLinear.fit(ops, seconds, device)
 
 
 def test_a_fitted_model_foretells_a_batch_between(step: Step, device: Device) -> None:
     trace = step("conv_net", 64)
-    model, truth = fitted(step, device), Analytic().costs(trace, device).mid
-    costs = model.costs(trace, device)
+    model, truth = fitted(step, device), Analytic().costs(trace.columns, device, TODAY).mid
+    costs = model.costs(trace.columns, device, TODAY)
     answered = costs.answered >= 0
     assert np.nansum(costs.mid) == pytest.approx(truth[answered].sum(), rel=0.1)
 
@@ -85,7 +86,7 @@ def test_a_fitted_model_keeps_the_contract(step: Step, device: Device) -> None:
 def test_what_the_table_lacks_is_left_to_the_next_model(step: Step, device: Device) -> None:
     chain = Chain((fitted(step, device), Analytic()))
     trace = step("every_class", 16)
-    by = chain.costs(trace, device).answered_by
+    by = chain.costs(trace.columns, device, TODAY).answered_by
     forward = {name: by[trace.layers.index(name)] for name in ("conv", "fancy", "attention", "lstm", "optimizer")}
     assert forward.pop("conv") == "layer_linear"
     assert set(forward.values()) == {"analytic"}
@@ -109,7 +110,7 @@ def test_a_line_that_makes_no_sense_is_refused(coefficients: tuple[float, float,
 
 def test_another_device_is_refused(step: Step, device: Device) -> None:
     with pytest.raises(BadInput, match="fitted on round, not on square"):
-        fitted(step, device).costs(step("conv_net"), replace(device, name="square"))
+        fitted(step, device).costs(step("conv_net").columns, replace(device, name="square"), TODAY)
 
 
 def test_a_negative_time_is_refused(step: Step, device: Device) -> None:

@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from epochcast.capture.zoo import zoo_model  # noqa: E402
-from epochcast.cost.features import Setting  # noqa: E402
 from epochcast.cost.learned import GROUPS, read_learned  # noqa: E402
+from epochcast.cost.setting import Setting  # noqa: E402
 from epochcast.graph.maths import OP_MATHS  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
 from epochcast.hardware.catalogue import find_device  # noqa: E402
@@ -30,10 +30,10 @@ def example(model: str, batch: int, slowdown: float) -> Example:
     recipe = Recipe(batch, "momentum")
     device = find_device("V100")
     columns = zoo_model(model).trace(recipe).columns
-    from epochcast.cost.roofline import limits
+    from epochcast.cost.roofline import bounds
 
-    limit = limits(columns, device)
-    seconds = float(np.maximum(limit.compute, limit.memory).sum()) * slowdown
+    bound = bounds(columns, device)
+    seconds = float(np.maximum(bound.compute, bound.memory).sum()) * slowdown
     return Example(columns, device, Setting(), seconds, "made", model, model, recipe)
 
 
@@ -89,7 +89,7 @@ def test_the_text_answers_as_the_trained_net_did(material: Material) -> None:
         model.sustained[0] = torch.tensor([float(np.log(values.get(name, 1.0))) for name in SUSTAINED])
         kernels = torch.exp(model.log_kernel(row.kernels, torch.zeros(len(row.kernels), dtype=torch.int64))).numpy()
     total = float((kernels * row.times.numpy()).sum())
-    assert read.column_costs(e.columns, e.device, e.setting).mid.sum() == pytest.approx(total, rel=2e-2)
+    assert read.costs(e.columns, e.device, e.setting).mid.sum() == pytest.approx(total, rel=2e-2)
 
 
 def test_nine_of_ten_ops_lie_between_the_quantiles(material: Material) -> None:

@@ -16,9 +16,9 @@ PALEO (Qi et al. 2017) uses one_to_all, tree, butterfly and butterfly_mixing wit
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from math import ceil, isfinite, log2
 
+from epochcast.caching import remembered
 from epochcast.comm.protocol import Protocol, fitted, protocols
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.cluster import Group
@@ -174,7 +174,7 @@ PARTIAL = frozenset({"butterfly_mixing"})
 """Algorithms after which ranks do not yet hold the whole sum."""
 
 
-@lru_cache(maxsize=4096)  # buckets of one size, on the wires of one box, are asked for again and again
+@remembered(4096)  # buckets of one size, on the wires of one box, are asked for again and again
 def all_reduce_seconds(size_bytes: float, group: Group, algorithm: str = "auto") -> float:
     """Seconds to all-reduce `size_bytes` over `group`; "fastest" is the best of those that finish the sum."""
     if not (isfinite(size_bytes) and size_bytes >= 0):

@@ -7,10 +7,10 @@ Simple.
 
 import tomllib
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from epochcast.caching import remembered
 from epochcast.hardware.cluster import Group
 
 
@@ -30,13 +30,13 @@ class Protocol:
         return all(link.medium in self.media for link in group.used_links)
 
 
-@cache
+@remembered(1)
 def fitted() -> dict[str, Any]:
     """The tables of fitted.toml."""
     return tomllib.loads(files("epochcast.comm").joinpath("fitted.toml").read_text(encoding="utf-8"))
 
 
-@cache
+@remembered(1)
 def protocols() -> tuple[Protocol, ...]:
     """Every protocol; the first runs everywhere."""
     return tuple(Protocol(**{**row, "media": tuple(row["media"])}) for row in fitted()["protocol"])

@@ -17,10 +17,10 @@ nearly nothing behind an Ethernet card, all of it behind NVLink, where hiding ga
 """
 
 from dataclasses import dataclass
-from functools import cache
 from math import hypot, sqrt
 from statistics import NormalDist
 
+from epochcast.caching import remembered
 from epochcast.comm.protocol import fitted
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
@@ -44,12 +44,12 @@ class Waiting:
     source: str
 
 
-@cache
+@remembered(64)
 def waiting(runner: str = PYTORCH) -> Waiting:
     """The shipped constants."""
-    known = dict(fitted()["waiting"])
-    runners = known.pop("runner")
-    return Waiting(**runners[runner], **known)
+    shared = dict(fitted()["waiting"])
+    runners = shared.pop("runner")
+    return Waiting(**runners[runner], **shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,13 @@ class Batch:
     is_padded: bool = False
     spread_fraction: float = 0.0
 
-    def spread(self, known: Waiting) -> float:
+    def spread(self, constants: Waiting) -> float:
         """All of it as a fraction of a step."""
         ragged, n = 0.0, self.ragged_samples
         if n:
-            ragged = known.padded_sample_fraction / n if self.is_padded else known.ragged_sample_fraction / sqrt(n)
+            ragged = (
+                constants.padded_sample_fraction / n if self.is_padded else constants.ragged_sample_fraction / sqrt(n)
+            )
         return hypot(self.spread_fraction, ragged)
 
 
@@ -79,8 +81,8 @@ ALIKE = Batch()
 
 def exchange_error_seconds(added_seconds: float) -> tuple[float, float]:
     """How far below and above what an exchange adds to a step may really lie."""
-    known = fitted()["exchange_error"]
-    return added_seconds * float(known["below_fraction"]), added_seconds * float(known["above_fraction"])
+    error = fitted()["exchange_error"]
+    return added_seconds * float(error["below_fraction"]), added_seconds * float(error["above_fraction"])
 
 
 def slowest_of(ranks: int) -> float:
@@ -89,20 +91,24 @@ def slowest_of(ranks: int) -> float:
 
 
 def waiting_seconds(
-    compute_seconds: float, group: Group, known: Waiting, *, accumulate: int = 1, batch: Batch = ALIKE
+    compute_seconds: float, group: Group, constants: Waiting, *, accumulate: int = 1, batch: Batch = ALIKE
 ) -> float:
     """What a step of `compute_seconds` on each rank of a group waits for the slowest, and pays for being many."""
     if group.ranks == 1:
         return 0.0
-    own = known.spread_fraction if group.nodes == 1 else max(known.spread_fraction, known.network_spread_fraction)
-    spread = hypot(own, batch.spread(known))
-    fraction = spread * slowest_of(group.ranks) / sqrt(accumulate) + known.shared_fraction
-    return compute_seconds * fraction + known.step_seconds
+    own = (
+        constants.spread_fraction
+        if group.nodes == 1
+        else max(constants.spread_fraction, constants.network_spread_fraction)
+    )
+    spread = hypot(own, batch.spread(constants))
+    fraction = spread * slowest_of(group.ranks) / sqrt(accumulate) + constants.shared_fraction
+    return compute_seconds * fraction + constants.step_seconds
 
 
-def contention_fraction(group: Group, device: Device, known: Waiting | None = None) -> float:
+def contention_fraction(group: Group, device: Device, constants: Waiting | None = None) -> float:
     """Seconds that kernels lose per second of a collective running beside them; all where processors do both."""
     if device.kind == "cpu":
         return 1.0
     wire = group.slowest.sustained_bytes_per_second
-    return min(1.0, (known or waiting()).contention * wire / device.memory_bytes_per_second)
+    return min(1.0, (constants or waiting()).contention * wire / device.memory_bytes_per_second)

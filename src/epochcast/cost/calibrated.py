@@ -12,14 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from epochcast.cost.columns import column_costs
-from epochcast.cost.features import Setting
 from epochcast.cost.local import Local
 from epochcast.cost.local_file import load_local, own_model
 from epochcast.cost.model import Array, CostModel, Costs
-from epochcast.cost.roofline import Analytic, limits
+from epochcast.cost.roofline import Analytic, bounds
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, UnknownName
-from epochcast.graph.trace import CLASSES, Columns, Trace
+from epochcast.graph.trace import CLASSES, Columns
 from epochcast.hardware.device import Device
 from epochcast.hardware.host import is_host
 from epochcast.hardware.link import to_text
@@ -40,10 +39,10 @@ class Calibrated:
     profile: Profile
 
     def __post_init__(self) -> None:
-        known = {c.value for c in CLASSES}
+        classes = {c.value for c in CLASSES}
         for name in self.profile.class_factor:
-            if name not in known:
-                raise UnknownName("op class", name, known)
+            if name not in classes:
+                raise UnknownName("op class", name, classes)
 
     @property
     def name(self) -> str:
@@ -55,15 +54,9 @@ class Calibrated:
         """Not where an op may change from one limb to the other, unless both have one factor."""
         return self.base.is_monotone and self.profile.compute_factor == self.profile.memory_factor
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The corrected answer."""
-        return self._corrected(self.base.costs(trace, device), trace.columns, device)
-
-    def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """The corrected answer for bare columns."""
-        return self._corrected(column_costs(self.base, columns, device, setting), columns, device)
-
-    def _corrected(self, costs: Costs, columns: Columns, device: Device) -> Costs:
+        costs = self.base.costs(columns, device, setting)
         if device.name != self.profile.device:
             return costs
         factor = kernel_factors(columns, device, self.profile)
@@ -76,8 +69,8 @@ class Calibrated:
 
 def is_compute_bound(columns: Columns, device: Device) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Whether arithmetic takes longer than traffic by the data sheet."""
-    limit = limits(columns, device)
-    return limit.compute >= limit.memory
+    bound = bounds(columns, device)
+    return bound.compute >= bound.memory
 
 
 def kernel_factors(columns: Columns, device: Device, profile: Profile) -> Array:
@@ -113,9 +106,9 @@ def calibrated_device(model: CostModel, device: Device) -> Device:
 
     Processors start their own ops, so that nothing is launched ahead: the seconds of an op hold its start.
     """
-    found = own_model(device) if model.name == LEARNED else model if isinstance(model, Local) else None
-    if found is not None and found.device == device.name:
-        return measured_device(found, device)
+    own = own_model(device) if model.name == LEARNED else model if isinstance(model, Local) else None
+    if own is not None and own.device == device.name:
+        return measured_device(own, device)
     profile = user_profile(device)
     if profile is None or profile.relative_to != model.name or profile.launch_seconds is None:
         return device
@@ -131,10 +124,10 @@ def measured_device(model: Local, device: Device) -> Device:
 
 def model_in(path: Path, device: Device) -> Local:
     """The model in a file of `epochcast fit`, which must be of this device."""
-    found = load_local(path)
-    if found.device != device.name:
-        raise BadInput(f"{path.name} is a profile of {found.device}, the forecast is for {device.name}")
-    return found
+    model = load_local(path)
+    if model.device != device.name:
+        raise BadInput(f"{path.name} is a profile of {model.device}, the forecast is for {device.name}")
+    return model
 
 
 def hints(model: CostModel, device: Device) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 
 from epochcast.cost.model import CostModel, Costs, describe_op
+from epochcast.cost.setting import TODAY
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
 
@@ -21,7 +22,7 @@ class BrokenContract(AssertionError):
 def check_op_cost(model: CostModel, trace: Trace, device: Device) -> None:
     """Raise `BrokenContract` unless the model keeps the contract on this trace and device."""
     before = [array.copy() for array in _arrays(trace)]
-    first, second = model.costs(trace, device), model.costs(trace, device)
+    first, second = (model.costs(trace.columns, device, TODAY) for _ in range(2))
     for old, new in zip(before, _arrays(trace), strict=True):
         if not np.array_equal(old, new):
             raise BrokenContract(f"{model.name} changes the trace it is asked about")
@@ -51,18 +52,22 @@ def _check_values(model: CostModel, costs: Costs, trace: Trace) -> None:
         if len(wrong):
             i = int(wrong[0])
             ends = f"{costs.low[i]:.3g}, {costs.mid[i]:.3g}, {costs.high[i]:.3g}"
-            raise BrokenContract(f"{model.name} is not {word} for {describe_op(trace, i)}: {ends}")
+            raise BrokenContract(f"{model.name} is not {word} for {_described(trace, i)}: {ends}")
 
 
 def _check_monotone(model: CostModel, costs: Costs, trace: Trace, device: Device) -> None:
     more = trace.rebatch(2 * trace.batch)
-    larger = model.costs(more, device)
+    larger = model.costs(more.columns, device, TODAY)
     for end in ("low", "mid", "high"):
         with np.errstate(invalid="ignore"):
             cheaper = getattr(larger, end) < getattr(costs, end) * (1 - 1e-9)
         wrong = np.flatnonzero(cheaper & (more.columns.flops >= trace.columns.flops))
         if len(wrong):
-            raise BrokenContract(f"{model.name} gets cheaper with more work for {describe_op(trace, int(wrong[0]))}")
+            raise BrokenContract(f"{model.name} gets cheaper with more work for {_described(trace, int(wrong[0]))}")
+
+
+def _described(trace: Trace, index: int) -> str:
+    return f"{describe_op(trace.columns, index)} of layer {trace.layers[index]!r}"
 
 
 def _arrays(trace: Trace) -> list[np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:

@@ -9,9 +9,9 @@ it. A generation that is not listed uses the row "other"; its ops get `unknown_f
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.maths import MATHS
 from epochcast.graph.work import OpClass
@@ -80,7 +80,7 @@ class Priors:
         return generation in self.generations
 
 
-@cache
+@remembered(1)
 def priors() -> Priors:
     """The shipped table."""
     return load(files("epochcast.cost").joinpath(FILE).read_text(encoding="utf-8"))
@@ -105,11 +105,11 @@ def load(text: str, file: str = FILE) -> Priors:
 
 def _class(row: rows.Row) -> ClassEfficiency:
     name = row.text("name")
-    known = {op_class.value: op_class for op_class in OpClass}
-    if name not in known:
-        raise UnknownName("op class", name, known)
+    classes = {op_class.value: op_class for op_class in OpClass}
+    if name not in classes:
+        raise UnknownName("op class", name, classes)
     return ClassEfficiency(
-        known[name], row.number("compute"), row.number("memory"), row.number("factor"), row.text("source")
+        classes[name], row.number("compute"), row.number("memory"), row.number("factor"), row.text("source")
     )
 
 

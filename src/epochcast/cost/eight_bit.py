@@ -18,9 +18,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from epochcast.cost.columns import ColumnCostModel
-from epochcast.cost.features import Setting
-from epochcast.cost.model import Array, Costs
+from epochcast.cost.model import Array, CostModel, Costs
+from epochcast.cost.setting import Setting
 from epochcast.graph.maths import op_math_index
 from epochcast.graph.trace import Columns
 from epochcast.hardware.device import Device
@@ -34,11 +33,12 @@ NARROW, WIDE = op_math_index("fp8"), op_math_index("bf16")
 class EightBit:
     """Answers for narrow products, by asking `base` for wide ones; has no answer for anything else."""
 
-    base: ColumnCostModel
+    base: CostModel
     name: str = "eight_bit"
+    is_monotone: bool = False
 
-    def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """Seconds of every op of some columns, under a setting."""
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """Seconds of every narrow product."""
         narrow = (columns.math == NARROW) & columns.is_matrix
         low, mid, high = (np.full(len(columns), np.nan) for _ in range(3))
         if narrow.any():
@@ -49,7 +49,8 @@ class EightBit:
                 element_bytes=np.full(len(few), 2.0),
                 read_bytes=2 * few.read_bytes,  # both operands are a byte an element
             )
-            costs = self.base.column_costs(wide, device, setting)
+            # Such products are those of linear layers: the layout of images is nothing to them.
+            costs = self.base.costs(wide, device, replace(setting, channels_last=False))
             ratio = _bound(few, device, _gains(few, device)) / _bound(wide, device, np.ones(len(few)))
             low[narrow], mid[narrow], high[narrow] = (
                 costs.low * ratio / SPREAD,

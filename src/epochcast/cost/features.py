@@ -5,28 +5,25 @@ How large an op is, the model learns from one number alone, the seconds that its
 rows of a product, not the inner extent where a gradient of weights is summed over them, not the number of elements.
 Nor is the device among them. What it sustains is a number of its own (`hardware.sustained`); trees and nets that were
 told data sheets did not extrapolate to new ones, and a model that cannot see the device cannot make a faster one
-slower.
+slower. So a step has the same features at every batch and on every device: they are a function of its `Outline`.
 """
 
-from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.cost.setting import Setting
 from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.op import Gradient
-from epochcast.graph.precision import find_precision
 from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
-from epochcast.hardware.device import Device
 
 Array = NDArray[np.float64]
 
 # The output tile of the GEMM kernels cuBLAS and cuDNN choose for large products (CUTLASS' default threadblock).
 TILE = 128
-# PyTorch 2.0 on the scale of `Setting.framework_age`.
-SECOND_GENERATION = 13 / 22
-GENERATIONS = ("pytorch_1", "pytorch_2", "tensorflow_1", "tensorflow_2")
 
 _OF_WEIGHTS = tuple(Gradient).index(Gradient.WEIGHTS)
 # Products of which a larger batch makes more, not larger ones.
@@ -35,42 +32,59 @@ _PER_SAMPLE = np.array([c in (OpClass.BATCHED_MATMUL, OpClass.ATTENTION) for c i
 _BY_ROW = np.array([c in (OpClass.LAYER_NORM, OpClass.OTHER_NORM, OpClass.SOFTMAX) for c in CLASSES])
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What of the software decides kernels: memory layout, framework and its generation (0 old … 1 new)."""
+class Outline(NamedTuple):
+    """What the features of ops are made of, as the columns have it; extents that grow with the batch are 0."""
 
-    channels_last: bool = False
-    framework: str = "pytorch"
-    framework_age: float = 0.0
+    m: Array
+    n: Array
+    k: Array
+    op_class: NDArray[np.int64]
+    phase: NDArray[np.int64]
+    math: NDArray[np.int64]
+    gradient: NDArray[np.int64]
+    element_bytes: Array
+    kernel: Array
+    stride: Array
+    groups: Array
+    channels_in: Array
+    channels_out: Array
+    is_matrix: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, columns: Columns) -> "Outline":
+        """Of every op."""
+        is_of_weights = columns.gradient == _OF_WEIGHTS
+        m = np.where(columns.is_matrix & (_PER_SAMPLE[columns.op_class] | is_of_weights), columns.m, 0.0)
+        n = np.where(columns.is_matrix | _BY_ROW[columns.op_class], columns.n, 0.0)
+        k = np.where(columns.is_matrix & ~is_of_weights, columns.k, 0.0)
+        return cls(m, n, k, *(getattr(columns, name) for name in cls._fields[3:]))
 
     @property
-    def generation(self) -> int:
-        """The framework and its major version, as an index of GENERATIONS; bare libraries count as PyTorch."""
-        return 2 * (self.framework == "tensorflow") + (self.framework_age >= SECOND_GENERATION)
+    def digest(self) -> bytes:
+        """A key for caches: the same for the same ops."""
+        return blake2b(b"".join(array.tobytes() for array in self), digest_size=16).digest()
 
-
-# NVIDIA's generations without tensor cores.
-_BEFORE_TENSOR_CORES = frozenset({"fermi", "kepler", "maxwell", "pascal"})
-
-
-def turns_channels_last(framework: str, precision: str, device: Device) -> bool:
-    """Whether the framework lays images out channels last by itself: TensorFlow's layout optimizer (grappler) does
-    where convolutions in mixed precision run on tensor cores, and NCHW elsewhere.
-    """
-    has_cores = device.vendor == "NVIDIA" and device.generation not in _BEFORE_TENSOR_CORES
-    return framework == "tensorflow" and find_precision(precision).is_autocast and has_cores
+    def distinct(self) -> tuple["Outline", NDArray[np.int64]]:
+        """Each kind of op once, and for every op which of them it is."""
+        rows = zip(*(array.tolist() for array in self), strict=True)
+        places: dict[tuple[float, ...], int] = {}
+        index = np.array([places.setdefault(row, len(places)) for row in rows], dtype=np.int64)
+        firsts = np.unique(index, return_index=True)[1]
+        kinds: list[NDArray[Any]] = [array[firsts] for array in self]
+        return Outline(*kinds), index
 
 
 def features(columns: Columns, setting: Setting) -> Array:
     """One row per op."""
-    size = len(columns)
-    is_matrix = columns.is_matrix.astype(np.float64)
+    return outline_features(Outline.of(columns), setting)
+
+
+def outline_features(ops: Outline, setting: Setting) -> Array:
+    """One row per op."""
+    m, n, k = ops.m, ops.n, ops.k
+    is_matrix = ops.is_matrix.astype(np.float64)
     # Windows that do not overlap (patches) read each input once, as a 1x1 does; beyond 11x11 nothing changes.
-    window = np.where(columns.stride >= columns.kernel, 1.0, np.minimum(columns.kernel, 121.0))
-    is_of_weights = columns.gradient == _OF_WEIGHTS
-    m = np.where(columns.is_matrix & (_PER_SAMPLE[columns.op_class] | is_of_weights), columns.m, 0.0)
-    n = np.where(columns.is_matrix | _BY_ROW[columns.op_class], columns.n, 0.0)
-    k = np.where(columns.is_matrix & ~is_of_weights, columns.k, 0.0)
+    window = np.where(ops.stride >= ops.kernel, 1.0, np.minimum(ops.kernel, 121.0))
     tiles = np.ceil(n / TILE)
     rows, row_tiles = np.maximum(m, 1.0), np.where(m > 0, np.ceil(m / TILE) * TILE, 1.0)
     tile_efficiency = rows * n / np.maximum(row_tiles * tiles * TILE, 1.0)
@@ -83,12 +97,12 @@ def features(columns: Columns, setting: Setting) -> Array:
         fits: Array = (np.mod(values, to) == 0).astype(np.float64)
         return fits
 
-    into = columns.channels_in / np.maximum(columns.groups, 1.0)
-    out = columns.channels_out / np.maximum(columns.groups, 1.0)
-    is_conv = (columns.channels_in > 0).astype(np.float64)
-    even = aligned(columns.channels_in, 8) * aligned(columns.channels_out, 8) * is_conv
+    into = ops.channels_in / np.maximum(ops.groups, 1.0)
+    out = ops.channels_out / np.maximum(ops.groups, 1.0)
+    is_conv = (ops.channels_in > 0).astype(np.float64)
+    even = aligned(ops.channels_in, 8) * aligned(ops.channels_out, 8) * is_conv
     last = float(setting.channels_last)
-    is_grouped = (columns.groups > 1).astype(np.float64)
+    is_grouped = (ops.groups > 1).astype(np.float64)
     is_depthwise = is_grouped * (out * into == 1)
     thin = log(np.minimum(into, out) + 1) / 6
     numbers = [
@@ -108,23 +122,23 @@ def features(columns: Columns, setting: Setting) -> Array:
         aligned(k, 8) * is_matrix,
         aligned(n, 64) * is_matrix,
         log(window) / 2,
-        log(columns.stride / np.maximum(columns.kernel, 1.0) * window),
-        log(columns.groups) / 4,
+        log(ops.stride / np.maximum(ops.kernel, 1.0) * window),
+        log(ops.groups) / 4,
         log(into + 1) / 6,
         log(out + 1) / 6,
-        (columns.element_bytes == 2).astype(np.float64),
+        (ops.element_bytes == 2).astype(np.float64),
     ]
     constants = [
         last,
         setting.framework_age,
         last * setting.framework_age,
     ]
-    both = last * np.stack([(columns.kernel > 1).astype(float), is_grouped])
-    hot_class = np.eye(len(CLASSES))[columns.op_class]
-    hot_math = np.eye(len(OP_MATHS))[columns.math]
-    hot_pass = np.eye(4)[columns.gradient]
-    hot_phase = np.eye(3)[columns.phase]
+    both = last * np.stack([(ops.kernel > 1).astype(float), is_grouped])
+    hot_class = np.eye(len(CLASSES))[ops.op_class]
+    hot_math = np.eye(len(OP_MATHS))[ops.math]
+    hot_pass = np.eye(4)[ops.gradient]
+    hot_phase = np.eye(3)[ops.phase]
     return np.concatenate(
-        [np.stack(numbers, axis=1), np.tile(constants, (size, 1)), both.T, hot_class, hot_math, hot_pass, hot_phase],
+        [np.stack(numbers, axis=1), np.tile(constants, (len(n), 1)), both.T, hot_class, hot_math, hot_pass, hot_phase],
         axis=1,
     )

@@ -12,7 +12,7 @@ right to 20–30 %; what it misses (which algorithm cuDNN takes, how tiles fit) 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.roofline import limits
+from epochcast.cost.roofline import bounds
 from epochcast.cost.single_layer import ACTIVATIONS, ELEMENT_BYTES, UPDATE_BYTES, LayerRows, parts
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
@@ -45,16 +45,16 @@ KERNEL_TERMS = tuple(name for name in TERMS if name not in HOST_TERMS + ARTEFACT
 
 def terms(rows: LayerRows, device: Device) -> Array:
     """One row per layer, one column per name of `TERMS`, in seconds; the host's columns are 1 or 0."""
-    limit = {name: limits(columns, device) for name, columns in parts(rows).items()}
+    bound = {name: bounds(columns, device) for name, columns in parts(rows).items()}
     trains = rows.trains.astype(float)
     columns = {
-        "product_compute": limit["product"].compute,
-        "product_traffic": limit["product"].memory,
+        "product_compute": bound["product"].compute,
+        "product_traffic": bound["product"].memory,
         "weight_traffic": ELEMENT_BYTES * rows.weight_elements / device.memory_bytes_per_second,
-        "gradient_compute": limit["data_gradient"].compute + limit["weight_gradient"].compute,
-        "gradient_traffic": limit["data_gradient"].memory + limit["weight_gradient"].memory,
-        "pointwise": limit["pointwise"].memory + limit["pointwise_gradient"].memory,
-        **{name: limit[name].memory for name in ("loss", "update_weights", "update_input", "update_target")},
+        "gradient_compute": bound["data_gradient"].compute + bound["weight_gradient"].compute,
+        "gradient_traffic": bound["data_gradient"].memory + bound["weight_gradient"].memory,
+        "pointwise": bound["pointwise"].memory + bound["pointwise_gradient"].memory,
+        **{name: bound[name].memory for name in ("loss", "update_weights", "update_input", "update_target")},
         "host": np.ones(len(rows)),
         "host_training": trains,
     }
@@ -173,11 +173,11 @@ def _filled(size: Array, tile: int) -> Array:
     return np.asarray(size / (np.ceil(size / tile) * tile))
 
 
-def _places(names: NDArray[np.str_], known: tuple[str, ...]) -> Array:
-    unknown = sorted(set(names) - set(known))
+def _places(names: NDArray[np.str_], table: tuple[str, ...]) -> Array:
+    unknown = sorted(set(names) - set(table))
     if unknown:
-        raise BadInput(f"single layers have {', '.join(known)}; got {unknown[0]!r}")
-    places: Array = np.select([names == name for name in known], range(len(known))).astype(np.float64)
+        raise BadInput(f"single layers have {', '.join(table)}; got {unknown[0]!r}")
+    places: Array = np.select([names == name for name in table], range(len(table))).astype(np.float64)
     return places
 
 

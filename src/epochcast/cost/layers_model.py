@@ -15,13 +15,13 @@ import gzip
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.caching import remembered
 from epochcast.cost.layer_terms import FEATURES, TERMS, features, terms
 from epochcast.cost.single_layer import LayerRows
 from epochcast.cost.trees import Forest
@@ -101,8 +101,8 @@ class LayersModel:
     def seconds_as(self, rows: LayerRows, device: Device, setup: Setup) -> Array:
         """What `device` would take if its kernels had the habits of `setup`."""
         base = setup.base_seconds(rows, device)
-        told = features(rows, device, setup.place, setup.generation, base)
-        return base * np.exp(self.forests[rows.kind].values(told))
+        inputs = features(rows, device, setup.place, setup.generation, base)
+        return base * np.exp(self.forests[rows.kind].values(inputs))
 
     def answer(self, rows: LayerRows, device: Device, stack: str) -> Answer:
         """low, mid and high of every row, by the setup or by its siblings."""
@@ -145,7 +145,7 @@ def _widths(setup: Setup, rows: LayerRows, mid: Array) -> tuple[Array, Array]:
     return pairs[:, 0], pairs[:, 1]
 
 
-@cache
+@remembered(1)
 def layers_model() -> LayersModel:
     """The shipped model."""
     path = files("epochcast.cost").joinpath(FILE)

@@ -5,7 +5,7 @@
     seconds    = e^-cap · min(Σ_j e^(a_j) · s·(bound/s)^(p_j) · MiB^(q_j) + e^c·arithmetic + e^d·traffic,  60·bound)
 
 s = 10 µs. g, b and the factors (by group of op, by generation of the framework) are what the device sustains
-(`hardware.sustained`), or its relatives where nobody measured it. a, c and d come out of nets that see neither the
+(`hardware.sustained`), or similar devices do where nobody measured it. a, c and d come out of nets that see neither the
 device nor the size of the op (`cost.features`); that of the bound is never below 0. p and q are never negative. So more
 flops, more bytes, a larger batch or a slower device never make an op cheaper, whatever the nets learnt: small ops are
 slower than their bound by the terms with p < 1, those that outgrow caches by the one with q > 0, those near the ridge
@@ -18,18 +18,19 @@ training set the interval of a step (`spreads`), which ops share by their quanti
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field
 from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.features import GENERATIONS, Setting, features
+from epochcast.caching import Cache, remembered
+from epochcast.cost.features import Outline, outline_features
 from epochcast.cost.model import Costs
-from epochcast.cost.roofline import limits
+from epochcast.cost.roofline import bounds
+from epochcast.cost.setting import GENERATIONS, Setting
 from epochcast.graph.maths import OP_MATHS, op_math_index
-from epochcast.graph.trace import CLASSES, Columns, Trace
+from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 from epochcast.hardware.sustained import sustained
@@ -57,8 +58,9 @@ CACHE_SPEED = 4.0
 LEAST_TRAFFIC = -8.0
 # How much surer or less sure than a typical op one is taken to be within the interval of a step.
 LEAST_WIDTH, MOST_WIDTH = 0.5, 2.0
-# What a trace is asked about where nobody says otherwise: PyTorch 2.4.
-TODAY = Setting(framework_age=0.77)
+# Ops that go through a net at once. OpenBLAS starts threads for a product of more than 4 · 65,536 multiply-adds
+# (interface/gemm.c); on cores that others use, waiting for them takes longer than the net itself.
+ROWS_AT_ONCE = 48
 # No kernel is shorter than this from its launch to its end.
 KERNEL_SECONDS = 1.5e-6
 _WINOGRAD = frozenset({OpClass.CONV, OpClass.CONV_GROUPED, OpClass.CONV_TRANSPOSED, OpClass.CONV_DEPTHWISE})
@@ -108,15 +110,15 @@ def caps(columns: Columns) -> Array:
     return table[columns.op_class]
 
 
-def log_limits(columns: Columns, device: Device) -> tuple[Array, Array]:
+def log_bounds(columns: Columns, device: Device) -> tuple[Array, Array]:
     """Logarithms of the roofline's two limbs: arithmetic, and traffic as far as it does not come out of the L2 cache.
 
     What fits was written by the op before, and is read several times faster than from memory.
     """
-    limit = limits(columns, device)
+    bound = bounds(columns, device)
     cached = np.minimum(1.0, (device.l2_bytes or 0) / np.maximum(columns.bytes, 1.0))
-    memory = limit.memory / (1 + (CACHE_SPEED - 1) * cached)
-    return np.log(np.maximum(limit.compute, 1e-12)), np.log(np.maximum(memory, 1e-12))
+    memory = bound.memory / (1 + (CACHE_SPEED - 1) * cached)
+    return np.log(np.maximum(bound.compute, 1e-12)), np.log(np.maximum(memory, 1e-12))
 
 
 def is_fp32_products(columns: Columns) -> bool:
@@ -128,19 +130,22 @@ def is_fp32_products(columns: Columns) -> bool:
 
 @dataclass(frozen=True)
 class Net:
-    """One member: dense layers with SiLU between them."""
+    """One member: dense layers with SiLU between them, in double precision.
+
+    In single precision an op's seconds would depend on the processor and on where the op stands, by 1e-7.
+    """
 
     weights: tuple[Array, ...]
     biases: tuple[Array, ...]
 
     def __call__(self, inputs: Array) -> Array:
-        x: NDArray[np.floating] = inputs.astype(np.float32)
+        x = inputs
         last = len(self.weights) - 1
         for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = x @ weight + bias
             if place < last:
                 x = x / (1 + np.exp(-np.clip(x, -30, 30)))
-        return x.astype(np.float64)
+        return x
 
 
 @dataclass(frozen=True)
@@ -161,6 +166,27 @@ class Quantiles:
 
 
 @dataclass(frozen=True)
+class Opinion:
+    """What the ensemble says of the ops of a step, at whatever batch and on whatever device.
+
+    `factors` are e^a, e^c and e^d by net, distinct op and term; `distances` are the quantiles of every distinct op;
+    `index` says which of those each op is.
+    """
+
+    factors: Array
+    distances: Array
+    index: NDArray[np.int64]
+
+    def slowdown(self, terms: Array) -> Array:
+        """log Σ_j e^(a_j)·term_j of every op, bounded, in the mean of the nets; `terms` are logarithms of what each is
+        to the bound.
+        """
+        sums = (self.factors[:, self.index] * np.exp(terms)).sum(axis=2)
+        slowdown: Array = np.minimum(np.log(sums), MOST_SLOWDOWN).mean(axis=0)
+        return slowdown
+
+
+@dataclass(frozen=True)
 class Learned:
     """The ensemble as a cost model.
 
@@ -175,50 +201,54 @@ class Learned:
     spreads: Mapping[str, tuple[float, float]]
     name: str = "learned"
     is_monotone: bool = True
+    opinions: Cache[tuple[bytes, Setting], Opinion] = field(default_factory=lambda: Cache(256), compare=False)
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        """Seconds of every op of a trace."""
-        return self.column_costs(trace.columns, device, replace(TODAY, channels_last=trace.recipe.channels_last))
-
-    def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """Seconds of every op of some columns; low and high are those of a step, shared out among its ops."""
-        kept = sustained(device)
-        inputs = self._inputs(columns, setting)
-        mid = self._middle(inputs, columns, device, setting)
-        group = "known" if kept.is_known else "unseen"
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """Seconds of every op; low and high are those of a step, shared out among its ops."""
+        own, opinion = sustained(device), self._opinion(columns, setting)
+        mid = self._middle(opinion, columns, device, setting)
+        group = "known" if own.is_known else "unseen"
         if is_fp32_products(columns):
             low, high = self.spreads[f"{group}, fp32 products"]
         else:
-            low, high = kept.spread or self.spreads[group]
-        width = np.clip(self.quantiles(inputs).mean(axis=1) / self.quantiles.typical, LEAST_WIDTH, MOST_WIDTH)
-        return Costs.by(self.name, mid * low**width, mid, mid * high**width)
+            low, high = own.spread or self.spreads[group]
+        widths = np.clip(opinion.distances.mean(axis=1) / self.quantiles.typical, LEAST_WIDTH, MOST_WIDTH)
+        return Costs.by(self.name, mid * (low**widths)[opinion.index], mid, mid * (high**widths)[opinion.index])
 
     def alone(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The same for ops that are asked about one by one: low and high are the quantiles of each."""
-        inputs = self._inputs(columns, setting)
-        mid = self._middle(inputs, columns, device, setting)
-        below, above = self.quantiles(inputs).T
+        opinion = self._opinion(columns, setting)
+        mid = self._middle(opinion, columns, device, setting)
+        below, above = opinion.distances[opinion.index].T
         return Costs.by(self.name, mid * np.exp(-below), mid, mid * np.exp(above))
 
-    def _inputs(self, columns: Columns, setting: Setting) -> Array:
-        inputs: Array = np.clip(features(columns, setting), *self.seen)
-        return inputs
+    def _opinion(self, columns: Columns, setting: Setting) -> Opinion:
+        """Asked for once per step: neither batch nor device changes it."""
+        ops = Outline.of(columns)
+        return self.opinions.get((ops.digest, setting), lambda: self._asked(ops, setting))
 
-    def _middle(self, inputs: Array, columns: Columns, device: Device, setting: Setting) -> Array:
-        kept = sustained(device)
-        compute, memory = log_limits(columns, device)
-        fractions = np.array([kept.math_fraction(math) for math in OP_MATHS])
-        own = np.where(columns.is_matrix, fractions[columns.math], kept.vector_fraction)
-        limbs = np.stack([compute - np.log(own), memory - np.log(kept.bandwidth_fraction)], axis=1)
+    def _asked(self, ops: Outline, setting: Setting) -> Opinion:
+        distinct, index = ops.distinct()
+        inputs: Array = np.clip(outline_features(distinct, setting), *self.seen)
+        blocks = [inputs[i : i + ROWS_AT_ONCE] for i in range(0, max(1, len(inputs)), ROWS_AT_ONCE)]
+        outputs = np.stack([np.concatenate([net(block) for block in blocks]) for net in self.nets])
+        outputs[:, :, BOUND] = np.logaddexp(0.0, outputs[:, :, BOUND])  # softplus
+        return Opinion(np.exp(outputs), np.concatenate([self.quantiles(block) for block in blocks]), index)
+
+    def _middle(self, opinion: Opinion, columns: Columns, device: Device, setting: Setting) -> Array:
+        own = sustained(device)
+        compute, memory = log_bounds(columns, device)
+        fractions = np.array([own.math_fraction(math) for math in OP_MATHS])
+        peaks = np.where(columns.is_matrix, fractions[columns.math], own.vector_fraction)
+        limbs = np.stack([compute - np.log(peaks), memory - np.log(own.bandwidth_fraction)], axis=1)
         sharp = limbs.max(axis=1)
-        factors = np.array([kept.group_factors.get(group, 1.0) for group in GROUPS])[op_groups(columns, setting)]
-        factors = factors * kept.generation_factors.get(GENERATIONS[setting.generation], 1.0)
+        factors = np.array([own.group_factors.get(group, 1.0) for group in GROUPS])[op_groups(columns, setting)]
+        factors = factors * own.generation_factors.get(GENERATIONS[setting.generation], 1.0)
         bound = factors * np.exp(sharp)
         p, q = np.array(POWERS).T
         powers = np.outer(np.log(bound / UNIT_SECONDS), p - 1) + np.outer(log_traffic(columns), q)
         terms = np.concatenate([powers, limbs - sharp[:, None]], axis=1)
-        slowdown = np.mean([_slowdown(net(inputs), terms) for net in self.nets], axis=0)
-        mid: Array = np.maximum(bound * np.exp(slowdown - caps(columns)), KERNEL_SECONDS)
+        mid: Array = np.maximum(bound * np.exp(opinion.slowdown(terms) - caps(columns)), KERNEL_SECONDS)
         mid[~self.knows(columns, device)] = np.nan
         return mid
 
@@ -234,14 +264,7 @@ def log_traffic(columns: Columns) -> Array:
     return logs
 
 
-def _slowdown(outputs: Array, terms: Array) -> Array:
-    """log Σ_j e^(a_j)·term_j of every op, bounded; terms are logarithms of what each is to the bound."""
-    outputs[:, BOUND] = np.logaddexp(0.0, outputs[:, BOUND])  # softplus
-    bounded: Array = np.minimum(np.log(np.exp(outputs + terms).sum(axis=1)), MOST_SLOWDOWN)
-    return bounded
-
-
-@cache
+@remembered(1)
 def load_learned() -> Learned:
     """The shipped model."""
     return read_learned(files("epochcast.cost").joinpath("learned.json").read_text(encoding="utf-8"))
@@ -252,8 +275,8 @@ def read_learned(text: str) -> Learned:
     document = json.loads(text)
     nets = tuple(
         Net(
-            tuple(np.array(layer["weight"], dtype=np.float32) for layer in net),
-            tuple(np.array(layer["bias"], dtype=np.float32) for layer in net),
+            tuple(np.array(layer["weight"], dtype=np.float64) for layer in net),
+            tuple(np.array(layer["bias"], dtype=np.float64) for layer in net),
         )
         for net in document["nets"]
     )

@@ -14,18 +14,18 @@ The interval is that of the step. Errors within a group are taken to be one erro
     σ² = σ_steps² + Σ_groups (share of the group · mean σ_f of its ops)²,      mid·e^(±1.645 σ)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from epochcast.caching import Cache, Derived, derived_property
-from epochcast.cost.features import Setting
 from epochcast.cost.gaussian import Array, Integers, Kernel, Process
 from epochcast.cost.model import Costs
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, UnknownName
-from epochcast.graph.trace import CLASSES, PHASES, Columns, Trace
+from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
 
@@ -159,11 +159,7 @@ class Local:
     def _processes(self) -> dict[Key, Process]:
         return {key: Process(self.kernel, g.points, g.kinds, g.log_ratios, g.noises) for key, g in self.groups.items()}
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        """Seconds of every op, as PyTorch runs it."""
-        return self.column_costs(trace.columns, device, Setting())
-
-    def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """Seconds of every op, as a framework runs it."""
         if device.name != self.device:
             unknown = np.full(len(columns), np.nan)
@@ -180,8 +176,8 @@ class Local:
 
     def correction(self, framework: str) -> Correction:
         """Of a framework; where none of its steps were measured, what PyTorch's told, if those were."""
-        found = self.corrections.get(framework)
-        return found or self.corrections.get(DEFAULT_FRAMEWORK) or Correction()
+        own = self.corrections.get(framework)
+        return own or self.corrections.get(DEFAULT_FRAMEWORK) or Correction()
 
     def op_seconds(self, columns: Columns) -> tuple[Array, Array, Integers]:
         """Logarithms of the seconds of every op alone, their deviations, and the place of its group in `groups`."""
@@ -207,7 +203,7 @@ def step_deviation(seconds: Array, deviations: Array, places: Integers, steps: f
     return float(np.sqrt(steps**2 + sum(share**2 for share in shares)))
 
 
-def _check_names(what: str, names: object, known: list[str]) -> None:
-    for name in names:  # type: ignore[attr-defined]
-        if name not in known:
-            raise UnknownName(what, name, known)
+def _check_names(what: str, names: Iterable[str], table: list[str]) -> None:
+    for name in names:
+        if name not in table:
+            raise UnknownName(what, name, table)

@@ -41,10 +41,10 @@ def own_model(device: Device) -> Local | None:
     path = local_path(device)
     if not path.is_file():
         return None
-    found = load_local(path)
-    if found.device != device.name:
-        raise BadInput(f"{path}: is a profile of {found.device}, not of {device.name}")
-    return found
+    model = load_local(path)
+    if model.device != device.name:
+        raise BadInput(f"{path}: is a profile of {model.device}, not of {device.name}")
+    return model
 
 
 def save_local(model: Local, path: Path) -> None:
@@ -135,15 +135,15 @@ def from_text(text: str, file: str) -> Local:
         raise BadInput(f"{file} is no profile of `epochcast fit`: {problem}") from None
 
 
-def _only(entry: Any, known: tuple[str, ...], place: str) -> Mapping[str, Any]:
+def _only(entry: Any, keys: tuple[str, ...], place: str) -> Mapping[str, Any]:
     """A table with these keys, all of them and no others."""
     where = f"{place}: " if place else ""
     if not isinstance(entry, dict):
         raise BadInput(f"{where}must be a table, got {entry!r}")
     for key in entry:
-        if key not in known:
-            raise BadInput(f"{where}{UnknownName('key', key, known)}")
-    for key in known:
+        if key not in keys:
+            raise BadInput(f"{where}{UnknownName('key', key, keys)}")
+    for key in keys:
         if key not in entry:
             raise BadInput(f"{where}{key} is missing")
     return entry

@@ -1,4 +1,4 @@
-"""What a cost model is: from the columns of a trace and a device to low ≤ mid ≤ high seconds per op.
+"""What a cost model is: from the columns of a step, a device and a setting to low ≤ mid ≤ high seconds per op.
 
 Contract (`contract.check_op_cost` runs it): pure and deterministic; finite and positive wherever an op has work;
 ordered. A model may answer NaN, meaning "not mine"; a `Chain` then asks the next. Nothing is ever costed at zero
@@ -14,8 +14,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.cost.setting import Setting
 from epochcast.errors import EpochcastError
-from epochcast.graph.trace import CLASSES, PHASES, Trace
+from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.hardware.device import Device
 
 Array = NDArray[np.float64]
@@ -23,7 +24,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds per entry of `trace.columns`; NaN in all three where the model has no answer.
+    """Seconds per entry of some columns; NaN in all three where the model has no answer.
 
     `answered` indexes `models`, the names of those who answered; it is -1 where nobody did.
     """
@@ -38,12 +39,12 @@ class Costs:
         for array in (self.low, self.high, self.answered):
             if array.shape != self.mid.shape or array.ndim != 1:
                 raise ValueError(f"costs need arrays of one length, got {array.shape} beside {self.mid.shape}")
-        known = ~np.isnan(self.mid)
-        if not (np.array_equal(known, ~np.isnan(self.low)) and np.array_equal(known, ~np.isnan(self.high))):
+        is_answered = ~np.isnan(self.mid)
+        if not all(np.array_equal(is_answered, ~np.isnan(end)) for end in (self.low, self.high)):
             raise ValueError("costs need all three of low, mid and high, or none, for an op")
-        if not np.all((self.low <= self.mid) & (self.mid <= self.high) | ~known):
+        if not np.all((self.low <= self.mid) & (self.mid <= self.high) | ~is_answered):
             raise ValueError("costs need low <= mid <= high for every op")
-        if not np.array_equal(known, self.answered >= 0):
+        if not np.array_equal(is_answered, self.answered >= 0):
             raise ValueError("costs need a model's name exactly where there is an answer")
 
     @classmethod
@@ -56,7 +57,7 @@ class Costs:
 
     @property
     def answered_by(self) -> tuple[str, ...]:
-        """The name of who answered, op by op; empty where nobody did."""
+        """The name of the model that answered, op by op; empty where none did."""
         names = (*self.models, "")
         return tuple(names[i] for i in self.answered)
 
@@ -80,13 +81,17 @@ class CostModel(Protocol):
         """Whether an op with more flops and bytes never costs less."""
         ...
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        """Seconds of every entry of `trace.columns` on `device`."""
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """Seconds of every entry of `columns` on `device`, as the software of `setting` runs it."""
         ...
 
 
 class Unanswered(EpochcastError):
-    """No model of a chain has an answer for an op."""
+    """No model of a chain has an answer for an op; `index` is its entry of the columns."""
+
+    def __init__(self, message: str, index: int) -> None:
+        super().__init__(message)
+        self.index = index
 
 
 @dataclass(frozen=True)
@@ -109,17 +114,18 @@ class Chain:
         """Models need not agree where one hands over to the next, so only a chain of one can promise it."""
         return len(self.models) == 1 and self.models[0].is_monotone
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
-        """Every op by the first who knows it."""
-        filled = self.models[0].costs(trace, device)
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """Every op by the first model that has an answer for it."""
+        filled = self.models[0].costs(columns, device, setting)
         for model in self.models[1:]:
             if np.all(filled.answered >= 0):
                 return filled
-            filled = fill_gaps(filled, model.costs(trace, device))
+            filled = fill_gaps(filled, model.costs(columns, device, setting))
         missing = np.flatnonzero(filled.answered < 0)
         if len(missing):
-            first = describe_op(trace, int(missing[0]))
-            raise Unanswered(f"{self.name} cannot cost {first} on {device.name}; {len(missing)} such ops")
+            index = int(missing[0])
+            what = f"{self.name} cannot cost {describe_op(columns, index)} on {device.name}; {len(missing)} such ops"
+            raise Unanswered(what, index)
         return filled
 
 
@@ -137,7 +143,7 @@ def fill_gaps(first: Costs, second: Costs) -> Costs:
     )
 
 
-def describe_op(trace: Trace, index: int) -> str:
+def describe_op(columns: Columns, index: int) -> str:
     """An entry of the columns in words, for messages."""
-    c = trace.columns
-    return f"the {PHASES[c.phase[index]].value} {CLASSES[c.op_class[index]].value} op of layer {trace.layers[index]!r}"
+    phase, op_class = PHASES[columns.phase[index]], CLASSES[columns.op_class[index]]
+    return f"op {index} (a {phase.value} {op_class.value})"

@@ -35,9 +35,10 @@ from numpy.typing import NDArray
 
 from epochcast.cost.model import Array, Costs
 from epochcast.cost.roofline import peaks
+from epochcast.cost.setting import Setting
 from epochcast.errors import UnknownName
 from epochcast.graph.op import Phase
-from epochcast.graph.trace import CLASSES, PHASES, Columns, Trace
+from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
@@ -92,15 +93,14 @@ class Paleo:
         if not self.high_factor >= 1:
             raise ValueError(f"high_factor must be at least 1, got {self.high_factor}")
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """Parts added (mid), or the longer one (low)."""
-        columns = trace.columns
         fraction = np.where(columns.phase == _UPDATE, self.update_fraction, self.compute_fraction)
         peak, bandwidth = peaks(columns, device) * fraction, device.memory_bytes_per_second * fraction
         compute = self._product_flops(columns) / peak
         memory = columns.bytes / bandwidth
         if self.algorithm != "gemm":
-            for is_eligible, flops, size_bytes in _alternatives(columns, trace.batch, self.algorithm):
+            for is_eligible, flops, size_bytes in _alternatives(columns, self.algorithm):
                 other_compute, other_memory = flops / peak, size_bytes / bandwidth
                 is_better = is_eligible & (other_compute + other_memory < compute + memory)
                 compute = np.where(is_better, other_compute, compute)
@@ -117,16 +117,16 @@ class Paleo:
         return np.where(is_dense, dense, columns.flops)
 
 
-def _alternatives(columns: Columns, batch: int, algorithm: str) -> Iterator[tuple[NDArray[np.bool_], Array, Array]]:
+def _alternatives(columns: Columns, algorithm: str) -> Iterator[tuple[NDArray[np.bool_], Array, Array]]:
     """(where it applies, flops, bytes) of every other algorithm."""
     edge = np.sqrt(columns.kernel)
     is_plain = (columns.op_class == _PLAIN_CONV) & (columns.groups == 1) & (columns.stride == 1)
     positions = np.where(columns.gradient == _WEIGHTS, columns.k, columns.m)  # N·H'·W', what is tiled
-    image_edge = np.sqrt(positions / batch)
+    image_edge = np.sqrt(positions / columns.samples)
     into, out = columns.channels_in, columns.channels_out
 
     useful = np.maximum(FFT_EDGE - edge + 1, 1)
-    tiles = batch * np.ceil(image_edge / useful - 1e-9) ** 2
+    tiles = columns.samples * np.ceil(image_edge / useful - 1e-9) ** 2
     planes = tiles * (into + out) + into * out
     flops = 5 * FFT_EDGE**2 * np.log2(FFT_EDGE) * planes + 4 * FFT_EDGE**2 * tiles * into * out
     # A real plane's transform is half of t² complex numbers: t² words, written once and read once.
@@ -134,7 +134,7 @@ def _alternatives(columns: Columns, batch: int, algorithm: str) -> Iterator[tupl
     yield is_plain & (edge == np.rint(edge)) & (2 * edge <= FFT_EDGE), flops, size_bytes
 
     if algorithm == "best":
-        tiles = batch * np.ceil(image_edge / 2 - 1e-9) ** 2
+        tiles = columns.samples * np.ceil(image_edge / 2 - 1e-9) ** 2
         flops = 2 * 16 * tiles * into * out + 32 * tiles * into + 28 * into * out + 24 * tiles * out
         # The fused kernel keeps transforms on chip: the bytes are the product's. Weight gradients have no such kernel.
         yield is_plain & (columns.kernel == 9) & (columns.gradient != _WEIGHTS), flops, columns.bytes

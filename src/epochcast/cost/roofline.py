@@ -16,31 +16,32 @@ from numpy.typing import NDArray
 
 from epochcast.cost.efficiency import Priors, priors
 from epochcast.cost.model import Array, Costs
+from epochcast.cost.setting import Setting
 from epochcast.graph.maths import MATHS, OP_MATHS
-from epochcast.graph.trace import CLASSES, Columns, Trace
+from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
 
 @dataclass(frozen=True)
-class RooflineLimits:
+class Bounds:
     """The two limbs of the roofline: seconds if only arithmetic, or only memory, took time."""
 
     compute: Array
     memory: Array
 
 
-def limits(columns: Columns, device: Device) -> RooflineLimits:
+def bounds(columns: Columns, device: Device) -> Bounds:
     """flops / peak(math) and bytes / bandwidth of every op."""
-    return RooflineLimits(columns.flops / peaks(columns, device), columns.bytes / device.memory_bytes_per_second)
+    return Bounds(columns.flops / peaks(columns, device), columns.bytes / device.memory_bytes_per_second)
 
 
 def peaks(columns: Columns, device: Device) -> Array:
     """The peak that bounds each op. Only maths that occur are asked for, so a device may lack the others."""
     matrix, vector = np.ones(len(OP_MATHS)), np.ones(len(OP_MATHS))
-    for index in np.unique(columns.math[columns.is_matrix]):
+    for index in set(columns.math[columns.is_matrix].tolist()):
         matrix[index] = device.peak(OP_MATHS[index])
-    for index in np.unique(columns.math[~columns.is_matrix]):
+    for index in set(columns.math[~columns.is_matrix].tolist()):
         vector[index] = device.peak(MATHS[OP_MATHS[index]].vector)
     return np.where(columns.is_matrix, matrix[columns.math], vector[columns.math])
 
@@ -52,13 +53,12 @@ class Roofline:
     name: str = "roofline"
     is_monotone: bool = True
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The bound as low and mid."""
-        columns = trace.columns
-        table, limit = priors(), limits(columns, device)
-        bound = np.maximum(limit.compute, limit.memory)
+        table, bound = priors(), bounds(columns, device)
+        longer = np.maximum(bound.compute, bound.memory)
         return Costs.by(
-            self.name, bound, bound, _sustained(columns, device, table, limit) * _factors(columns, device, table)
+            self.name, longer, longer, _sustained(columns, device, table, bound) * _factors(columns, device, table)
         )
 
 
@@ -69,23 +69,22 @@ class Analytic:
     name: str = "analytic"
     is_monotone: bool = True
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """mid/factor, mid, mid·factor."""
-        columns = trace.columns
         table = priors()
-        mid = _sustained(columns, device, table, limits(columns, device))
+        mid = _sustained(columns, device, table, bounds(columns, device))
         factor = _factors(columns, device, table)
         return Costs.by(self.name, mid / factor, mid, mid * factor)
 
 
-def _sustained(columns: Columns, device: Device, table: Priors, limit: RooflineLimits) -> Array:
+def _sustained(columns: Columns, device: Device, table: Priors, bound: Bounds) -> Array:
     """max(c/e_c, m/e_m) + launches · kernel_seconds"""
     generation = table.generation(device.generation)
     matrix = np.array([generation.compute_fraction(math) for math in OP_MATHS])
     vector = np.array([generation.compute_fraction("fp64" if math == "fp64" else "fp32") for math in OP_MATHS])
     base = np.where(columns.is_matrix, matrix[columns.math], vector[columns.math])
-    compute = limit.compute / (_per_class(columns, table, "compute_ratio") * base)
-    memory = limit.memory / (_per_class(columns, table, "memory_ratio") * generation.memory_fraction)
+    compute = bound.compute / (_per_class(columns, table, "compute_ratio") * base)
+    memory = bound.memory / (_per_class(columns, table, "memory_ratio") * generation.memory_fraction)
     return np.maximum(compute, memory) + columns.launches * table.kernel_seconds[device.kind]
 
 

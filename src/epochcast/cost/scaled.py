@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from epochcast.cost.columns import column_costs
-from epochcast.cost.features import Setting
 from epochcast.cost.model import CostModel, Costs
-from epochcast.graph.trace import Columns, Trace
+from epochcast.cost.setting import Setting
+from epochcast.graph.trace import Columns
 from epochcast.hardware.device import Device
 
 
@@ -26,14 +25,7 @@ class Scaled:
         """As the base."""
         return self.base.is_monotone
 
-    def costs(self, trace: Trace, device: Device) -> Costs:
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The base's answer, scaled."""
-        return self._scaled(self.base.costs(trace, device))
-
-    def column_costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """The base's answer, scaled."""
-        return self._scaled(column_costs(self.base, columns, device, setting))
-
-    def _scaled(self, costs: Costs) -> Costs:
-        factor = self.factor
+        costs, factor = self.base.costs(columns, device, setting), self.factor
         return Costs(costs.low * factor, costs.mid * factor, costs.high * factor, costs.models, costs.answered)

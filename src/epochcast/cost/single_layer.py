@@ -179,9 +179,9 @@ def parts(rows: LayerRows) -> Mapping[str, Columns]:
         "update_input": (OpClass.UPDATE, Phase.UPDATE, per_element * x, per_element * x),
         "update_target": (OpClass.UPDATE, Phase.UPDATE, per_element * y, per_element * y),
     }
-    made = {name: _product(rows, *work) for name, work in products.items()}
-    made |= {name: _stream(*work) for name, work in streams.items()}
-    return {name: made[name] for name in PARTS}
+    by_name = {name: _product(rows, *work) for name, work in products.items()}
+    by_name |= {name: _stream(*work) for name, work in streams.items()}
+    return {name: by_name[name] for name in PARTS}
 
 
 def _product(
@@ -233,7 +233,7 @@ def _columns(
 ) -> Columns:
     ones = np.ones(size)
     numbers: dict[str, Array] = {
-        name: ones for name in ("m", "n", "k", "count", "launches", "kernel", "stride", "groups")
+        name: ones for name in ("m", "n", "k", "count", "launches", "kernel", "stride", "groups", "samples")
     }
     numbers |= {"channels_in": np.zeros(size), "channels_out": np.zeros(size)}
     numbers |= given

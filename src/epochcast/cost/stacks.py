@@ -10,9 +10,9 @@ Rows of `stacks.toml` say where they come from.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.resources import files
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware import rows
 
@@ -54,7 +54,7 @@ class Stack:
         return self.mirrored_seconds + gradient_bytes / self.mirrored_bytes_per_second
 
 
-@cache
+@remembered(1)
 def stacks() -> Mapping[str, Stack]:
     """The shipped stacks by name."""
     return load(files("epochcast.cost").joinpath(FILE).read_text(encoding="utf-8"))
@@ -62,10 +62,10 @@ def stacks() -> Mapping[str, Stack]:
 
 def find_stack(name: str) -> Stack:
     """The stack of that name."""
-    known = stacks()
-    if name not in known:
-        raise UnknownName("software stack", name, known)
-    return known[name]
+    try:
+        return stacks()[name]
+    except KeyError:
+        raise UnknownName("software stack", name, stacks()) from None
 
 
 def load(text: str, file: str = FILE) -> Mapping[str, Stack]:

@@ -11,11 +11,10 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from epochcast.cost.columns import column_costs
-from epochcast.cost.features import Setting
 from epochcast.cost.launch import launch_seconds
 from epochcast.cost.learned import load_learned
 from epochcast.cost.model import CostModel
+from epochcast.cost.setting import Setting
 from epochcast.errors import EpochcastError
 from epochcast.fitting.op_table import FAMILIES, op_columns, op_setting
 from epochcast.fitting.predicted import Predicted, Progress
@@ -89,7 +88,7 @@ def _fill(
     if not good.any():
         return
     columns = op_columns(rows.filter(pl.Series(good)))
-    costs = column_costs(cost_model, columns, device, setting)
+    costs = cost_model.costs(columns, device, setting)
     floor = np.array([CALL_SECONDS.get(str(f), launch_seconds(device)) for f in rows["family"]])[good]
     if setting == op_setting("deepbench"):  # called from C++
         floor[:] = launch_seconds(device)

@@ -24,6 +24,8 @@ from epochcast.interval import Interval
 
 # Below this many networks a second process costs more to start than it saves.
 WORTH_A_PROCESS = 40
+# Costs of so many steps of one network are kept: its batches, devices and settings.
+ANSWERS = 1000
 
 
 @dataclass(frozen=True, slots=True)

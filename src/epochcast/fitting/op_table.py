@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epochcast.cost.features import Setting
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput
 from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Phase
@@ -86,6 +86,7 @@ def op_columns(table: pl.DataFrame) -> Columns:
         channels_in=np.where(is_conv, _column(table, "in_channels"), 0.0),
         channels_out=np.where(is_conv, _column(table, "out_channels"), 0.0),
         is_matrix=np.array([c in MATRIX_CLASSES for c in kinds]),
+        samples=_batch(table),
     )
 
 

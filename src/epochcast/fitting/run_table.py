@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from epochcast.cost.features import Setting, turns_channels_last
+from epochcast.cost.setting import Setting, turns_channels_last
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.fitting.detector_rows import FRAMEWORKS, PYTORCH, RESIZED, detector_row, mean_shape
 from epochcast.fitting.run_layout import run_layout

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.cost.calibrated import is_compute_bound
-from epochcast.cost.columns import column_costs
-from epochcast.cost.features import Setting
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel
+from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Failure, Run
@@ -121,7 +120,7 @@ class Gemm:
 
     def pieces(self, device: Device, model: CostModel) -> StepPieces:
         """The product as a step of one kernel."""
-        costs = column_costs(model, self._columns(), device, Setting())
+        costs = model.costs(self._columns(), device, Setting())
         spread = float(np.sqrt(costs.high[0] / costs.low[0]))
         none, one = np.zeros(1), np.ones(1, dtype=bool)
         return StepPieces(costs.mid, one, none, ~one, 1, 0.0, self.seconds, spread)
@@ -152,4 +151,5 @@ class Gemm:
             channels_in=zero,
             channels_out=zero,
             is_matrix=np.ones(1, dtype=bool),
+            samples=one,
         )

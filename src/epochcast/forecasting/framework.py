@@ -3,10 +3,8 @@
 import re
 from dataclasses import replace
 
-from epochcast.cost.columns import AtSetting
-from epochcast.cost.features import Setting, turns_channels_last
-from epochcast.cost.learned import TODAY
 from epochcast.cost.model import CostModel
+from epochcast.cost.setting import TODAY, Setting, turns_channels_last
 from epochcast.errors import BadInput
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.keras_step import keras_step
@@ -28,7 +26,7 @@ def framework_step(
         by_layers = keras_step(trace, placement)
         if by_layers is not None:
             return by_layers
-    return step_forecast(trace, placement, AtSetting(model, setting_of(job, placement.device)))
+    return step_forecast(trace, placement, model, setting=setting_of(job, placement.device))
 
 
 def setting_of(job: Job, device: Device) -> Setting:

@@ -13,6 +13,7 @@ import numpy as np
 from epochcast.cost.layers_model import layers_model
 from epochcast.cost.model import Costs
 from epochcast.cost.roofline import Analytic
+from epochcast.cost.setting import TODAY
 from epochcast.cost.stacks import find_stack
 from epochcast.errors import BadInput
 from epochcast.forecasting.exchange import gradients
@@ -54,7 +55,7 @@ def keras_step(trace: Trace, placement: Placement) -> StepForecast | None:
 
 def _shared_out(trace: Trace, placement: Placement, kernel_seconds: float) -> Costs:
     """The kernels' seconds over the ops, in the proportions of the formula."""
-    formula = Analytic().costs(trace, placement.device)
+    formula = Analytic().costs(trace.columns, placement.device, TODAY)
     mid = formula.mid * (kernel_seconds / float(formula.mid.sum()))
     low, high = (mid * factor for factor in SPREAD)
     return Costs.by(NAME, low, mid, high)

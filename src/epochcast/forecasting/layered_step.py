@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from epochcast.cost.layer_terms import ARTEFACT_TERMS, KERNEL_TERMS
 from epochcast.cost.layers_model import LayersModel, layers_model
 from epochcast.cost.roofline import Analytic
+from epochcast.cost.setting import TODAY
 from epochcast.cost.single_layer import LayerRows
 from epochcast.cost.stacks import Stack
 from epochcast.errors import BadInput
@@ -88,7 +89,7 @@ def layered_step(
     artefact = np.mean([s.part_seconds(rows, device, ARTEFACT_TERMS) for s in speakers], axis=0)
     benchmark_host = stack.run_seconds + stack.op_seconds * (LAYER_OPS + ARTEFACT_OPS)
     kernels = np.clip(benchmark_seconds - artefact - benchmark_host, 0.0, most * benchmark_seconds)
-    costs = Analytic().costs(trace, device)
+    costs = Analytic().costs(trace.columns, device, TODAY)
     pool_seconds = float(costs.mid[trace.columns.op_class == CLASSES.index(OpClass.POOL)].sum())
     ops = LAYER_OPS * len(rows) + POOL_OPS * pools
     host = stack.host_seconds(ops, VARIABLES_PER_LAYER * len(rows), trace.recipe.optimizer)

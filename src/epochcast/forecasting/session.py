@@ -13,6 +13,7 @@ from epochcast.capture.resolve import find_model
 from epochcast.cost.calibrated import calibrated_device, hints, model_in, with_profile
 from epochcast.cost.model import CostModel
 from epochcast.cost.registry import find_cost_model
+from epochcast.cost.remembering import Remembering
 from epochcast.cost.scaled import Scaled
 from epochcast.forecasting.job import Job
 from epochcast.graph.recipe import Recipe
@@ -20,7 +21,7 @@ from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
 
 # Batches, devices and strategies of one question; more are worked out again.
-TRACES, STEPS, DEVICES = 64, 1024, 256
+TRACES, DEVICES = 64, 256
 
 
 class Session:
@@ -89,4 +90,4 @@ class Session:
 
     def _cost_model(self, device: Device) -> CostModel:
         costing = self._costing(device)
-        return with_profile(costing, device) if self._with_own_profiles else costing
+        return Remembering(with_profile(costing, device) if self._with_own_profiles else costing)

@@ -13,11 +13,13 @@ from math import hypot
 
 from epochcast.comm.waiting import exchange_error_seconds
 from epochcast.cost.launch import host_seconds
-from epochcast.cost.model import CostModel, Costs
+from epochcast.cost.model import CostModel, Costs, Unanswered
+from epochcast.cost.setting import TODAY, Setting
 from epochcast.forecasting.parts import FORWARD, Kernels, StepParts
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.streams import kernel_ends
 from epochcast.graph.trace import Trace
+from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 
 __all__ = ["StepForecast", "StepParts", "step_forecast"]
@@ -39,12 +41,20 @@ class StepForecast:
 
 
 def step_forecast(
-    trace: Trace, placement: Placement, model: CostModel, *, exposed_input_seconds: float = 0.0
+    trace: Trace,
+    placement: Placement,
+    model: CostModel,
+    *,
+    setting: Setting | None = None,
+    exposed_input_seconds: float = 0.0,
 ) -> StepForecast:
-    """Cost every op of a rank, run the streams, exchange what the strategy exchanges."""
+    """Cost every op of a rank, run the streams, exchange what the strategy exchanges.
+
+    Without a `setting` it is today's PyTorch, in the layout of the recipe.
+    """
     strategy, device = placement.strategy, placement.device
     rank = strategy.rank_trace(trace, placement.gpus)
-    costs = model.costs(rank, device)
+    costs = _costs(rank, device, model, setting)
     launches = host_seconds(rank, device)
     low, middle, high = (Kernels(rank, seconds, launches) for seconds in (costs.low, costs.mid, costs.high))
 
@@ -52,6 +62,15 @@ def step_forecast(
     parts = [replace(timing(kernels), exposed_input=exposed_input_seconds) for kernels in (low, middle, high)]
     forward_seconds = _forward_seconds(middle) / strategy.stages
     return StepForecast(_interval(*parts), parts[1], forward_seconds, dict(costs.time_fractions()), costs)
+
+
+def _costs(trace: Trace, device: Device, model: CostModel, setting: Setting | None) -> Costs:
+    """Of every op; an op without an answer is named with its layer."""
+    try:
+        return model.costs(trace.columns, device, setting or replace(TODAY, channels_last=trace.recipe.channels_last))
+    except Unanswered as error:
+        error.add_note(f"the op is of layer {trace.layers[error.index]!r}")
+        raise
 
 
 def _interval(low: StepParts, mid: StepParts, high: StepParts) -> Interval:

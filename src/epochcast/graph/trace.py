@@ -5,8 +5,9 @@ never builds the ops again. `ops` are the typed values for whoever wants to read
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from hashlib import blake2b
 from math import prod
 from typing import Any
 
@@ -34,8 +35,9 @@ SMALL_BATCH, LARGE_BATCH = 4, 6
 
 @dataclass(frozen=True)
 class Columns:
-    """The numbers of a trace, one entry per op that runs a kernel. Classes and phases index the tables above,
-    maths `maths.OP_MATHS`."""
+    """The numbers of a trace, one entry per op that runs a kernel. Classes and phases index the tables above, maths
+    `maths.OP_MATHS`. `samples` is the batch that an op works on.
+    """
 
     flops: NDArray[np.float64]
     read_bytes: NDArray[np.float64]
@@ -56,6 +58,7 @@ class Columns:
     channels_in: NDArray[np.float64]
     channels_out: NDArray[np.float64]
     is_matrix: NDArray[np.bool_]
+    samples: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.flops)
@@ -64,6 +67,12 @@ class Columns:
     def bytes(self) -> NDArray[np.float64]:
         """Read and written together."""
         return self.read_bytes + self.written_bytes
+
+
+def digest(columns: Columns) -> bytes:
+    """A key for caches: the same for the same numbers."""
+    arrays = (getattr(columns, field.name) for field in fields(Columns))
+    return blake2b(b"".join(array.tobytes() for array in arrays), digest_size=16).digest()
 
 
 @dataclass(frozen=True)
@@ -130,7 +139,7 @@ class Trace:
         """The numbers of all ops that run a kernel."""
         places, static = self._static
         grown = self.template.work(self.batch)[places]
-        return Columns(*grown.T, *static)
+        return Columns(*[*grown.T, *static, np.full(len(places), float(self.batch))])
 
     @derived_property
     def flops(self) -> dict[str, float]:
@@ -189,7 +198,8 @@ def columns_of(ops: Sequence[Op]) -> Columns:
     """The numbers of ops that belong to no trace, views left out."""
     run = [op for op in ops if not isinstance(op.kind, View)]
     grown = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
-    return Columns(*(grown.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]))
+    samples = np.array([op.inputs[0].shape[0] if op.inputs and op.inputs[0].shape else 1 for op in run], dtype=float)
+    return Columns(*[*(grown.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]), samples])
 
 
 def _arrays(rows: Sequence[tuple[float, ...]]) -> list[NDArray[Any]]:

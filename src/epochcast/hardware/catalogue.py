@@ -14,10 +14,10 @@ A device name is resolved in this order:
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from math import log
 from typing import Protocol, TypeVar
 
+from epochcast.caching import remembered
 from epochcast.errors import AmbiguousName, BadInput, UnknownName
 from epochcast.hardware import rows
 from epochcast.hardware.dataset import Dataset
@@ -180,22 +180,22 @@ def load_instances(text: str, file: str = INSTANCES_FILE) -> Mapping[str, Instan
     return _index(rows.read(rows.parse(text, file), "instance", file, _instance), file)
 
 
-@cache
+@remembered(1)
 def _device_table() -> DeviceTable:
     return load_devices(rows.shipped(DEVICES_FILE))
 
 
-@cache
+@remembered(1)
 def _links() -> Mapping[str, Link]:
     return load_links(rows.shipped(LINKS_FILE))
 
 
-@cache
+@remembered(1)
 def _datasets() -> Mapping[str, Dataset]:
     return load_datasets(rows.shipped(DATASETS_FILE))
 
 
-@cache
+@remembered(1)
 def _instances() -> Mapping[str, Instance]:
     return load_instances(rows.shipped(INSTANCES_FILE))
 
@@ -277,13 +277,13 @@ def _instance(row: rows.Row) -> Instance:
 
 def _index(things: Iterable[N], file: str) -> dict[str, N]:
     """Things by plain name and alias; two things of one name are a mistake in the file."""
-    found: dict[str, N] = {}
+    index: dict[str, N] = {}
     for thing in things:
         for name in (thing.name, *thing.aliases):
-            other = found.setdefault(plain(name), thing)
+            other = index.setdefault(plain(name), thing)
             if other is not thing:
                 raise BadInput(f"{file}: {name!r} names both {other.name!r} and {thing.name!r}")
-    return found
+    return index
 
 
 def _find(what: str, name: str, index: Mapping[str, N]) -> N:

@@ -13,9 +13,9 @@ import platform
 import re
 import subprocess
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
 
@@ -33,7 +33,7 @@ UNTOLD_CLOCK_HERTZ = 3.2e9
 SIMD_LANES: Mapping[str, int] = {"avx512f": 16, "avx2": 8, "avx": 8, "sse2": 4, "asimd": 4, "neon": 4}
 
 
-@cache
+@remembered(1)
 def detect_host() -> Device:
     """This machine's CPU; asked once."""
     match platform.system():
@@ -149,7 +149,7 @@ def _highest_clock_hertz(path: Path) -> float | None:
 def _sysctl() -> dict[str, str]:
     """Every sysctl value of this Mac by name."""
     try:
-        told = subprocess.run(["sysctl", "hw", "machdep.cpu"], capture_output=True, text=True, check=True, timeout=10)
+        output = subprocess.run(["sysctl", "hw", "machdep.cpu"], capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError) as error:
         raise BadInput(f"cannot describe this machine: sysctl failed ({error})") from None
-    return _fields(told.stdout)
+    return _fields(output.stdout)

@@ -4,12 +4,13 @@
 """
 
 import re
-from functools import lru_cache
+
+from epochcast.caching import remembered
 
 BRANDS = ("nvidia", "tesla", "geforce", "amd", "radeon", "instinct")
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def plain(name: str) -> str:
     """The name as letters and digits only, lower case, without leading brands.
 

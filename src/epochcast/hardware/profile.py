@@ -12,11 +12,11 @@ otherwise.
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from math import isfinite
 from pathlib import Path
 
 from epochcast.atomic import write_text
+from epochcast.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.graph.maths import MATHS
 from epochcast.hardware import rows
@@ -79,10 +79,10 @@ def user_profile(device: Device) -> Profile | None:
     path = profile_path(device)
     if not path.is_file():
         return None
-    found = load_profiles(path.read_text(encoding="utf-8"), str(path))
-    if plain(device.name) not in found:
+    profiles = load_profiles(path.read_text(encoding="utf-8"), str(path))
+    if plain(device.name) not in profiles:
         raise BadInput(f"{path}: has no profile of {device.name}")
-    return found[plain(device.name)]
+    return profiles[plain(device.name)]
 
 
 def profiles_folder() -> Path:
@@ -91,7 +91,7 @@ def profiles_folder() -> Path:
     return Path(named) if named else _default_folder()
 
 
-@cache  # every forecast looks there
+@remembered(1)  # every forecast looks there
 def _default_folder() -> Path:
     from platformdirs import user_data_path
 
@@ -111,11 +111,11 @@ def save_profile(profile: Profile, path: Path) -> None:
 
 def load_profiles(text: str, file: str = "a profile") -> dict[str, Profile]:
     """The profiles in a TOML text by plain device name."""
-    found: dict[str, Profile] = {}
+    profiles: dict[str, Profile] = {}
     for profile in rows.read(rows.parse(text, file), "profile", file, _profile):
-        if found.setdefault(plain(profile.device), profile) is not profile:
+        if profiles.setdefault(plain(profile.device), profile) is not profile:
             raise BadInput(f"{file}: two profiles of {profile.device!r}")
-    return found
+    return profiles
 
 
 def _profile(row: rows.Row) -> Profile:

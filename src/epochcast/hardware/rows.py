@@ -77,12 +77,12 @@ class Row:
 
     def tables(self, key: str, build: Callable[["Row"], T]) -> tuple[T, ...]:
         """What `build` makes of each of a list of inline tables; absent is empty."""
-        made = []
+        things = []
         for index, cells in enumerate(self._list(key, dict, "a list of tables"), start=1):
             row = Row(cells, f"{self._where}, {key} {index}")
-            made.append(build(row))
+            things.append(build(row))
             row.finish()
-        return tuple(made)
+        return tuple(things)
 
     def has(self, key: str) -> bool:
         """Whether the row gives `key`."""
@@ -132,12 +132,12 @@ def read(document: Mapping[str, object], table: str, file: str, build: Callable[
         where = f"{file}, [[{table}]] row {index} ({cells.get('name', 'without a name')})"
         row = Row(cells, where)
         try:
-            made = build(row)
+            thing = build(row)
         except EpochcastError as error:
             message = str(error)
             raise BadInput(message if message.startswith(where) else f"{where}: {message}") from None
         row.finish()
-        yield made
+        yield thing
 
 
 def _is(value: object, kind: type | tuple[type, ...]) -> bool:

@@ -4,7 +4,8 @@
 arithmetic and of bandwidth; by what factor the ops of a group, and all ops under a generation of a framework, take
 longer than on other devices; and the host seconds per kernel of every body of measurements that has steps of it.
 
-A device without a row gets the mean of all rows, weighed by kinship (logarithms of fractions and factors):
+A device without a row gets the mean of all rows, weighed by how similar the devices are (logarithms of fractions and
+factors):
 
     w = exp(-½ Σ (difference/length)²)
 
@@ -14,9 +15,9 @@ to the power of its slot. What a framework did with one device is not lent to an
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from math import exp, log
 
+from epochcast.caching import remembered
 from epochcast.graph.maths import MATHS
 from epochcast.hardware import rows
 from epochcast.hardware.catalogue import devices
@@ -53,9 +54,11 @@ class Sustained:
         return self.math_fractions.get(math, self.math_fractions["fp32"])
 
 
-@cache
+@remembered(1024)
 def sustained(device: Device) -> Sustained:
-    """The device's own row, or that of another board of the same chip; what was not measured is what relatives say."""
+    """The device's own row, or that of another board of the same chip; what was not measured is taken from
+    similar devices.
+    """
     table = _table()
     expected = prior(device, table, devices())
     own = table.get(device.name) or next(
@@ -75,24 +78,24 @@ def stack_launch_seconds(stack: str, device: Device) -> float:
     return sustained(device).launch_seconds.get(stack) or _launches()[stack]
 
 
-def prior(device: Device, known: Mapping[str, Sustained], catalogue: tuple[Device, ...]) -> Sustained:
-    """The weighed mean of the known devices of a catalogue."""
-    relatives = [(kinship(device, other), known[other.name]) for other in catalogue if other.name in known]
+def prior(device: Device, measured: Mapping[str, Sustained], catalogue: tuple[Device, ...]) -> Sustained:
+    """The mean of the measured devices of a catalogue, weighed by `similarity`."""
+    weighed = [(similarity(device, d), measured[d.name]) for d in catalogue if d.name in measured]
 
     def mean(pairs: list[tuple[float, float]]) -> float:
         return exp(sum(w * log(v) for w, v in pairs) / sum(w for w, _ in pairs)) if pairs else 1.0
 
-    maths = {m: [(w, s.math_fractions[m]) for w, s in relatives if m in s.math_fractions] for m in MATHS}
-    groups = sorted({g for _, s in relatives for g in s.group_factors})
+    maths = {m: [(w, s.math_fractions[m]) for w, s in weighed if m in s.math_fractions] for m in MATHS}
+    groups = sorted({g for _, s in weighed for g in s.group_factors})
     return Sustained(
         {m: mean(pairs) for m, pairs in maths.items() if pairs or m == "fp32"},
-        mean([(w, s.vector_fraction) for w, s in relatives]),
-        mean([(w, s.bandwidth_fraction) for w, s in relatives]),
-        {g: mean([(w, s.group_factors[g]) for w, s in relatives if g in s.group_factors]) for g in groups},
+        mean([(w, s.vector_fraction) for w, s in weighed]),
+        mean([(w, s.bandwidth_fraction) for w, s in weighed]),
+        {g: mean([(w, s.group_factors[g]) for w, s in weighed if g in s.group_factors]) for g in groups},
     )
 
 
-def kinship(one: Device, other: Device) -> float:
+def similarity(one: Device, other: Device) -> float:
     """1 for the same data sheet, near 0 for another vendor's card of another decade."""
     differences = (
         _OTHER_GENERATION * (one.generation != other.generation),
@@ -124,22 +127,22 @@ def _half_ratio(device: Device) -> float:
     return device.peak("fp16") / device.peak("fp32")
 
 
-@cache
+@remembered(1)
 def _table() -> Mapping[str, Sustained]:
     return dict(rows.read(_document(), "device", FILE, _device_row))
 
 
-@cache
+@remembered(1)
 def _published() -> Mapping[str, float]:
     return dict(rows.read(_document(), "published", FILE, _published_row))
 
 
-@cache
+@remembered(1)
 def _launches() -> Mapping[str, float]:
     return dict(rows.read(_document(), "stack", FILE, _stack_row))
 
 
-@cache
+@remembered(1)
 def _document() -> Mapping[str, object]:
     return rows.parse(rows.shipped(FILE), FILE)
 
@@ -148,7 +151,7 @@ def _device_row(row: rows.Row) -> tuple[str, Sustained]:
     spread = row.numbers("spread") if row.has("spread") else None
     row.count("steps")
     row.count("ops")
-    made = Sustained(
+    measured = Sustained(
         row.numbers("math_fractions"),
         row.number("vector_fraction"),
         row.number("bandwidth_fraction"),
@@ -159,7 +162,7 @@ def _device_row(row: rows.Row) -> tuple[str, Sustained]:
         None if spread is None else (spread["low"], spread["high"]),
         row.text("source"),
     )
-    return row.text("name"), made
+    return row.text("name"), measured
 
 
 def _published_row(row: rows.Row) -> tuple[str, float]:

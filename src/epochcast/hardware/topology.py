@@ -7,9 +7,9 @@ trays): then the inner link joins the GPUs of the smallest part, and each of `pa
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from math import ceil, prod
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware import rows
 from epochcast.hardware.catalogue import find_device, find_link
@@ -117,7 +117,7 @@ def find_topology(name: str) -> Topology:
     try:
         return _topologies()[plain(name)]
     except KeyError:
-        raise UnknownName("topology", name, {known.name for known in _topologies().values()}) from None
+        raise UnknownName("topology", name, {box.name for box in _topologies().values()}) from None
 
 
 def topologies() -> tuple[Topology, ...]:
@@ -125,7 +125,7 @@ def topologies() -> tuple[Topology, ...]:
     return tuple(dict.fromkeys(_topologies().values()))
 
 
-@cache
+@remembered(256)
 def slowest_network(device: str) -> str | None:
     """What joins boxes of a device at least: of the boxes of the catalogue that have it, the slowest network. None
     where no box has it.
@@ -134,7 +134,7 @@ def slowest_network(device: str) -> str | None:
     return min(outer, key=lambda link: link.sustained_bytes_per_second).name if outer else None
 
 
-@cache
+@remembered(256)
 def largest_box(device: str) -> int:
     """The most GPUs of a device that a box of the catalogue has; those of most boxes where none has it."""
     return max((box.gpus for box in topologies() if find_device(box.device).name == device), default=GPUS_PER_NODE)
@@ -142,16 +142,16 @@ def largest_box(device: str) -> int:
 
 def load_topologies(text: str, file: str = TOPOLOGIES_FILE) -> Mapping[str, Topology]:
     """The boxes in a TOML text by plain name and alias."""
-    found: dict[str, Topology] = {}
+    boxes: dict[str, Topology] = {}
     for box in rows.read(rows.parse(text, file), "topology", file, _topology):
         for name in (box.name, *box.aliases):
-            other = found.setdefault(plain(name), box)
+            other = boxes.setdefault(plain(name), box)
             if other is not box:
                 raise BadInput(f"{file}: {name!r} names both {other.name!r} and {box.name!r}")
-    return found
+    return boxes
 
 
-@cache
+@remembered(1)
 def _topologies() -> Mapping[str, Topology]:
     return load_topologies(rows.shipped(TOPOLOGIES_FILE))
 

@@ -1,0 +1,34 @@
+"""A cost model that is asked once: what it said of the same ops on the same device is kept."""
+
+from dataclasses import dataclass, field
+
+from epochcast.caching import Cache
+from epochcast.cost.model import CostModel, Costs
+from epochcast.cost.setting import Setting
+from epochcast.graph.trace import Columns, digest
+from epochcast.hardware.device import Device
+
+ANSWERS = 512
+
+
+@dataclass(frozen=True)
+class Remembering:
+    """`base`, with a memory."""
+
+    base: CostModel
+    answers: Cache[tuple[bytes, Device, Setting], Costs] = field(default_factory=lambda: Cache(ANSWERS), compare=False)
+
+    @property
+    def name(self) -> str:
+        """The base's own."""
+        return self.base.name
+
+    @property
+    def is_monotone(self) -> bool:
+        """As the base."""
+        return self.base.is_monotone
+
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """The base's answer."""
+        key = digest(columns), device, setting
+        return self.answers.get(key, lambda: self.base.costs(columns, device, setting))
