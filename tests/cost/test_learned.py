@@ -1,5 +1,5 @@
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import exp, log1p
 
 import numpy as np
@@ -16,6 +16,7 @@ from epochcast.cost.learned import (
     KERNEL_SECONDS,
     LIMBS,
     POWERS,
+    ROWS_AT_ONCE,
     Learned,
     caps,
     load_learned,
@@ -25,7 +26,7 @@ from epochcast.cost.learned import (
 )
 from epochcast.cost.setting import TODAY, Setting
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import MATHS, Trace
+from epochcast.graph.trace import MATHS, Columns, Trace
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.sustained import sustained
 
@@ -194,3 +195,15 @@ def test_the_nets_are_asked_once_for_every_batch_and_device(trace: Trace) -> Non
     assert len(model.opinions) == 1
     model.costs(trace.columns, find_device("T4"), replace(TODAY, channels_last=True))
     assert len(model.opinions) == 2
+
+
+def test_an_op_costs_the_same_wherever_it_stands(trace: Trace) -> None:
+    columns = trace.columns
+    turned = Columns(*(getattr(columns, field.name)[::-1] for field in fields(Columns)))
+    there, back = (load_learned().costs(each, find_device("V100"), TODAY).mid for each in (columns, turned))
+    assert back[::-1] == pytest.approx(there, rel=1e-12)
+
+
+def test_no_product_of_a_net_is_large_enough_for_threads() -> None:
+    largest = max(weight.size for net in load_learned().nets for weight in net.weights)
+    assert ROWS_AT_ONCE * largest <= 4 * 65_536

@@ -63,6 +63,14 @@ class Outline(NamedTuple):
         """A key for caches: the same for the same ops."""
         return blake2b(b"".join(array.tobytes() for array in self), digest_size=16).digest()
 
+    def distinct(self) -> tuple["Outline", NDArray[np.int64]]:
+        """Each kind of op once, and for every op which of them it is."""
+        rows = zip(*(array.tolist() for array in self), strict=True)
+        places: dict[tuple[float, ...], int] = {}
+        index = np.array([places.setdefault(row, len(places)) for row in rows], dtype=np.int64)
+        firsts = np.unique(index, return_index=True)[1]
+        return Outline._make(array[firsts] for array in self), index
+
 
 def features(columns: Columns, setting: Setting) -> Array:
     """One row per op."""

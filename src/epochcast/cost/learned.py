@@ -57,6 +57,9 @@ CACHE_SPEED = 4.0
 LEAST_TRAFFIC = -8.0
 # How much surer or less sure than a typical op one is taken to be within the interval of a step.
 LEAST_WIDTH, MOST_WIDTH = 0.5, 2.0
+# Ops that go through a net at once. OpenBLAS starts threads for a product of more than 4 · 65,536 multiply-adds
+# (interface/gemm.c); on cores that others use, waiting for them takes longer than the net itself.
+ROWS_AT_ONCE = 48
 # No kernel is shorter than this from its launch to its end.
 KERNEL_SECONDS = 1.5e-6
 _WINOGRAD = frozenset({OpClass.CONV, OpClass.CONV_GROUPED, OpClass.CONV_TRANSPOSED, OpClass.CONV_DEPTHWISE})
@@ -126,19 +129,22 @@ def is_fp32_products(columns: Columns) -> bool:
 
 @dataclass(frozen=True)
 class Net:
-    """One member: dense layers with SiLU between them."""
+    """One member: dense layers with SiLU between them, in double precision.
+
+    In single precision an op's seconds would depend on the processor and on where the op stands, by 1e-7.
+    """
 
     weights: tuple[Array, ...]
     biases: tuple[Array, ...]
 
     def __call__(self, inputs: Array) -> Array:
-        x: NDArray[np.floating] = inputs.astype(np.float32)
+        x = inputs
         last = len(self.weights) - 1
         for place, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = x @ weight + bias
             if place < last:
                 x = x / (1 + np.exp(-np.clip(x, -30, 30)))
-        return x.astype(np.float64)
+        return x
 
 
 @dataclass(frozen=True)
@@ -221,10 +227,12 @@ class Learned:
         return self.opinions.get((ops.digest, setting), lambda: self._asked(ops, setting))
 
     def _asked(self, ops: Outline, setting: Setting) -> Opinion:
-        inputs: Array = np.clip(outline_features(ops, setting), *self.seen)
-        outputs = np.stack([net(inputs) for net in self.nets])
+        distinct, index = ops.distinct()
+        inputs: Array = np.clip(outline_features(distinct, setting), *self.seen)
+        blocks = [inputs[i : i + ROWS_AT_ONCE] for i in range(0, max(1, len(inputs)), ROWS_AT_ONCE)]
+        outputs = np.stack([np.concatenate([net(block) for block in blocks]) for net in self.nets])
         outputs[:, :, BOUND] = np.logaddexp(0.0, outputs[:, :, BOUND])  # softplus
-        return Opinion(np.exp(outputs), self.quantiles(inputs), np.arange(len(inputs)))
+        return Opinion(np.exp(outputs), np.concatenate([self.quantiles(block) for block in blocks]), index)
 
     def _middle(self, opinion: Opinion, columns: Columns, device: Device, setting: Setting) -> Array:
         own = sustained(device)
@@ -266,8 +274,8 @@ def read_learned(text: str) -> Learned:
     document = json.loads(text)
     nets = tuple(
         Net(
-            tuple(np.array(layer["weight"], dtype=np.float32) for layer in net),
-            tuple(np.array(layer["bias"], dtype=np.float32) for layer in net),
+            tuple(np.array(layer["weight"], dtype=np.float64) for layer in net),
+            tuple(np.array(layer["bias"], dtype=np.float64) for layer in net),
         )
         for net in document["nets"]
     )
