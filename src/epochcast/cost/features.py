@@ -9,7 +9,7 @@ slower. So a step has the same features at every batch and on every device: they
 """
 
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,8 +70,7 @@ class Outline(NamedTuple):
         places: dict[tuple[float, ...], int] = {}
         index = np.array([places.setdefault(row, len(places)) for row in rows], dtype=np.int64)
         firsts = np.unique(index, return_index=True)[1]
-        kinds: list[NDArray[Any]] = [array[firsts] for array in self]
-        return Outline(*kinds), index
+        return Outline._make(array[firsts] for array in self), index
 
 
 def features(columns: Columns, setting: Setting) -> Array:
