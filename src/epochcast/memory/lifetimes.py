@@ -74,6 +74,8 @@ class Lifetimes:
     update: int
     rank_own: frozenset[str] = frozenset()
     derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 64))
+    replays: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 256))
+    """What allocators made of them, by sizes and limit: devices of one generation ask for the same."""
 
     def __len__(self) -> int:
         return len(self.names)

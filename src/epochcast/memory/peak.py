@@ -13,6 +13,7 @@ On a CPU there is no cache and no context: the peak is what is alive.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,13 +125,23 @@ class Step:
     def usage(self, batch: int, limit_bytes: int | None = None) -> Usage:
         """A replay; OutOfMemory where it does not fit in `limit_bytes`."""
         size_bytes = self.size_bytes(batch)
+        digest = blake2b(size_bytes.tobytes(), digest_size=16).digest()
+        key = self.allocator, self.is_cached, limit_bytes, digest
+        usage: Usage | None = self.lives.replays.get(key, lambda: self._replayed(size_bytes, limit_bytes))
+        if usage is None:
+            raise OutOfMemory
+        return usage
+
+    def _replayed(self, size_bytes: Integers, limit_bytes: int | None) -> Usage | None:
+        """None where it does not fit."""
         if not self.is_cached:
             most = int(self.lives.live_bytes(size_bytes).sum(axis=0).max())
-            if limit_bytes is not None and most > limit_bytes:
-                raise OutOfMemory
-            return Usage(most, most)
+            return None if limit_bytes is not None and most > limit_bytes else Usage(most, most)
         allocator = ALLOCATORS[self.allocator](limit_bytes)
-        return replay(allocator, size_bytes.tolist(), *self.lives.history, optional=self.workspaces)
+        try:
+            return replay(allocator, size_bytes.tolist(), *self.lives.history, optional=self.workspaces)
+        except OutOfMemory:
+            return None
 
     def fits(self, batch: int, limit_bytes: int) -> bool:
         """Whether a replay within a limit succeeds; where it cannot, nothing is replayed."""
