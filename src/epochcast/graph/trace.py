@@ -142,6 +142,11 @@ class Trace:
         return Columns(*[*grown.T, *static, np.full(len(places), float(self.batch))])
 
     @derived_property
+    def parameter_counts(self) -> tuple[int, int]:
+        """Values in all parameters, and in those that are trained."""
+        return sum(p.elements for p in self.parameters), sum(p.elements for p in self.parameters if p.trainable)
+
+    @derived_property
     def flops(self) -> dict[str, float]:
         """Matrix flops and element flops of the step, and matrix flops by phase."""
         c = self.columns

@@ -201,13 +201,8 @@ def peak_memory(
     context = 0 if device is None else context_bytes(device)
     parts = {role.label: int(live[role, where]) for role in Role if live[role, where]}
     parts |= {"fragmentation": usage.reserved_bytes - sum(parts.values()), "context": context}
-    samples, like = trace.template.distinct
-    phases = [op.phase.value for op, _ in samples]
-    timeline = Timeline(
-        ("start", *trace.template.names),
-        ("start", *[phases[sample] for sample in like.tolist()]),
-        {role.label: live[role] for role in Role if live[role].any()},
-    )
+    names, phases = trace.template.derived.get("timeline", lambda: _entries(trace))
+    timeline = Timeline(names, phases, {role.label: live[role] for role in Role if live[role].any()})
     return PeakMemory(
         _interval(usage.reserved_bytes + context, device, fits),
         usage.allocated_bytes,
@@ -218,6 +213,12 @@ def peak_memory(
         fits,
         timeline,
     )
+
+
+def _entries(trace: Trace) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and phases of a timeline's entries."""
+    ops = trace.template.base
+    return ("start", *(op.name for op in ops)), ("start", *(op.phase.value for op in ops))
 
 
 def _usage(step: Step, batch: int) -> tuple[Usage, bool | None]:
