@@ -31,8 +31,8 @@ def forecast_job(
     model = session.model(job)
     batch = batch_per_pass(job, placement)
     trace = session.trace(model, job.recipe(batch))
-    step, loader_notes = _step(job, placement, trace, session)
-    memory = None if step_only else _memory(job, placement, trace)
+    step, loader_notes = _step(job, placement, model, trace, session)
+    memory = None if step_only else _memory(job, placement, model, trace, session)
     per_gpu = batch * job.accumulate
     warnings = (
         *trace.notes,
@@ -103,11 +103,17 @@ def batch_per_pass(job: Job, placement: Placement) -> int:
     return job.global_batch // passes
 
 
-def _step(job: Job, placement: Placement, trace: Trace, session: Session) -> tuple[StepForecast, tuple[str, ...]]:
+def _step(
+    job: Job, placement: Placement, model: Model, trace: Trace, session: Session
+) -> tuple[StepForecast, tuple[str, ...]]:
     """One step with what it waits for data, and what had to be assumed of the loader's host."""
     measured = session.measured_device(placement.device)
     own = placement if measured is placement.device else placement.with_device(measured)
-    step = framework_step(job, trace, own, session.cost_model(placement.device), with_layers=session.with_layer_steps)
+    costing = session.cost_model(placement.device)
+    step = session.steps.get(
+        (model, trace.recipe, own.device, own.group, own.strategy, job.framework, job.framework_version),
+        lambda: framework_step(job, trace, own, costing, with_layers=session.with_layer_steps),
+    )
     if job.loader_seconds is None:
         if job.workers is not None or job.cpus is not None:
             raise BadInput("workers and cpus of a loader mean nothing without its speed: give loader_seconds")
@@ -118,8 +124,12 @@ def _step(job: Job, placement: Placement, trace: Trace, session: Session) -> tup
     return with_input(step, feed), assumed
 
 
-def _memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
-    return rank_memory(trace, placement, set_to_none=not job.keep_gradients, allocator=allocator_of(job))
+def _memory(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> PeakMemory:
+    set_to_none, allocator = not job.keep_gradients, allocator_of(job)
+    return session.memories.get(
+        (model, trace.recipe, placement.device, placement.gpus, placement.strategy, set_to_none, allocator),
+        lambda: rank_memory(trace, placement, set_to_none=set_to_none, allocator=allocator),
+    )
 
 
 def allocator_of(job: Job) -> str:

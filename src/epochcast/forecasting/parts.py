@@ -46,8 +46,7 @@ class Kernels:
     @property
     def is_update(self) -> NDArray[np.bool_]:
         """Which entries belong to the update."""
-        is_update: NDArray[np.bool_] = self.trace.columns.phase == UPDATE
-        return is_update
+        return self.trace.in_phase(UPDATE)
 
     @property
     def passes(self) -> tuple[Seconds, Seconds]:
@@ -63,7 +62,7 @@ class Kernels:
 
     def busy_seconds(self, phase: int) -> float:
         """Kernels of one phase."""
-        return float(self.seconds[self.trace.columns.phase == phase].sum())
+        return float(self.seconds[self.trace.in_phase(phase)].sum())
 
 
 def assembled(

@@ -4,6 +4,7 @@ A plan, a table of scaling or an evaluation makes one session and asks it for ev
 is safe to share between threads.
 """
 
+from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,16 +17,18 @@ from epochcast.cost.registry import find_cost_model
 from epochcast.cost.remembering import Remembering
 from epochcast.cost.scaled import Scaled
 from epochcast.forecasting.job import Job
+from epochcast.forecasting.step import StepForecast
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
+from epochcast.memory.peak import PeakMemory
 
 # Batches, devices and strategies of one question; more are worked out again.
-TRACES, DEVICES = 64, 256
+TRACES, DEVICES, STEPS = 64, 256, 1024
 
 
 class Session:
-    """A cost model and caches. `profile` is a file of `epochcast fit` to answer with.
+    """A cost model and caches: `steps` and `memories` serve every offer of the same GPUs. `profile` is a file of `epochcast fit` to answer with.
 
     `with_own_profiles`: whether what the user measured of a device (`calibrate --save`, `fit`) stands in for the model;
     an evaluation of the model itself leaves it out. `with_layer_steps`: whether steps of Keras may be told from single
@@ -49,6 +52,8 @@ class Session:
         self._models: Cache[Device, CostModel] = Cache(DEVICES)
         self._devices: Cache[Device, Device] = Cache(DEVICES)
         self._traces: Cache[tuple[Model, Recipe], Trace] = Cache(TRACES)
+        self.steps: Cache[Hashable, StepForecast] = Cache(STEPS)
+        self.memories: Cache[Hashable, PeakMemory] = Cache(STEPS)
 
     def scaled(self, factor: float) -> "Session":
         """One in which all kernels take `factor` times as long."""

@@ -141,6 +141,11 @@ class Trace:
         grown = self.template.work(self.batch)[places]
         return Columns(*[*grown.T, *static, np.full(len(places), float(self.batch))])
 
+    def in_phase(self, phase: int) -> NDArray[np.bool_]:
+        """Which entries of the columns belong to a phase, by its index in PHASES."""
+        mask: NDArray[np.bool_] = self.derived.get(("in phase", phase), lambda: self.columns.phase == phase)
+        return mask
+
     @derived_property
     def parameter_counts(self) -> tuple[int, int]:
         """Values in all parameters, and in those that are trained."""
