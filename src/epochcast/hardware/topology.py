@@ -114,10 +114,15 @@ class Topology:
 
 def find_topology(name: str) -> Topology:
     """The box called `name`."""
-    try:
-        return _topologies()[plain(name)]
-    except KeyError:
-        raise UnknownName("topology", name, {box.name for box in _topologies().values()}) from None
+    box = known_topology(name)
+    if box is None:
+        raise UnknownName("topology", name, {box.name for box in _topologies().values()})
+    return box
+
+
+def known_topology(name: str) -> Topology | None:
+    """The box called `name`, None where there is none."""
+    return _topologies().get(plain(name))
 
 
 def topologies() -> tuple[Topology, ...]:

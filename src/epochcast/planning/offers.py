@@ -13,7 +13,7 @@ from epochcast.forecasting.strategies.strategy import Strategy
 from epochcast.hardware.catalogue import family, find_device, instances
 from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
-from epochcast.hardware.topology import Topology, find_topology
+from epochcast.hardware.topology import known_topology
 
 # Up to two of the largest boxes that most clouds have.
 OFFERED_GPUS = (1, 2, 4, 8, 16)
@@ -54,7 +54,7 @@ class Offer:
 
     def placement(self, strategy: str | Strategy | None = None) -> Placement:
         """A job on all GPUs of the offer; the wires are those of the box where `topology` knows it by its name."""
-        box = _box(self.instance)
+        box = known_topology(self.instance.name)
         return placed(
             self.device,
             self.gpus,
@@ -69,14 +69,6 @@ class Offer:
 @remembered(1024)
 def _device(instance: Instance) -> Device:
     return replace(find_device(instance.device), interconnect=instance.inner_link)
-
-
-@remembered(1024)
-def _box(instance: Instance) -> Topology | None:
-    try:
-        return find_topology(instance.name)
-    except UnknownName:
-        return None
 
 
 def offers(gpus: Sequence[int], *, clouds: Sequence[str] = (), devices: Sequence[str] = ()) -> tuple[Offer, ...]:
