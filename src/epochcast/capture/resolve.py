@@ -30,42 +30,14 @@ def find_model(
     if not isinstance(reference, str | Path):
         return _from_object(reference, input_shape)
     text = str(reference)
-    prefix, colon, rest = text.partition(":")
-    if colon and prefix == "hf":
-        from epochcast.capture.hf import load_hf
-
-        return load_hf(rest, input_shape)
-    if colon and prefix in FRAMEWORK_PREFIXES:
-        from epochcast.capture.torch import load_torch
-
-        return load_torch(text, input_shape)
-    if colon and prefix in DETECTION_PREFIXES:
-        from epochcast.capture.zoo.detector_configs import configured_detector
-
-        return configured_detector(prefix, rest, input_shape)
-    if text.lower().endswith(".ipynb"):
-        raise BadInput(
-            f"{Path(text).name} is a notebook; export it as a script first (jupyter nbconvert --to script) "
-            "and give the function in it that makes the model: file.py:factory"
-        )
-    if text.endswith(".py"):
-        _refuse_code(text, allow_code)
-        from epochcast.capture.script import script_without_factory
-
-        raise script_without_factory(text)
-    if text.lower().endswith(FILE_ENDINGS):
+    if text.partition(":")[0] in (*FRAMEWORK_PREFIXES, *DETECTION_PREFIXES) and ":" in text:
+        return _from_library(text, input_shape)
+    if text.lower().endswith((*FILE_ENDINGS, ".ipynb")):
         return _from_file(Path(text), input_shape)
     if is_code(text):
-        _refuse_code(text, allow_code)
-        if text.rpartition(":")[0].endswith(".py"):
-            from epochcast.capture.script import name_not_in_script
-
-            answer = name_not_in_script(text)
-            if answer is not None:
-                raise answer
-        from epochcast.capture.torch import load_torch
-
-        return load_torch(text, input_shape)
+        if not allow_code:
+            raise BadInput(f"{text!r} would run Python code, which is not allowed here; use a zoo name or a model file")
+        return _from_code(text, input_shape)
     from epochcast.capture.zoo import ZOO, zoo_model
 
     if text not in ZOO and Path(text).exists():
@@ -80,16 +52,48 @@ def find_model(
 def is_code(reference: str) -> bool:
     """Whether a reference is the user's own Python, which is run to make the model."""
     prefix, colon, _ = reference.partition(":")
-    known = (*FRAMEWORK_PREFIXES, *DETECTION_PREFIXES)
-    return bool(colon) and prefix not in known and not reference.lower().endswith(FILE_ENDINGS)
+    is_named = prefix in (*FRAMEWORK_PREFIXES, *DETECTION_PREFIXES) or reference.lower().endswith(FILE_ENDINGS)
+    return reference.endswith(".py") or (bool(colon) and not is_named)
 
 
-def _refuse_code(text: str, allow_code: bool) -> None:
-    if not allow_code:
-        raise BadInput(f"{text!r} would run Python code, which is not allowed here; use a zoo name or a model file")
+def _from_library(text: str, input_shape: tuple[int, ...] | None) -> Model:
+    prefix, _, name = text.partition(":")
+    if prefix == "hf":
+        from epochcast.capture.hf import load_hf
+
+        return load_hf(name, input_shape)
+    if prefix in DETECTION_PREFIXES:
+        from epochcast.capture.zoo.detector_configs import configured_detector
+
+        return configured_detector(prefix, name, input_shape)
+    from epochcast.capture.torch import load_torch
+
+    return load_torch(text, input_shape)
+
+
+def _from_code(text: str, input_shape: tuple[int, ...] | None) -> Model:
+    """What the user's Python makes; a script that names no function of its own is answered, not run."""
+    if text.endswith(".py"):
+        from epochcast.capture.script import script_without_factory
+
+        raise script_without_factory(text)
+    if text.rpartition(":")[0].endswith(".py"):
+        from epochcast.capture.script import name_not_in_script
+
+        answer = name_not_in_script(text)
+        if answer is not None:
+            raise answer
+    from epochcast.capture.torch import load_torch
+
+    return load_torch(text, input_shape)
 
 
 def _from_file(path: Path, input_shape: tuple[int, ...] | None) -> Model:
+    if path.suffix.lower() == ".ipynb":
+        raise BadInput(
+            f"{path.name} is a notebook; export it as a script first (jupyter nbconvert --to script) "
+            "and give the function in it that makes the model: file.py:factory"
+        )
     if not path.is_file():
         raise BadInput(f"no file {str(path)!r}")
     match path.suffix.lower():

@@ -120,7 +120,7 @@ class Placement:
             raise BadInput("a placement needs a device")
         device, group = plain["device"], plain.get("group")
         dollars_per_hour = plain.get("dollars_per_hour")
-        return placed(
+        placement = placed(
             find_device(device) if isinstance(device, str) else _device(device),
             plain.get("gpus", 1),
             plain.get("nodes", 1),
@@ -129,8 +129,9 @@ class Placement:
             topology=plain.get("topology"),
             allreduce=plain.get("allreduce"),
             price=None if dollars_per_hour is None else Price(dollars_per_hour, plain.get("price_source") or "given"),
-            group=None if group is None else _group(group),
+            empty=0 if group is None else group["empty"],
         )
+        return placement if group is None else replace(placement, group=_group(group), link_assumed=None)
 
 
 _WHERE = ("device", "gpus", "nodes", "strategy", "link", "topology", "allreduce", "group")
@@ -173,16 +174,15 @@ def placed(
     allreduce: str | None = None,
     price: Price | None = None,
     empty: int = 0,
-    group: Group | None = None,
 ) -> Placement:
     """A placement at a price. `link` joins the boxes, or the GPUs of one box; `topology` is the box, by name, whose
     wires count where no `link` is given; `allreduce` is the collective instead of the strategy's own.
 
-    `empty` places of the boxes are left over where they are not filled alike. A `group` has its wires already.
+    `empty` places of the boxes are left over where they are not filled alike.
     """
     if gpus < 1 or nodes < 1:
         raise BadInput(f"gpus and nodes must be at least 1, got {gpus} and {nodes}")
-    if group is None and (gpus + empty) % nodes:
+    if (gpus + empty) % nodes:
         raise BadInput(f"{gpus} GPUs do not share out evenly over {nodes} nodes")
     if isinstance(strategy, str):
         strategy = find_strategy(strategy, gpus)
@@ -190,9 +190,7 @@ def placed(
     if allreduce is not None:
         strategy = replace(strategy, algorithm=algorithm_named(allreduce))
     strategy.check(gpus, nodes)
-    link_assumed = None
-    if group is None:
-        group, link_assumed = _wires(device, gpus, nodes, link, topology, empty)
+    group, link_assumed = _wires(device, gpus, nodes, link, topology, empty)
     return Placement(device, group, strategy, price, link, topology, link_assumed)
 
 

@@ -28,11 +28,11 @@ TRACES, DEVICES, STEPS = 64, 256, 1024
 
 
 class Session:
-    """A cost model and caches: `steps` and `memories` serve every offer of the same GPUs. `profile` is a file of `epochcast fit` to answer with.
+    """A cost model and caches; `steps` and `memories` serve every offer of the same GPUs.
 
-    `with_own_profiles`: whether what the user measured of a device (`calibrate --save`, `fit`) stands in for the model;
-    an evaluation of the model itself leaves it out. `with_layer_steps`: whether steps of Keras may be told from single
-    layers instead of kernels.
+    `profile` is a file of `epochcast fit` to answer with. `with_own_profiles`: whether what the user measured of a
+    device (`calibrate --save`, `fit`) stands in for the model; an evaluation of the model itself leaves it out.
+    `with_layer_steps`: whether steps of Keras may be told from single layers instead of kernels.
     """
 
     def __init__(

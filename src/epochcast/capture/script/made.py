@@ -90,6 +90,10 @@ class Vocabulary:
                 return None
 
     def _called(self, call: ast.Call, bound: Bindings) -> Made | None:
+        return self._called_here(call, bound) or self._called_elsewhere(call, bound)
+
+    def _called_here(self, call: ast.Call, bound: Bindings) -> Made | None:
+        """By a class or a function of the script, or by way of one."""
         match call.func:
             case ast.Name(id=name) if name in self.classes:
                 return Made(self.classes[name], call, frozenset({name}))
@@ -104,6 +108,11 @@ class Vocabulary:
                 return self._from_torchvision(place, key, call)
             case ast.Call(func=ast.Name(id="getattr"), args=[place, key, *_]):
                 return self._from_torchvision(place, key, call)
+            case _:
+                return None
+
+    def _called_elsewhere(self, call: ast.Call, bound: Bindings) -> Made | None:
+        """By what the script imports."""
         dotted = self.imports.dotted(call.func)
         if dotted is None:
             return None
