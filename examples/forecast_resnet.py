@@ -11,14 +11,14 @@ def main() -> None:
     for device, answer in answers.items():
         body = answer.as_dict()
         print(f"{device}: {body['device']}, {body['steps_per_epoch']:,} steps per epoch, fits: {body['fits']}")
-        low, mid, high = answer.step.seconds.low, answer.step.seconds.mid, answer.step.seconds.high
+        low, mid, high = answer.step_seconds.low, answer.step_seconds.mid, answer.step_seconds.high
         print(f"  interval in order: {low <= mid <= high}, parts sum to the step: {_sums_up(answer)}")
     by_time = sorted(answers, key=lambda device: answers[device].total_seconds.mid)
     print("fastest first:", ", ".join(by_time))
 
 
 def _sums_up(answer: Forecast) -> bool:
-    return abs(answer.step.parts.total_seconds - answer.step.seconds.mid) < 1e-12
+    return abs(answer.step_parts.total_seconds - answer.step_seconds.mid) < 1e-12
 
 
 if __name__ == "__main__":

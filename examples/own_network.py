@@ -33,7 +33,7 @@ def main() -> None:
         shape = "x".join(map(str, row.output_shape))
         print(f"{row.name:14} {shape:9} {row.parameters:7,} parameters {row.forward_flops:11,} flops")
     answer = ec.forecast(model, device="T4", batch=256, optimizer="adam", dataset="cifar10", epochs=30)
-    need = f"about {answer.memory.bytes.mid / 2**30:.1f} GiB"
+    need = f"about {answer.peak_bytes.mid / 2**30:.1f} GiB"
     print(f"{answer.steps_per_epoch} steps per epoch; {need}, fits: {answer.fits}")
 
 

@@ -21,14 +21,10 @@ def main() -> None:
         for device, precision, batch in product(DEVICES, PRECISIONS, BATCHES)
     ]
     print(f"{len(answers):,} configurations, {sum(answer.fits for answer in answers):,} fit")
-    per_sample = [answer.trace.flops["matrix"] / answer.batch_per_gpu for answer in answers]
+    per_sample = [answer.flops_per_sample for answer in answers]
     print(f"matrix work per sample, the same in all: {max(per_sample) - min(per_sample) < 1}")
     for precision in ("fp32", "amp"):
-        small = [
-            a
-            for a in answers
-            if a.placement.device.name == "T4" and a.trace.recipe.precision == find_precision(precision)
-        ]
+        small = [a for a in answers if a.device == "T4" and a.precision == find_precision(precision).name]
         largest = max(answer.batch_per_gpu for answer in small if answer.fits)
         print(f"T4, {precision}: the largest batch of the sweep that is not excluded is {largest}")
 
