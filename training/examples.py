@@ -6,7 +6,7 @@ executed on loading) and a broken-off run goes on where it stopped.
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +18,11 @@ from epochcast.errors import EpochcastError
 from epochcast.fitting.run_table import Run
 from epochcast.graph.op import Phase
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import CLASSES, PHASES, Columns
+from epochcast.graph.trace import CLASSES, COLUMN_NAMES, PHASES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
-_NAMES = tuple(f.name for f in fields(Columns) if f.name != "samples")
+_NAMES = tuple(name for name in COLUMN_NAMES if name != "samples")
 """What is kept of the columns; samples are the batch."""
 
 
@@ -101,7 +101,7 @@ def inference(columns: Columns) -> Columns:
 
 def select(columns: Columns, keep: np.ndarray) -> Columns:
     """Some of the ops."""
-    return Columns(*(getattr(columns, field.name)[keep] for field in fields(Columns)))
+    return columns.at(keep)
 
 
 def _columns(reference: str, shape: tuple[int, ...] | None, recipe: Recipe, batch: int, batches: set[int]) -> Columns:

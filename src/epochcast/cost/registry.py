@@ -34,6 +34,8 @@ class Shipped:
         costs = learned.costs(columns, device, setting)
         if (columns.math == NARROW).any():
             costs = fill_gaps(costs, EightBit(learned).costs(columns, device, setting))
+        if (costs.answered >= 0).all():
+            return costs
         return fill_gaps(costs, Analytic().costs(columns, device, setting))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from epochcast.caching import Cache
 from epochcast.cost.model import CostModel, Costs
 from epochcast.cost.setting import Setting
-from epochcast.graph.trace import Columns, digest
+from epochcast.graph.trace import Columns
 from epochcast.hardware.device import Device
 
 ANSWERS = 512
@@ -30,5 +30,5 @@ class Remembering:
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The base's answer."""
-        key = digest(columns), device, setting
+        key = columns.digest, device, setting
         return self.answers.get(key, lambda: self.base.costs(columns, device, setting))

@@ -108,7 +108,7 @@ def _step(
 ) -> tuple[StepForecast, tuple[str, ...]]:
     """One step with what it waits for data, and what had to be assumed of the loader's host."""
     measured = session.measured_device(placement.device)
-    own = placement if measured is placement.device else placement.with_device(measured)
+    own = placement if measured == placement.device else placement.with_device(measured)
     costing = session.cost_model(placement.device)
     step = session.steps.get(
         (model, trace.recipe, own.device, own.group, own.strategy, job.framework, job.framework_version),

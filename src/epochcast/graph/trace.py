@@ -59,9 +59,20 @@ class Columns:
     channels_out: NDArray[np.float64]
     is_matrix: NDArray[np.bool_]
     samples: NDArray[np.float64]
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 2))
 
     def __len__(self) -> int:
         return len(self.flops)
+
+    def at(self, places: Any) -> "Columns":
+        """Some of the entries, by a mask, places or a slice."""
+        return Columns(*(getattr(self, name)[places] for name in COLUMN_NAMES))
+
+    @derived_property
+    def digest(self) -> bytes:
+        """A key for caches: the same for the same numbers."""
+        arrays = (getattr(self, name) for name in COLUMN_NAMES)
+        return blake2b(b"".join(array.tobytes() for array in arrays), digest_size=16).digest()
 
     @property
     def bytes(self) -> NDArray[np.float64]:
@@ -69,10 +80,7 @@ class Columns:
         return self.read_bytes + self.written_bytes
 
 
-def digest(columns: Columns) -> bytes:
-    """A key for caches: the same for the same numbers."""
-    arrays = (getattr(columns, field.name) for field in fields(Columns))
-    return blake2b(b"".join(array.tobytes() for array in arrays), digest_size=16).digest()
+COLUMN_NAMES = tuple(item.name for item in fields(Columns) if item.init)
 
 
 @dataclass(frozen=True)
@@ -108,10 +116,11 @@ class Trace:
         """The layer of every entry of the columns."""
         return tuple([self.template.base[place].layer for place in self.places.tolist()])
 
-    @derived_property
+    @property
     def opaque(self) -> tuple[str, ...]:
         """Ops we could not name."""
-        return opaque_names(self.template.base)
+        names: tuple[str, ...] = self.template.derived.get("opaque", lambda: opaque_names(self.template.base))
+        return names
 
     @property
     def _static(self) -> "Static":

@@ -6,11 +6,13 @@ names; an in-house box costs what its owner reckons. A device nobody offers has 
 
 from math import ceil
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import family, find_device, instances
 from epochcast.hardware.instance import Instance
 
 
+@remembered(1024)
 def price_dollars_per_hour(device_name: str, gpus: int = 1) -> tuple[float, Instance] | None:
     """The least dollars per hour for `gpus` of this device in whole boxes of one kind, and the box; None if unknown.
 
