@@ -21,7 +21,7 @@ def test_json_has_the_contract() -> None:
 def test_without_limits_nothing_is_chosen() -> None:
     body = answer(LINE)
     assert body["chosen"] is None
-    assert "--deadline" in body["sentence"]
+    assert "give a deadline" in body["sentence"]
 
 
 def test_the_table_has_the_frontier_and_marks_the_choice(command: Command) -> None:

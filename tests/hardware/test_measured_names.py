@@ -14,6 +14,24 @@ pytestmark = [
     pytest.mark.skipif(not DATA.is_dir(), reason="EPOCHCAST_DATA names no directory with the measurements"),
 ]
 
+# The tables that training and studies read; a table that joins them brings its devices along.
+TABLES = (
+    "allreduce",
+    "cluster_jobs",
+    "colocated_pairs",
+    "inference_runs",
+    "layers_conv2d",
+    "layers_conv2d_tf2",
+    "layers_dense",
+    "memory_schedtune",
+    "memory_timm_intervals",
+    "ops",
+    "report_layer_benchmarks",
+    "report_runs",
+    "runs",
+    "transformer_runs",
+)
+
 # The maker never published the peak of the first Gaudi.
 REFUSED = {("mlperf_training", "Habana Gaudi"), ("mlperf_training", "Habana Gaudi HL-205")}
 
@@ -34,7 +52,7 @@ def measured() -> set[tuple[str, str, float | None]]:
     """(source, device, memory) of every row that names a device."""
     polars = pytest.importorskip("polars", reason="reading the measurements needs polars")
     found = set()
-    for file in sorted(DATA.glob("*.parquet")):
+    for file in (DATA / f"{name}.parquet" for name in TABLES):
         table = polars.scan_parquet(file)
         columns = table.collect_schema().names()
         name = next((column for column in ("device", "gpu", "worker_type") if column in columns), None)

@@ -60,7 +60,7 @@ def host_of(
         known_bytes if memory_bytes is None else memory_bytes,
         inf if disk_bytes_per_second is None else disk_bytes_per_second,
     )
-    missing = [flag for flag, given in (("--cpus", cpus), ("--host-memory", memory_bytes)) if given is None]
+    missing = [what for what, given in (("cpus", cpus), ("host memory", memory_bytes)) if given is None]
     return host, ((f"no {' or '.join(missing)} given: taken from {source}",) if missing else ())
 
 

@@ -134,7 +134,7 @@ class Forecast(Displayed):
             raise BadInput(f"this is no forecast: {error}") from None
 
 
-_NAMES = tuple(item.name for item in fields(Forecast) if not item.name.startswith("_"))
+_NAMES = tuple(item.name for item in fields(Forecast) if item.compare)
 
 
 def _plain(value: Any) -> Any:
