@@ -65,7 +65,7 @@ class Row:
                 self.placement.device,
                 accumulate=self.run.recipe.accumulate,
                 batch=self.batch,
-                known=known,
+                constants=known,
             )
             .seconds
         )

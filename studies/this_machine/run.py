@@ -109,7 +109,7 @@ def forecast_rows(framework: str, trained: Sequence[Trained], profile: Path) -> 
             optimizer=case.optimizer,
             input_shape=None if case.input_shape is None else tuple(case.input_shape),  # a list in JSON
             framework=framework,
-        ).step.seconds
+        ).step_seconds
         rows.append(Row(framework, case, seconds.low, seconds.mid, seconds.high))
     return rows
 
@@ -127,7 +127,7 @@ def scaling_row(run: Scaled, profile: Path) -> ScalingRow:
         link="shared_memory" if run.way == "mirrored" else None,  # both replicas are in one process
         framework="pytorch" if run.way == "ddp" else "tensorflow",
     )
-    return ScalingRow(run, run.alone_seconds / (run.alone_seconds + answer.step.parts.exposed_comm))
+    return ScalingRow(run, run.alone_seconds / (run.alone_seconds + (answer.step_parts.exposed_comm if answer.step_parts else 0.0)))
 
 
 def mape(errors: Sequence[float]) -> float:

@@ -38,9 +38,9 @@ def service_of(trace: Trace, loader_seconds: float | None) -> tuple[Service, tup
     """A loader by its seconds per sample, all of them computing; with a note where they are assumed."""
     if loader_seconds is not None:
         return Service(loader_seconds, sample_bytes=sample_bytes(trace)), ()
-    found = assumed_service(trace)
-    taken = show_seconds(found.sample_mean_seconds)
-    return found, (f"no loader_seconds given: a worker is taken to need {taken} per sample",)
+    service = assumed_service(trace)
+    taken = show_seconds(service.sample_mean_seconds)
+    return service, (f"no loader_seconds given: a worker is taken to need {taken} per sample",)
 
 
 def host_of(

@@ -41,12 +41,12 @@ def gradients(trace: Trace) -> Gradients:
 def gradients_of(trace: Trace, parameters: Iterable[Parameter]) -> Gradients:
     """The gradients of some of the parameters."""
     trained = {grad(p.tensor).name for p in parameters if p.trainable}
-    made: dict[str, tuple[int, int]] = {}
+    ready: dict[str, tuple[int, int]] = {}
     entries = trace.entries.tolist()  # a view is ready with the kernel before it
     for entry, op in zip(entries, trace.template.base, strict=True):
         if op.phase is Phase.BACKWARD:
-            made.update({t.name: (entry, t.bytes) for t in op.outputs if t.name in trained})
-    ordered = sorted(made.values(), key=lambda pair: pair[0])
+            ready.update({t.name: (entry, t.bytes) for t in op.outputs if t.name in trained})
+    ordered = sorted(ready.values(), key=lambda pair: pair[0])
     return Gradients(tuple(size for _, size in ordered), tuple(place for place, _ in ordered))
 
 

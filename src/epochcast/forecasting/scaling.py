@@ -144,10 +144,10 @@ class Scaling(Displayed):
     @property
     def series(self) -> tuple[Series, ...]:
         """One per regime and collective asked for."""
-        found: dict[tuple[str, str | None], list[Row]] = {}
+        rows_of: dict[tuple[str, str | None], list[Row]] = {}
         for row in self.rows:
-            found.setdefault((row.case.regime, row.case.allreduce), []).append(row)
-        return tuple(Series(regime, rows[-1].allreduce, tuple(rows)) for (regime, _), rows in found.items())
+            rows_of.setdefault((row.case.regime, row.case.allreduce), []).append(row)
+        return tuple(Series(regime, rows[-1].allreduce, tuple(rows)) for (regime, _), rows in rows_of.items())
 
     @property
     def knee_gpus(self) -> int | None:
@@ -181,22 +181,22 @@ def scaled(
     cases: Sequence[Case], answer: Callable[[Case], Forecast], progress: Callable[[int, int], None] | None = None
 ) -> Scaling:
     """Forecast every case; equal jobs (one GPU, whatever the collective) are forecast once."""
-    known: dict[Case, Forecast] = {}
+    forecasts: dict[Case, Forecast] = {}
     answers: list[Forecast] = []
     for place, case in enumerate(cases):
         key = replace(case, regime="", allreduce=None) if case.gpus == 1 else replace(case, regime="")
-        if key not in known:
-            known[key] = answer(case)
-        answers.append(known[key])
+        if key not in forecasts:
+            forecasts[key] = answer(case)
+        answers.append(forecasts[key])
         if progress is not None:
             progress(place + 1, len(cases))
     base: dict[tuple[str, str | None], tuple[int, float]] = {}
     rows = []
-    for case, found in zip(cases, answers, strict=True):
-        least, rate = base.setdefault((case.regime, case.allreduce), (case.gpus, found.samples_per_second))
-        collective = case.allreduce or found.details.placement.strategy.algorithm
-        rows.append(Row(case, found, least * found.samples_per_second / rate, collective))
-    warnings = [w for found in answers for w in found.warnings]
+    for case, forecast in zip(cases, answers, strict=True):
+        least, rate = base.setdefault((case.regime, case.allreduce), (case.gpus, forecast.samples_per_second))
+        collective = case.allreduce or forecast.details.placement.strategy.algorithm
+        rows.append(Row(case, forecast, least * forecast.samples_per_second / rate, collective))
+    warnings = [w for forecast in answers for w in forecast.warnings]
     names = dict.fromkeys(case.strategy.name for case in cases if case.gpus > 1)
     used = [name for name in names if degrees_in(name) is None]
     if len(used) > 1:
@@ -229,9 +229,9 @@ def cases(
     for name in allreduce:
         algorithm_named(name)
     least = batch * accumulate * strategy_for(strategy, counts[0], 1).replicas(counts[0])
-    kept = least if global_batch is None else global_batch
+    strong_batch = least if global_batch is None else global_batch
     return tuple(
-        _case(count, wanted, name, strategy, batch, kept, accumulate, gpus_per_node, nodes)
+        _case(count, wanted, name, strategy, batch, strong_batch, accumulate, gpus_per_node, nodes)
         for wanted in (REGIMES if regime == "both" else (regime,))
         for name in (allreduce or (None,))
         for count in counts

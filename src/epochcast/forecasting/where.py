@@ -52,8 +52,8 @@ class Where:
         from epochcast.hardware.device import Device
 
         if not isinstance(self.device, str | Device):
-            said = "none was given" if self.device is None else f"got {self.device!r}"
-            raise BadInput(f"a place needs a device, by its name or its data sheet; {said}")
+            problem = "none was given" if self.device is None else f"got {self.device!r}"
+            raise BadInput(f"a place needs a device, by its name or its data sheet; {problem}")
         names = {one.name: getattr(self, one.name) for one in PLACE_OPTIONS if one.name != "device"}
         return place(self.device, **names)
 

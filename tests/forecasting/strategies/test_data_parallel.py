@@ -23,7 +23,7 @@ RING = DataParallel("by hand", "ring", buckets=Buckets(1, 1))
 
 
 def ready(*pairs: tuple[float, float], strategy: DataParallel = RING, known: Waiting = KNOWN) -> Exchange:
-    return strategy.exchange_ready(pairs, 1.0, WIRE, find_device("V100"), known=known)
+    return strategy.exchange_ready(pairs, 1.0, WIRE, find_device("V100"), constants=known)
 
 
 def test_two_buckets_on_one_wire_by_hand() -> None:

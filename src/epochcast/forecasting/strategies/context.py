@@ -52,8 +52,8 @@ def cut_sequences(trace: Trace, degree: int) -> tuple[Trace, tuple[Shift, ...]]:
         ]
         inputs, outputs, weights = (tuple(t for t, _ in pairs) for pairs in sides)
         grown_inputs, grown_outputs, grown_weights = (tuple(g for _, g in pairs) for pairs in sides)
-        made = replace(op, inputs=inputs, outputs=outputs, weights=weights)
-        return made, (grown_inputs, grown_outputs, grown_weights)
+        own = replace(op, inputs=inputs, outputs=outputs, weights=weights)
+        return own, (grown_inputs, grown_outputs, grown_weights)
 
     return replace(trace, template=trace.template.mapped(part)), tuple(_shifts(trace, degree))
 

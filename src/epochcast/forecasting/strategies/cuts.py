@@ -104,18 +104,18 @@ def _with_backward(
         for tensor in (*op.inputs, *op.weights):
             if tensor.name in parameters:
                 sizes[place] += parameters.pop(tensor.name)
-    found: list[int] = []
+    segment_of: list[int] = []
     current = count - 1
     for place, op in enumerate(base):
         if place in segment_of_op:
-            found.append(segment_of_op[place])
+            segment_of.append(segment_of_op[place])
         elif op.phase is Phase.UPDATE:
-            found.append(-1)
+            segment_of.append(-1)
         else:
             # Backward runs from the end to the front: a layer shared by several segments never leads back.
             current = min(current, of_layer.get(op.layer, current))
-            found.append(current)
-    return _Cut(np.array(found, dtype=np.int64), tuple(crossing), np.array(sizes, dtype=np.int64))
+            segment_of.append(current)
+    return _Cut(np.array(segment_of, dtype=np.int64), tuple(crossing), np.array(sizes, dtype=np.int64))
 
 
 def balanced(weights: Sequence[float], parts: int) -> tuple[int, ...]:

@@ -92,21 +92,21 @@ class DataParallel(Strategy):
         *,
         accumulate: int = 1,
         batch: Batch = ALIKE,
-        known: Waiting | None = None,
+        constants: Waiting | None = None,
     ) -> Exchange:
         """Two streams: buckets of so many bytes are ready at so many seconds; collectives run one after another.
 
-        `known` are other constants than those of the runner.
+        `constants` are other constants than those of the runner.
         """
-        known = known or waiting(self.runner)
+        constants = constants or waiting(self.runner)
         wire_seconds = free_seconds = 0.0
         for size_bytes, ready_seconds in ready:
             bucket_seconds = all_reduce_seconds(size_bytes, group, self.algorithm)
-            begin_seconds = max(free_seconds, ready_seconds) + known.bucket_seconds + self.cycle_seconds
+            begin_seconds = max(free_seconds, ready_seconds) + constants.bucket_seconds + self.cycle_seconds
             free_seconds = begin_seconds + bucket_seconds
             wire_seconds += bucket_seconds
         exposed = max(0.0, free_seconds - backward_end_seconds)
-        slowed = max(0.0, wire_seconds - exposed) * contention_fraction(group, device, known)
+        slowed = max(0.0, wire_seconds - exposed) * contention_fraction(group, device, constants)
         computing_seconds = accumulate * backward_end_seconds
-        waits = waiting_seconds(computing_seconds, group, known, accumulate=accumulate, batch=batch)
+        waits = waiting_seconds(computing_seconds, group, constants, accumulate=accumulate, batch=batch)
         return Exchange(wire_seconds, exposed, slowed, waits)

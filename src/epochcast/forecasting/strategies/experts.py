@@ -34,17 +34,18 @@ def has_experts(trace: Trace) -> bool:
 def spread(rank: Rank, expert: int, tensor: int) -> Rank:
     """The step of a rank that has an `expert`-th of the experts and a `tensor`-th of the tokens for them."""
     whole = rank.trace
-    found = _Mixtures.of(whole)
-    if not found.parameters:
+    mixtures = _Mixtures.of(whole)
+    if not mixtures.parameters:
         raise BadInput(f"expert parallel: {whole.name} has no mixture of experts")
-    if found.experts % expert:
-        raise BadInput(f"expert parallel over {expert} GPUs does not divide the {found.experts} experts")
-    template = whole.template.mapped(lambda op, growth: found.part(op, growth, expert, tensor))
+    if mixtures.experts % expert:
+        raise BadInput(f"expert parallel over {expert} GPUs does not divide the {mixtures.experts} experts")
+    template = whole.template.mapped(lambda op, growth: mixtures.part(op, growth, expert, tensor))
     parameters = tuple(
-        replace(p, tensor=found.fewer(p.tensor, expert)) if p.name in found.parameters else p for p in whole.parameters
+        replace(p, tensor=mixtures.fewer(p.tensor, expert)) if p.name in mixtures.parameters else p
+        for p in whole.parameters
     )
     trace = replace(whole, template=template, parameters=parameters)
-    return replace(rank, trace=trace, dispatches=tuple(_dispatches(trace)), experts=found.parameters)
+    return replace(rank, trace=trace, dispatches=tuple(_dispatches(trace)), experts=mixtures.parameters)
 
 
 def _dispatches(trace: Trace) -> Iterator[tuple[int, int, float]]:

@@ -182,18 +182,18 @@ def stage_plan(
 
 
 def _expert_bytes(rank: Rank, cut: Segments) -> tuple[int, ...]:
-    found, left = [0] * cut.count, set(rank.experts)
+    sizes_bytes, left = [0] * cut.count, set(rank.experts)
     if not left:
-        return tuple(found)
+        return tuple(sizes_bytes)
     segments_of = cut.of_entry[rank.trace.entries].tolist()
     for op, segment in zip(rank.trace.template.base, segments_of, strict=True):
         if isinstance(op.kind, View) or segment < 0:
             continue
         for tensor in (*op.inputs, *op.weights):
             if tensor.name in left:
-                found[segment] += tensor.bytes
+                sizes_bytes[segment] += tensor.bytes
                 left.discard(tensor.name)
-    return tuple(found)
+    return tuple(sizes_bytes)
 
 
 def _parts(kernels: Kernels, plan: StagePlan) -> StepParts:
