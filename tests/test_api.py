@@ -1,6 +1,8 @@
 import inspect
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -12,6 +14,7 @@ from epochcast.api import find_model
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.roofline import Roofline
 from epochcast.errors import BadInput, UnknownName
+from epochcast.hardware.catalogue import find_device
 
 
 def test_importing_the_package_is_free() -> None:
@@ -128,3 +131,52 @@ def test_the_first_gpu_of_data_parallel_holds_the_loss_of_all() -> None:
     logits = 4 * 1024 * 50257 * 2
     more = eight.peak_breakdown["activations"] - two.peak_breakdown["activations"]
     assert more == pytest.approx(6 * 4 * logits, rel=0.01)
+
+
+OWN = replace(find_device("A100"), name="own GPU")
+
+
+def test_a_device_of_ones_own_is_forecast_with_a_loader_and_advised_on() -> None:
+    assert ec.forecast("mnist_cnn", device=OWN, batch=8, loader_seconds=0.004, workers=8).dollars is None
+    assert ec.advise("mnist_cnn", device=OWN, most_batch=64).fits
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: ec.forecast("mnist_cnn", "A100", batch=8), "placement must be a Placement"),
+        (lambda: ec.forecast("mnist_cnn", ec.place("A100"), device="V100", batch=8), "device is given twice"),
+        (lambda: ec.forecast("mnist_cnn", device="V100", batchs=8), "no option called 'batchs'; near: batch"),
+        (lambda: ec.plan("mnist_cnn", samples=9, device="V100"), "no option called 'device'; near: .*devices"),
+        (lambda: ec.plan("mnist_cnn", samples=9, batch=64, global_batch=128), "give batch or global_batch, not both"),
+        (lambda: ec.plan("mnist_cnn", samples=9, batch=64.0), "batch must be a whole number, such as 1024, got 64.0"),
+        (lambda: ec.plan("mnist_cnn", samples=9, deadline_seconds="6h"), "deadline_seconds must be a number"),
+        (lambda: ec.plan("mnist_cnn", samples=9, clouds="aws"), r"clouds must be a list of texts, such as \['aws'\]"),
+        (lambda: ec.scaling("mnist_cnn", device="V100", gpus=["1"], batch=8), "gpus must be a list of whole numbers"),
+        (lambda: ec.scaling("mnist_cnn", device="V100", gpus=[1], nodes=0, batch=8), "nodes must be at least 1"),
+        (lambda: ec.advise("mnist_cnn", device="V100", most_batch=0), "most_batch must be at least 1, got 0"),
+        (lambda: ec.advise("mnist_cnn", device="V100", host_memory_bytes="1GiB"), "host_memory_bytes must be a number"),
+        (lambda: ec.place("V100", gpus="2"), "gpus must be a whole number, got '2'"),
+        (lambda: ec.place(["V100"]), "device must be a name or a data sheet"),
+        (lambda: ec.place("V100", dollars_per_gpu_hour=float("inf")), "dollars_per_gpu_hour must be a number"),
+        (lambda: ec.Placement.from_dict({"device": "V100", "gpus": None}), "gpus must be a whole number, got None"),
+        (lambda: ec.Placement.from_dict({"device": {"name": "x"}}), "this is no data sheet of a device"),
+        (lambda: ec.Placement.from_dict([]), "a placement must be a dictionary"),
+        (lambda: ec.Forecast.from_dict([]), "a forecast must be a dictionary"),
+        (lambda: ec.Forecast("m", "V100", 0.1), "step_seconds must be an Interval, got 0.1"),
+        (lambda: ec.Forecast("m", "V100", ec.Interval.exact(0.0)), "a step takes more than no time"),
+        (lambda: ec.Forecast("m", "V100", ec.Interval.exact(1.0), warnings="abc"), "warnings must be a list of texts"),
+        (lambda: ec.Job(5), "a int is no model"),
+        (lambda: ec.Job("resnet50", framework_version="abc"), "framework_version must begin like 1.13"),
+        (lambda: ec.Job("resnet50", reference="a.py:f"), "reference says what makes a live model"),
+        (lambda: ec.inspect("mnist_cnn", input_shape="3x64x64"), "input_shape must be a list of whole numbers"),
+        (
+            lambda: ec.forecast("mnist_cnn", device="V100", batch=8, session=ec.Session(), cost_model="analytic"),
+            "a session has its cost model",
+        ),
+    ],
+)
+def test_a_wrong_value_is_refused_in_one_sentence_that_names_it(ask: Callable[[], object], message: str) -> None:
+    with pytest.raises(ec.EpochcastError, match=message) as caught:
+        ask()
+    assert "\n" not in str(caught.value)

@@ -118,3 +118,78 @@ def test_evaluate_and_calibrate_ask_the_same_question() -> None:
     (pieces,), failures = step_pieces(read_runs([row])[0], find_cost_model(), allow_code=False)
     assert failures == []
     assert list(pieces.kernels) == list(answer.details.step.costs.mid)
+
+
+def test_a_session_tells_a_layout_that_is_left_open_from_one_that_is_not() -> None:
+    job = ec.Job("resnet50", batch=64, precision="amp", framework="tensorflow")
+    first = ec.Job("resnet50", batch=64, precision="amp", framework="tensorflow", channels_last=False)
+    session, place = ec.Session(), ec.place("V100")
+    shared = [forecast_job(each, place, session) for each in (job, first)]
+    assert shared == [forecast_job(each, place) for each in (job, first)]
+    assert shared[0].step_seconds != shared[1].step_seconds
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("resnet50", {"batch": 256, "augment": 4}),
+        ("vgg16", {"batch": 512, "framework": "tensorflow"}),
+        ("gpt2", {"batch": 512, "keep_gradients": True}),
+    ],
+)
+def test_a_batch_that_is_said_to_fit_fits(model: str, options: dict[str, Any]) -> None:
+    answer = ec.forecast(model, device="V100", **options)
+    assert answer.fits is False
+    batch = next(int(remedy.value) for remedy in answer.details.remedies() if remedy.change == "batch")
+    assert ec.forecast(model, device="V100", **{**options, "batch": batch}).fits
+
+
+def test_one_strategy_by_two_spellings_is_timed_alike() -> None:
+    def seconds(**options: str) -> float:
+        answer = ec.forecast("vgg16", device="P100", batch=8, gpus=2, framework="tensorflow", **options)
+        return answer.step_seconds.mid
+
+    assert seconds(strategy="mirrored") == seconds(strategy="mirrored:nccl")
+    assert seconds(strategy="mirrored", allreduce="hierarchical_copy") != seconds(strategy="mirrored")
+
+
+def test_the_job_of_a_plan_and_of_scaling_can_be_written_down() -> None:
+    job = ec.Job("mnist_cnn", batch=8, dataset="mnist")
+    plan = ec.plan(job, devices=["V100"], gpus=[1])
+    assert ec.Job.from_dict(plan.job.as_dict()) == job
+    (row,) = ec.scaling(job, device="V100", gpus=[1]).rows
+    assert row.forecast.details.job == job
+
+
+def test_advice_counts_accumulated_passes_in_the_global_batch() -> None:
+    body = ec.advise("resnet18", device="V100", accumulate=4, gpus=2).as_dict()
+    assert body["global_batch"] == 2 * 4 * body["batch"]  # type: ignore[operator]
+
+
+def test_what_a_reader_does_to_an_answer_does_not_reach_the_next() -> None:
+    session = ec.Session()
+    first = ec.forecast("mnist_cnn", device="V100", batch=8, session=session)
+    dict.__setitem__(first.answered_by, "other", 1.0)  # type: ignore[arg-type]
+    assert "other" not in ec.forecast("mnist_cnn", device="V100", batch=8, session=session).answered_by
+
+
+def test_scaling_takes_a_job_with_a_global_batch() -> None:
+    rows = ec.scaling(ec.Job("mnist_cnn", global_batch=64), device="V100", gpus=[2, 4], regime="both").rows
+    assert [(row.case.regime, row.forecast.global_batch) for row in rows] == [
+        ("strong", 64),
+        ("strong", 64),
+        ("weak", 64),
+        ("weak", 128),
+    ]
+
+
+def test_a_file_that_changed_is_read_again_in_one_session(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    session, file = ec.Session(), tmp_path / "net.py"
+
+    def parameters(width: int) -> int | None:
+        file.write_text(f"import torch\ndef make():\n    return torch.nn.Linear(3, {width})\n" + "#" * width)
+        job = ec.Job(f"{file}:make", batch=2, input_shape=(3,))
+        return ec.forecast(job, device="V100", session=session).parameters
+
+    assert [parameters(4), parameters(5)] == [16, 20]

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from epochcast.errors import UnknownOption as UnknownOption
     from epochcast.forecasting.forecast import Forecast as Forecast
     from epochcast.forecasting.job import Job as Job
+    from epochcast.forecasting.jobfile import read_job as read_job
+    from epochcast.forecasting.jobfile import read_jobs as read_jobs
     from epochcast.forecasting.placement import Placement as Placement
     from epochcast.forecasting.placement import place as place
     from epochcast.forecasting.session import Session as Session
+    from epochcast.forecasting.where import Where as Where
     from epochcast.hardware.device import Device as Device
     from epochcast.interval import Interval as Interval
 
@@ -45,6 +48,7 @@ __all__ = [
     "Session",
     "UnknownName",
     "UnknownOption",
+    "Where",
     "__version__",
     "advise",
     "fit",
@@ -52,6 +56,8 @@ __all__ = [
     "inspect",
     "place",
     "plan",
+    "read_job",
+    "read_jobs",
     "scaling",
 ]
 
@@ -77,7 +83,9 @@ _HOMES = {
     "Job": "epochcast.forecasting.job",
     "Placement": "epochcast.forecasting.placement",
     "Session": "epochcast.forecasting.session",
+    "Where": "epochcast.forecasting.where",
     "place": "epochcast.forecasting.placement",
+    **dict.fromkeys(("read_job", "read_jobs"), "epochcast.forecasting.jobfile"),
 }
 
 

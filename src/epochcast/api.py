@@ -23,14 +23,15 @@ from epochcast.advising.advice import advise as solve_advice
 from epochcast.capture.inspection import Inspection, inspect_graph
 from epochcast.capture.resolve import find_model
 from epochcast.cost.model import CostModel
+from epochcast.cost.registry import find_cost_model
 from epochcast.display import register_view
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, UnknownOption
 from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import JOB_OPTIONS, Job
 from epochcast.forecasting.loader import Service
-from epochcast.forecasting.options import check_names
+from epochcast.forecasting.options import checked
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.scaling import Case, Scaling, cases, scaled
 from epochcast.forecasting.session import Session
@@ -90,8 +91,8 @@ def forecast(
     model: object,
     placement: Placement | None = None,
     *,
-    profile: Path | None = None,
-    cost_model: CostModel | None = None,
+    profile: str | Path | None = None,
+    cost_model: CostModel | str | None = None,
     session: Session | None = None,
     **options: Any,
 ) -> Forecast:
@@ -100,8 +101,8 @@ def forecast(
     `model` is a `Job`, or what it trains; `options` are those of `Job` and `Where`. `profile` is a file of `epochcast
     fit` to answer with; a `session` keeps what several forecasts share.
     """
-    job, where = _asked(model, options, needs_place=placement is None)
-    session = session or Session(cost_model, profile=profile)
+    job, where = _asked(forecast, model, options, placement)
+    session = _session(session, cost_model, profile)
     return forecast_job(job, placement or where.placement(), session)
 
 
@@ -115,7 +116,8 @@ def advise(
     loader: Service | None = None,
     most_batch: int | None = None,
     with_thesis: bool = False,
-    cost_model: CostModel | None = None,
+    profile: str | Path | None = None,
+    cost_model: CostModel | str | None = None,
     session: Session | None = None,
     **options: Any,
 ) -> Advice:
@@ -124,9 +126,11 @@ def advise(
     `options` are those of `Job` and `Where`; the job's own batch is left aside. The loader is given by the seconds one
     worker needs for a sample, or as it was measured (`bench.loader.measure_loader(…).service()`).
     """
-    job, where = _asked(model, options, needs_place=placement is None)
-    placement, session = placement or where.placement(), session or Session(cost_model)
-    job = session.resolved(job)
+    job, where = _asked(advise, model, options, placement)
+    placement, session = placement or where.placement(), _session(session, cost_model, profile)
+    host_memory_bytes = checked("host_memory_bytes", float, host_memory_bytes, above=0)
+    disk_bytes_per_second = checked("disk_bytes_per_second", float, disk_bytes_per_second, above=0)
+    most_batch = checked("most_batch", int, most_batch, least=1)
     trace = session.trace(session.model(job), job.recipe(1))
     service, notes = (loader, ()) if loader is not None else service_of(trace, job.loader_seconds)
     host, assumed = host_of(
@@ -149,8 +153,8 @@ def scaling(
     allreduce: Sequence[str] = (),
     nodes: int | None = None,
     gpus_per_node: int | None = None,
-    profile: Path | None = None,
-    cost_model: CostModel | None = None,
+    profile: str | Path | None = None,
+    cost_model: CostModel | str | None = None,
     session: Session | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -160,23 +164,22 @@ def scaling(
 
     A `link` joins the boxes; where all numbers fit in one box, its GPUs.
     """
-    global_batch = options.pop("global_batch", None)
-    job, where = _asked(model, options, needs_place=True)
-    if job.batch is None:
-        raise BadInput("scaling needs a batch: that of each GPU at the least number of GPUs")
-    session = session or Session(cost_model, profile=profile)
+    counts = checked("gpus", tuple[int, ...], gpus, example="[1, 2, 4, 8]")
+    strong_batch = checked("global_batch", int, options.pop("global_batch", None), least=1)
+    job, where = _asked(scaling, model, options, None)
+    session = _session(session, cost_model, profile)
     asked = cases(
-        _several("gpus", gpus),
+        counts,
         regime=regime,
         batch=job.batch,
-        global_batch=global_batch,
+        global_batch=strong_batch or job.global_batch,
         accumulate=job.accumulate,
-        allreduce=_several("allreduce", allreduce),
+        allreduce=checked("allreduce", tuple[str, ...], allreduce, example="['nccl', 'ring']"),
         strategy=where.strategy,
-        gpus_per_node=gpus_per_node or (find_topology(where.topology).gpus if where.topology else GPUS_PER_NODE),
-        nodes=nodes,
+        gpus_per_node=checked("gpus_per_node", int, gpus_per_node, least=1)
+        or (find_topology(where.topology).gpus if where.topology else GPUS_PER_NODE),
+        nodes=checked("nodes", int, nodes, least=1),
     )
-    job = session.resolved(job)
     is_across = any(case.nodes > 1 for case in asked)
 
     def answer(case: Case) -> Forecast:
@@ -188,7 +191,7 @@ def scaling(
             allreduce=case.allreduce,
             link=None if is_across and case.nodes == 1 else where.link,
         )
-        return forecast_job(replace(job, batch=case.batch), place.placement(), session)
+        return forecast_job(replace(job, batch=case.batch, global_batch=None), place.placement(), session)
 
     return scaled(asked, answer, progress)
 
@@ -204,8 +207,8 @@ def plan(
     devices: Sequence[str] = (),
     gpus: Sequence[int] = OFFERED_GPUS,
     strategies: Sequence[str] = (),
-    profile: Path | None = None,
-    cost_model: CostModel | None = None,
+    profile: str | Path | None = None,
+    cost_model: CostModel | str | None = None,
     session: Session | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -215,14 +218,22 @@ def plan(
     `batch` is the job's, over all GPUs; without it every GPU takes the largest power of two that it holds. A `Job` may
     have a batch per GPU instead. The other `options` are those of `Job`.
     """
-    limits = Limits(deadline_seconds, budget_dollars)
-    rented = offers(_several("gpus", gpus), clouds=_several("clouds", clouds), devices=_several("devices", devices))
+    limits = Limits(
+        checked("deadline_seconds", float, deadline_seconds, above=0),
+        checked("budget_dollars", float, budget_dollars, above=0),
+    )
+    rented = offers(
+        checked("gpus", tuple[int, ...], gpus, example="[1, 2, 4, 8]"),
+        clouds=checked("clouds", tuple[str, ...], clouds, example="['aws']"),
+        devices=checked("devices", tuple[str, ...], devices, example="['A100']"),
+    )
     if batch is not None:
-        options = {"batch": None, **options, "global_batch": batch}
-    check_names(options, _JOB_NAMES)
-    job, _ = _asked(model, options, needs_place=False)
-    session = session or Session(cost_model, profile=profile)
-    return planned(job, rented, _several("strategies", strategies), limits, session, progress)
+        if options.get("global_batch") is not None:
+            raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
+        options = {**options, "global_batch": checked("batch", int, batch, least=1, example="1024")}
+    job, _ = _asked(plan, model, options, None, has_place=False)
+    names = checked("strategies", tuple[str, ...], strategies, example="['ddp', 'zero3']")
+    return planned(job, rented, names, limits, _session(session, cost_model, profile), progress)
 
 
 def fit(measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None) -> "Fitted":
@@ -237,29 +248,48 @@ def fit(measurements: Sequence[Path], *, progress: Callable[[float], None] | Non
 def inspect(
     model: object, *, input_shape: tuple[int, ...] | None = None, aux: bool = True, count_bias: bool = True
 ) -> Inspection:
-    """What a model is made of, layer by layer."""
-    return inspect_graph(find_model(model, input_shape, aux=aux), count_bias=count_bias)
+    """What a model (or that of a `Job`) is made of, layer by layer."""
+    job = model if isinstance(model, Job) else Job(model, input_shape=input_shape, aux=aux)
+    return inspect_graph(find_model(job.model, job.input_shape, aux=job.aux), count_bias=count_bias)
 
 
-def _asked(model: object, options: Mapping[str, Any], *, needs_place: bool) -> tuple[Job, Where]:
+def _asked(
+    verb: Callable[..., object],
+    model: object,
+    options: Mapping[str, Any],
+    placement: Placement | None,
+    *,
+    has_place: bool = True,
+) -> tuple[Job, Where]:
     """The job and the place that a model (or a job) and options by name come to."""
-    check_names(options, (*_JOB_NAMES, *(_PLACE_NAMES if needs_place else ())))
+    if placement is not None and not isinstance(placement, Placement):
+        raise BadInput(f"placement must be a Placement, such as place('A100', gpus=8), got {placement!r}")
+    taken = (*_JOB_NAMES, *(_PLACE_NAMES if has_place else ()))
+    for name in options:
+        if name not in taken:
+            raise UnknownOption(name, {*taken, *signature(verb).parameters})
     of_job = {name: value for name, value in options.items() if name in _JOB_NAMES}
     of_place = {name: value for name, value in options.items() if name in _PLACE_NAMES}
+    if placement is not None and of_place:
+        raise BadInput(f"{next(iter(of_place))} is given twice: by its name and by the placement")
     if not isinstance(model, Job):
         return Job(model, **of_job), Where(**of_place)
-    if "global_batch" in of_job and of_job["global_batch"] is not None:
-        of_job.setdefault("batch", None)
-    if "batch" in of_job and of_job["batch"] is not None:
-        of_job.setdefault("global_batch", None)
+    for name, other in (("batch", "global_batch"), ("global_batch", "batch")):
+        if of_job.get(name) is not None:
+            of_job.setdefault(other, None)
     return replace(model, **of_job), Where(**of_place)
 
 
-def _several(name: str, values: Any) -> tuple[Any, ...]:
-    """A sequence given under a name; one text, or a number alone, is none."""
-    if isinstance(values, str | bytes) or not isinstance(values, Sequence | range | set | frozenset):
-        raise BadInput(f"{name} must be a list, got {values!r}")
-    return tuple(values)
+def _session(session: Session | None, cost_model: CostModel | str | None, profile: str | Path | None) -> Session:
+    """The one given, or a new one for this question."""
+    if session is not None:
+        if cost_model is not None or profile is not None:
+            raise BadInput("a session has its cost model: give session, or cost_model and profile, not both")
+        return session
+    return Session(
+        find_cost_model(cost_model) if isinstance(cost_model, str) else cost_model,
+        profile=None if profile is None else Path(profile),
+    )
 
 
 def _view(name: str) -> Callable[[Any], Any]:

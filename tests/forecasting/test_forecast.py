@@ -76,7 +76,7 @@ def test_details_are_there_for_who_asked_and_not_for_who_reads(answer: Forecast)
     assert answer.details.trace.name == "resnet18"
     assert answer.details.timeline is not None
     assert answer.details.remedies() == ()  # it fits
-    with pytest.raises(BadInput, match="a forecast that was read back has only its numbers"):
+    with pytest.raises(BadInput, match="this forecast was read back and has only its numbers"):
         _ = Forecast.from_dict(answer.as_dict()).details
 
 

@@ -75,6 +75,8 @@ def test_names_that_are_none_are_refused_with_the_near_ones() -> None:
         Job("resnet50", framework="jax")
     with pytest.raises(UnknownOption, match=r"no option called 'batchsize'; near: .*batch"):
         Job.from_dict({"model": "resnet50", "batchsize": 3})
+    with pytest.raises(UnknownOption, match="no option called 'epoch'; near: epochs"):
+        Job("resnet50", epoch=9)  # type: ignore[call-arg]
     with pytest.raises(BadInput, match="a job needs a model"):
         Job.from_dict({"batch": 3})
 

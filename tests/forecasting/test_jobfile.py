@@ -109,7 +109,8 @@ def test_a_line_is_found_in_the_right_table() -> None:
 
 
 def test_a_job_is_appended_and_the_rest_of_the_file_stays(path: Path) -> None:
-    append_job(path, "third", {"model": "vgg16", "freeze": ("features.*",), "batch": 8, "aux": False, "samples": None})
+    options = {"model": "vgg16", "device": "V100", "freeze": ("features.*",), "batch": 8, "aux": False, "samples": None}
+    append_job(path, "third", options)
     assert path.read_text().startswith(FILE)
     third = read_job("third", path)
     assert (third.job.freeze, third.job.batch, third.job.aux) == (("features.*",), 8, False)
@@ -136,3 +137,11 @@ def test_a_model_file_is_looked_for_beside_the_job_file(tmp_path: Path, monkeypa
 def test_the_shipped_schema_is_that_of_the_options(matches: Callable[[Path, str], None]) -> None:
     shipped = Path(str(files("epochcast.forecasting") / "epochcast.schema.json"))
     matches(shipped, json.dumps(schema(), indent=2) + "\n")
+
+
+def test_a_job_is_written_as_it_was_asked_whatever_the_defaults_say(path: Path) -> None:
+    append_job(path, "plain", {"model": "vgg16", "device": "V100", "batch": 8})
+    plain = read_job("plain", path)
+    assert (plain.job.precision, plain.job.batch, plain.where.device) == ("fp32", 8, "V100")
+    with pytest.raises(BadInput, match=r"\[defaults\] of epochcast.toml has device, which this job does not"):
+        append_job(path, "nowhere", {"model": "vgg16", "batch": 8})

@@ -59,7 +59,7 @@ def test_a_product_without_dp_is_filled_up() -> None:
         ({"gpus": (12,), **WEAK, "gpus_per_node": 8, "nodes": 5}, "12 GPUs do not share out evenly over 5 nodes"),
         ({"gpus": (0, 2), **WEAK}, "numbers of GPUs must be at least 1"),
         ({"gpus": (), **WEAK}, "numbers of GPUs must be at least 1, such as 1,2,4,8; got none"),
-        ({"gpus": (1,), "regime": "weak", "batch": 0}, "batch must be at least 1, got 0"),
+        ({"gpus": (3,), "regime": "weak", "batch": None, "global_batch": 64}, "needs a batch that 3 GPUs share out"),
     ],
 )
 def test_what_cannot_be_shared_out_is_refused(options: dict[str, object], message: str) -> None:

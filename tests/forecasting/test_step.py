@@ -62,10 +62,9 @@ def test_validation_runs_the_forward_pass_with_its_launches(per_kernel: CostMode
 def test_parts_sum_to_the_step(placement: Placement, per_flop: CostModel) -> None:
     for accumulate in (1, 3):
         trace = RESNET.trace(Recipe(8, accumulate=accumulate, optimizer="adam"))
-        step = step_forecast(trace, placement, per_flop, exposed_input_seconds=0.01)
+        step = step_forecast(trace, placement, per_flop)
         assert sum(step.parts.as_dict().values()) == pytest.approx(step.seconds.mid, rel=1e-12)
         assert min(step.parts.as_dict().values()) >= 0
-        assert step.parts.exposed_input == 0.01
 
 
 def test_parts_have_the_names_of_the_contract(per_kernel: CostModel) -> None:

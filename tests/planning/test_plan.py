@@ -156,7 +156,7 @@ def test_the_answer_draws_itself() -> None:
     ("asked", "message"),
     [
         ({"samples": None}, "a plan is for a whole job: give a dataset or its samples"),
-        ({"batch": 0}, "global_batch must be at least 1, got 0"),
+        ({"batch": 0}, "batch must be at least 1, got 0"),
         (
             {"strategies": ("tensor",), "gpus": (4,)},
             "no offer can run this job: tensor parallel: resnet18 has no two products",

@@ -12,10 +12,11 @@ from epochcast.advising.thesis import PROBE_BATCHES, Coefficients, Rule, thesis_
 from epochcast.display import Displayed
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.forecasting.forecast import Forecast
-from epochcast.forecasting.forecaster import allocator_of, forecast_job
+from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.loader import Host, Service, device_copy_seconds, sample_bytes
 from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.rank_memory import memory_options
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
 from epochcast.graph.precision import find_precision, mixed_precision
@@ -25,8 +26,6 @@ from epochcast.interval import Interval
 from epochcast.memory.largest import LargestBatch, largest_batch
 from epochcast.memory.remedies import Remedy
 from epochcast.units import show_bytes
-
-# Precisions that compute in 32 bits.
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Question:
     @property
     def ranks(self) -> int:
         """GPUs of one box."""
-        return self.placement.gpus // self.placement.nodes
+        return self.placement.ranks_per_node
 
     def at(self, batch: int) -> Job:
         """The job at a batch, its data always there."""
@@ -153,7 +152,7 @@ class Advice(Displayed):
         return {
             **common,
             "batch": choice.batch,
-            "global_batch": choice.batch * place.replicas,
+            "global_batch": choice.batch * self.question.job.accumulate * place.replicas,
             "workers": choice.feed.workers,
             "workers_per_box": choice.feed.workers * self.question.ranks,
             "prefetch": choice.feed.prefetch,
@@ -179,7 +178,6 @@ class Advice(Displayed):
 
 def advise(question: Question, *, with_thesis: bool = False, notes: tuple[str, ...] = ()) -> Advice:
     """Solve the question, and the same with one thing changed at a time; `notes` lead the warnings."""
-    question = replace(question, job=question.session.resolved(question.job))
     solution, most = _solve(question)
     forecast = question.forecast(solution.smallest.batch if solution else 1)
     assert forecast.peak_bytes is not None
@@ -203,13 +201,7 @@ def advise(question: Question, *, with_thesis: bool = False, notes: tuple[str, .
 def _solve(question: Question) -> tuple[Solution | None, LargestBatch]:
     """The best setting and the largest batches; None where the device holds no sample."""
     job, trace = question.job, question.trace(1)
-    most = largest_batch(
-        trace,
-        question.placement.device,
-        set_to_none=not job.keep_gradients,
-        allocator=allocator_of(job),
-        shares=question.placement.strategy.memory_shares(trace, question.placement.gpus),
-    )
+    most = largest_batch(trace, question.placement.device, **memory_options(job, question.placement, trace))
     most = LargestBatch(most.safe // job.augment, most.expected // job.augment, most.limit // job.augment)
     largest = min(most.safe or most.expected, question.most_batch or most.limit)
     if largest < 1:

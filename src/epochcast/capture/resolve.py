@@ -128,18 +128,34 @@ def _is_keras(path: Path) -> bool:
     return isinstance(document, dict) and "class_name" in document
 
 
+_KERAS = frozenset({"keras", "tensorflow", "tf_keras"})
+
+
+def check_live(thing: object) -> None:
+    """Refuse what is neither a model of ours nor one of a framework."""
+    if not (_is_model(thing) or _packages(thing) & {*_KERAS, "torch"}):
+        raise BadInput(f"a {type(thing).__name__} is no model: give a name, a file, an nn.Module or a Keras model")
+
+
+def _is_model(thing: object) -> bool:
+    return callable(getattr(thing, "trace", None)) and callable(getattr(thing, "graph", None))
+
+
+def _packages(thing: object) -> set[str]:
+    """Top-level packages of its class and its bases."""
+    return {cls.__module__.partition(".")[0] for cls in type(thing).__mro__}
+
+
 def _from_object(thing: Any, input_shape: tuple[int, ...] | None) -> Model:
     """By what it is made of; a Keras model on torch is a torch module too, and read as Keras."""
-    if callable(getattr(thing, "trace", None)) and callable(getattr(thing, "graph", None)):
+    check_live(thing)
+    if _is_model(thing):
         model: Model = thing
         return model
-    packages = {cls.__module__.partition(".")[0] for cls in type(thing).__mro__}
-    if packages & {"keras", "tensorflow", "tf_keras"}:
+    if _packages(thing) & _KERAS:
         from epochcast.capture.keras import from_keras
 
         return from_keras(thing)
-    if "torch" in packages:
-        from epochcast.capture.torch import TorchModel
+    from epochcast.capture.torch import TorchModel
 
-        return TorchModel.from_module(thing, input_shape)
-    raise BadInput(f"a {type(thing).__name__} is no model: give a name, a file, an nn.Module or a Keras model")
+    return TorchModel.from_module(thing, input_shape)

@@ -5,13 +5,11 @@ alike; every answer is finite, ordered and, where the op has work, positive; a m
 get cheaper when every op has more to do.
 """
 
-import dataclasses
-
 import numpy as np
 
 from epochcast.cost.model import CostModel, Costs, describe_op
 from epochcast.cost.setting import TODAY
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import COLUMN_NAMES, Trace
 from epochcast.hardware.device import Device
 
 
@@ -71,4 +69,4 @@ def _described(trace: Trace, index: int) -> str:
 
 
 def _arrays(trace: Trace) -> list[np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
-    return [getattr(trace.columns, field.name) for field in dataclasses.fields(trace.columns)]
+    return [getattr(trace.columns, name) for name in COLUMN_NAMES]

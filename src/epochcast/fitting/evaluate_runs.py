@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
 
@@ -24,8 +24,6 @@ from epochcast.interval import Interval
 
 # Below this many networks a second process costs more to start than it saves.
 WORTH_A_PROCESS = 40
-# Costs of so many steps of one network are kept: its batches, devices and settings.
-ANSWERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ def forecast_group(
         return _bare_group(runs, singles or {})
     session = Session(cost_model, with_own_profiles=False, allow_code=allow_code)
     try:
-        model = session.model(runs[0].job)
+        session.model(runs[0].job)
     except EpochcastError as error:
         bare = [run for run in runs if singles and run.parameters]
         answers, failures = _bare_group(bare, singles or {})
@@ -133,7 +131,7 @@ def forecast_group(
     answers, failures = [], []
     for run in runs:
         try:
-            seconds = _step_seconds(replace(run, job=replace(run.job, model=model)), session, singles or {})
+            seconds = _step_seconds(run, session, singles or {})
             answers.append(Answer(run.place, seconds))
         except EpochcastError as error:
             failures.append(Failure(run.place, run.model, str(error)))

@@ -87,9 +87,7 @@ def strategy_of(run: Run) -> str:
         # made, which is what an all-reduce in buckets moves. "parameter_server" is one server for all.
         return "horovod"
     if run.source == "torchvision_gpu_bench":
-        # nn.DataParallel gathers in one GPU and sends from there; one_to_all is the nearest where nothing nearer is
-        # known.
-        return "data_parallel" if "data_parallel" in STRATEGIES else "parameter_server"
+        return "data_parallel"  # nn.DataParallel gathers in one GPU and sends from there
     if run.setting.framework == "tensorflow":
         # NVIDIA's own TensorFlow examples (NGC) use Horovod in one box, too.
         return "mirrored" if run.nodes == 1 and "ngc" not in run.framework else "horovod"

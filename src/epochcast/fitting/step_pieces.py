@@ -4,7 +4,7 @@ A product measured alone is such a step too, of one kernel and no launch.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,12 @@ from epochcast.fitting.run_table import Failure, Run
 from epochcast.fitting.scores import Array
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.session import Session
+from epochcast.forecasting.step import StepForecast
 from epochcast.forecasting.streams import kernel_ends
 from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Phase
 from epochcast.graph.precision import PRECISIONS, Method, find_precision
-from epochcast.graph.trace import CLASSES, PHASES, Columns
+from epochcast.graph.trace import CLASSES, PHASES, Columns, Trace
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
@@ -52,6 +53,10 @@ class StepPieces:
         return total
 
 
+# How much longer than the whole step its kernels may take before they are not one GPU's: rounding.
+LEAST_REST = 0.01
+
+
 def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tuple[list[StepPieces], list[Failure]]:
     """The pieces of every run that can be forecast, and why the others cannot."""
     session = Session(model, with_own_profiles=False, allow_code=allow_code)
@@ -62,22 +67,36 @@ def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tupl
         except EpochcastError as error:
             failures.append(Failure(run.place, run.model, str(error)))
             continue
-        trace, step = details.trace, details.step
-        columns = trace.columns
-        half = np.log(step.seconds.high / step.seconds.low) / 2
-        pieces.append(
-            StepPieces(
-                step.costs.mid,
-                is_compute_bound(columns, run.device),
-                host_seconds(trace, run.device),
-                columns.phase == PHASES.index(Phase.UPDATE),
-                run.recipe.accumulate,
-                step.parts.exposed_comm + step.parts.exposed_input,
-                run.step_seconds,
-                float(np.exp(half)),
-            )
-        )
+        rank = details.placement.strategy.rank_trace(details.trace, details.placement.gpus)
+        taken_apart = _taken_apart(run, rank, details.step)
+        if taken_apart is None:
+            reason = f"a step under {details.placement.strategy.name} is no sum of one GPU's kernels"
+            failures.append(Failure(run.place, run.model, reason))
+        else:
+            pieces.append(taken_apart)
     return pieces, failures
+
+
+def _taken_apart(run: Run, trace: Trace, step: StepForecast) -> StepPieces | None:
+    """The pieces of a forecast step, which make it again as they are; None where its kernels alone take longer: a step
+    whose ranks share them out.
+    """
+    columns = trace.columns
+    half = np.log(step.seconds.high / step.seconds.low) / 2
+    pieces = StepPieces(
+        step.costs.mid,
+        is_compute_bound(columns, run.device),
+        host_seconds(trace, run.device),
+        columns.phase == PHASES.index(Phase.UPDATE),
+        run.recipe.accumulate,
+        0.0,
+        run.step_seconds,
+        float(np.exp(half)),
+    )
+    other_seconds = step.seconds.mid - pieces.seconds(np.zeros(3))
+    if other_seconds < -LEAST_REST * step.seconds.mid:
+        return None
+    return replace(pieces, other_seconds=max(0.0, other_seconds))
 
 
 # Beyond these a measured product is a slip of the unit, not a property of a device.

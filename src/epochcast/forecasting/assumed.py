@@ -8,7 +8,7 @@ from epochcast.forecasting.placement import Placement
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.trace import Trace
 from epochcast.hardware.host import HOST_NAMES
-from epochcast.hardware.price import price_dollars_per_hour
+from epochcast.hardware.price import listed_price
 from epochcast.units import show_seconds
 
 # Decoding, cutting and normalising one 500×375 JPEG file to 3×224×224 by Pillow and numpy on one core, and how much it
@@ -53,7 +53,7 @@ def host_of(
     """The box of so many ranks. What is not given is the cheapest offer's with this device, its share for them."""
     if cpus is not None and not cpus > 0:
         raise BadInput(f"cpus must be above 0, got {cpus}")
-    ranks = placement.gpus // placement.nodes
+    ranks = placement.ranks_per_node
     known_cpus, known_bytes, source = _box(placement, ranks)
     host = Host(
         left_cpus(known_cpus if cpus is None else cpus, ranks),
@@ -69,7 +69,7 @@ def _box(placement: Placement, ranks: int) -> tuple[float, float, str]:
     device = placement.device
     if set(HOST_NAMES) & set(device.aliases):
         return device.compute_units, device.memory_bytes, "this host"
-    offer = price_dollars_per_hour(device.name, ranks)
+    offer = listed_price(device, ranks)
     if offer is None:
         return CPUS_PER_GPU * ranks, inf, f"a box with {CPUS_PER_GPU} processors per GPU and memory without limit"
     instance = offer[1]

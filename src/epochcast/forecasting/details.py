@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from epochcast.capture.model import Model
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.rank_memory import memory_options
 from epochcast.forecasting.step import StepForecast
 from epochcast.graph.trace import Trace
 from epochcast.memory.peak import PeakMemory, Timeline
@@ -31,5 +32,5 @@ class Details:
         """What would make the step fit; nothing where it does. Looked for when asked."""
         if self.memory is None or self.memory.fits:
             return ()
-        shares = self.placement.strategy.memory_shares(self.trace, self.placement.gpus)
-        return would_fit(self.model, self.trace.recipe, self.placement.device, shares)
+        options = memory_options(self.job, self.placement, self.trace)
+        return would_fit(self.model, self.trace.recipe, self.placement.device, augment=self.job.augment, **options)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from epochcast.display import Displayed
 from epochcast.errors import BadInput
+from epochcast.forecasting.options import check_fields, checked, value_options
 from epochcast.forecasting.parts import StepParts
 from epochcast.interval import Interval
 from epochcast.units import show_seconds
@@ -32,7 +33,8 @@ VERSION = 1
 class Forecast(Displayed):
     """A job at a place, as numbers. None means that nobody said (how much data, which price) or nobody asked (memory).
 
-    `batch_per_gpu` counts all accumulated passes; `replicas` are the copies of the model that see different samples.
+    `batch_per_gpu` counts all accumulated passes; `replicas` are the copies of the model that see different samples, as
+    many as GPUs unless given.
     `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
     `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `dollars_per_hour` is for all GPUs.
     """
@@ -43,7 +45,7 @@ class Forecast(Displayed):
     gpus: int = 1
     nodes: int = 1
     strategy: str = "single"
-    replicas: int = 1
+    replicas: int = 0
     precision: str = "fp32"
     optimizer: str = "sgd"
     mode: str = "training"
@@ -80,9 +82,14 @@ class Forecast(Displayed):
     _details: "Callable[[], Details] | None" = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("gpus", "nodes", "batch_per_gpu", "epochs"):
+        check_fields(self, _TYPES)
+        for name in ("gpus", "nodes", "batch_per_gpu", "epochs", "accumulate", "augment"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.step_seconds.mid > 0:
+            raise BadInput(f"a step takes more than no time, got {self.step_seconds.mid} s")
+        if not self.replicas:
+            object.__setattr__(self, "replicas", self.gpus)
         if not self.global_batch:
             object.__setattr__(self, "global_batch", self.batch_per_gpu * self.replicas)
 
@@ -110,7 +117,7 @@ class Forecast(Displayed):
     def details(self) -> "Details":
         """What the numbers were made of."""
         if self._details is None:
-            raise BadInput("a forecast that was read back has only its numbers; forecast the job again for details")
+            raise BadInput("this forecast was read back and has only its numbers; forecast the job again for details")
         return self._details()
 
     def as_dict(self) -> dict[str, Any]:
@@ -122,8 +129,10 @@ class Forecast(Displayed):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Forecast":
         """The forecast of `as_dict`. Derived numbers are worked out again, keys of others are left aside."""
-        if values.get("version") != VERSION:
-            raise BadInput(f"a forecast of version {VERSION} is needed, got version {values.get('version')!r}")
+        checked("a forecast", Mapping, values)
+        version = values.get("version")
+        if version is True or version != VERSION:
+            raise BadInput(f"a forecast of version {VERSION} is needed, got version {version!r}")
         missing = [name for name in ("model", "device", "step_seconds") if name not in values]
         if missing:
             raise BadInput(f"a forecast needs {', '.join(missing)}")
@@ -135,6 +144,8 @@ class Forecast(Displayed):
 
 
 _NAMES = tuple(item.name for item in fields(Forecast) if item.compare)
+
+_TYPES = value_options(Forecast, _NAMES)
 
 
 def _plain(value: Any) -> Any:

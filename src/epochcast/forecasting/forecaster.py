@@ -11,7 +11,7 @@ from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.details import Details
 from epochcast.forecasting.epochs import epoch_seconds, steps_per_epoch, total_seconds
 from epochcast.forecasting.forecast import Forecast
-from epochcast.forecasting.framework import framework_step
+from epochcast.forecasting.framework import framework_step, setting_of
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.loader import feed_for, with_input
 from epochcast.forecasting.placement import Placement
@@ -83,7 +83,7 @@ def forecast_job(
         flops_per_sample=trace.flops["matrix"] / trace.batch,
         parameters=trace.parameter_counts[0],
         trainable_parameters=trace.parameter_counts[1],
-        answered_by=step.answered_by,
+        answered_by=dict(step.answered_by),
         opaque_ops=trace.opaque,
         warnings=warnings,
         _details=lambda: Details(job, placement, model, trace, step, memory),
@@ -111,7 +111,7 @@ def _step(
     own = placement if measured == placement.device else placement.with_device(measured)
     costing = session.cost_model(placement.device)
     step = session.steps.get(
-        (model, trace.recipe, own.device, own.group, own.strategy, job.framework, job.framework_version),
+        (model, trace.recipe, own.device, own.group, own.strategy, setting_of(job, own.device), job.framework_version),
         lambda: framework_step(job, trace, own, costing, with_layers=session.with_layer_steps),
     )
     if job.loader_seconds is None:
@@ -125,16 +125,10 @@ def _step(
 
 
 def _memory(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> PeakMemory:
-    set_to_none, allocator = not job.keep_gradients, allocator_of(job)
     return session.memories.get(
-        (model, trace.recipe, placement.device, placement.gpus, placement.strategy, set_to_none, allocator),
-        lambda: rank_memory(trace, placement, set_to_none=set_to_none, allocator=allocator),
+        (model, trace.recipe, placement.device, placement.gpus, placement.strategy, job.keep_gradients, job.framework),
+        lambda: rank_memory(job, placement, trace),
     )
-
-
-def allocator_of(job: Job) -> str:
-    """Whose allocator stands between the step and the device."""
-    return "bfc" if job.framework == "tensorflow" else "caching"
 
 
 def _memory_numbers(memory: PeakMemory | None) -> dict[str, Any]:

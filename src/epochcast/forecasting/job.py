@@ -11,14 +11,16 @@ Where it runs is a `Placement` (or a `Where`, by names). A job has one batch: `b
 forecast.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epochcast.caching import remembered
 from epochcast.errors import BadInput, UnknownName
-from epochcast.forecasting.options import Option, check_fields, check_names, option, options_of, required
+from epochcast.forecasting.options import Option, check_fields, check_names, checked, option, options_of, required
 from epochcast.units import parse_seconds_per_sample, parse_shape, parse_uneven
 
 if TYPE_CHECKING:
@@ -109,14 +111,20 @@ class Job:
     reference: str | None = _model(None, "file.py:factory that makes a model given as a live object.", flag=None)
     fingerprint: str | None = _model(None, "Of the model when the job was written down.", flag=None)
 
+    def __new__(cls, *arguments: object, **options: object) -> "Job":
+        """Refuse a misspelt option with the near ones, before Python refuses it without."""
+        check_names(options, (one.name for one in JOB_OPTIONS))
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         check_fields(self, JOB_OPTIONS)
-        if self.model is None or (isinstance(self.model, str) and not self.model.strip()):
-            raise BadInput("a job needs a model: a name, a file, an nn.Module or a Keras model")
+        self._check_model()
         if self.batch is not None and self.global_batch is not None:
             raise BadInput("a job has one batch: batch (of each GPU) or global_batch (of all), not both")
         if self.framework not in FRAMEWORKS:
             raise UnknownName("framework", self.framework, FRAMEWORKS)
+        if self.framework_version is not None and not re.match(r"\d+\.\d+", self.framework_version):
+            raise BadInput(f"framework_version must begin like 1.13, got {self.framework_version!r}")
         recipe = self.recipe(1)  # refuses what makes no step
         object.__setattr__(self, "precision", recipe.precision)
         object.__setattr__(self, "optimizer", recipe.optimizer)
@@ -124,6 +132,20 @@ class Job:
             from epochcast.hardware.catalogue import find_dataset
 
             object.__setattr__(self, "dataset", find_dataset(self.dataset).name)
+
+    def _check_model(self) -> None:
+        """A reference as text, or a live model; a path is its text."""
+        if isinstance(self.model, Path):
+            object.__setattr__(self, "model", str(self.model))
+        if self.model is None or (isinstance(self.model, str) and not self.model.strip()):
+            raise BadInput("a job needs a model: a name, a file, an nn.Module or a Keras model")
+        if isinstance(self.model, str):
+            if self.reference is not None:
+                raise BadInput(f"reference says what makes a live model; this job's is {self.model!r}")
+            return
+        from epochcast.capture.resolve import check_live
+
+        check_live(self.model)
 
     def recipe(self, batch: int) -> "Recipe":
         """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says."""
@@ -174,6 +196,7 @@ class Job:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Job":
         """The job of `as_dict`; options that are left out have their defaults."""
+        checked("a job", Mapping, values)
         check_names(values, (one.name for one in JOB_OPTIONS))
         if "model" not in values:
             raise BadInput("a job needs a model: a name, a file, an nn.Module or a Keras model")

@@ -190,11 +190,24 @@ def append_job(path: Path, name: str, options: Mapping[str, Any]) -> None:
         if any(job.name == name for job in read_jobs(path)):
             raise BadInput(f"{path.name} has a job called {name!r} already")
         before = _text(path)
+        options = _over_defaults(path, tomllib.loads(before).get("defaults", {}), options)
     job = "".join(f"{key} = {toml(value)}\n" for key, value in {"name": name, **options}.items() if value is not None)
     gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
     after = f"{before}{gap}[[job]]\n{job}"
     tomllib.loads(after)
     write_text(path, after)
+
+
+def _over_defaults(path: Path, defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, and those of [defaults] that the job does not have written out as they are without a word."""
+    written = dict(options)
+    for key in _without_other_batch(defaults, options):
+        if written.get(key) is None:
+            plain = OPTIONS[key].default
+            if plain is None:
+                raise BadInput(f"[defaults] of {path.name} has {key}, which this job does not: say it for the job, too")
+            written[key] = plain
+    return written
 
 
 def toml(value: Any) -> str:

@@ -10,6 +10,7 @@ when their network was left out of the fit (`studies/correction_factor`).
 
 import numpy as np
 
+from epochcast.comm.waiting import TENSORFLOW
 from epochcast.cost.layers_model import layers_model
 from epochcast.cost.model import Costs
 from epochcast.cost.roofline import Analytic
@@ -37,7 +38,8 @@ def keras_step(trace: Trace, placement: Placement) -> StepForecast | None:
     mirrored = placement.gpus > 1
     if recipe.precision != "fp32" or recipe.mode != "training" or recipe.optimizer not in stack.variable_seconds:
         return None
-    if mirrored and (placement.strategy.name != "mirrored" or placement.nodes > 1):
+    strategy = placement.strategy
+    if mirrored and (strategy.runner != TENSORFLOW or strategy.algorithm != "nccl" or placement.nodes > 1):
         return None
     if layers_model().setup("conv2d", placement.device, stack.layers) is None:
         return None

@@ -192,7 +192,7 @@ def feed_for(
     prefetch: int = PREFETCH,
 ) -> Feed:
     """The loader of a step, all its accumulated passes as one batch; a worker per idle processor unless said."""
-    ranks, samples = placement.gpus // placement.nodes, trace.batch * trace.recipe.accumulate
+    ranks, samples = placement.ranks_per_node, trace.batch * trace.recipe.accumulate
     chosen = max(1, int(host.cpus / ranks)) if workers is None else workers
     copying = device_copy_seconds(samples * service.sample_bytes, placement.device)
     return Feed(service, host, samples, chosen, prefetch, ranks, copying)

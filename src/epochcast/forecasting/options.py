@@ -51,8 +51,10 @@ class Option:
             if self.default is None or self.is_required:
                 return None
             raise BadInput(f"{self.name} must be {self._wanted}, got None")
+        if type(value) is self.type and self.type is not float and self.least is None:
+            return value
         try:
-            checked = _CONVERTERS[self.type](value)
+            checked = _CONVERTERS.get(self.type, partial(_exactly, self.type))(value)
         except (TypeError, ValueError):
             raise BadInput(f"{self.name} must be {self._wanted}, got {value!r}") from None
         if isinstance(checked, float) and not isfinite(checked):
@@ -70,7 +72,7 @@ class Option:
 
     @property
     def _wanted(self) -> str:
-        wanted = _WANTED[self.type]
+        wanted = _WANTED.get(self.type) or f"an {self.type.__name__}"
         return f"{wanted}, such as {self.example}" if self.example else wanted
 
 
@@ -107,6 +109,7 @@ _CONVERTERS: Mapping[Any, Callable[[Any], Any]] = {
     object: lambda value: value,
     tuple[str, ...]: partial(_several, _text),
     tuple[int, ...]: partial(_several, _whole),
+    Mapping: partial(_exactly, Mapping),
 }
 _WANTED: Mapping[Any, str] = {
     int: "a whole number",
@@ -116,6 +119,7 @@ _WANTED: Mapping[Any, str] = {
     object: "a value",
     tuple[str, ...]: "a list of texts",
     tuple[int, ...]: "a list of whole numbers",
+    Mapping: "a dictionary",
 }
 
 
@@ -145,6 +149,25 @@ def options_of(kind: type) -> tuple[Option, ...]:
     )
 
 
+def value_options(kind: type, names: Iterable[str]) -> tuple[Option, ...]:
+    """Fields of a dataclass that declare nothing but their type, as options to be checked by."""
+    hints = get_type_hints(kind, localns=_LATER)
+    types = {name: _plain_type(hints[name]) for name in names}
+    return tuple(
+        Option(
+            name,
+            Mapping if get_origin(plain) is Mapping else plain,
+            None if NoneType in get_args(hints[name]) else "",
+            "",
+        )
+        for name, plain in types.items()
+    )
+
+
+# Names in annotations that are imported for type checkers alone.
+_LATER = {"Details": object, "Callable": Callable}
+
+
 def _plain_type(hint: Any) -> Any:
     """Without `| None`."""
     if isinstance(hint, UnionType) or get_origin(hint) is UnionType:
@@ -159,6 +182,11 @@ def check_fields(value: Any, options: Iterable[Option]) -> None:
         checked = one.check(given)
         if checked is not given:
             object.__setattr__(value, one.name, checked)
+
+
+def checked(name: str, kind: Any, value: Any, **limits: Any) -> Any:
+    """A parameter that is no option of a job, in its own type; None stays None."""
+    return Option(name, kind, None, "", **limits).check(value)
 
 
 def check_names(given: Iterable[str], known: Iterable[str]) -> None:

@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from epochcast.errors import BadInput, UnknownName
+from epochcast.forecasting.options import check_names, checked
 from epochcast.forecasting.strategies.registry import algorithm_named, find_strategy, strategy_for
 from epochcast.forecasting.strategies.strategy import Strategy
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Group, Level
 from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
-from epochcast.hardware.price import price_dollars_per_hour
+from epochcast.hardware.price import listed_price
 from epochcast.hardware.topology import find_topology, slowest_network
 
 __all__ = ["DEFAULT_OUTER_LINK", "Placement", "Price", "Strategy", "place", "placed"]
@@ -85,9 +86,15 @@ class Placement:
         return None if self.price is None else self.price.source
 
     def with_device(self, device: Device) -> "Placement":
-        """The same on another device, joined by its own links where none was named."""
-        group, link_assumed = _wires(device, self.gpus, self.nodes, self.link, self.topology, self.group.empty)
+        """The same on another device, joined by its own links where none was named. A group made by hand stays."""
+        if self.group != self._named_wires(self.device)[0]:
+            return replace(self, device=device)
+        group, link_assumed = self._named_wires(device)
         return replace(self, device=device, group=group, link_assumed=link_assumed)
+
+    def _named_wires(self, device: Device) -> tuple[Group, str | None]:
+        """The wires that the names give on a device."""
+        return _wires(device, self.gpus, self.nodes, self.link, self.topology, self.group.empty)
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data. A device that is not the catalogue's is its whole data sheet; a `group` that its names do not
@@ -96,9 +103,9 @@ class Placement:
         own = find_strategy(self.strategy.name, self.gpus)
         if replace(own, algorithm=self.strategy.algorithm) != self.strategy:
             raise BadInput(f"strategy {self.strategy.name!r} is not the one of that name, and cannot be written down")
-        group, _ = _wires(self.device, self.gpus, self.nodes, self.link, self.topology, self.group.empty)
+        group, _ = self._named_wires(self.device)
         return {
-            "device": self.device.name if _is_listed(self.device) else asdict(self.device),
+            "device": plain_device(self.device),
             "gpus": self.gpus,
             "nodes": self.nodes,
             "strategy": self.strategy.name,
@@ -113,29 +120,34 @@ class Placement:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Placement":
         """From what `as_dict` gives; all but the device may be left out."""
-        unknown = set(plain) - _FIELDS
-        if unknown:
-            raise UnknownName("field of a placement", min(unknown), _FIELDS)
-        if "device" not in plain:
-            raise BadInput("a placement needs a device")
-        device, group = plain["device"], plain.get("group")
-        dollars_per_hour = plain.get("dollars_per_hour")
+        from epochcast.forecasting.where import Where
+
+        checked("a placement", Mapping, plain)
+        check_names(plain, (*_NAMES, *_VALUES))
+        where = Where.from_dict({name: plain[name] for name in _NAMES if name in plain})
+        dollars_per_hour = checked("dollars_per_hour", float, plain.get("dollars_per_hour"), least=0)
+        source = checked("price_source", str, plain.get("price_source")) or "given"
+        group = None if plain.get("group") is None else _group(plain["group"])
         placement = placed(
-            find_device(device) if isinstance(device, str) else _device(device),
-            plain.get("gpus", 1),
-            plain.get("nodes", 1),
-            plain.get("strategy"),
-            link=plain.get("link"),
-            topology=plain.get("topology"),
-            allreduce=plain.get("allreduce"),
-            price=None if dollars_per_hour is None else Price(dollars_per_hour, plain.get("price_source") or "given"),
-            empty=0 if group is None else group["empty"],
+            where.found_device(),
+            where.gpus,
+            where.nodes,
+            where.strategy,
+            link=where.link,
+            topology=where.topology,
+            allreduce=where.allreduce,
+            price=None if dollars_per_hour is None else Price(dollars_per_hour, source),
+            empty=0 if group is None else group.empty,
         )
-        return placement if group is None else replace(placement, group=_group(group), link_assumed=None)
+        if group is None or group == placement.group:
+            return placement
+        if group.ranks != placement.gpus:
+            raise BadInput(f"group has {group.ranks} ranks, and gpus is {placement.gpus}")
+        return replace(placement, group=group, link_assumed=None)
 
 
-_WHERE = ("device", "gpus", "nodes", "strategy", "link", "topology", "allreduce", "group")
-_FIELDS = frozenset((*_WHERE, "dollars_per_hour", "price_source"))
+_NAMES = ("device", "gpus", "nodes", "strategy", "link", "topology", "allreduce")
+_VALUES = ("group", "dollars_per_hour", "price_source")
 
 
 def place(
@@ -143,7 +155,7 @@ def place(
     *,
     gpus: int = 1,
     nodes: int = 1,
-    strategy: str | Strategy | None = None,
+    strategy: str | None = None,
     link: str | None = None,
     dollars_per_gpu_hour: float | None = None,
     allreduce: str | None = None,
@@ -153,14 +165,9 @@ def place(
 
     A `topology` fills as many of its boxes as the GPUs need.
     """
-    device = device if isinstance(device, Device) else find_device(device)
-    if topology is not None and nodes == 1:
-        nodes = find_topology(topology).boxes(gpus)
-    if dollars_per_gpu_hour is not None:
-        price: Price | None = Price(dollars_per_gpu_hour * gpus, "given")
-    else:
-        price = _listed_price(device, gpus)
-    return placed(device, gpus, nodes, strategy, link=link, topology=topology, allreduce=allreduce, price=price)
+    from epochcast.forecasting.where import Where
+
+    return Where(device, gpus, nodes, strategy, allreduce, link, topology, dollars_per_gpu_hour).placement()
 
 
 def placed(
@@ -220,32 +227,38 @@ def _wires(
     return group, assumed if is_assumed else None
 
 
-def _listed_price(device: Device, gpus: int) -> Price | None:
+def list_price(device: Device, gpus: int) -> Price | None:
     """The catalogue's; a device that is not in it has none."""
-    try:
-        listed = price_dollars_per_hour(device.name, gpus)
-    except UnknownName:
-        return None
+    listed = listed_price(device, gpus)
     if listed is None:
         return None
     dollars_per_hour, instance = listed
     return Price(dollars_per_hour, f"{instance.cloud} {instance.name}")
 
 
-def _is_listed(device: Device) -> bool:
+def plain_device(device: Device) -> str | dict[str, Any]:
+    """The name of a device of the catalogue, else its whole data sheet."""
     try:
-        return find_device(device.name) == device
+        is_listed = find_device(device.name) == device
     except UnknownName:
-        return False
+        is_listed = False
+    return device.name if is_listed else asdict(device)
 
 
-def _device(plain: Mapping[str, Any]) -> Device:
-    return Device(**{**plain, "aliases": tuple(plain["aliases"])})
+def device_from(plain: Mapping[str, Any]) -> Device:
+    """The device of a data sheet as `plain_device` writes it."""
+    try:
+        return Device(**{**plain, "aliases": tuple(plain.get("aliases", ()))})
+    except (TypeError, AttributeError) as error:
+        raise BadInput(f"this is no data sheet of a device: {error}") from None
 
 
 def _group(plain: Mapping[str, Any]) -> Group:
-    within = tuple(Level(level["fanout"], _link(level["link"])) for level in plain["within"])
-    return Group(**{**plain, "inner": _link(plain["inner"]), "outer": _link(plain["outer"]), "within": within})
+    try:
+        within = tuple(Level(level["fanout"], _link(level["link"])) for level in plain["within"])
+        return Group(**{**plain, "inner": _link(plain["inner"]), "outer": _link(plain["outer"]), "within": within})
+    except (TypeError, KeyError, AttributeError) as error:
+        raise BadInput(f"this is no group of ranks: {error!r}") from None
 
 
 def _link(plain: Mapping[str, Any]) -> Link:

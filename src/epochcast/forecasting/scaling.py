@@ -208,7 +208,7 @@ def cases(
     gpus: Sequence[int],
     *,
     regime: str,
-    batch: int,
+    batch: int | None,
     global_batch: int | None = None,
     accumulate: int = 1,
     allreduce: Sequence[str] = (),
@@ -216,7 +216,9 @@ def cases(
     gpus_per_node: int = GPUS_PER_NODE,
     nodes: int | None = None,
 ) -> tuple[Case, ...]:
-    """Every combination, checked. Strong scaling keeps `global_batch`, or the batch of the least number of GPUs."""
+    """Every combination, checked. Strong scaling keeps `global_batch`, or the batch of the least number of GPUs; where
+    only the global batch is given, `batch` is its part there.
+    """
     counts = tuple(dict.fromkeys(sorted(gpus)))
     if not counts or counts[0] < 1:
         raise BadInput(
@@ -224,12 +226,14 @@ def cases(
         )
     if regime not in (*REGIMES, "both"):
         raise UnknownName("regime", regime, [*REGIMES, "both"])
-    if batch < 1:
-        raise BadInput(f"batch must be at least 1, got {batch}")
     for name in allreduce:
         algorithm_named(name)
-    least = batch * accumulate * strategy_for(strategy, counts[0], 1).replicas(counts[0])
-    strong_batch = least if global_batch is None else global_batch
+    passes = accumulate * strategy_for(strategy, counts[0], 1).replicas(counts[0])
+    if batch is None:
+        if global_batch is None or global_batch % passes:
+            raise BadInput(f"scaling needs a batch that {counts[0]} GPUs share out evenly, got {global_batch}")
+        batch = global_batch // passes
+    strong_batch = batch * passes if global_batch is None else global_batch
     return tuple(
         _case(count, wanted, name, strategy, batch, strong_batch, accumulate, gpus_per_node, nodes)
         for wanted in (REGIMES if regime == "both" else (regime,))

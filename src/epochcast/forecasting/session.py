@@ -5,7 +5,6 @@ is safe to share between threads.
 """
 
 from collections.abc import Hashable
-from dataclasses import replace
 from pathlib import Path
 
 from epochcast.caching import Cache
@@ -24,7 +23,7 @@ from epochcast.hardware.device import Device
 from epochcast.memory.peak import PeakMemory
 
 # Batches, devices and strategies of one question; more are worked out again.
-TRACES, DEVICES, STEPS = 64, 256, 1024
+NETWORKS, TRACES, DEVICES, STEPS = 8, 64, 256, 1024
 
 
 class Session:
@@ -49,6 +48,7 @@ class Session:
         self._with_own_profiles = with_own_profiles
         self._allow_code = allow_code
         self.with_layer_steps = with_layer_steps
+        self._networks: Cache[Hashable, Model] = Cache(NETWORKS)
         self._models: Cache[Device, CostModel] = Cache(DEVICES)
         self._devices: Cache[Device, Device] = Cache(DEVICES)
         self._traces: Cache[tuple[Model, Recipe], Trace] = Cache(TRACES)
@@ -59,18 +59,18 @@ class Session:
         """One in which all kernels take `factor` times as long."""
         return Session(
             Scaled(self._given, factor),
+            profile=self._profile,
             with_own_profiles=self._with_own_profiles,
             with_layer_steps=False,
             allow_code=self._allow_code,
         )
 
-    def resolved(self, job: Job) -> Job:
-        """The job with its model found, so that forecasts of it do not look for it again."""
-        return replace(job, model=self.model(job))
-
     def model(self, job: Job) -> Model:
-        """The network of a job."""
-        return find_model(job.model, job.input_shape, aux=job.aux, allow_code=self._allow_code)
+        """The network of a job, looked for once; again where its file or the live model has changed since."""
+        key = job.model, job.input_shape, job.aux, _state(job.model)
+        return self._networks.get(
+            key, lambda: find_model(job.model, job.input_shape, aux=job.aux, allow_code=self._allow_code)
+        )
 
     def trace(self, model: Model, recipe: Recipe) -> Trace:
         """One step of a network."""
@@ -96,3 +96,18 @@ class Session:
     def _cost_model(self, device: Device) -> CostModel:
         costing = self._costing(device)
         return Remembering(with_profile(costing, device) if self._with_own_profiles else costing)
+
+
+def _state(model: object) -> Hashable:
+    """What tells that a model changed: when its file was written, or what a live module is made of and trains."""
+    if isinstance(model, str):
+        file = Path(model.removeprefix("hf:").partition(":")[0])
+        try:
+            status = file.stat()
+        except (OSError, ValueError):
+            return None
+        return status.st_mtime_ns, status.st_size
+    parameters = getattr(model, "parameters", None)
+    if not callable(parameters):
+        return None
+    return repr(model), tuple((tuple(each.shape), each.requires_grad) for each in parameters())

@@ -46,7 +46,6 @@ def step_forecast(
     model: CostModel,
     *,
     setting: Setting | None = None,
-    exposed_input_seconds: float = 0.0,
 ) -> StepForecast:
     """Cost every op of a rank, run the streams, exchange what the strategy exchanges.
 
@@ -59,7 +58,7 @@ def step_forecast(
     low, middle, high = (Kernels(rank, seconds, launches) for seconds in (costs.low, costs.mid, costs.high))
 
     timing = strategy.timing(trace, middle, placement.group, device)
-    parts = [replace(timing(kernels), exposed_input=exposed_input_seconds) for kernels in (low, middle, high)]
+    parts = [timing(kernels) for kernels in (low, middle, high)]
     forward_seconds = _forward_seconds(middle) / strategy.stages
     return StepForecast(_interval(*parts), parts[1], forward_seconds, dict(costs.time_fractions()), costs)
 

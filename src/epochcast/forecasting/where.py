@@ -10,11 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from epochcast.errors import BadInput
-from epochcast.forecasting.options import Option, check_fields, check_names, option, options_of
+from epochcast.forecasting.options import Option, check_fields, check_names, checked, option, options_of
 from epochcast.units import parse_dollars_per_hour
 
 if TYPE_CHECKING:
     from epochcast.forecasting.placement import Placement
+    from epochcast.hardware.device import Device
 
 _place = partial(option, group="place")
 
@@ -45,28 +46,60 @@ class Where:
 
     def __post_init__(self) -> None:
         check_fields(self, PLACE_OPTIONS)
-
-    def placement(self) -> "Placement":
-        """The place itself, every name looked up."""
-        from epochcast.forecasting.placement import place
         from epochcast.hardware.device import Device
 
-        if not isinstance(self.device, str | Device):
-            problem = "none was given" if self.device is None else f"got {self.device!r}"
-            raise BadInput(f"a place needs a device, by its name or its data sheet; {problem}")
-        names = {one.name: getattr(self, one.name) for one in PLACE_OPTIONS if one.name != "device"}
-        return place(self.device, **names)
+        if self.device is not None and not isinstance(self.device, str | Device):
+            raise BadInput(f"device must be a name or a data sheet (Device), got {self.device!r}")
+
+    def found_device(self) -> "Device":
+        """The data sheet of the device."""
+        from epochcast.hardware.catalogue import find_device
+        from epochcast.hardware.device import Device
+
+        if self.device is None:
+            raise BadInput("a place needs a device, by its name or its data sheet")
+        return self.device if isinstance(self.device, Device) else find_device(str(self.device))
+
+    def placement(self) -> "Placement":
+        """The place itself, every name looked up; the price is the catalogue's unless given.
+
+        A `topology` fills as many of its boxes as the GPUs need.
+        """
+        from epochcast.forecasting.placement import Price, list_price, placed
+        from epochcast.hardware.topology import find_topology
+
+        device, nodes = self.found_device(), self.nodes
+        if self.topology is not None and nodes == 1:
+            nodes = find_topology(self.topology).boxes(self.gpus)
+        each = self.dollars_per_gpu_hour
+        return placed(
+            device,
+            self.gpus,
+            nodes,
+            self.strategy,
+            link=self.link,
+            topology=self.topology,
+            allreduce=self.allreduce,
+            price=list_price(device, self.gpus) if each is None else Price(each * self.gpus, "given"),
+        )
 
     def as_dict(self) -> dict[str, Any]:
-        """Every option by its name; a device as its name."""
+        """Every option by its name; a device that is not the catalogue's as its whole data sheet."""
+        from epochcast.forecasting.placement import plain_device
+        from epochcast.hardware.device import Device
+
         values = {one.name: getattr(self, one.name) for one in PLACE_OPTIONS}
-        return {**values, "device": getattr(self.device, "name", self.device)}
+        return {**values, "device": plain_device(self.device) if isinstance(self.device, Device) else self.device}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Where":
         """The place of `as_dict`; options that are left out have their defaults."""
+        from epochcast.forecasting.placement import device_from
+
+        checked("a place", Mapping, values)
         check_names(values, (one.name for one in PLACE_OPTIONS))
-        return cls(**values)
+        device = values.get("device")
+        return cls(**{**values, "device": device_from(device) if isinstance(device, Mapping) else device})
 
 
 PLACE_OPTIONS: tuple[Option, ...] = options_of(Where)

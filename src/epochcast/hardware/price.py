@@ -8,7 +8,8 @@ from math import ceil
 
 from epochcast.caching import remembered
 from epochcast.errors import BadInput
-from epochcast.hardware.catalogue import family, find_device, instances
+from epochcast.hardware.catalogue import devices, family, find_device, instances
+from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
 
 
@@ -23,6 +24,12 @@ def price_dollars_per_hour(device_name: str, gpus: int = 1) -> tuple[float, Inst
     wanted = find_device(device_name).name
     variants = {variant.name for variant in family(device_name)}
     return _cheapest({wanted}, gpus) or _cheapest(variants, gpus)
+
+
+@remembered(1024)
+def listed_price(device: Device, gpus: int = 1) -> tuple[float, Instance] | None:
+    """The same for a data sheet; one that is not the catalogue's has no price."""
+    return price_dollars_per_hour(device.name, gpus) if device.name in {each.name for each in devices()} else None
 
 
 def _cheapest(device_names: set[str], gpus: int) -> tuple[float, Instance] | None:

@@ -1,7 +1,8 @@
 """What would make a step fit that does not: each change with its numbers, the least intrusive first."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 
 from epochcast.capture.model import Model
@@ -40,36 +41,54 @@ class Remedy:
         }
 
 
-def would_fit(model: Model, recipe: Recipe, device: Device, shares: Shares = WHOLE) -> tuple[Remedy, ...]:
-    """Every change that fits by itself, and checkpointing with half precision where neither does alone."""
-    return tuple(_remedies(model, recipe, device, shares))
+def would_fit(
+    model: Model,
+    recipe: Recipe,
+    device: Device,
+    *,
+    augment: int = 1,
+    set_to_none: bool = True,
+    allocator: str = "caching",
+    shares: Shares = WHOLE,
+) -> tuple[Remedy, ...]:
+    """Every change that fits by itself, and checkpointing with half precision where neither does alone.
+
+    A sample of the recipe's batch is one of `augment` copies; batches in the answer count samples before that.
+    """
+    need = partial(_need, set_to_none=set_to_none, allocator=allocator)
+    return tuple(_remedies(model, recipe, device, augment, shares, need))
 
 
-def _remedies(model: Model, recipe: Recipe, device: Device, shares: Shares) -> Iterator[Remedy]:
+def _remedies(
+    model: Model, recipe: Recipe, device: Device, augment: int, shares: Shares, need: Callable[..., Interval | None]
+) -> Iterator[Remedy]:
     def remedy(change: str, value: str, changed: Recipe, on: Device = device) -> Iterator[Remedy]:
-        need = _need(model.trace(changed), on, shares)
-        if need is not None:
-            yield Remedy(change, value, need, on.name)
+        peak_bytes = need(model.trace(changed), on, shares)
+        if peak_bytes is not None:
+            yield Remedy(change, value, peak_bytes, on.name)
 
-    most = largest_batch(model.trace(recipe), device, shares=shares).expected
+    options = need.keywords if isinstance(need, partial) else {}
+    most = largest_batch(model.trace(recipe), device, shares=shares, **options).expected // augment
     if most:
-        yield from remedy("batch", str(most), recipe.at(most))
+        yield from remedy("batch", str(most), recipe.at(most * augment))
     changes = _changes(model, recipe, device)
     helped = False
     for name, (value, changed) in changes.items():
-        found = list(remedy(name, value, changed))
-        helped = helped or bool(found)
-        yield from found
+        remedies = list(remedy(name, value, changed))
+        helped = helped or bool(remedies)
+        yield from remedies
     if len(changes) == 2 and not helped:
         (_, (half, mixed)), _ = changes.items()
         both = replace(mixed, checkpointing=True)
         yield from remedy("precision and checkpointing", f"{half}, checkpointing", both)
     if most:
-        passes = ceil(recipe.batch / most)
-        split = replace(recipe, batch=ceil(recipe.batch / passes), accumulate=recipe.accumulate * passes)
-        yield from remedy("accumulate", f"{split.accumulate} passes of {split.batch}", split)
+        samples = recipe.batch // augment
+        passes = ceil(samples / most)
+        each = ceil(samples / passes)
+        split = replace(recipe, batch=each * augment, accumulate=recipe.accumulate * passes)
+        yield from remedy("accumulate", f"{split.accumulate} passes of {each}", split)
     if shares == WHOLE and recipe.mode == "training":
-        yield from _zero(model, recipe, device)
+        yield from _zero(model, recipe, device, need)
     for larger in _larger(device):
         enough = list(remedy("device", larger.name, recipe, larger))
         if enough:
@@ -77,11 +96,12 @@ def _remedies(model: Model, recipe: Recipe, device: Device, shares: Shares) -> I
             break
 
 
-def _need(trace: Trace, device: Device, shares: Shares) -> Interval | None:
+def _need(trace: Trace, device: Device, shares: Shares, *, set_to_none: bool, allocator: str) -> Interval | None:
     """The peak of a step that fits; None where it does not."""
-    if step_on(trace, device, shares=shares).is_hopeless(trace.batch, room_bytes(device)):
+    step = step_on(trace, device, shares=shares, set_to_none=set_to_none, allocator=allocator)
+    if step.is_hopeless(trace.batch, room_bytes(device)):
         return None
-    peak = peak_memory(trace, device, shares=shares)
+    peak = peak_memory(trace, device, shares=shares, set_to_none=set_to_none, allocator=allocator)
     return peak.bytes if peak.fits else None
 
 
@@ -101,16 +121,16 @@ def _changes(model: Model, recipe: Recipe, device: Device) -> dict[str, tuple[st
     return changes
 
 
-def _zero(model: Model, recipe: Recipe, device: Device) -> Iterator[Remedy]:
+def _zero(model: Model, recipe: Recipe, device: Device, need: Callable[..., Interval | None]) -> Iterator[Remedy]:
     """The lowest stage on the fewest GPUs; what is gathered for a moment is taken to be a tenth of the parameters."""
     trace = model.trace(recipe)
     gathered_bytes = sum(p.tensor.bytes for p in trace.parameters) // 10
     for ranks in RANKS:
         for stage in (1, 2, 3):
             shares = zero_shares(stage, ranks, gathered_bytes if stage == 3 else 0)
-            need = _need(trace, device, shares)
-            if need is not None:
-                yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", need, device.name)
+            peak_bytes = need(trace, device, shares)
+            if peak_bytes is not None:
+                yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", peak_bytes, device.name)
                 return
 
 

@@ -150,7 +150,6 @@ def planned(
     if job.samples_per_epoch is None:
         raise BadInput("a plan is for a whole job: give a dataset or its samples")
     session = session or Session()
-    job = session.resolved(job)
     candidates, refusals = search(job, offers, strategies, session, progress)
     if not candidates and all(refusal.reason != TOO_LARGE for refusal in refusals):
         raise BadInput(f"no offer can run this job: {refusals[0].reason}")

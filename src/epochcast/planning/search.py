@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from epochcast.errors import BadInput
-from epochcast.forecasting.forecaster import allocator_of, forecast_job
+from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.rank_memory import memory_options
 from epochcast.forecasting.scaling import names_in
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.strategies.degrees import degrees_in
@@ -87,13 +88,7 @@ def _largest_batch(job: Job, placement: Placement, session: Session) -> int:
         accumulated = f" and {job.accumulate} passes" if job.accumulate > 1 else ""
         raise BadInput(f"an epoch of {samples} samples does not divide over {placement.replicas} replicas{accumulated}")
     trace = session.trace(session.model(job), job.recipe(1))
-    step = step_on(
-        trace,
-        placement.device,
-        set_to_none=not job.keep_gradients,
-        allocator=allocator_of(job),
-        shares=placement.strategy.memory_shares(trace, placement.gpus),
-    )
+    step = step_on(trace, placement.device, **memory_options(job, placement, trace))
     limit_bytes = int(room_bytes(placement.device) / FACTORS["safe"])
     batch = _power_of_two(samples // passes)
     while batch and not step.fits(batch * job.augment, limit_bytes):

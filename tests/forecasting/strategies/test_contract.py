@@ -12,12 +12,13 @@ from epochcast.comm.allreduce import ALGORITHMS
 from epochcast.comm.protocol import fitted
 from epochcast.cost.model import CostModel
 from epochcast.errors import BadInput, EpochcastError
-from epochcast.forecasting.placement import Placement, place
+from epochcast.forecasting.placement import Placement, place, placed
 from epochcast.forecasting.step import step_forecast
 from epochcast.forecasting.strategies.registry import STRATEGIES, find_strategy, strategy_for
 from epochcast.forecasting.where import PLACE_OPTIONS
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
+from epochcast.hardware.catalogue import find_device
 
 GPUS = 4
 SHARED = sorted(set(STRATEGIES) - {"single"})
@@ -105,11 +106,11 @@ def test_what_a_strategy_cannot_do_is_refused_in_one_clear_line(name: str) -> No
 def test_a_strategy_runs_on_several_boxes_or_says_why_not(name: str) -> None:
     strategy = strategy_for(name, 2 * GPUS, 2)
     try:
-        placed = place("A100", gpus=2 * GPUS, nodes=2, strategy=strategy)
+        placement = placed(find_device("A100"), 2 * GPUS, 2, strategy)
     except BadInput as error:
         assert name in str(error) and "one box" in str(error)
     else:
-        assert placed.strategy == strategy
+        assert placement.strategy == strategy
 
 
 def test_every_network_is_taken_by_some_strategy_and_every_strategy_takes_some_network() -> None:
