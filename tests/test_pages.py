@@ -1,6 +1,7 @@
 """Pages that repeat what the code says are compared with it; `pytest --renew` rewrites them.
 
 - In README.md and docs/*.md, a fenced block of the language `console` holds commands after `$ ` and what they print.
+  They run in a folder whose `epochcast.toml` is the page's first TOML block that has a `[[job]]`.
 - ARCHITECTURE.md has a line for every module: the first sentence of its docstring.
 - docs/cli.md lists every option of every command.
 """
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src" / "epochcast"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
+JOB_FILE = re.compile(r"^```toml\n((?:(?!```).*\n)*?\[\[job\]\]\n(?:(?!```).*\n)*)", re.MULTILINE)
 MAP = re.compile(r"(?<=<!-- modules: written by pytest --renew -->\n)(.*?)(?=<!-- end of modules -->)", re.DOTALL)
 
 Matches = Callable[[Path, str], None]
@@ -52,8 +54,13 @@ def _ran_again(block: str) -> str:
 
 @pytest.mark.usefixtures("plain_terminal")
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
-def test_a_page_shows_what_commands_print(page: Path, matches: Matches) -> None:
+def test_a_page_shows_what_commands_print(
+    page: Path, matches: Matches, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = page.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    if jobs := JOB_FILE.search(text):
+        Path("epochcast.toml").write_text(jobs[1], encoding="utf-8")
     if BLOCK.search(text):
         matches(page, BLOCK.sub(lambda found: _ran_again(found[1]), text))
 
