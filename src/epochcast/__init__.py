@@ -97,4 +97,4 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and no other nam
         return getattr(import_module(_HOMES[name]), name)
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_HOMES})
+        return __all__

@@ -99,3 +99,12 @@ def test_bad_input_is_one_line_and_exit_code_2(line: str, message: str, capsys: 
 def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("jobs schema") == 0
     assert json.loads(capsys.readouterr().out)["title"] == "epochcast.toml"
+
+
+def test_another_file_is_named_behind_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("jobs init mnist_cnn --name a --file own.toml") == 0
+    capsys.readouterr()
+    assert run("jobs --file own.toml --json") == 0
+    assert [job["name"] for job in json.loads(capsys.readouterr().out)["jobs"]] == ["a"]
+    assert run("jobs --file own.toml init mnist_cnn --name b") == 2
+    assert "--file goes behind the command" in capsys.readouterr().err

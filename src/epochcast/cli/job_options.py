@@ -80,7 +80,8 @@ def job_command(
 
 def missing(what: str, command: Function) -> BadInput:
     """A command line that leaves out what the command needs."""
-    return BadInput(f"Missing {what}; see: epochcast {command.__name__} --help")
+    group = "jobs " if command.__name__ == "init" else ""
+    return BadInput(f"Missing {what}; see: epochcast {group}{command.__name__} --help")
 
 
 _LEADING = (
@@ -94,7 +95,9 @@ _LEADING = (
         "job",
         Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[str | None, typer.Option(help="A job of epochcast.toml, instead of MODEL.")],
+        annotation=Annotated[
+            str | None, typer.Option(help="A job of epochcast.toml; MODEL and options given beside it override it.")
+        ],
     ),
 )
 
@@ -145,12 +148,12 @@ def _read(one: Option, value: Any) -> Any:
         raise BadInput(one.command_flag + text.removeprefix(one.name) if text.startswith(one.name) else text) from None
 
 
-def save_job(name: str, asked: Asked) -> Path:
-    """Append what was asked to the nearest job file, or to a new one here."""
+def save_job(name: str, asked: Asked, file: Path | None = None) -> Path:
+    """Append what was asked to a job file: the one given, the nearest, or a new one here."""
     from epochcast.forecasting.jobfile import FILE, append_job, find_job_file, seen_from
 
     try:
-        path = find_job_file()
+        path = file or find_job_file()
     except BadInput:
         path = Path(FILE)
     append_job(path, name, {"model": seen_from(asked.model, path.parent), **asked.options})

@@ -29,9 +29,12 @@ def jobs(
     as_json: Json = False,
 ) -> int:
     """The jobs of epochcast.toml, found upward from here: listed and checked, their models and devices too."""
+    from epochcast.errors import BadInput, EpochcastError
+
     if context.invoked_subcommand is not None:
+        if file is not None:
+            raise BadInput(f"--file goes behind the command: epochcast jobs {context.invoked_subcommand} --file {file}")
         return 0
-    from epochcast.errors import EpochcastError
     from epochcast.forecasting.jobfile import find_job_file, read_jobs
 
     path = file or find_job_file()
@@ -78,10 +81,11 @@ def _plain(given: Any) -> dict[str, Any]:
 def init(
     asked: Asked,
     name: Annotated[str, typer.Option(help="What the job is called.")] = "main",
+    file: Annotated[Path | None, typer.Option(help="A job file instead of the nearest epochcast.toml.")] = None,
     as_json: Json = False,
 ) -> int:
     """Write a job into the nearest epochcast.toml, or into a new one here."""
-    path = save_job(name, asked)
+    path = save_job(name, asked, file)
 
     def view() -> Any:
         return f"job {name!r} is written to {path}; try: epochcast forecast --job {name}"

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 FRAMEWORKS = ("pytorch", "tensorflow")
 # torch.utils.data.DataLoader's own default.
 PREFETCH = 2
+# Beyond anything that is trained; what follows from larger numbers does not fit in 64 bits.
+MOST_BATCH, MOST = 10**7, 10**15
 
 _model = partial(option, group="model")
 _recipe = partial(option, group="recipe")
@@ -48,9 +50,16 @@ class Job:
         "A zoo name, timm:NAME, torchvision:NAME, hf:CONFIG.json, file.py:factory, .onnx, .keras, .toml, .json",
         group="model",
     )
-    batch: int | None = _recipe(None, "Samples per GPU and step.", unit="samples", least=1, example="64")
+    batch: int | None = _recipe(
+        None, "Samples per GPU and step.", unit="samples", least=1, most=MOST_BATCH, example="64"
+    )
     global_batch: int | None = _recipe(
-        None, "Samples per step over all GPUs, instead of a batch per GPU.", unit="samples", least=1, example="1024"
+        None,
+        "Samples per step over all GPUs, instead of a batch per GPU.",
+        unit="samples",
+        least=1,
+        most=MOST,
+        example="1024",
     )
     input_shape: tuple[int, ...] | None = _model(
         None,
@@ -65,8 +74,8 @@ class Job:
         "sgd", "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, adam8bit, adamw8bit."
     )
     mode: str = _recipe("training", "training, forward or forward_backward.")
-    accumulate: int = _recipe(1, "Forward and backward passes (micro-batches) per update.", least=1)
-    augment: int = _recipe(1, "Augmented copies of each sample in a step.", least=1)
+    accumulate: int = _recipe(1, "Forward and backward passes (micro-batches) per update.", least=1, most=MOST_BATCH)
+    augment: int = _recipe(1, "Augmented copies of each sample in a step.", least=1, most=MOST_BATCH)
     uneven: float = _recipe(
         0.0,
         "By how much of its work one batch differs from the next, like 0.35, or sides of images drawn anew for each, "
@@ -90,8 +99,8 @@ class Job:
     four_bit: bool = _recipe(False, "Frozen weights in four bits (QLoRA).")
     with_loss: bool = _recipe(True, "Whether the loss is part of the step.", flag=None)
     dataset: str | None = _data(None, "A name of `epochcast datasets`: its samples are counted.")
-    samples: int | None = _data(None, "Samples per epoch.", unit="samples", least=1)
-    epochs: int = _data(1, "Passes over the data.", least=1)
+    samples: int | None = _data(None, "Samples per epoch.", unit="samples", least=1, most=MOST)
+    epochs: int = _data(1, "Passes over the data.", least=1, most=MOST_BATCH)
     validation_samples: int | None = _data(
         None, "Samples of the validation after each epoch; the data set's.", unit="samples", least=0
     )

@@ -265,6 +265,8 @@ def _schema_of(one: Option) -> dict[str, Any]:
     plain = dict(_SCHEMA_TYPES[one.type])
     if one.least is not None:
         plain["minimum"] = one.least
+    if one.most is not None:
+        plain["maximum"] = one.most
     if one.above is not None:
         plain["exclusiveMinimum"] = one.above
     described: dict[str, Any] = {"anyOf": [plain, {"type": "string"}]} if one.parse is not None else plain

@@ -21,7 +21,7 @@ _METADATA = "option"
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option. `least` is the smallest value allowed, `above` the largest that is not.
+    """One option. `least` and `most` are the smallest and the largest value allowed, `above` the largest too small.
 
     `parse` reads it from text, as the command line and the job file write it ("8ms", "3x224x224"); `flag` is how the
     command line spells it where that is not its name, None where only Python and files have it.
@@ -35,6 +35,7 @@ class Option:
     group: str = ""
     least: float | None = None
     above: float | None = None
+    most: float | None = None
     parse: Callable[[str], Any] | None = None
     example: str = ""
     flag: str | None = ""
@@ -51,7 +52,7 @@ class Option:
             if self.default is None or self.is_required:
                 return None
             raise BadInput(f"{self.name} must be {self._wanted}, got None")
-        if type(value) is self.type and self.type is not float and self.least is None:
+        if type(value) is self.type and self.type is not float and self.least is None and self.most is None:
             return value
         try:
             checked = _CONVERTERS.get(self.type, partial(_exactly, self.type))(value)
@@ -64,6 +65,8 @@ class Option:
                 raise BadInput(f"{self.name} must be at least {self.least:g}, got {value}")
             if self.above is not None and checked <= self.above:
                 raise BadInput(f"{self.name} must be above {self.above:g}, got {value}")
+            if self.most is not None and checked > self.most:
+                raise BadInput(f"{self.name} must be at most {self.most:,}, got {value}")
         return checked
 
     def read(self, value: Any) -> Any:

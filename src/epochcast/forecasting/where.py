@@ -25,8 +25,8 @@ class Where:
     """A device, how many, how they are joined and work together, and their price: names, looked up by `placement`."""
 
     device: object = _place(None, "A name of `epochcast devices`; `local` is this host.")
-    gpus: int = _place(1, "GPUs in all.", least=1)
-    nodes: int = _place(1, "Boxes they sit in.", least=1)
+    gpus: int = _place(1, "GPUs in all.", least=1, most=10**7)
+    nodes: int = _place(1, "Nodes (machines) they sit in.", least=1, most=10**7)
     strategy: str | None = _place(
         None,
         "ddp (default), horovod, mirrored, multi_worker_mirrored, parameter_server[:N], data_parallel, zero1, zero2, "

@@ -64,7 +64,7 @@ def chosen(candidates: Sequence[Candidate], limits: Limits) -> Candidate | None:
 
 def nearest(candidates: Sequence[Candidate], limits: Limits) -> Candidate | None:
     """The one that exceeds the limits by the least factor."""
-    return min(candidates, key=limits.excess, default=None) if limits else None
+    return min(candidates, key=lambda each: (limits.excess(each), *_cheapest(each)), default=None) if limits else None
 
 
 def _cheapest(candidate: Candidate) -> tuple[float, float]:
