@@ -63,6 +63,7 @@ def job_command(
             asked = _asked(model, job, flags, given)
             for name in needs:
                 if asked.options.get(name) is None:
+                    _answer_script(asked.model)
                     raise missing(f"option '{flags[name].command_flag}'", command)
             return command(asked, **arguments)
 
@@ -76,6 +77,14 @@ def job_command(
         return command
 
     return register
+
+
+def _answer_script(model: str) -> None:
+    """Whoever points at a script is first told what is in it, whatever else the command line lacks."""
+    if model.endswith((".py", ".ipynb")):
+        from epochcast.capture.resolve import find_model
+
+        find_model(model)
 
 
 def missing(what: str, command: Function) -> BadInput:
