@@ -13,6 +13,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import torch
@@ -38,6 +39,7 @@ def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: dic
 
     document = {
         "format": 3,
+        "trained": datetime.now(UTC).date().isoformat(),
         "spreads": {name: [round(low, 4), round(high, 4)] for name, (low, high) in spreads.items()},
         "quantiles": {
             "weight": quantiles.weight.tolist(),
