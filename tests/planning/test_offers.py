@@ -57,11 +57,11 @@ def test_topologies_of_the_same_name_are_the_same_boxes() -> None:
     [
         ({"clouds": ["gpc"]}, UnknownName, "no cloud called 'gpc'; known: aws, azure, gcp, in-house, lambda"),
         ({"devices": ["A1000"]}, UnknownName, "no device called 'A1000'; near: "),
-        ({"devices": ["RTX 3090"]}, BadInput, "no offer of RTX 3090 with 1, 2, 4, 8, 16 GPUs: such boxes are not in"),
+        ({"devices": ["RTX 3090"]}, BadInput, "no offer of RTX 3090 with 1, 2, 4, 8, 16 GPUs: no such machine is in"),
         (
             {"gpus": (3,), "devices": ["H100"], "clouds": ["aws"]},
             BadInput,
-            "no offer of H100 at aws with 3 GPUs: boxes",
+            "no offer of H100 at aws with 3 GPUs: machines",
         ),
         ({"gpus": (0, 2)}, BadInput, "numbers of GPUs must be at least 1"),
         ({"gpus": ()}, BadInput, "numbers of GPUs must be at least 1, such as 1,2,4,8; got none"),

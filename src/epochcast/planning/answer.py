@@ -1,4 +1,4 @@
-"""The answer to `epochcast plan`: what was looked at, the frontier, what the limits choose, and a sentence about it."""
+"""The answer to `epochcast plan`: configurations, frontier, the choice under the limits, and a summary."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,9 +22,9 @@ _HIGH_END = f"high end ({COVERAGE:.0%} interval)".replace("%", " %")
 
 @dataclass(frozen=True, repr=False)
 class Plan(Displayed):
-    """Every configuration that runs a job, those that cannot with their reason, and the limits to choose by.
+    """All configurations that can run a job, those that cannot and why, and the limits to choose by.
 
-    `model` is the network's name; `opaque_ops` are the ops of it that are costed by their bytes alone.
+    `model` is the network's name. `opaque_ops` are its ops that are costed by their bytes alone.
     """
 
     job: Job
@@ -40,7 +40,7 @@ class Plan(Displayed):
 
     @property
     def considered(self) -> int:
-        """How many configurations were looked at."""
+        """How many configurations were tried."""
         return len(self.candidates) + len(self.refusals)
 
     @property
@@ -55,12 +55,12 @@ class Plan(Displayed):
 
     @derived_property
     def frontier(self) -> tuple[Candidate, ...]:
-        """Those that are not dominated, the cheapest first."""
+        """The configurations that no other dominates, the cheapest first."""
         return frontier(self.candidates)
 
     @derived_property
     def chosen(self) -> Candidate | None:
-        """What the limits pick."""
+        """The configuration that the limits pick; None without limits, or where nothing meets them."""
         return chosen(self.candidates, self.limits)
 
     def within(self, *, deadline_seconds: float | None = None, budget_dollars: float | None = None) -> "Plan":
@@ -69,50 +69,49 @@ class Plan(Displayed):
 
     @property
     def is_within_limits(self) -> bool:
-        """Whether the limits, if there are any, are met by something."""
+        """Whether some configuration meets the limits, if there are any."""
         return not self.limits or self.chosen is not None
 
     @property
     def sentence(self) -> str:
-        """What the plan comes to."""
+        """The result in one sentence."""
         if not self.candidates:
             return f"nothing runs this job: {next(iter(self.reasons))}"
         if not self.limits:
-            return (
-                "nothing is chosen: give a deadline for the cheapest in time, or a budget for the fastest for the money"
-            )
-        wish = "fastest" if self.limits.deadline_seconds is None else "cheapest"
+            return "nothing is chosen: give a deadline to get the cheapest, or a budget to get the fastest"
+        goal = "fastest" if self.limits.deadline_seconds is None else "cheapest"
         if self.chosen is not None:
-            return f"the {wish} whose {_HIGH_END} is {self._within}: {_said(self.chosen)}"
-        missed = nearest(self.candidates, self.limits)
-        assert missed is not None
-        return f"no offer whose {_HIGH_END} is {self._within}; the nearest: {_said(missed, high=True)}"
+            return f"the {goal} whose {_HIGH_END} is {self._within}: {_offer_text(self.chosen)}"
+        nearest_candidate = nearest(self.candidates, self.limits)
+        assert nearest_candidate is not None
+        return f"no offer whose {_HIGH_END} is {self._within}; the nearest: {_offer_text(nearest_candidate, high=True)}"
 
     @property
     def _within(self) -> str:
-        shown: tuple[tuple[float | None, Callable[[float], str]], ...] = (
+        limits: tuple[tuple[float | None, Callable[[float], str]], ...] = (
             (self.limits.deadline_seconds, show_seconds),
             (self.limits.budget_dollars, show_dollars),
         )
-        return "within " + " and ".join(show(limit) for limit, show in shown if limit is not None)
+        return "within " + " and ".join(show(limit) for limit, show in limits if limit is not None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What one should know before renting."""
+        """What to know before renting."""
         notes = list(dict.fromkeys(warning for candidate in self.frontier for warning in candidate.forecast.warnings))
         if self.job.global_batch is None and len({candidate.global_batch for candidate in self.candidates}) > 1:
-            why = (
+            reason = (
                 f"every GPU takes {self.job.batch}"
                 if self.job.batch is not None
                 else "no batch given: every GPU takes the largest power of two it holds"
             )
-            notes.append(f"{why}, so the job's batch differs")
-        priced = {candidate.offer.instance for candidate in self.frontier}
-        if priced:
-            dates = sorted(instance.priced_on for instance in priced)
-            recalled = sum(not instance.verified for instance in priced)
-            noted = f"list prices of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, for whole boxes on demand"
-            notes.append(noted + (f"; {recalled} of {len(priced)} are recalled, not checked" if recalled else ""))
+            notes.append(f"{reason}, so the job's batch differs")
+        rented = {candidate.offer.instance for candidate in self.frontier}
+        if rented:
+            dates = sorted(instance.priced_on for instance in rented)
+            unchecked = sum(not instance.verified for instance in rented)
+            period = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+            checked = f"; {unchecked} of {len(rented)} are from memory, not looked up" if unchecked else ""
+            notes.append(f"list prices of {period}, for whole machines on demand{checked}")
         return tuple(notes)
 
     def as_dict(self) -> dict[str, object]:
@@ -146,7 +145,7 @@ def planned(
     session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
-    """The plan of a job; refused where no offer can run it for another reason than its memory."""
+    """The plan of a job. Raises where no offer can run it, unless the reason is memory: that is a valid answer."""
     if job.samples_per_epoch is None:
         raise BadInput("a plan is for a whole job: give a dataset or its samples")
     session = session or Session()
@@ -158,10 +157,10 @@ def planned(
     return Plan(job, model.name, candidates, refusals, limits, opaque_ops)
 
 
-def _said(candidate: Candidate, *, high: bool = False) -> str:
-    """An offer in words, with its middle values or its high ends."""
+def _offer_text(candidate: Candidate, *, high: bool = False) -> str:
+    """An offer as text, with the middle values or the high ends of its intervals."""
     offer, total_seconds, dollars = candidate.offer, candidate.total_seconds, candidate.dollars
-    where = f"{offer.name} ({offer.instance.cloud}, {offer.gpus} × {offer.instance.device})"
+    name = f"{offer.name} ({offer.instance.cloud}, {offer.gpus} × {offer.instance.device})"
     if high:
-        return f"{where}, up to {show_seconds(total_seconds.high)} and {show_dollars(dollars.high)}"
-    return f"{where}, {show_seconds(total_seconds.mid)} for {show_dollars(dollars.mid)}"
+        return f"{name}, up to {show_seconds(total_seconds.high)} and {show_dollars(dollars.high)}"
+    return f"{name}, {show_seconds(total_seconds.mid)} for {show_dollars(dollars.mid)}"

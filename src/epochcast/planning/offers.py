@@ -1,6 +1,6 @@
-"""What can be rented for a job: so many boxes of one kind, with their GPUs, their wires and their price.
+"""What can be rented for a job: one or several machines of one kind, with their GPUs, links and price.
 
-Boxes are rented whole and all of their GPUs are used: k boxes of g GPUs are k·g GPUs at k times the price of a box.
+Machines are rented whole and all of their GPUs are used: k machines of g GPUs are k·g GPUs at k times the price of one.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.topology import known_topology
 
-# Up to two of the largest boxes that most clouds have.
+# Up to two of the largest machines that most clouds have.
 OFFERED_GPUS = (1, 2, 4, 8, 16)
-# Boxes of one owner, at what they cost that owner: nobody else can have them, so they are offered only by name.
+# Machines of one owner, at what they cost that owner: nobody else can rent them, so they are offered only by name.
 PRIVATE = frozenset({"in-house"})
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """`nodes` boxes of one kind."""
+    """`nodes` machines of one kind."""
 
     instance: Instance
     nodes: int = 1
@@ -39,29 +39,29 @@ class Offer:
 
     @property
     def gpus(self) -> int:
-        """Of all boxes."""
+        """GPUs of all machines."""
         return self.nodes * self.instance.gpus
 
     @property
     def dollars_per_hour(self) -> float:
-        """Of all boxes."""
+        """Price of all machines."""
         return self.nodes * self.instance.dollars_per_hour
 
     @property
     def device(self) -> Device:
-        """The GPU, joined as this box joins its GPUs."""
+        """The GPU, with the link that joins the GPUs of this machine."""
         return _device(self.instance)
 
     def placement(self, strategy: str | Strategy | None = None) -> Placement:
-        """A job on all GPUs of the offer; the wires are those of the box where `topology` knows it by its name."""
-        box = known_topology(self.instance.name)
+        """A job on all GPUs of the offer, with the links of the machine where its topology is in the catalogue."""
+        topology = known_topology(self.instance.name)
         return placed(
             self.device,
             self.gpus,
             self.nodes,
             strategy,
-            link=self.instance.outer_link if box is None and self.nodes > 1 else None,
-            topology=None if box is None else box.name,
+            link=self.instance.outer_link if topology is None and self.nodes > 1 else None,
+            topology=None if topology is None else topology.name,
             price=Price(self.dollars_per_hour, f"{self.instance.cloud} {self.instance.name}"),
         )
 
@@ -72,27 +72,29 @@ def _device(instance: Instance) -> Device:
 
 
 def offers(gpus: Sequence[int], *, clouds: Sequence[str] = (), devices: Sequence[str] = ()) -> tuple[Offer, ...]:
-    """Everything in the catalogue with one of these numbers of GPUs, fewest GPUs first; no names mean all of them."""
+    """All offers of the catalogue with one of these numbers of GPUs, fewest GPUs first. No names mean all names."""
     counts = sorted(set(gpus))
     if not counts or counts[0] < 1:
         raise BadInput(
             f"numbers of GPUs must be at least 1, such as 1,2,4,8; got {', '.join(map(str, gpus)) or 'none'}"
         )
     wanted_clouds, wanted_devices = _clouds(clouds), _devices(devices)
-    boxes = [box for box in instances() if box.cloud in wanted_clouds]
-    boxes = [box for box in boxes if not wanted_devices or box.device in wanted_devices]
-    found = [Offer(box, count // box.gpus) for count in counts for box in boxes if count % box.gpus == 0]
-    if not found:
-        raise BadInput(_absent(counts, boxes, clouds, devices))
-    return tuple(found)
+    machines = [machine for machine in instances() if machine.cloud in wanted_clouds]
+    machines = [machine for machine in machines if not wanted_devices or machine.device in wanted_devices]
+    matching = [
+        Offer(machine, count // machine.gpus) for count in counts for machine in machines if count % machine.gpus == 0
+    ]
+    if not matching:
+        raise BadInput(_no_offer_message(counts, machines, clouds, devices))
+    return tuple(matching)
 
 
 def _clouds(names: Sequence[str]) -> set[str]:
-    known = {box.cloud for box in instances()}
+    all_clouds = {machine.cloud for machine in instances()}
     for name in names:
-        if name.casefold() not in known:
-            raise UnknownName("cloud", name, known)
-    return {name.casefold() for name in names} or known - PRIVATE
+        if name.casefold() not in all_clouds:
+            raise UnknownName("cloud", name, all_clouds)
+    return {name.casefold() for name in names} or all_clouds - PRIVATE
 
 
 def _devices(names: Sequence[str]) -> set[str]:
@@ -100,10 +102,12 @@ def _devices(names: Sequence[str]) -> set[str]:
     return {device.name for name in names for device in family(name) or (find_device(name),)}
 
 
-def _absent(counts: Sequence[int], boxes: Sequence[Instance], clouds: Sequence[str], devices: Sequence[str]) -> str:
-    where = f" at {', '.join(clouds)}" if clouds else ""
-    what = f" of {', '.join(devices)}" if devices else ""
-    sizes = sorted({box.gpus for box in boxes})
-    asked = ", ".join(map(str, counts))
-    offered = f"boxes have {', '.join(map(str, sizes))}" if sizes else "such boxes are not in `epochcast instances`"
-    return f"no offer{what}{where} with {asked} GPUs: {offered}"
+def _no_offer_message(
+    counts: Sequence[int], machines: Sequence[Instance], clouds: Sequence[str], devices: Sequence[str]
+) -> str:
+    at_clouds = f" at {', '.join(clouds)}" if clouds else ""
+    of_devices = f" of {', '.join(devices)}" if devices else ""
+    sizes = sorted({machine.gpus for machine in machines})
+    wanted = ", ".join(map(str, counts))
+    offered = f"machines have {', '.join(map(str, sizes))}" if sizes else "no such machine is in `epochcast instances`"
+    return f"no offer{of_devices}{at_clouds} with {wanted} GPUs: {offered}"

@@ -27,7 +27,7 @@ Configuration = tuple[Offer, Strategy]
 
 
 def strategies_in(texts: Sequence[str]) -> tuple[str, ...]:
-    """ddp,zero3 are two; the parts of a product, tp4,pp2, are one."""
+    """Names of strategies: "ddp,zero3" has two; "tp4,pp2" is one, a combination."""
     return tuple(name for text in texts for name in ((text,) if degrees_in(text) else names_in(text)))
 
 
@@ -38,11 +38,11 @@ def search(
     session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[tuple[Candidate, ...], tuple[Refusal, ...]]:
-    """Every strategy on every offer: those that work, and those that do not."""
+    """Every strategy on every offer: those that can run the job, and those that cannot."""
     session = session or Session()
     configurations, refusals = _configurations(offers, strategies)
     candidates: list[Candidate] = []
-    for place, (offer, strategy) in enumerate(configurations):
+    for done, (offer, strategy) in enumerate(configurations, start=1):
         try:
             candidates.append(_candidate(job, offer, strategy, session))
         except _TooLarge:
@@ -50,12 +50,12 @@ def search(
         except BadInput as error:
             refusals.append(Refusal(offer, strategy.name, str(error)))
         if progress is not None:
-            progress(place + 1, len(configurations))
+            progress(done, len(configurations))
     return tuple(candidates), tuple(refusals)
 
 
 def _configurations(offers: Sequence[Offer], strategies: Sequence[str]) -> tuple[list[Configuration], list[Refusal]]:
-    """Every strategy as it is called on each offer: one GPU needs none, so there it is asked once."""
+    """Every strategy on each offer, without repetition: on one GPU all of them are the same."""
     configurations: dict[Configuration, None] = {}
     refusals: list[Refusal] = []
     for offer in offers:
@@ -68,7 +68,7 @@ def _configurations(offers: Sequence[Offer], strategies: Sequence[str]) -> tuple
 
 
 class _TooLarge(Exception):
-    """A step that no GPU of the offer holds."""
+    """The step does not fit on a GPU of the offer."""
 
 
 def _candidate(job: Job, offer: Offer, strategy: Strategy, session: Session) -> Candidate:
