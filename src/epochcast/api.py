@@ -18,7 +18,7 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from epochcast.advising.advice import Advice, Question
+from epochcast.advising.advice import Advice, AdviceRequest
 from epochcast.advising.advice import advise as solve_advice
 from epochcast.capture.inspection import Inspection, inspect_graph
 from epochcast.capture.resolve import find_model
@@ -140,8 +140,8 @@ def advise(
     if data is not None and not service.stored_bytes:
         service = replace(service, stored_bytes=data.bytes_per_sample)
     data_bytes = 0.0 if data is None else data.training_samples * data.bytes_per_sample
-    question = Question(job, placement, session, service, host, data_bytes, most_batch)
-    return solve_advice(question, with_thesis=with_thesis, notes=(*notes, *assumed))
+    request = AdviceRequest(job, placement, session, service, host, data_bytes, most_batch)
+    return solve_advice(request, with_thesis=with_thesis, notes=(*notes, *assumed))
 
 
 @_takes(*_JOB_NAMES, *_PLACE_NAMES)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from epochcast.advising.search import (
-    CLOSE,
+    BATCH_TOLERANCE,
+    LOADER_TOLERANCE,
     MOST_WORKERS,
-    NEAR,
     PREFETCHES,
     LoaderHost,
     best_feed,
@@ -44,7 +44,7 @@ def test_the_search_finds_what_trying_everything_finds() -> None:
     assert best is not None
     found, seconds = best
     assert seconds == found.step_seconds(0.026)
-    assert seconds <= min(tried.values()) * (1 + CLOSE) ** 2
+    assert seconds <= min(tried.values()) * (1 + LOADER_TOLERANCE) ** 2
     fewer = [w for (w, p), seconds in tried.items() if seconds <= min(tried.values())]
     assert found.workers <= min(fewer)
 
@@ -53,10 +53,10 @@ def test_the_advised_batch_is_the_smallest_near_the_fastest() -> None:
     found = search(candidate_batches(256), step, loader_host(cpu_seconds=1e-5))
     assert found is not None
     assert found.fastest.batch == 256
-    assert found.smallest.samples_per_second >= (1 - NEAR) * found.fastest.samples_per_second
+    assert found.smallest.samples_per_second >= (1 - BATCH_TOLERANCE) * found.fastest.samples_per_second
     smaller = [b for b in candidate_batches(256) if b < found.smallest.batch]
     best = found.fastest.samples_per_second
-    assert all(b / (0.010 + 0.001 * b) < (1 - NEAR) * best for b in smaller)
+    assert all(b / (0.010 + 0.001 * b) < (1 - BATCH_TOLERANCE) * best for b in smaller)
 
 
 def test_few_processors_make_a_small_batch_enough() -> None:

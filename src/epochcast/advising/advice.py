@@ -1,13 +1,13 @@
-"""The advice: largest batch, best batch, workers and prefetch, what binds, and what else could be done.
+"""The advice: largest batch, best batch, workers and prefetch, the bottleneck, and what else could be changed.
 
 Largest batches come from the memory model (safe, expected, limit), seconds from the forecast at every batch, waiting
-from the loader's queue. What binds is the resource that, were there more of it, would make training faster.
+times from the loader's queue. The bottleneck is the resource of which more would make training faster.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from epochcast.advising.search import NEAR, Choice, LoaderHost, Solution, candidate_batches, search
+from epochcast.advising.search import BATCH_TOLERANCE, Choice, LoaderHost, Solution, candidate_batches, search
 from epochcast.advising.thesis import PROBE_BATCHES, Coefficients, Rule, thesis_rule
 from epochcast.display import Displayed
 from epochcast.errors import BadInput, EpochcastError
@@ -29,8 +29,8 @@ from epochcast.units import show_bytes
 
 
 @dataclass(frozen=True)
-class Question:
-    """What advice is asked for. The job's own batch and loader do not matter: they are what is looked for."""
+class AdviceRequest:
+    """What advice is asked for. The batch and loader settings of `job` are ignored: finding them is the task."""
 
     job: Job
     placement: Placement
@@ -42,11 +42,11 @@ class Question:
 
     @property
     def ranks(self) -> int:
-        """GPUs of one box."""
+        """GPUs of one node."""
         return self.placement.ranks_per_node
 
     def at(self, batch: int) -> Job:
-        """The job at a batch, its data always there."""
+        """The job at a batch, never waiting for data."""
         return replace(self.job, batch=batch, global_batch=None, loader_seconds=None, workers=None, cpus=None)
 
     def trace(self, batch: int = 1) -> Trace:
@@ -60,7 +60,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another way to run it, solved as the first."""
+    """The advice after one change."""
 
     change: str
     max_batch: LargestBatch
@@ -89,7 +89,7 @@ class Alternative:
 class Advice(Displayed):
     """The answer. `solution` is None where not even one sample fits on the device."""
 
-    question: Question
+    request: AdviceRequest
     trace: Trace
     max_batch: LargestBatch
     solution: Solution | None
@@ -101,42 +101,43 @@ class Advice(Displayed):
     remedies: tuple[Remedy, ...] = ()
 
     def __repr__(self) -> str:
-        name, place = self.trace.name, self.question.placement
+        name, placement = self.trace.name, self.request.placement
         if self.solution is None:
-            return f"Advice({name} does not fit on {place.device.name})"
+            return f"Advice({name} does not fit on {placement.device.name})"
         chosen = self.solution.smallest
         return (
-            f"Advice({name} on {place.gpus} × {place.device.name}: batch {chosen.batch}, {chosen.feed.workers} workers)"
+            f"Advice({name} on {placement.gpus} × {placement.device.name}: "
+            f"batch {chosen.batch}, {chosen.feed.workers} workers)"
         )
 
     @property
     def fits(self) -> bool:
-        """Whether one sample at least fits."""
+        """Whether at least one sample fits on the device."""
         return self.solution is not None
 
     @property
     def choice(self) -> Choice:
         """What is advised: the smallest batch within 2 % of the fastest."""
         if self.solution is None:
-            raise BadInput(f"{self.trace.name} does not fit on {self.question.placement.device.name} at any batch")
+            raise BadInput(f"{self.trace.name} does not fit on {self.request.placement.device.name} at any batch")
         return self.solution.smallest
 
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast advise`; settings and peak are of one GPU, `global_` is over all of them."""
-        place = self.question.placement
+        placement = self.request.placement
         common: dict[str, object] = {
             "model": self.trace.name,
-            "device": place.device.name,
-            "gpus": place.gpus,
-            "nodes": place.nodes,
-            "strategy": place.strategy.name,
-            "precision": self.question.job.precision,
-            "optimizer": self.question.job.optimizer,
+            "device": placement.device.name,
+            "gpus": placement.gpus,
+            "nodes": placement.nodes,
+            "strategy": placement.strategy.name,
+            "precision": self.request.job.precision,
+            "optimizer": self.request.job.optimizer,
             "max_batch": _batches(self.max_batch),
         }
         ends: dict[str, object] = {
             "peak_bytes": self.peak_bytes.as_dict(),
-            "memory_bytes": place.device.memory_bytes,
+            "memory_bytes": placement.device.memory_bytes,
             "fits": self.fits,
             "binding": self.binding,
             "alternatives": [alternative.as_dict() for alternative in self.alternatives],
@@ -152,167 +153,177 @@ class Advice(Displayed):
         return {
             **common,
             "batch": choice.batch,
-            "global_batch": choice.batch * self.question.job.accumulate * place.replicas,
+            "global_batch": choice.batch * self.request.job.accumulate * placement.replicas,
             "workers": choice.feed.workers,
-            "workers_per_box": choice.feed.workers * self.question.ranks,
+            "workers_per_box": choice.feed.workers * self.request.ranks,
             "prefetch": choice.feed.prefetch,
             "stall_fraction": choice.stall_fraction,
             "host_bytes": choice.feed.host_bytes,
             "step_seconds": choice.step.seconds.as_dict(),
             "step_parts": choice.step.parts.as_dict(),
-            "samples_per_second": place.replicas * choice.samples_per_second,
+            "samples_per_second": placement.replicas * choice.samples_per_second,
             "fastest": {
                 "batch": fastest.batch,
                 "workers": fastest.feed.workers,
                 "prefetch": fastest.feed.prefetch,
-                "samples_per_second": place.replicas * fastest.samples_per_second,
+                "samples_per_second": placement.replicas * fastest.samples_per_second,
             },
             "loader": {
-                "seconds_per_sample": self.question.service.sample_mean_seconds,
-                "variation": self.question.service.variation,
-                "idle_cpus": self.question.host.cpus,
+                "seconds_per_sample": self.request.service.sample_mean_seconds,
+                "variation": self.request.service.variation,
+                "idle_cpus": self.request.host.cpus,
             },
             **ends,
         }
 
 
-def advise(question: Question, *, with_thesis: bool = False, notes: tuple[str, ...] = ()) -> Advice:
-    """Solve the question, and the same with one thing changed at a time; `notes` lead the warnings."""
-    solution, most = _solve(question)
-    forecast = question.forecast(solution.smallest.batch if solution else 1)
+def advise(request: AdviceRequest, *, with_thesis: bool = False, notes: tuple[str, ...] = ()) -> Advice:
+    """The advice for a request, and for it with one thing changed at a time; `notes` come first in the warnings."""
+    solution, max_batch = _solve(request)
+    forecast = request.forecast(solution.smallest.batch if solution else 1)
     assert forecast.peak_bytes is not None
     warnings = [*notes, *forecast.warnings]
-    if solution and most.safe < 1:
-        warnings.append("no batch is safe on this device; the advice rests on the expected peak")
+    if solution and max_batch.safe < 1:
+        warnings.append("no batch is safe on this device; the advice relies on the expected peak")
     return Advice(
-        question,
-        question.trace(),
-        most,
+        request,
+        request.trace(),
+        max_batch,
         solution,
         forecast.peak_bytes,
-        _binding(question, solution, most) if solution else "gpu_memory",
-        tuple(_alternatives(question, solution)),
-        _thesis(question, solution) if with_thesis else None,
+        _binding(request, solution, max_batch) if solution else "gpu_memory",
+        tuple(_alternatives(request, solution)),
+        _thesis(request, solution) if with_thesis else None,
         tuple(warnings),
         () if solution else forecast.details.remedies(),
     )
 
 
-def _solve(question: Question) -> tuple[Solution | None, LargestBatch]:
-    """The best setting and the largest batches; None where the device holds no sample."""
-    job, trace = question.job, question.trace(1)
-    most = largest_batch(trace, question.placement.device, **memory_options(job, question.placement, trace))
-    most = LargestBatch(most.safe // job.augment, most.expected // job.augment, most.limit // job.augment)
-    largest = min(most.safe or most.expected, question.most_batch or most.limit)
+def _solve(request: AdviceRequest) -> tuple[Solution | None, LargestBatch]:
+    """The best setting and the largest batches; None where not even one sample fits on the device."""
+    job, trace = request.job, request.trace(1)
+    max_batch = largest_batch(trace, request.placement.device, **memory_options(job, request.placement, trace))
+    max_batch = LargestBatch(
+        max_batch.safe // job.augment, max_batch.expected // job.augment, max_batch.limit // job.augment
+    )
+    largest = min(max_batch.safe or max_batch.expected, request.most_batch or max_batch.limit)
     if largest < 1:
-        return None, most
-    host = _loader_host(question, trace)
-    least = host.feed(1, 0, 1).host_bytes
-    if least > host.host.memory_bytes:
+        return None, max_batch
+    host = _loader_host(request, trace)
+    least_bytes = host.feed(1, 0, 1).host_bytes
+    if least_bytes > host.host.memory_bytes:
         raise BadInput(
             f"host memory of {show_bytes(host.host.memory_bytes)} holds no batch: training processes and one sample "
-            f"each need {show_bytes(least)}"
+            f"each need {show_bytes(least_bytes)}"
         )
-    return search(candidate_batches(largest), lambda batch: _gpu_step(question, batch), host), most
+    return search(candidate_batches(largest), lambda batch: _gpu_step(request, batch), host), max_batch
 
 
-def _gpu_step(question: Question, batch: int) -> StepForecast:
-    """The forecast of the step where data is always there."""
-    return forecast_job(question.at(batch), question.placement, question.session, step_only=True).details.step
+def _gpu_step(request: AdviceRequest, batch: int) -> StepForecast:
+    """The forecast of a step that does not wait for data."""
+    return forecast_job(request.at(batch), request.placement, request.session, step_only=True).details.step
 
 
-def _loader_host(question: Question, trace: Trace) -> LoaderHost:
-    """The loader's host, shared by the ranks of a box."""
-    carried = question.service.sample_bytes or sample_bytes(trace)
-    # More workers than twice the processors only help who waits; beyond that nobody is helped.
-    most = max(2, min(64, int(2 * question.host.cpus / question.ranks) if not question.service.wait_seconds else 64))
+def _loader_host(request: AdviceRequest, trace: Trace) -> LoaderHost:
+    """The loader's host, shared by the ranks of a node."""
+    bytes_per_sample = request.service.sample_bytes or sample_bytes(trace)
+    # More workers than twice the processors help only loaders that wait, for example for a network.
+    most_workers = max(
+        2, min(64, int(2 * request.host.cpus / request.ranks) if not request.service.wait_seconds else 64)
+    )
     return LoaderHost(
-        question.service,
-        question.host,
-        question.ranks,
-        question.data_bytes,
-        lambda samples: device_copy_seconds(samples * carried, question.placement.device),
-        most,
-        question.job.accumulate,
-        question.job.augment,
+        request.service,
+        request.host,
+        request.ranks,
+        request.data_bytes,
+        lambda samples: device_copy_seconds(samples * bytes_per_sample, request.placement.device),
+        most_workers,
+        request.job.accumulate,
+        request.job.augment,
     )
 
 
-def _binding(question: Question, solution: Solution, most: LargestBatch) -> str:
-    """Which resource, were there more of it, would make training faster: gpu, gpu_memory, cpus, disk, host_memory."""
+def _binding(request: AdviceRequest, solution: Solution, max_batch: LargestBatch) -> str:
+    """What would make training faster if there were more: gpu, gpu_memory, cpus, disk, host_memory, workers, copy."""
     best = solution.fastest
-    if best.stall_fraction >= NEAR:
+    if best.stall_fraction >= BATCH_TOLERANCE:
         bounds = best.feed.bounds(best.gpu.seconds.mid)
         tightest = max(("cpus", "disk", "workers"), key=bounds.__getitem__)
         if tightest == "workers":
             one_more = replace(best.feed, workers=best.feed.workers + 1)
-            return "host_memory" if one_more.host_bytes > question.host.memory_bytes else "workers"
+            return "host_memory" if one_more.host_bytes > request.host.memory_bytes else "workers"
         return tightest if bounds[tightest] > bounds["gpu"] else "copy"
-    twice = 2 * (most.safe or most.expected)
-    beyond = twice / _gpu_step(question, twice).seconds.mid
-    return "gpu_memory" if beyond > (1 + NEAR) * best.batch / best.gpu.seconds.mid else "gpu"
+    double_batch = 2 * (max_batch.safe or max_batch.expected)
+    double_rate = double_batch / _gpu_step(request, double_batch).seconds.mid
+    return "gpu_memory" if double_rate > (1 + BATCH_TOLERANCE) * best.batch / best.gpu.seconds.mid else "gpu"
 
 
-# ---- what else could be done --------------------------------------------------------------------
+# ---- what else could be changed -----------------------------------------------------------------
 
 
-def _alternatives(question: Question, solution: Solution | None) -> Iterator[Alternative]:
-    """One thing changed at a time; those that cannot be traced or do not fit are left out."""
-    before = solution.smallest.samples_per_second if solution else None
-    for change, changed in _changes(question, solution):
+def _alternatives(request: AdviceRequest, solution: Solution | None) -> Iterator[Alternative]:
+    """One thing changed at a time; changes that cannot be forecast or do not fit are left out."""
+    current_rate = solution.smallest.samples_per_second if solution else None
+    for change, changed in _changes(request, solution):
         try:
-            other, most = _solve(changed)
+            alternative, max_batch = _solve(changed)
         except EpochcastError:
             continue
-        if other is None:
+        if alternative is None:
             continue
-        peak = changed.forecast(other.smallest.batch).peak_bytes
-        assert peak is not None
-        speedup = None if before is None else other.smallest.samples_per_second / before
-        yield Alternative(change, most, other.smallest, changed.placement.replicas, peak, speedup)
+        peak_bytes = changed.forecast(alternative.smallest.batch).peak_bytes
+        assert peak_bytes is not None
+        speedup = None if current_rate is None else alternative.smallest.samples_per_second / current_rate
+        yield Alternative(change, max_batch, alternative.smallest, changed.placement.replicas, peak_bytes, speedup)
 
 
-def _changes(question: Question, solution: Solution | None) -> Iterator[tuple[str, Question]]:
-    job, device = question.job, question.placement.device
+def _changes(request: AdviceRequest, solution: Solution | None) -> Iterator[tuple[str, AdviceRequest]]:
+    job, device = request.job, request.placement.device
     if find_precision(job.precision).is_single and device.kind != "cpu":
-        half = mixed_precision(device.peak_flops_per_second).name
-        mixed = replace(job, precision=half)
-        yield f"precision {half}", replace(question, job=mixed)
-        if not job.channels_last and device.tensor_cores and any(len(t.shape) == 4 for t in question.trace().inputs):
-            yield f"precision {half}, channels_last", replace(question, job=replace(mixed, channels_last=True))
+        half_name = mixed_precision(device.peak_flops_per_second).name
+        mixed = replace(job, precision=half_name)
+        yield f"precision {half_name}", replace(request, job=mixed)
+        if not job.channels_last and device.tensor_cores and any(len(t.shape) == 4 for t in request.trace().inputs):
+            yield f"precision {half_name}, channels_last", replace(request, job=replace(mixed, channels_last=True))
     if not job.checkpointing:
-        yield "checkpointing", replace(question, job=replace(job, checkpointing=True))
-    larger = [d for d in devices() if d.vendor == device.vendor and d.kind == device.kind]
-    larger = [d for d in larger if d.generation == device.generation and d.memory_bytes > 1.2 * device.memory_bytes]
-    if larger:
-        bigger = min(larger, key=lambda d: (d.memory_bytes, abs(d.peak("fp32") - device.peak("fp32")), d.name))
-        yield f"device {bigger.name}", replace(question, placement=question.placement.with_device(bigger))
-    if solution and solution.smallest.stall_fraction >= NEAR:
-        more = replace(question.host, cpus=2 * question.host.cpus)
-        yield "twice the idle processors", replace(question, host=more)
+        yield "checkpointing", replace(request, job=replace(job, checkpointing=True))
+    larger_devices = [d for d in devices() if d.vendor == device.vendor and d.kind == device.kind]
+    larger_devices = [
+        d for d in larger_devices if d.generation == device.generation and d.memory_bytes > 1.2 * device.memory_bytes
+    ]
+    if larger_devices:
+        larger_device = min(
+            larger_devices, key=lambda d: (d.memory_bytes, abs(d.peak("fp32") - device.peak("fp32")), d.name)
+        )
+        yield f"device {larger_device.name}", replace(request, placement=request.placement.with_device(larger_device))
+    if solution and solution.smallest.stall_fraction >= BATCH_TOLERANCE:
+        more_cpus = replace(request.host, cpus=2 * request.host.cpus)
+        yield "twice the idle processors", replace(request, host=more_cpus)
 
 
-# ---- the thesis beside it -----------------------------------------------------------------------
+# ---- the rule of the thesis ----------------------------------------------------------------------
 
 
-def _thesis(question: Question, solution: Solution | None) -> Rule:
+def _thesis(request: AdviceRequest, solution: Solution | None) -> Rule:
     """Equations 4.7–4.17 on forecast memory at the thesis' two batches."""
-    device = question.placement.device
-    peaks = [question.forecast(batch).peak_bytes for batch in PROBE_BATCHES]
-    held = [peak.mid for peak in peaks if peak is not None]
-    graph = question.session.model(question.job).graph(2)
-    output = sum(tensor.bytes for tensor in graph.outputs) / 2
-    coefficients = Coefficients(PROBE_BATCHES, (held[0], held[1]), sample_bytes(question.trace()), output)
+    device = request.placement.device
+    peaks = [request.forecast(batch).peak_bytes for batch in PROBE_BATCHES]
+    peak_mids = [peak.mid for peak in peaks if peak is not None]
+    graph = request.session.model(request.job).graph(2)
+    output_bytes = sum(tensor.bytes for tensor in graph.outputs) / 2
+    coefficients = Coefficients(
+        PROBE_BATCHES, (peak_mids[0], peak_mids[1]), sample_bytes(request.trace()), output_bytes
+    )
     batch = solution.smallest.batch if solution else 1
-    ratio = question.service.seconds(batch) / _gpu_step(question, batch).seconds.mid
+    ratio = request.service.seconds(batch) / _gpu_step(request, batch).seconds.mid
     return thesis_rule(
         coefficients,
         gpu_bytes=device.memory_bytes,
-        host_bytes=question.host.memory_bytes,
+        host_bytes=request.host.memory_bytes,
         load_over_step=ratio,
-        gpus=question.ranks,
+        gpus=request.ranks,
     )
 
 
-def _batches(most: LargestBatch) -> dict[str, int]:
-    return {"safe": most.safe, "expected": most.expected, "limit": most.limit}
+def _batches(max_batch: LargestBatch) -> dict[str, int]:
+    return {"safe": max_batch.safe, "expected": max_batch.expected, "limit": max_batch.limit}

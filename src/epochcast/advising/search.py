@@ -1,9 +1,9 @@
-"""Batch, workers and prefetch together: the fastest, found exactly by branch and bound over small integers.
+"""The fastest batch, workers and prefetch together, found exactly by branch and bound over small integers.
 
-For a batch B the device needs g(B) seconds per step (the forecast); the queue of the loader makes of it T(B, W, p). No
-setting can be faster than its fluid limit (`Feed.bounds`), so a setting whose limit is behind what was already found is
-never simulated. Among settings within `CLOSE` of the fastest the one with the fewest workers is taken, then the least
-prefetch: workers and memory are not free.
+For a batch B the device needs g(B) seconds per step (the forecast). With W workers and prefetch p, the queue of the
+loader makes it T(B, W, p). No setting is faster than its fluid limit (`Feed.bounds`). So a setting is not simulated
+where its limit is slower than the best so far. Among settings within `LOADER_TOLERANCE` of the fastest, the one with
+the fewest workers is taken, then the one with the least prefetch: workers and memory are not free.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,14 +15,14 @@ from epochcast.forecasting.step import StepForecast
 
 PREFETCHES = (2, 1, 3, 4, 6, 8)
 MOST_WORKERS = 64
-# Differences that no one would notice: settings of a loader, and batches.
-CLOSE = 0.005
-NEAR = 0.02
+# Relative differences in speed that do not matter: between settings of a loader, and between batches.
+LOADER_TOLERANCE = 0.005
+BATCH_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True)
 class LoaderHost:
-    """The loader, its host, and how the ranks of a box share it.
+    """The loader, its host, and how the ranks of a node share it.
 
     A step takes `accumulate` batches of a GPU, and loads each sample in `augment` copies.
     """
@@ -55,7 +55,7 @@ class LoaderHost:
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to run: a batch, a loader, and the step with its waiting."""
+    """One setting: a batch, the loader's settings, and the step with its waiting time."""
 
     batch: int
     feed: Feed
@@ -65,12 +65,12 @@ class Choice:
 
     @property
     def step(self) -> StepForecast:
-        """The step with what it waits for data."""
+        """The step, including its wait for data."""
         return with_input(self.gpu, self.feed)
 
     @property
     def samples_per_second(self) -> float:
-        """Of one rank."""
+        """Throughput of one rank."""
         return self.batch * self.accumulate / self.step_seconds
 
     @property
@@ -80,14 +80,14 @@ class Choice:
 
 
 def best_feed(batch: int, gpu_seconds: float, host: LoaderHost) -> tuple[Feed, float] | None:
-    """The loader's settings for a batch, and the step with them; None where none fits in the host's memory.
+    """The best loader settings for a batch, and seconds per step with them; None where none fits in host memory.
 
-    The fewest workers within `CLOSE` of the fastest.
+    Of all settings within `LOADER_TOLERANCE` of the fastest, the one with the fewest workers.
     """
     limits = [(feed.least_step_seconds(gpu_seconds), feed) for feed in host.feeds(batch)]
     simulated: dict[tuple[int, int], float] = {}
 
-    def seconds(feed: Feed) -> float:
+    def simulated_seconds(feed: Feed) -> float:
         key = (feed.workers, feed.prefetch)
         if key not in simulated:
             simulated[key] = feed.step_seconds(gpu_seconds)
@@ -95,20 +95,21 @@ def best_feed(batch: int, gpu_seconds: float, host: LoaderHost) -> tuple[Feed, f
 
     fastest = inf
     for limit, feed in sorted(limits, key=lambda pair: (pair[0], pair[1].workers)):
-        if limit * (1 + CLOSE) >= fastest:
+        if limit * (1 + LOADER_TOLERANCE) >= fastest:
             break
-        fastest = min(fastest, seconds(feed))
-    close = fastest * (1 + CLOSE)
-    return next(((feed, seconds(feed)) for limit, feed in limits if limit <= close and seconds(feed) <= close), None)
+        fastest = min(fastest, simulated_seconds(feed))
+    close_seconds = fastest * (1 + LOADER_TOLERANCE)
+    close = (feed for limit, feed in limits if limit <= close_seconds and simulated_seconds(feed) <= close_seconds)
+    return next(((feed, simulated_seconds(feed)) for feed in close), None)
 
 
 def candidate_batches(largest: int) -> list[int]:
-    """1, 2, 4, 8, then four a doubling, and the largest itself: 8, 10, 12, 14, 16, 20, …"""
+    """1, 2, 4, 6, then four per doubling, and the largest itself: 8, 10, 12, 14, 16, 20, …"""
     batches = {1, 2, 4, 6, largest}
-    octave = 8
-    while octave <= largest:
-        batches |= {octave + quarter * octave // 4 for quarter in range(4)}
-        octave *= 2
+    power_of_two = 8
+    while power_of_two <= largest:
+        batches |= {power_of_two + quarter * power_of_two // 4 for quarter in range(4)}
+        power_of_two *= 2
     return sorted(batch for batch in batches if 1 <= batch <= largest)
 
 
@@ -121,10 +122,10 @@ class Solution:
 
 
 def search(batches: Sequence[int], gpu: Callable[[int], StepForecast], host: LoaderHost) -> Solution | None:
-    """Over all batches; None where the host's memory holds no batch at all."""
+    """The best setting over all batches; None where host memory holds no batch at all."""
     steps = {batch: gpu(batch) for batch in batches}
-    # No loader makes a step shorter than the device needs, nor shorter than all cores and the whole disk allow.
-    limits = {
+    # No step is shorter than the device needs, nor shorter than all cores and the whole disk allow.
+    most_samples_per_second = {
         batch: host.accumulate
         * batch
         / replace(host.feed(batch, 0, 1), workers=host.most_workers).least_step_seconds(step.seconds.mid)
@@ -140,17 +141,17 @@ def search(batches: Sequence[int], gpu: Callable[[int], StepForecast], host: Loa
         return choices[batch]
 
     fastest: Choice | None = None
-    for batch in sorted(batches, key=lambda batch: (-limits[batch], batch)):
-        if fastest and limits[batch] <= fastest.samples_per_second * (1 + CLOSE):
+    for batch in sorted(batches, key=lambda batch: (-most_samples_per_second[batch], batch)):
+        if fastest and most_samples_per_second[batch] <= fastest.samples_per_second * (1 + LOADER_TOLERANCE):
             break
-        tried = choice(batch)
-        if tried and (fastest is None or tried.samples_per_second > fastest.samples_per_second):
-            fastest = tried
+        candidate = choice(batch)
+        if candidate and (fastest is None or candidate.samples_per_second > fastest.samples_per_second):
+            fastest = candidate
     if fastest is None:
         return None
-    enough = (1 - NEAR) * fastest.samples_per_second
+    enough_samples_per_second = (1 - BATCH_TOLERANCE) * fastest.samples_per_second
     for batch in sorted(batches):
-        tried = choice(batch) if limits[batch] >= enough else None
-        if tried and tried.samples_per_second >= enough:
-            return Solution(fastest, tried)
+        candidate = choice(batch) if most_samples_per_second[batch] >= enough_samples_per_second else None
+        if candidate and candidate.samples_per_second >= enough_samples_per_second:
+            return Solution(fastest, candidate)
     return Solution(fastest, fastest)

@@ -1,15 +1,15 @@
-"""The thesis' rule of thumb, beside which ours stands (Tripathi, on storage bottlenecks in training, chapter 4).
+"""The rule of thumb of a thesis, to compare ours with (Tripathi, on storage bottlenecks in training, chapter 4).
 
-Memory, with I and O the bytes of a sample's input and output, X what does not grow with the batch B (parameters and all
-that follows them), Y the feature maps of a sample, kept once more as gradients:
+Memory: I and O are the bytes of a sample's input and output, X is what does not grow with the batch B (parameters,
+gradients, optimizer state), Y the feature maps of a sample, which are needed a second time as gradients:
 
     M = B·I + B·O + X + 2·B·Y        (4.7)     two batches b₁, b₂ are measured, which gives X and Y
     GPU_M = B_m·I + B_m·O + X + 2·B_m·Y     (4.8)
     B_m = (GPU_M − X) / (I + O + 2·Y)       (4.9)
 
 Workers: maximise B subject to W·B·I < DRAM (4.14), t_d ≤ t_g·W (4.15; with N GPUs t_d ≤ t_g·W/N, 4.17) and B ≤ B_m
-(4.16), then take the fewest W. The ratio t_d/t_g is taken as the same for every batch, as the thesis does. W and B are
-those of the whole box.
+(4.16), then take the smallest W. The ratio t_d/t_g is taken as the same for every batch, as in the thesis. W and B are
+those of the whole node.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from math import ceil, floor
 
 from epochcast.errors import BadInput
 
-# The thesis' two batches.
+# The two batches of the thesis.
 PROBE_BATCHES = (10, 50)
 
 
@@ -64,7 +64,7 @@ class Coefficients:
         return max(0, floor((memory_bytes - self.fixed_bytes) / self.slope_bytes))
 
     def as_dict(self) -> dict[str, object]:
-        """The letters of the equations, and what each is."""
+        """The letters of the equations with their values."""
         return {
             "batches": list(self.batches),
             "measured_bytes": list(self.memory_bytes),
@@ -85,7 +85,7 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What the thesis would set: batch over all GPUs and workers of the box."""
+    """The settings by the thesis: batch over all GPUs, and workers of the node."""
 
     coefficients: Coefficients
     max_batch: int
@@ -114,5 +114,5 @@ def thesis_rule(
     largest = gpus * coefficients.largest_batch(gpu_bytes)
     workers = max(1, ceil(gpus * load_over_step - 1e-9))
     # W·B·I < DRAM, strictly.
-    in_memory = ceil(host_bytes / (workers * coefficients.input_bytes)) - 1 if host_bytes < float("inf") else largest
-    return Rule(coefficients, largest, max(0, min(largest, in_memory)), workers)
+    host_batch = ceil(host_bytes / (workers * coefficients.input_bytes)) - 1 if host_bytes < float("inf") else largest
+    return Rule(coefficients, largest, max(0, min(largest, host_batch)), workers)

@@ -60,7 +60,7 @@ def advise(
         with_thesis=rule == "thesis",
     )
     body: dict[str, Any] = answer.as_dict()
-    memory_bytes = answer.question.placement.device.memory_bytes
+    memory_bytes = answer.request.placement.device.memory_bytes
     if measured is not None:
         body["loader"] = {**body.get("loader", {}), **measured.as_dict()}
     if probe:

@@ -65,14 +65,14 @@ def loader(body: Mapping[str, object]) -> RenderableType:
 
 
 def _title(answer: Advice) -> str:
-    place, recipe = answer.question.placement, answer.trace.recipe
+    place, recipe = answer.request.placement, answer.trace.recipe
     where = place.device.name if place.gpus == 1 else f"{place.gpus} × {place.device.name}, {place.strategy.name}"
     boxes = f" in {place.nodes} boxes" if place.nodes > 1 else ""
     return f"{answer.trace.name} on {where}{boxes} · {recipe.precision} · {recipe.optimizer}"
 
 
 def _rows(answer: Advice) -> Cells:
-    most, place = answer.max_batch, answer.question.placement
+    most, place = answer.max_batch, answer.request.placement
     yield "largest batch", f"{most.safe:,}", "", f"safe; {most.expected:,} expected, {most.limit:,} at the limit"
     has = f"of {show_bytes(place.device.memory_bytes)}" + (" on each GPU" if place.gpus > 1 else "")
     if answer.solution is None:
@@ -84,7 +84,7 @@ def _rows(answer: Advice) -> Cells:
     choice, fastest = answer.solution.smallest, answer.solution.fastest
     every = f"{choice.batch * place.replicas:,} in all; " if place.gpus > 1 else ""
     yield "batch per GPU" if every else "batch", f"{choice.batch:,}", "", f"{every}{_why(choice, fastest)}"
-    workers = f"{choice.feed.workers * answer.question.ranks} per box; " if answer.question.ranks > 1 else ""
+    workers = f"{choice.feed.workers * answer.request.ranks} per box; " if answer.request.ranks > 1 else ""
     ahead = f"prefetch {choice.feed.prefetch}" if choice.feed.workers else "the training process loads"
     yield "workers", f"{choice.feed.workers}", "", f"{workers}{ahead}"
     speed = f"{rate(place.replicas * choice.samples_per_second)} samples/s"
@@ -92,7 +92,7 @@ def _rows(answer: Advice) -> Cells:
     waits = show_seconds(choice.step.parts.exposed_input)
     yield "waiting for data", f"{choice.stall_fraction:.1%}", "", f"{waits} of each step"
     yield "memory", *interval_cells(answer.peak_bytes, show_bytes), has
-    limit = answer.question.host.memory_bytes
+    limit = answer.request.host.memory_bytes
     known = f"of {show_bytes(limit)} per box" if limit < float("inf") else "per box"
     yield "host memory", show_bytes(choice.feed.host_bytes), "", known
 
