@@ -1,4 +1,4 @@
-"""Memory over one training step: what is alive during every op, by what it holds, under the device's limit."""
+"""Memory during one training step: bytes allocated at every op, by kind of content, and the device's limit."""
 
 from typing import Any
 
@@ -9,24 +9,24 @@ from epochcast.forecasting.forecast import Forecast
 from epochcast.memory.context import room_bytes
 
 POINTS = 400
-"""More than a chart has pixels for; a longer step is thinned, its highest points kept."""
+"""A chart has fewer pixels than this. Of a longer step only the highest points are drawn."""
 
 
 def memory_timeline(answer: Forecast) -> Any:
-    """Stacked areas over the ops of a step; the line is what the device leaves for tensors."""
+    """Stacked areas over the ops of a step; the dashed line is the memory that the device has for tensors."""
     altair = altair_module()
     timeline = answer.details.timeline
     assert timeline is not None
     rows = [
         {
-            "op": int(place),
-            "name": timeline.names[place],
-            "phase": timeline.phases[place],
-            "holds": holds.replace("_", " "),
-            "GiB": float(live[place]) / 2**30,
+            "op": int(index),
+            "name": timeline.names[index],
+            "phase": timeline.phases[index],
+            "content": content.replace("_", " "),
+            "GiB": float(live[index]) / 2**30,
         }
-        for holds, live in timeline.live_bytes.items()
-        for place in _kept(timeline.total_bytes)
+        for content, live in timeline.live_bytes.items()
+        for index in _drawn_ops(timeline.total_bytes)
     ]
     areas = (
         altair.Chart(altair.Data(values=rows))
@@ -34,18 +34,18 @@ def memory_timeline(answer: Forecast) -> Any:
         .encode(
             x=altair.X("op:Q", title="op of the step"),
             y=altair.Y("GiB:Q", stack="zero", title="GiB alive"),
-            color=altair.Color("holds:N", title=None),
-            tooltip=["name:N", "phase:N", "holds:N", "GiB:Q"],
+            color=altair.Color("content:N", title=None),
+            tooltip=["name:N", "phase:N", "content:N", "GiB:Q"],
         )
     )
     room = room_bytes(answer.details.placement.device) / 2**30
     limit = altair.Chart(altair.Data(values=[{"GiB": room}])).mark_rule(strokeDash=[4, 4]).encode(y="GiB:Q")
     device, batch = answer.device, answer.batch_per_gpu
-    title = f"{answer.model}, batch {batch}; dashed: what {device} leaves for tensors"
+    title = f"{answer.model}, batch {batch}; dashed: memory of {device} for tensors"
     return altair.layer(areas, limit).properties(title=title, width=640, height=320)
 
 
-def _kept(total_bytes: np.ndarray) -> np.ndarray:
-    """The highest place of every stretch of the step."""
-    stretches = np.array_split(np.arange(len(total_bytes)), min(POINTS, len(total_bytes)))
-    return np.array([stretch[np.argmax(total_bytes[stretch])] for stretch in stretches])
+def _drawn_ops(total_bytes: np.ndarray) -> np.ndarray:
+    """The index of the highest op in each of at most `POINTS` parts of the step."""
+    parts = np.array_split(np.arange(len(total_bytes)), min(POINTS, len(total_bytes)))
+    return np.array([part[np.argmax(total_bytes[part])] for part in parts])

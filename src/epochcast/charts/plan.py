@@ -1,4 +1,4 @@
-"""Cost against time of every way to run a job: the frontier with its intervals, the rest behind it, the limits."""
+"""Cost against time of all configurations for a job: the frontier with its intervals, the others, and the limits."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ from epochcast.planning.candidate import Candidate
 from epochcast.units import show_dollars, show_seconds
 
 WIDTH, HEIGHT = 560, 400
-BEHIND, LINE, LIMIT = "#bbbbbb", "#555555", "#777777"
+DOMINATED, LINE, LIMIT = "#bbbbbb", "#555555", "#777777"
 
 
 def plan(answer: Plan) -> Any:
-    """Dollars against hours on logarithmic axes; bars are the intervals, a diamond is what is chosen."""
+    """Dollars against hours on logarithmic axes; bars are the intervals, a diamond is the chosen configuration."""
     if not answer.candidates:
         raise BadInput(f"nothing to draw: {answer.sentence}")
     alt = altair_module()
-    shown = sorted({*answer.frontier, *((answer.chosen,) if answer.chosen else ())}, key=lambda c: c.dollars.mid)
+    labelled = sorted({*answer.frontier, *((answer.chosen,) if answer.chosen else ())}, key=lambda c: c.dollars.mid)
     rows = [
-        _row(candidate) | {"number": place, "label": _label(place, candidate)}
-        for place, candidate in enumerate(shown, 1)
+        _row(candidate) | {"number": number, "label": _label(number, candidate)}
+        for number, candidate in enumerate(labelled, 1)
     ]
     scale = alt.Scale(type="log", nice=False, padding=16)
     x = alt.X("hours:Q", title="job, hours", scale=scale, axis=alt.Axis(format="~g", labelOverlap=True))
@@ -35,31 +35,31 @@ def plan(answer: Plan) -> Any:
     )
     tooltip = ["offer:N", "cloud:N", "GPUs:N", "strategy:N", "batch:Q", "hours:Q", "dollars:Q"]
 
-    def drawn(values: list[dict[str, Any]]) -> Any:
+    def chart_of(values: list[dict[str, Any]]) -> Any:
         return alt.Chart(alt.Data(values=values)).encode(x=x, y=y)
 
-    behind = [_row(candidate) for candidate in answer.candidates if candidate not in shown]
-    marked = drawn(rows)
+    dominated = [_row(candidate) for candidate in answer.candidates if candidate not in labelled]
+    chart = chart_of(rows)
     layers = [
-        drawn(behind).mark_circle(size=16, color=BEHIND, opacity=0.7).encode(tooltip=tooltip),
-        drawn([_row(candidate) for candidate in answer.frontier]).mark_line(
+        chart_of(dominated).mark_circle(size=16, color=DOMINATED, opacity=0.7).encode(tooltip=tooltip),
+        chart_of([_row(candidate) for candidate in answer.frontier]).mark_line(
             color=LINE, strokeWidth=1, interpolate="step-after", strokeDash=[4, 3]
         ),
-        marked.mark_rule(opacity=0.6).encode(x="low hours:Q", x2="high hours:Q", y=y, color=colour),
-        marked.mark_rule(opacity=0.6).encode(x=x, y="low dollars:Q", y2="high dollars:Q", color=colour),
-        marked.mark_circle(size=80, opacity=1).encode(color=colour, tooltip=tooltip),
-        marked.mark_text(align="left", dx=7, dy=-8, fontSize=11).encode(text="number:N"),
+        chart.mark_rule(opacity=0.6).encode(x="low hours:Q", x2="high hours:Q", y=y, color=colour),
+        chart.mark_rule(opacity=0.6).encode(x=x, y="low dollars:Q", y2="high dollars:Q", color=colour),
+        chart.mark_circle(size=80, opacity=1).encode(color=colour, tooltip=tooltip),
+        chart.mark_text(align="left", dx=7, dy=-8, fontSize=11).encode(text="number:N"),
     ]
     if answer.chosen is not None:
-        diamond = drawn([_row(answer.chosen)]).mark_point(shape="diamond", size=280, strokeWidth=2, color="#d62728")
+        diamond = chart_of([_row(answer.chosen)]).mark_point(shape="diamond", size=280, strokeWidth=2, color="#d62728")
         layers.append(diamond.encode(tooltip=tooltip))
-    layers += _limits(alt, answer)
+    layers += _limit_lines(alt, answer)
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=_title(alt, answer))
 
 
-def _label(place: int, candidate: Candidate) -> str:
-    total, dollars = show_seconds(candidate.total_seconds.mid), show_dollars(candidate.dollars.mid)
-    return f"{place}. {candidate.offer.name}, {candidate.offer.instance.cloud}: {total}, {dollars}"
+def _label(number: int, candidate: Candidate) -> str:
+    time, cost = show_seconds(candidate.total_seconds.mid), show_dollars(candidate.dollars.mid)
+    return f"{number}. {candidate.offer.name}, {candidate.offer.instance.cloud}: {time}, {cost}"
 
 
 def _row(candidate: Candidate) -> dict[str, Any]:
@@ -79,15 +79,15 @@ def _row(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _limits(alt: Any, answer: Plan) -> list[Any]:
+def _limit_lines(alt: Any, answer: Plan) -> list[Any]:
     """A line at the deadline, a line at the budget."""
     lines = []
     if answer.limits.deadline_seconds is not None:
-        at = alt.Data(values=[{"hours": answer.limits.deadline_seconds / 3600}])
-        lines.append(alt.Chart(at).mark_rule(color=LIMIT, strokeDash=[2, 3]).encode(x="hours:Q"))
+        data = alt.Data(values=[{"hours": answer.limits.deadline_seconds / 3600}])
+        lines.append(alt.Chart(data).mark_rule(color=LIMIT, strokeDash=[2, 3]).encode(x="hours:Q"))
     if answer.limits.budget_dollars is not None:
-        at = alt.Data(values=[{"dollars": answer.limits.budget_dollars}])
-        lines.append(alt.Chart(at).mark_rule(color=LIMIT, strokeDash=[2, 3]).encode(y="dollars:Q"))
+        data = alt.Data(values=[{"dollars": answer.limits.budget_dollars}])
+        lines.append(alt.Chart(data).mark_rule(color=LIMIT, strokeDash=[2, 3]).encode(y="dollars:Q"))
     return lines
 
 

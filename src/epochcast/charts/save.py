@@ -1,4 +1,4 @@
-"""Writing a chart. The ending of the file decides the format; a file appears whole or not at all."""
+"""Write a chart to a file. The file's ending decides the format; no file is ever half written."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ ENDINGS = (".png", ".svg", ".html")
 
 
 def check_chart_path(path: Path) -> None:
-    """Refuse a place we could not write to, before any work is done for it."""
+    """Raise for a path that cannot be written to, before any work is done."""
     if path.suffix.lower() not in ENDINGS:
         raise BadInput(f"cannot draw {path.name}; known endings: {', '.join(ENDINGS)}")
     if not path.parent.is_dir():
@@ -20,21 +20,21 @@ def check_chart_path(path: Path) -> None:
 
 
 def save_chart(chart: Any, path: str | Path) -> None:
-    """Write a chart as .png, .svg or .html; the page carries its scripts with it."""
+    """Write a chart as .png, .svg or .html; the page contains its scripts."""
     file = Path(path)
     check_chart_path(file)
     convert = _converter()
-    description = chart.to_json()
-    makers: Mapping[str, Callable[[], bytes]] = {
-        ".png": lambda: convert.vegalite_to_png(description, scale=2),
-        ".svg": lambda: convert.vegalite_to_svg(description).encode(),
-        ".html": lambda: convert.vegalite_to_html(description, bundle=True).encode(),
+    specification = chart.to_json()
+    writers: Mapping[str, Callable[[], bytes]] = {
+        ".png": lambda: convert.vegalite_to_png(specification, scale=2),
+        ".svg": lambda: convert.vegalite_to_svg(specification).encode(),
+        ".html": lambda: convert.vegalite_to_html(specification, bundle=True).encode(),
     }
-    write_bytes(file, makers[file.suffix.lower()]())
+    write_bytes(file, writers[file.suffix.lower()]())
 
 
 def altair_module() -> Any:
-    """altair, or the name of the extra that brings it."""
+    """The altair module, or an error that names the extra to install."""
     try:
         import altair
     except ModuleNotFoundError:

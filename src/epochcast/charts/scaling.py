@@ -34,8 +34,8 @@ def _step(row: Row) -> float:
     return row.forecast.step_seconds.mid
 
 
-def _share(row: Row, first: Row) -> float:
-    """What one GPU of the first row would have to do in this one."""
+def _relative_batch(row: Row, first: Row) -> float:
+    """The batch of one GPU, relative to that of the first row."""
     return row.forecast.global_batch / row.case.gpus / (first.forecast.global_batch / first.case.gpus)
 
 
@@ -49,7 +49,7 @@ PANELS = (
         lambda row: row.forecast.samples_per_second,
         lambda row, first: first.forecast.samples_per_second * row.case.gpus / first.case.gpus,
     ),
-    Panel("step, seconds", _step, lambda row, first: _step(first) * _share(row, first), format="~g"),
+    Panel("step, seconds", _step, lambda row, first: _step(first) * _relative_batch(row, first), format="~g"),
     Panel("job, hours", _job, lambda row, first: _divided(_job(first), row.case.gpus / first.case.gpus), format=",~g"),
     Panel("cost, dollars", _dollars, lambda row, first: None, is_log=False, format="$,~r"),
     Panel("speed-up", lambda row: row.speedup, lambda row, first: float(row.case.gpus)),
@@ -65,40 +65,40 @@ PANELS = (
 
 
 def scaling(answer: Scaling) -> Any:
-    """Small charts side by side, a line per regime and collective; dashes are the ideal."""
+    """Small charts side by side, a line per regime and all-reduce algorithm; dashes are the ideal."""
     alt = altair_module()
     first = answer.rows[0].forecast
     panels = [_panel(alt, answer, panel) for panel in PANELS]
-    shown = [chart for chart in panels if chart is not None]
+    charts = [chart for chart in panels if chart is not None]
     title = alt.TitleParams(
         f"{first.model} on {first.device}",
         subtitle=f"{first.precision}, batch {first.batch_per_gpu} per GPU at the start; dashed: ideal",
         anchor="start",
     )
-    return alt.concat(*shown, columns=COLUMNS, spacing=28).properties(title=title)
+    return alt.concat(*charts, columns=COLUMNS, spacing=28).properties(title=title)
 
 
 def _panel(alt: Any, answer: Scaling, panel: Panel) -> Any:
-    several = len({series.allreduce for series in answer.series}) > 1
-    lines: list[dict[str, object]] = []
+    has_several_algorithms = len({series.allreduce for series in answer.series}) > 1
+    points: list[dict[str, object]] = []
     for series in answer.series:
-        name = f"{series.regime}, {series.allreduce}" if several else series.regime
+        name = f"{series.regime}, {series.allreduce}" if has_several_algorithms else series.regime
         for row in series.rows:
             value, ideal = panel.value(row), panel.ideal(row, series.rows[0])
             if value is None or (panel.is_log and value <= 0):
                 continue
-            lines.append(
+            points.append(
                 {"gpus": row.case.gpus, "value": value, "ideal": ideal, "series": name, "regime": series.regime}
             )
-    if not lines:
+    if not points:
         return None
     counts = sorted({row.case.gpus for row in answer.rows})
     scale = alt.Scale(type="log", base=2, domain=[counts[0], counts[-1]], nice=False)
     x = alt.X("gpus:Q", title="GPUs", scale=scale, axis=alt.Axis(values=counts, format="d", labelOverlap=True))
     y_scale = alt.Scale(type="log") if panel.is_log else alt.Scale(zero=True)
     y = alt.Y("value:Q", title=None, scale=y_scale, axis=alt.Axis(format=panel.format, tickCount=5))
-    base = alt.Chart(alt.Data(values=lines))
-    measured = base.mark_line(point=alt.OverlayMarkDef(size=36), strokeWidth=2).encode(
+    base = alt.Chart(alt.Data(values=points))
+    forecast_lines = base.mark_line(point=alt.OverlayMarkDef(size=36), strokeWidth=2).encode(
         x=x,
         y=y,
         color=alt.Color(
@@ -106,11 +106,11 @@ def _panel(alt: Any, answer: Scaling, panel: Panel) -> Any:
         ),
         tooltip=["series:N", "gpus:Q", "value:Q"],
     )
-    dashes = (
+    ideal_lines = (
         base.transform_filter("isValid(datum.ideal)")
         .mark_line(color="#777777", strokeDash=[4, 3], strokeWidth=1)
         .encode(x=x, y=alt.Y("ideal:Q", scale=y_scale), detail="regime:N")
     )
-    return alt.layer(dashes, measured).properties(
+    return alt.layer(ideal_lines, forecast_lines).properties(
         width=WIDTH, height=HEIGHT, title=alt.TitleParams(panel.title, anchor="start", fontSize=12)
     )
