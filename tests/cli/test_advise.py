@@ -67,11 +67,11 @@ def test_the_advice_is_within_what_there_is() -> None:
     assert 0 <= found["stall_fraction"] < 1
 
 
-def test_the_table_says_what_binds(command: Command) -> None:
+def test_the_table_names_the_bottleneck(command: Command) -> None:
     ran = command(LINE)
     assert ran.code == 0
     assert "largest batch" in ran.out
-    assert "what binds:" in ran.out
+    assert "bottleneck:" in ran.out
 
 
 def test_slow_loading_binds_the_processors_and_more_of_them_are_offered() -> None:
@@ -111,7 +111,7 @@ def test_the_rule_of_the_thesis_stands_beside_it(command: Command) -> None:
     found = answer(f"{LINE} --rule thesis")["thesis"]
     assert set(found["coefficients"]) >= {"I", "O", "X", "Y"}
     assert found["max_batch"] > 0 and found["workers"] >= 1
-    assert "by the thesis' rule" in command(f"{LINE} --rule thesis").out
+    assert "by the rule of the thesis" in command(f"{LINE} --rule thesis").out
 
 
 def test_what_was_assumed_is_said() -> None:
@@ -149,7 +149,7 @@ BAD = {
     "--loader {file}:none": "no factory in {file} called 'none'",
     "--loader-seconds fast": "'fast' is not a time",
     "--loader-seconds 1s/0": "'1s/0' is no time per sample",
-    "--loader-seconds 1ms --probe-loader": "either told (--loader-seconds) or measured",
+    "--loader-seconds 1ms --probe-loader": "give the loader's time (--loader-seconds) or have it measured",
     "--loader-seconds 1ms --host-memory 1MB": "host memory of 977 KiB holds no batch",
     "--loader-seconds 1ms --cpus 0": "cpus must be above 0, got 0",
     "--loader-seconds 1ms --rule guess": "no rule called 'guess'; known: exact, thesis",

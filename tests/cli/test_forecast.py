@@ -106,7 +106,7 @@ def test_flops_and_parameters_of_resnet50_are_the_published(command: Command) ->
 def test_without_data_there_is_a_step_but_no_job(command: Command) -> None:
     found = answer("forecast resnet18 --device V100 --batch 8")
     assert found["epoch_seconds"] is found["total_seconds"] is found["dollars"] is None
-    assert "say how much data" in command("forecast resnet18 --device V100 --batch 8").out
+    assert "give a dataset or its samples" in command("forecast resnet18 --device V100 --batch 8").out
 
 
 def test_one_gpu_waits_for_nobody(command: Command) -> None:
@@ -246,7 +246,7 @@ def test_lora_needs_less_of_everything_and_says_what_it_is(command: Command) -> 
     whole, adapted, narrow = (answer(TUNED + more) for more in ("", " --lora 8", " --lora 8 --four-bit"))
     assert adapted["step_seconds"]["mid"] < whole["step_seconds"]["mid"]
     assert narrow["peak_bytes"]["mid"] < adapted["peak_bytes"]["mid"] < whole["peak_bytes"]["mid"]
-    assert "adamw · LoRA 8 on four bits" in command(f"{TUNED} --lora 8 --four-bit").out
+    assert "adamw · LoRA 8 on four-bit weights" in command(f"{TUNED} --lora 8 --four-bit").out
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_json_has_a_row_per_regime_and_number() -> None:
 
 def test_the_table_has_both_regimes_and_the_knees(command: Command) -> None:
     out = command(LINE).out
-    for words in ("strong and weak scaling", "per GPU", "ideal", "strong scaling: beyond", "weak scaling: "):
+    for words in ("strong and weak scaling", "per GPU", "efficiency", "strong scaling: beyond", "weak scaling: "):
         assert words in out
 
 

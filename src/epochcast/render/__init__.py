@@ -1,4 +1,4 @@
-"""Answers as tables for a terminal. Numbers are scaled here and nowhere before."""
+"""Answers as tables for a terminal. Numbers get their units (ms, GiB) here and nowhere before."""
 
 from epochcast.render.advise import advice, loader, probe
 from epochcast.render.bench import campaign

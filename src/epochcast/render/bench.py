@@ -1,4 +1,4 @@
-"""A campaign of measurements: what was measured, and what failed why."""
+"""A campaign of measurements: what was measured, what failed, and why."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,33 +11,38 @@ from epochcast.bench.measurements import Measurement
 from epochcast.render.table import table
 from epochcast.units import show_bytes, show_seconds
 
-# So many rows and reasons are shown in a terminal; the file has them all.
-SHOWN = 30
+# This many rows and reasons are shown in a terminal; the file has them all.
+MOST_SHOWN = 30
 
 
 def campaign(report: Report, rows: Sequence[Measurement], out: str) -> RenderableType:
-    """How it went, then every configuration, or groups of them where they are many."""
+    """Counts, then a row per configuration, or per group where there are many."""
     title = f"{out}: {report.measured:,} measured in {show_seconds(report.seconds)}"
-    parts = [(report.failed, "failed"), (report.known, "known before"), (report.left, "left for --resume")]
+    parts = [(report.failed, "failed"), (report.known, "measured before"), (report.left, "left for --resume")]
     pieces: list[RenderableType] = [Text(", ".join([title, *(f"{n:,} {what}" for n, what in parts if n)]))]
-    done = [row for row in rows if row.failed is None]
-    if len(done) <= SHOWN:
-        cells = [(_name(row), *_figures([row]), show_bytes(row.peak_bytes) if row.peak_bytes else "–") for row in done]
-        pieces.append(table("", "question | > median | > lowest tenth | > spread | > repeats | > peak memory", cells))
+    measured = [row for row in rows if row.failed is None]
+    if len(measured) <= MOST_SHOWN:
+        cells = [
+            (_key_text(row), *_figures([row]), show_bytes(row.peak_bytes) if row.peak_bytes else "–")
+            for row in measured
+        ]
+        pieces.append(
+            table("", "measurement | > median | > lowest tenth | > spread | > repeats | > peak memory", cells)
+        )
     else:
         groups: dict[str, list[Measurement]] = {}
-        for row in done:
+        for row in measured:
             groups.setdefault("/".join(row.key.split("/")[:-1]), []).append(row)
-        by_name = [(name, f"{len(members):,}", _figures(members)[2]) for name, members in sorted(groups.items())]
-        pieces.append(table("", "group | > rows | > spread", by_name))
+        group_rows = [(name, f"{len(members):,}", _figures(members)[2]) for name, members in sorted(groups.items())]
+        pieces.append(table("", "group | > rows | > spread", group_rows))
     reasons = Counter(row.failed for row in rows if row.failed is not None)
     if reasons:
-        shown = [(f"{count:,}", str(reason)) for reason, count in reasons.most_common(SHOWN)]
+        shown = [(f"{count:,}", str(reason)) for reason, count in reasons.most_common(MOST_SHOWN)]
         pieces.append(table("failed", "> rows | reason", shown))
     return Group(*pieces)
 
 
-def _name(row: Measurement) -> str:
+def _key_text(row: Measurement) -> str:
     """The key without its digest."""
     return row.key.rpartition("/")[0]
 

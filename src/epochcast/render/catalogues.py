@@ -1,4 +1,4 @@
-"""What is known by name."""
+"""Tables of the catalogues: models, devices, instances, data sets, links, topologies."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from epochcast.units import show_bytes, show_count, show_dollars, show_seconds
 
 
 def models(rows: Iterable[Mapping[str, Any]]) -> RenderableType:
-    """The zoo, with counts where they were made."""
+    """The built-in models, with their counts where the rows have them."""
     listed = list(rows)
     if not any("parameters" in row for row in listed):
         return table("models", "model | what it is", [(row["name"], row["title"]) for row in listed])
@@ -43,12 +43,12 @@ def devices(rows: Iterable[Device]) -> RenderableType:
             show_count(d.peak("fp16"), "FLOP/s"),
             show_bytes(d.memory_bytes),
             show_count(d.memory_bytes_per_second, "B/s"),
-            "yes" if d.verified else "recalled",
+            "yes" if d.verified else "no",
         )
         for d in rows
     ]
     columns = "device | generation | > year | > fp32 | > fp16 | > memory | > bandwidth | checked"
-    return table("devices", columns, cells, caption="dense peaks of the data sheet")
+    return table("devices", columns, cells, caption="dense peaks, from the data sheets")
 
 
 def instances(rows: Iterable[Instance]) -> RenderableType:
@@ -67,7 +67,7 @@ def instances(rows: Iterable[Instance]) -> RenderableType:
         for i in rows
     ]
     columns = "instance | cloud | device | > GPUs | > per hour | > CPUs | > memory | priced on"
-    return table("instances", columns, cells, caption="on-demand list prices of the day named")
+    return table("instances", columns, cells, caption="on-demand list prices of that day")
 
 
 def datasets(rows: Iterable[Dataset]) -> RenderableType:
@@ -94,33 +94,33 @@ def links(rows: Iterable[Link]) -> RenderableType:
             show_count(link.bandwidth_bytes_per_second, "B/s"),
             show_count(link.sustained_bytes_per_second, "B/s"),
             show_seconds(link.latency_seconds),
-            "yes" if link.verified else "recalled",
+            "yes" if link.verified else "no",
         )
         for link in rows
     ]
     columns = "link | > bandwidth | > sustained | > latency | checked"
-    return table("links", columns, cells, caption="in one direction; sustained by gradients in training")
+    return table("links", columns, cells, caption="in one direction; sustained: by gradients in training")
 
 
 def topologies(rows: Iterable[Topology]) -> RenderableType:
-    """The catalogue of boxes."""
+    """The catalogue of machines."""
     cells = [
         (
-            box.name,
-            f"{box.gpus} × {box.device}",
-            _inside(box),
-            box.outer_link,
-            str(box.cpus),
-            "yes" if box.verified else "recalled",
+            machine.name,
+            f"{machine.gpus} × {machine.device}",
+            _inner_links(machine),
+            machine.outer_link,
+            str(machine.cpus),
+            "yes" if machine.verified else "no",
         )
-        for box in rows
+        for machine in rows
     ]
-    return table("topologies", "box | GPUs | inside | between boxes | > CPUs | checked", cells)
+    return table("topologies", "machine | GPUs | inside | between machines | > CPUs | checked", cells)
 
 
-def _inside(box: Topology) -> str:
-    """What joins its GPUs; of a box with parts level by level: 4 by nvlink2, 2 quads by nvlink2."""
-    if not box.parts:
-        return box.inner_link
-    parts = [f"{part.count} {part.name}s by {part.link}" for part in box.parts]
-    return ", ".join([f"{box.part_gpus} by {box.inner_link}", *parts])
+def _inner_links(machine: Topology) -> str:
+    """The links between its GPUs, level by level where there are several: 4 by nvlink2, 2 quads by nvlink2."""
+    if not machine.parts:
+        return machine.inner_link
+    parts = [f"{part.count} {part.name}s by {part.link}" for part in machine.parts]
+    return ", ".join([f"{machine.part_gpus} by {machine.inner_link}", *parts])

@@ -1,4 +1,4 @@
-"""What `epochcast doctor` found."""
+"""The report of `epochcast doctor`."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -8,11 +8,11 @@ from epochcast.render.table import table
 from epochcast.units import show_bytes
 
 MOST_PACKAGES = 8
-"""An extra with more shows only what is missing."""
+"""An extra with more packages shows only the missing ones."""
 
 
 def doctor(report: Report) -> RenderableType:
-    """Packages, files, shipped numbers, and the problems last, where the eye ends up."""
+    """Packages, files, shipped numbers, and last the problems."""
     title = f"epochcast {report.version} on Python {report.python}"
     pieces: list[RenderableType] = []
     if report.extras:
@@ -22,7 +22,7 @@ def doctor(report: Report) -> RenderableType:
         pieces.append(Text(f"{title}\n", style="bold"))
     if report.other_packages:
         others = ", ".join(f"{name} {version}" for name, version in report.other_packages.items())
-        pieces.append(Text(f"also there: {others}\n"))
+        pieces.append(Text(f"also installed: {others}\n"))
     pieces.append(table("your files", "what | where | > files | > size | from | to", map(_folder, report.folders)))
     pieces.append(Text(f"job file: {report.job_file or 'none here or above'}\n"))
     pieces.append(table("shipped with epochcast", "what | | dated", _shipped(report)))
@@ -34,7 +34,7 @@ def doctor(report: Report) -> RenderableType:
 
 
 def _packages(extra: Extra) -> str:
-    """torch 2.4.0, keras missing; of many only what is missing."""
+    """torch 2.4.0, keras missing; of many packages only the missing ones."""
     shown = extra.packages if len(extra.packages) <= MOST_PACKAGES else extra.missing
     words = [f"{package.name} {_state(package)}" for package in shown]
     return ", ".join(words) or f"{len(extra.packages)} packages"
@@ -43,7 +43,7 @@ def _packages(extra: Extra) -> str:
 def _state(package: Package) -> str:
     if package.installed is None:
         return "missing"
-    return package.installed if package.fits else f"{package.installed}, wanted {package.wanted}"
+    return package.installed if package.fits else f"{package.installed}, needs {package.wanted}"
 
 
 def _folder(folder: Folder) -> tuple[str, ...]:
@@ -56,5 +56,5 @@ def _folder(folder: Folder) -> tuple[str, ...]:
 def _shipped(report: Report) -> list[tuple[str, ...]]:
     prices = report.prices
     rows = [(f"cost model {m.file}", f"format {m.format}", m.trained or "unknown") for m in report.models]
-    listed = f"{prices.instances} instances, {prices.recalled} recalled and not looked up"
+    listed = f"{prices.instances} instances, {prices.recalled} from memory, not looked up"
     return [*rows, ("prices", listed, f"{prices.oldest} to {prices.newest}")]

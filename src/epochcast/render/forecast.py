@@ -11,7 +11,7 @@ from epochcast.render.memory import remedies
 from epochcast.render.table import INTERVAL, Cells, interval_cells, rate, table
 from epochcast.units import show_bytes, show_count, show_dollars, show_seconds
 
-LAYERS_EXPLAINED = 15
+MOST_LAYERS = 15
 
 _PARTS = {
     "forward": "forward kernels",
@@ -25,29 +25,27 @@ _PARTS = {
 
 def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
     """The forecast of one job."""
-    seconds, exposed = answer.step_seconds.mid, answer.as_dict()["step_parts"] or {}
+    seconds, step_parts = answer.step_seconds.mid, answer.as_dict()["step_parts"] or {}
     parts = table(
         "one step",
         "part | > time | > share",
-        [(_PARTS[name], show_seconds(part), f"{part / seconds:.0%}") for name, part in exposed.items() if part > 0],
+        [(_PARTS[name], show_seconds(part), f"{part / seconds:.0%}") for name, part in step_parts.items() if part > 0],
     )
-    answered = ", ".join(f"{name} {share:.0%}" for name, share in answer.answered_by.items())
-    main = table(_title(answer), f"| > expected | {INTERVAL} |", _answers(answer))
-    pieces: list[RenderableType] = [main, parts, Text(f"answered by: {answered}", style="dim")]
+    cost_models = ", ".join(f"{name} {share:.0%}" for name, share in answer.answered_by.items())
+    summary = table(_title(answer), f"| > expected | {INTERVAL} |", _rows(answer))
+    pieces: list[RenderableType] = [summary, parts, Text(f"answered by: {cost_models}", style="dim")]
     if explain:
         layers = by_layer(answer)
-        heaviest = (
-            f"the {LAYERS_EXPLAINED} heaviest layers of {len(layers)}" if len(layers) > LAYERS_EXPLAINED else "layers"
-        )
+        layers_text = f"the {MOST_LAYERS} heaviest layers of {len(layers)}" if len(layers) > MOST_LAYERS else "layers"
         pieces += [
             Text(),
             _shares("kernel time by class of op", by_class(answer)),
-            _shares(f"kernel time of {heaviest}", layers[:LAYERS_EXPLAINED]),
+            _shares(f"kernel time of {layers_text}", layers[:MOST_LAYERS]),
         ]
     if answer.fits is False:
         pieces.append(remedies(answer))
     if answer.opaque_ops:
-        pieces.append(Text("not understood, costed by bytes: " + ", ".join(answer.opaque_ops), style="yellow"))
+        pieces.append(Text("unknown ops, costed by their bytes: " + ", ".join(answer.opaque_ops), style="yellow"))
     pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
     return Group(*pieces)
 
@@ -55,36 +53,36 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
 def _title(answer: Forecast) -> str:
     where = answer.device if answer.gpus == 1 else f"{answer.gpus} × {answer.device}"
     if answer.nodes > 1:
-        where += f" in {answer.nodes} boxes"
+        where += f" on {answer.nodes} nodes"
     words = [f"{answer.model} on {where}"]
-    shares = "GPU" if answer.replicas == answer.gpus else f"{answer.gpus // answer.replicas} GPUs"
+    holder = "GPU" if answer.replicas == answer.gpus else f"{answer.gpus // answer.replicas} GPUs"
     words += (
-        [f"batch {answer.batch_per_gpu} per {shares}, {answer.global_batch} in all", answer.strategy]
+        [f"batch {answer.batch_per_gpu} per {holder}, {answer.global_batch} in total", answer.strategy]
         if answer.gpus > 1
         else [f"batch {answer.batch_per_gpu}"]
     )
     words += [answer.precision]
     words += [answer.optimizer] if answer.mode == "training" else [answer.mode.replace("_", " and ") + " only"]
     if answer.lora:
-        words += [f"LoRA {answer.lora}" + (" on four bits" if answer.four_bit else "")]
+        words += [f"LoRA {answer.lora}" + (" on four-bit weights" if answer.four_bit else "")]
     return " · ".join(words)
 
 
-def _answers(answer: Forecast) -> Cells:
-    """The rows of a forecast: what, expected, interval, remark."""
+def _rows(answer: Forecast) -> Cells:
+    """The rows of a forecast: quantity, expected, interval, remark."""
     yield "step", *interval_cells(answer.step_seconds, show_seconds), f"{rate(answer.samples_per_second)} samples/s"
     if answer.epoch_seconds and answer.total_seconds:
         epochs = answer.epochs
         yield "epoch", *interval_cells(answer.epoch_seconds, show_seconds), f"{answer.steps_per_epoch:,} steps"
         yield "job", *interval_cells(answer.total_seconds, show_seconds), f"{epochs:,} epoch{'s' if epochs > 1 else ''}"
     else:
-        yield "epoch, job", "unknown", "", "say how much data: a dataset or samples"
+        yield "epoch, job", "unknown", "", "give a dataset or its samples"
     if answer.peak_bytes is not None:
         verdict = "fits" if answer.fits else "DOES NOT FIT"
-        has = f"of {show_bytes(answer.memory_bytes or 0)}: {verdict}"
-        yield "memory", *interval_cells(answer.peak_bytes, show_bytes), has
+        of_memory = f"of {show_bytes(answer.memory_bytes or 0)}: {verdict}"
+        yield "memory", *interval_cells(answer.peak_bytes, show_bytes), of_memory
     if answer.dollars_per_hour is None:
-        yield "cost", "unknown", "", "no list price known: say what a GPU-hour costs"
+        yield "cost", "unknown", "", "no list price known: give the price of a GPU-hour"
         return
     price = f"{show_dollars(answer.dollars_per_hour)}/h, {answer.price_source}"
     yield "cost", *(interval_cells(answer.dollars, show_dollars) if answer.dollars else ("unknown", "")), price

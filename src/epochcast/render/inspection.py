@@ -7,7 +7,7 @@ from rich.text import Text
 
 from epochcast.capture.comparison import QUANTITIES, Comparison
 from epochcast.capture.inspection import Inspection
-from epochcast.render.table import Fitting, shape, table
+from epochcast.render.table import WideOrNarrow, shape, table
 from epochcast.units import show_bytes, show_count
 
 
@@ -29,8 +29,8 @@ def inspection(answer: Inspection) -> RenderableType:
     ]
     title = f"{answer.model}, one sample of {shape(answer.input_shape)}"
     columns = "layer | output | > parameters | > activations | > matrix work"
-    made = Fitting(
-        table(title, f"{columns} | kind | > moved | > {'sees' if has_fields else ''}", rows),
+    layers = WideOrNarrow(
+        table(title, f"{columns} | kind | > moved | > {'receptive field' if has_fields else ''}", rows),
         table(title, columns, [row[:5] for row in rows]),
     )
     flops = answer.forward_flops_per_sample
@@ -46,19 +46,21 @@ def inspection(answer: Inspection) -> RenderableType:
             ("training step, matrix work", show_count(answer.training_flops_per_sample, "FLOP"), ""),
         ],
     )
-    pieces: list[RenderableType] = [made, totals]
+    pieces: list[RenderableType] = [layers, totals]
     if answer.opaque_ops:
-        pieces.append(Text("not understood: " + ", ".join(answer.opaque_ops), style="yellow"))
+        pieces.append(Text("unknown ops: " + ", ".join(answer.opaque_ops), style="yellow"))
     pieces += [Text(f"note: {note}", style="dim") for note in answer.notes]
     return Group(*pieces)
 
 
 def comparison(answer: Comparison) -> RenderableType:
-    """Two models' totals and what the second saves."""
+    """The totals of two models, and the change from the first to the second."""
     one, other = answer.one, answer.other
     rows: list[Sequence[str]] = [("output", shape(one.output_shape), shape(other.output_shape), "", "")]
-    for name, words in QUANTITIES.items():
+    for name, title in QUANTITIES.items():
         ratio, unit = answer.ratio(name), "FLOP" if "flops" in name else ""
-        cells = [show_count(getattr(seen, name), unit) if unit else f"{getattr(seen, name):,}" for seen in (one, other)]
-        rows.append((words, *cells, *(("", "") if ratio is None else (f"{ratio:.3f}", f"{ratio - 1:+.1%}"))))
+        cells = [
+            show_count(getattr(model, name), unit) if unit else f"{getattr(model, name):,}" for model in (one, other)
+        ]
+        rows.append((title, *cells, *(("", "") if ratio is None else (f"{ratio:.3f}", f"{ratio - 1:+.1%}"))))
     return table(f"{one.model} versus {other.model}", f"| > {one.model} | > {other.model} | > ratio | > change", rows)

@@ -10,7 +10,7 @@ from epochcast.render.table import table
 
 def jobs(file: str, rows: Sequence[tuple[NamedJob, str]]) -> RenderableType:
     """A row a job: what it trains, where, and what is wrong with it."""
-    cells = [(job.name, str(job.job.model), _where(job), _batch(job), why or "fine") for job, why in rows]
+    cells = [(job.name, str(job.job.model), _where(job), _batch(job), problem or "fine") for job, problem in rows]
     return table(f"jobs of {file}", "name | model | where | > batch | check", cells or [("no jobs", "", "", "", "")])
 
 
@@ -21,5 +21,5 @@ def _where(job: NamedJob) -> str:
 
 def _batch(job: NamedJob) -> str:
     if job.job.global_batch is not None:
-        return f"{job.job.global_batch:,} in all"
+        return f"{job.job.global_batch:,} in total"
     return "" if job.job.batch is None else f"{job.job.batch:,} per GPU"

@@ -1,4 +1,4 @@
-"""What a step holds in memory, and what would make it fit."""
+"""The memory of a step, and what would make it fit."""
 
 from rich.console import Group, RenderableType
 
@@ -16,7 +16,7 @@ _PARTS = {
     "inputs": "inputs",
     "autocast_copies": "half-precision copies of weights",
     "buffers": "buffers",
-    "workspace": "workspace of the convolution",
+    "workspace": "convolution workspace",
     "buckets": "gradient buckets",
     "fragmentation": "allocator: rounding, fragmentation",
     "context": "context and libraries",
@@ -24,7 +24,7 @@ _PARTS = {
 
 
 def memory(answer: Forecast) -> RenderableType:
-    """What a training step holds at its peak."""
+    """The peak memory of a training step, by kind of content."""
     device, peak_bytes = answer.details.placement.device, answer.peak_bytes
     assert peak_bytes is not None
     rows = [
@@ -34,7 +34,7 @@ def memory(answer: Forecast) -> RenderableType:
     ]
     expected, interval = interval_cells(peak_bytes, show_bytes)
     rows += [
-        ("in all", expected, "", interval),
+        ("total", expected, "", interval),
         (f"{device.name} has", show_bytes(usable_bytes(device)), "", ""),
     ]
     verdict = "fits" if answer.fits else "DOES NOT FIT"
@@ -43,7 +43,7 @@ def memory(answer: Forecast) -> RenderableType:
             f"memory of a training step at batch {answer.batch_per_gpu}: {verdict}",
             f"| > bytes | > share | {INTERVAL}",
             rows,
-            caption=f"most is alive in {answer.peak_op}",
+            caption=f"the peak is in {answer.peak_op}",
         )
     ]
     if not answer.fits:
@@ -58,5 +58,7 @@ def remedies(answer: Forecast) -> RenderableType:
         for remedy in answer.details.remedies()
     ]
     return table(
-        "what would fit", f"change | to | > peak | {INTERVAL} | on", rows or [("nothing we know", "", "", "", "")]
+        "what would fit",
+        f"change | to | > peak | {INTERVAL} | on",
+        rows or [("nothing that was tried", "", "", "", "")],
     )

@@ -4,46 +4,50 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epochcast.forecasting.scaling import Row, Scaling
-from epochcast.render.table import Fitting, rate, table
+from epochcast.render.table import WideOrNarrow, rate, table
 from epochcast.units import show_dollars, show_seconds
 
 
 def scaling(answer: Scaling) -> RenderableType:
-    """All rows in one table; where that is too wide or collectives stand side by side, one per regime. The knees."""
+    """All rows in one table; a table per regime where that is too wide or all-reduce algorithms are compared. Then the
+    number of GPUs from which more of them help little.
+    """
     regimes = list(dict.fromkeys(row.case.regime for row in answer.rows))
-    is_mixed = len({series.allreduce for series in answer.series if series.rows[0].case.allreduce}) > 1
-    apart = Group(*(_regime_table(answer, [regime], is_mixed) for regime in regimes))
-    pieces: list[RenderableType] = [apart if is_mixed else Fitting(_regime_table(answer, regimes, is_mixed), apart)]
+    is_comparing = len({series.allreduce for series in answer.series if series.rows[0].case.allreduce}) > 1
+    per_regime = Group(*(_regime_table(answer, [regime], is_comparing) for regime in regimes))
+    pieces: list[RenderableType] = [
+        per_regime if is_comparing else WideOrNarrow(_regime_table(answer, regimes, is_comparing), per_regime)
+    ]
     pieces += [Text(series.sentence, style="bold") for series in answer.series if len(series.rows) > 1]
     pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
     return Group(*pieces)
 
 
-def _regime_table(answer: Scaling, regimes: list[str], is_mixed: bool) -> RenderableType:
+def _regime_table(answer: Scaling, regimes: list[str], is_comparing: bool) -> RenderableType:
     first = answer.rows[0].forecast
     title = f"{first.model} on {first.device} · {first.precision}"
     rows = [row for row in answer.rows if row.case.regime in regimes]
-    return _table(f"{title} · {' and '.join(regimes)} scaling", rows, is_mixed)
+    return _table(f"{title} · {' and '.join(regimes)} scaling", rows, is_comparing)
 
 
-def _table(title: str, rows: list[Row], is_mixed: bool) -> RenderableType:
-    """Columns that say nothing are left out: one box everywhere, one regime, no data set, no price."""
-    shown = {
+def _table(title: str, rows: list[Row], is_comparing: bool) -> RenderableType:
+    """Columns with a single value are left out: nodes, regime, and job and cost where they are not known."""
+    is_shown = {
         "scaling": len({row.case.regime for row in rows}) > 1,
-        "boxes": any(row.case.nodes > 1 for row in rows),
-        "per GPU": not is_mixed,
-        "speed-up": not is_mixed,
-        "all-reduce": is_mixed,
+        "nodes": any(row.case.nodes > 1 for row in rows),
+        "per GPU": not is_comparing,
+        "speed-up": not is_comparing,
+        "all-reduce": is_comparing,
         "job": any(row.forecast.total_seconds for row in rows),
         "cost": any(row.forecast.dollars for row in rows),
     }
     cells = [_cells(row) for row in rows]
-    headings = [name for name in cells[0] if shown.get(name, True)]
-    columns = " | ".join(name if name in _TEXTS else f"> {name}" for name in headings)
+    headings = [name for name in cells[0] if is_shown.get(name, True)]
+    columns = " | ".join(name if name in _TEXT_COLUMNS else f"> {name}" for name in headings)
     return table(title, columns, [[row[name] for name in headings] for row in cells])
 
 
-_TEXTS = ("scaling",)
+_TEXT_COLUMNS = ("scaling",)
 
 
 def _cells(row: Row) -> dict[str, str]:
@@ -52,7 +56,7 @@ def _cells(row: Row) -> dict[str, str]:
     return {
         "scaling": row.case.regime,
         "GPUs": f"{row.case.gpus:,}" + ("" if answer.fits else " (too large)"),
-        "boxes": f"{row.case.nodes:,}",
+        "nodes": f"{row.case.nodes:,}",
         "batch": f"{answer.global_batch:,}",
         "per GPU": f"{answer.batch_per_gpu:,}",
         "all-reduce": row.allreduce if row.case.gpus > 1 else "",
@@ -62,5 +66,5 @@ def _cells(row: Row) -> dict[str, str]:
         "job": show_seconds(total.mid) if total else "unknown",
         "cost": show_dollars(dollars.mid) if dollars else "unknown",
         "speed-up": f"{rate(row.speedup)}×",
-        "ideal": f"{row.efficiency:.0%}",
+        "efficiency": f"{row.efficiency:.0%}",
     }

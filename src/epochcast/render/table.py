@@ -1,4 +1,4 @@
-"""What every table on a terminal shares: headings, shapes, rates and intervals."""
+"""What all tables on a terminal share: headings, shapes, rates and intervals."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,26 +21,26 @@ def table(title: str, columns: str, rows: Cells, caption: str | None = None) -> 
     """A plain table under its title. `columns` are headings between bars; one that begins with ">" is for numbers."""
     headings = [heading.strip() for heading in columns.split("|")]
     rows = [tuple(row) for row in rows]
-    made = Table(box=box.SIMPLE_HEAD, show_header=any(heading.strip("> ") for heading in headings))
-    for place, heading in enumerate(headings):
+    rich_table = Table(box=box.SIMPLE_HEAD, show_header=any(heading.strip("> ") for heading in headings))
+    for index, heading in enumerate(headings):
         is_number = heading.startswith(">")
         name = heading.removeprefix(">").strip()
-        made.add_column(
+        rich_table.add_column(
             name,
-            min_width=max(cell_len(cell) for cell in (name, *(row[place] for row in rows))) if is_number else None,
+            min_width=max(cell_len(cell) for cell in (name, *(row[index] for row in rows))) if is_number else None,
             justify="right" if is_number else "left",
             overflow="fold",
             no_wrap=is_number,
         )
     for row in rows:
-        made.add_row(*(Text(cell) for cell in row))
+        rich_table.add_row(*(Text(cell) for cell in row))
     # The table's own title and caption would be folded to its width.
-    return Group(Text(title, style="bold"), made, *([] if caption is None else [Text(caption, style="dim")]))
+    return Group(Text(title, style="bold"), rich_table, *([] if caption is None else [Text(caption, style="dim")]))
 
 
 @dataclass(frozen=True)
-class Fitting:
-    """Draws `wide` where there is room for it, otherwise `narrow`."""
+class WideOrNarrow:
+    """Draws `wide` where the terminal is wide enough for it, otherwise `narrow`."""
 
     wide: RenderableType
     narrow: RenderableType
@@ -49,9 +49,9 @@ class Fitting:
         return Measurement.get(console, options, self.narrow)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        room = options.max_width
-        wanted = Measurement.get(console, options.update(width=10 * room), self.wide).maximum
-        yield self.wide if wanted <= room else self.narrow
+        width = options.max_width
+        needed_width = Measurement.get(console, options.update(width=10 * width), self.wide).maximum
+        yield self.wide if needed_width <= width else self.narrow
 
 
 def shape(sizes: Sequence[int]) -> str:
