@@ -66,7 +66,7 @@ def test_the_table_says_what_was_learnt_and_where_it_is(command: Command, measur
     ("arguments", "message"),
     [
         ("absent.jsonl", "epochcast: no measurement file 'absent.jsonl'\n"),
-        ("absent.jsonl --no-save", "epochcast: --no-save without --out would leave nothing\n"),
+        ("absent.jsonl --no-save", "epochcast: --no-save without --out would write nothing\n"),
     ],
 )
 def test_bad_input_is_one_line(command: Command, arguments: str, message: str) -> None:

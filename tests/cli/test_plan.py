@@ -11,11 +11,11 @@ def test_json_has_the_contract() -> None:
     body = answer(f"{LINE} --deadline 1d")
     assert body["considered"] > len(body["frontier"]) + body["infeasible"]
     keys = {"offer", "cloud", "device", "gpus", "nodes", "strategy", "batch_per_gpu", "total_seconds", "dollars"}
-    for way in [*body["frontier"], body["chosen"]]:
-        assert keys <= way.keys()
-        assert way["total_seconds"]["low"] <= way["total_seconds"]["mid"] <= way["total_seconds"]["high"]
-        assert way["batch_per_gpu"] * way["gpus"] == 512
-    assert body["chosen"]["dollars"]["mid"] == min(way["dollars"]["mid"] for way in body["frontier"])
+    for offer in [*body["frontier"], body["chosen"]]:
+        assert keys <= offer.keys()
+        assert offer["total_seconds"]["low"] <= offer["total_seconds"]["mid"] <= offer["total_seconds"]["high"]
+        assert offer["batch_per_gpu"] * offer["gpus"] == 512
+    assert body["chosen"]["dollars"]["mid"] == min(offer["dollars"]["mid"] for offer in body["frontier"])
 
 
 def test_without_limits_nothing_is_chosen() -> None:

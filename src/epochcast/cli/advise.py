@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epochcast.cli.app import Json, show
-from epochcast.cli.job_options import Asked, job_command
+from epochcast.cli.job_options import JobArguments, job_command
 from epochcast.errors import BadInput, DoesNotFit, UnknownName
 
 if TYPE_CHECKING:
@@ -21,50 +21,56 @@ RULES = ("exact", "thesis")
     dataset="A name of `epochcast datasets`: how much is read and cached.",
 )
 def advise(
-    asked: Asked,
-    host_memory: Annotated[str | None, typer.Option(help="Memory of a box, like 128GiB.")] = None,
-    disk: Annotated[str | None, typer.Option(help="What a box reads from disk, like 500MB/s; no limit.")] = None,
+    arguments: JobArguments,
+    host_memory: Annotated[str | None, typer.Option(help="Memory of a node, like 128GiB.")] = None,
+    disk: Annotated[
+        str | None, typer.Option(help="How fast a node reads from disk, like 500MB/s (default: no limit).")
+    ] = None,
     loader: Annotated[
-        str | None, typer.Option(help="Your loader, measured here: pkg.module:make_loader or file.py:make_loader.")
+        str | None,
+        typer.Option(help="Measure your own loader on this host: pkg.module:make_loader or file.py:make_loader."),
     ] = None,
     probe_loader: Annotated[
-        bool, typer.Option("--probe-loader", help="Measure the loader here: yours, or one that decodes JPEG files.")
+        bool,
+        typer.Option("--probe-loader", help="Measure a loader on this host: --loader, or one that decodes JPEG files."),
     ] = False,
     probe: Annotated[
-        bool, typer.Option("--probe", help="Run the real step at two batches and solve the thesis' equations.")
+        bool, typer.Option("--probe", help="Run real steps at two batches, and solve the thesis' memory equations.")
     ] = False,
     probe_batches: Annotated[str, typer.Option(help="The two batches of --probe.")] = "10,50",
-    rule: Annotated[str, typer.Option(help="exact, or thesis: the thesis' formulas beside it.")] = "exact",
+    rule: Annotated[str, typer.Option(help="exact, or thesis: also show the thesis' formulas.")] = "exact",
     max_batch: Annotated[int | None, typer.Option(help="No larger batch than this per GPU.")] = None,
     as_json: Json = False,
 ) -> int:
-    """Largest and best batch, loader workers and prefetch, and what binds."""
+    """Largest and best batch, loader workers and prefetch, and the bottleneck."""
     from epochcast import api
     from epochcast.units import parse_bytes, parse_rate
 
     if rule not in RULES:
         raise UnknownName("rule", rule, RULES)
-    if "loader_seconds" in asked.typed and (loader is not None or probe_loader):
-        raise BadInput("the loader is either told (--loader-seconds) or measured (--loader, --probe-loader), not both")
+    if "loader_seconds" in arguments.typed and (loader is not None or probe_loader):
+        raise BadInput(
+            "give the loader's time (--loader-seconds) or have it measured (--loader, --probe-loader), not both"
+        )
     if max_batch is not None and max_batch < 1:
         raise BadInput(f"--max-batch must be at least 1, got {max_batch}")
-    batches = _two(probe_batches)
-    measured = _measured(loader) if loader is not None or probe_loader else None
+    batches = _two_batches(probe_batches)
+    measured_loader = _measured_loader(loader) if loader is not None or probe_loader else None
     answer = api.advise(
-        asked.model,
-        **asked.options,
+        arguments.model,
+        **arguments.options,
         host_memory_bytes=None if host_memory is None else parse_bytes(host_memory),
         disk_bytes_per_second=None if disk is None else parse_rate(disk),
-        loader=None if measured is None else measured.service(),
+        loader=None if measured_loader is None else measured_loader.service(),
         most_batch=max_batch,
         with_thesis=rule == "thesis",
     )
     body: dict[str, Any] = answer.as_dict()
     memory_bytes = answer.request.placement.device.memory_bytes
-    if measured is not None:
-        body["loader"] = {**body.get("loader", {}), **measured.as_dict()}
+    if measured_loader is not None:
+        body["loader"] = {**body.get("loader", {}), **measured_loader.as_dict()}
     if probe:
-        body["probe"] = _probed(asked, batches, memory_bytes)
+        body["probe"] = _probed_memory(arguments, batches, memory_bytes)
 
     def view() -> Any:
         from rich.console import Group
@@ -72,7 +78,7 @@ def advise(
         from epochcast import render
 
         pieces = [render.advice(answer)]
-        pieces += [] if measured is None else [render.loader(measured.as_dict())]
+        pieces += [] if measured_loader is None else [render.loader(measured_loader.as_dict())]
         pieces += [render.probe(body["probe"], memory_bytes)] if probe else []
         return Group(*pieces)
 
@@ -80,21 +86,21 @@ def advise(
     return 0 if answer.fits else DoesNotFit.exit_code
 
 
-def _two(text: str) -> tuple[int, int]:
+def _two_batches(text: str) -> tuple[int, int]:
     pieces = [piece.strip() for piece in text.split(",")]
     if len(pieces) != 2 or not all(piece.isdecimal() for piece in pieces):
-        raise BadInput(f"{text!r} is not two batches; write them like 10,50")
+        raise BadInput(f"{text!r} is not two batches; write two numbers, like 10,50")
     return int(pieces[0]), int(pieces[1])
 
 
-def _measured(reference: str | None) -> "LoaderMeasurement":
+def _measured_loader(reference: str | None) -> "LoaderMeasurement":
     from epochcast.bench.loader import find_loader, measure_loader
 
     return measure_loader(None if reference is None else find_loader(reference), name=reference)
 
 
-def _probed(asked: Asked, batches: tuple[int, int], memory_bytes: float) -> dict[str, object]:
+def _probed_memory(arguments: JobArguments, batches: tuple[int, int], memory_bytes: float) -> dict[str, object]:
     from epochcast.bench.probe import probe_memory
 
-    shape, optimizer = asked.options.get("input_shape"), asked.options.get("optimizer", "sgd")
-    return probe_memory(asked.model, shape, optimizer=optimizer, batches=batches).as_dict(memory_bytes)
+    shape, optimizer = arguments.options.get("input_shape"), arguments.options.get("optimizer", "sgd")
+    return probe_memory(arguments.model, shape, optimizer=optimizer, batches=batches).as_dict(memory_bytes)

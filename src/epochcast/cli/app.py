@@ -1,6 +1,6 @@
 """The application, and how errors become one line and an exit code.
 
-Exit codes: 0 fine · 2 bad input · 3 over a given limit · 4 does not fit in memory · 5 no confident answer.
+Exit codes: 0 success · 2 bad input · 3 over a given limit · 4 does not fit in memory · 5 no confident answer.
 
 A command registers itself when its module is imported; `COMMANDS` says which modules those are. Each imports what it
 needs when it runs, so that `--help` loads neither numpy nor rich.
@@ -47,14 +47,14 @@ COMMANDS = (
     "doctor",
 )
 
-# Tables in files and pipes are as wide as this where COLUMNS does not say otherwise.
+# The width of tables in files and pipes, unless COLUMNS is set.
 FILE_COLUMNS = 120
 # No table is wider.
 WIDEST = 1000
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
-# Every usage error is one of these. Newer versions of typer bring their own copy of click, so typer is asked for it.
+# The base class of usage errors. Newer versions of typer include their own copy of click, so it is taken from typer.
 _USAGE_ERROR = typer.BadParameter.__mro__[1]
 
 
@@ -66,24 +66,24 @@ def run(arguments: Sequence[str]) -> int:
         code = app(args=list(arguments) or ["--help"], prog_name="epochcast", standalone_mode=False)
         sys.stdout.flush()
     except EpochcastError as error:
-        return _complain(error, error.exit_code, arguments)
+        return _report(error, error.exit_code, arguments)
     except (typer.Abort, KeyboardInterrupt):
-        return _complain("interrupted", 130)
+        return _report("interrupted", 130)
     except BrokenPipeError:
-        # The reader has seen enough (`| head`). Python would complain once more when it closes the stream.
+        # The reader has closed the pipe (`| head`). Python would report it again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return _complain(f"{error.strerror or error}: {error.filename!r}" if error.filename else error, 2)
+        return _report(f"{error.strerror or error}: {error.filename!r}" if error.filename else error, 2)
     except Exception as error:
         if isinstance(error, _USAGE_ERROR):
-            return _complain(_usage(error), 2)
+            return _report(_usage(error), 2)
         raise
     return code if isinstance(code, int) else 0
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_asked: bool) -> None:
+    if is_asked:
         from epochcast import __version__
 
         sys.stdout.write(f"epochcast {__version__}\n")
@@ -100,23 +100,25 @@ def options(
 
 
 def _usage(error: Exception) -> str:
-    """What is wrong with the command line, and where its options are explained."""
-    told: Callable[[], str] = getattr(error, "format_message", error.__str__)
+    """What is wrong with the command line, and the command that lists its options."""
+    message: Callable[[], str] = getattr(error, "format_message", error.__str__)
     context = getattr(error, "ctx", None)
     command = getattr(context, "command_path", None) or "epochcast"
-    return f"{told().rstrip('.')}; see: {command} --help"
+    return f"{message().rstrip('.')}; see: {command} --help"
 
 
-def _complain(message: object, code: int, arguments: Sequence[str] = ()) -> int:
-    """One line, whatever was in the message; behind it its notes, such as the tail of the user's own traceback. A note
-    that is a reference to give instead of the one in `arguments` becomes the whole command.
+def _report(message: object, code: int, arguments: Sequence[str] = ()) -> int:
+    """Print the message on one line, then its notes, such as the end of the user's own traceback. A note that is a
+    model to name instead of the one in `arguments` is printed as the whole command to type.
     """
     line = " ".join(str(message).split())
-    asked, instead = getattr(message, "asked", None), getattr(message, "instead", ())
+    model, instead = getattr(message, "asked", None), getattr(message, "instead", ())
     notes = [str(note) for note in getattr(message, "__notes__", ())]
-    if asked in arguments:
-        typed = {reference: [reference if word == asked else word for word in arguments] for reference in instead}
-        notes = [f"    epochcast {join(typed[note.strip()])}" if note.strip() in typed else note for note in notes]
+    if model in arguments:
+        commands = {reference: [reference if word == model else word for word in arguments] for reference in instead}
+        notes = [
+            f"    epochcast {join(commands[note.strip()])}" if note.strip() in commands else note for note in notes
+        ]
     sys.stderr.write("\n".join([f"epochcast: {line}", *notes]) + "\n")
     return code
 
@@ -133,13 +135,15 @@ def show(answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableTy
 
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else FILE_COLUMNS
     console = Console(width=width, highlight=False, emoji=False, markup=False)
-    drawn = view()
-    # Too narrow a terminal breaks lines; numbers cut short would be other numbers.
-    console.width = max(console.width, Measurement.get(console, console.options.update(width=WIDEST), drawn).minimum)
+    renderable = view()
+    # In a terminal that is too narrow lines wrap: a number that is cut off would read as another number.
+    console.width = max(
+        console.width, Measurement.get(console, console.options.update(width=WIDEST), renderable).minimum
+    )
     if console.is_terminal:
-        console.print(drawn)
+        console.print(renderable)
         return
     with console.capture() as captured:
-        console.print(drawn)
-    # A table pads every line to its width; a file has no use for that.
+        console.print(renderable)
+    # A table pads every line to its width; in a file the spaces are removed.
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))

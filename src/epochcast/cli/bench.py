@@ -27,8 +27,8 @@ bench = typer.Typer(
 app.add_typer(bench, name="bench")
 
 Out = Annotated[Path, typer.Option(help="The measurement file (JSON lines); rows are appended.")]
-Budget = Annotated[str | None, typer.Option(help="Stop after so long, like 5m.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Ask only what the file does not answer yet.")]
+Budget = Annotated[str | None, typer.Option(help="Stop after this time, like 5m.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Measure only what the file does not have yet.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps (default: the first GPU, else cpu).")]
 Threads = Annotated[int | None, typer.Option(help="Threads on the processor (default: torch's own choice).")]
 EngineName = Annotated[str, typer.Option("--engine", help="local, or ray: spread over a cluster.")]
@@ -36,7 +36,7 @@ Address = Annotated[str, typer.Option(help="Where the Ray cluster is.")]
 
 DEFAULT_OUT = Path("measurements.jsonl")
 ENGINES = ("local", "ray")
-# What a campaign has left where a very short budget is spent on getting started: time for one question.
+# What is left of a very short budget after start-up: at least one measurement is made.
 SHORTEST_SECONDS = 1e-3
 
 
@@ -47,22 +47,27 @@ def ops(
     resume: Resume = False,
     device: Device = None,
     threads: Threads = None,
-    dtypes: Annotated[str | None, typer.Option(help="Like float32,bfloat16 (default: what the device is for).")] = None,
+    dtypes: Annotated[
+        str | None, typer.Option(help="Like float32,bfloat16 (default: those that suit the device).")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Another seed draws other shapes.")] = 0,
     layers: Annotated[
         bool, typer.Option("--layers", help="Whole layers instead of ops, each as it is trained in a network.")
     ] = False,
     as_in_report: Annotated[
-        bool, typer.Option("--as-in-report", help="Whole layers with trainable input and target, as the report did.")
+        bool,
+        typer.Option(
+            "--as-in-report", help="Whole layers with trainable input and target, as the source report timed them."
+        ),
     ] = False,
     engine: EngineName = "local",
     address: Address = "auto",
     as_json: Json = False,
 ) -> int:
-    """Random, realistic ops, forward and backward apart, the most informative first."""
+    """Random, realistic ops, forward and backward separately, the most informative first."""
     from epochcast.bench.devices import find_torch_device
 
-    end = _end(budget)
+    end = _end_of_budget(budget)
     where = find_torch_device(device, threads)
     if layers or as_in_report:
         from epochcast.bench.layers import questions as layer_questions
@@ -89,12 +94,12 @@ def models(
     as_json: Json = False,
 ) -> int:
     """Real training steps of named networks, as a campaign file lists them."""
-    # Set before torch is imported: its profiler, which counts the memory of a step, greets on standard error otherwise.
+    # Set before torch is imported: its profiler, which counts the memory of a step, writes to standard error otherwise.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     from epochcast.bench.campaign_file import read_campaign
     from epochcast.bench.devices import find_torch_device
 
-    end = _end(budget)
+    end = _end_of_budget(budget)
     where = device or "cpu"
     questions = read_campaign(campaign, where)
     if any(question.ask["backend"] == "torch" for question in questions):
@@ -112,13 +117,13 @@ def loader(
     resume: Resume = False,
     as_json: Json = False,
 ) -> int:
-    """What decoding, collating and handing over a batch take, and how many cores are idle."""
+    """How long a loader takes to decode, collate and send a batch, and how many cores are idle."""
     from epochcast.bench.loader_rows import question_of
     from epochcast.errors import BadInput
 
     if batch < 1:
-        raise BadInput(f"batch must be at least 1, got {batch}")
-    end = _end(budget)
+        raise BadInput(f"--batch must be at least 1, got {batch}")
+    end = _end_of_budget(budget)
     question = question_of(reference, batch)
     return _run([question], out, "cpu", end, resume, "local", "", as_json, threads=1)
 
@@ -140,15 +145,15 @@ def collectives(
     from epochcast.bench.devices import find_torch_device
     from epochcast.units import parse_bytes
 
-    end = _end(budget)
+    end = _end_of_budget(budget)
     where = find_torch_device(device)
     sizes_bytes = SIZES_BYTES if sizes is None else [parse_bytes(size) for size in sizes.split(",")]
-    asked = questions(ranks, sizes_bytes, device=where)
-    return _run(asked, out, where, end, resume, engine, address, as_json, threads=1)
+    all_questions = questions(ranks, sizes_bytes, device=where)
+    return _run(all_questions, out, where, end, resume, engine, address, as_json, threads=1)
 
 
-def _end(text: str | None) -> float | None:
-    """When the budget will be spent, by the host's clock; it runs from the start of the command."""
+def _end_of_budget(text: str | None) -> float | None:
+    """When the budget ends, by `perf_counter`; it begins with the command."""
     from epochcast.errors import BadInput
     from epochcast.units import parse_seconds
 
@@ -171,7 +176,7 @@ def _run(
     as_json: bool,
     threads: int | None = None,
 ) -> int:
-    """Ask the questions by the engine that is wanted, and say how it went."""
+    """Run the measurements with an engine, and show the result."""
     from epochcast.bench.campaign import run
     from epochcast.bench.fingerprint import machine, torch_threads
     from epochcast.bench.measurements import Appender, read
@@ -179,27 +184,27 @@ def _run(
 
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES)
-    is_group = any(question.kind == "collective" for question in questions)
-    with Appender(out) as appender, _groups(is_group and engine == "local"):
+    has_collectives = any(question.kind == "collective" for question in questions)
+    with Appender(out) as appender, _groups(has_collectives and engine == "local"):
         for warning in appender.before.warnings:
             sys.stderr.write(f"epochcast: {warning}\n")
         where = machine(device, torch_threads() if threads is None else threads)
         budget_seconds = None if end is None else max(SHORTEST_SECONDS, end - perf_counter())
-        with _bar("measuring") as progress:
+        with _progress_bar("measuring") as progress:
             if engine == "ray":
                 from epochcast.bench.ray_engine import fleet
 
-                with fleet(address, device, whole_nodes=is_group, budget_seconds=budget_seconds) as spread:
+                with fleet(address, device, whole_nodes=has_collectives, budget_seconds=budget_seconds) as ray_engine:
                     report = run(
                         questions, appender, where, budget_seconds=budget_seconds, resume=resume, progress=progress,
-                        engine=spread,
+                        engine=ray_engine,
                     )  # fmt: skip
             else:
                 report = run(
                     questions, appender, where, budget_seconds=budget_seconds, resume=resume, progress=progress
                 )
-    asked = {question.key for question in questions}
-    rows = [row for row in read(out).rows if row.key in asked]
+    keys = {question.key for question in questions}
+    rows = [row for row in read(out).rows if row.key in keys]
     from epochcast import render
 
     answer = {
@@ -212,7 +217,7 @@ def _run(
         "seconds": report.seconds,
         "rows": [row.as_row() for row in rows[-report.measured :]] if report.measured else [],
     }
-    if is_group:
+    if has_collectives:
         from epochcast.bench.link_fit import link_fits
 
         fits = link_fits(rows)
@@ -224,7 +229,7 @@ def _run(
 
 
 def _with_links(campaign: "RenderableType", fits: "list[LinkFit]") -> "RenderableType":
-    """Below the campaign the links it shows, where it shows any."""
+    """The campaign, and below it the links fitted to it, if any."""
     from rich.console import Group
 
     from epochcast.render.link_fit import links
@@ -232,8 +237,8 @@ def _with_links(campaign: "RenderableType", fits: "list[LinkFit]") -> "Renderabl
     return Group(campaign, links(fits)) if fits else campaign
 
 
-def _groups(is_wanted: bool) -> AbstractContextManager[None]:
-    if not is_wanted:
+def _groups(is_needed: bool) -> AbstractContextManager[None]:
+    if not is_needed:
         return nullcontext()
     from epochcast.bench.collectives import standing_groups
 
@@ -241,8 +246,8 @@ def _groups(is_wanted: bool) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _bar(title: str) -> Iterator["Progress | None"]:
-    """How far the campaign is, and how long it will still take, on stderr; nothing where nobody looks."""
+def _progress_bar(title: str) -> Iterator["Progress | None"]:
+    """A progress bar on stderr with the remaining time; nothing where stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

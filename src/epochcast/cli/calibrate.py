@@ -23,8 +23,8 @@ def calibrate(
     gemm_seconds: Annotated[
         float | None, typer.Option(help="Seconds of one product of two square matrices on the device.")
     ] = None,
-    gemm_size: Annotated[int, typer.Option(help="Rows of those matrices.")] = 4096,
-    precision: Annotated[str, typer.Option(help="What that product was computed in.")] = "fp32",
+    gemm_size: Annotated[int, typer.Option(help="Rows and columns of those matrices.")] = 4096,
+    precision: Annotated[str, typer.Option(help="Precision of that product.")] = "fp32",
     save: Annotated[
         bool, typer.Option("--save", help="Use the profile for this device on this host from now on.")
     ] = False,
@@ -45,16 +45,16 @@ def calibrate(
 
     if runs is None and gemm_seconds is None:
         raise BadInput("nothing to calibrate with: give a table of runs, or --gemm-seconds")
-    found = find_device(device)
+    measured_device = find_device(device)
     answer = calibrated(
         [] if runs is None else _rows(runs),
-        found,
+        measured_device,
         find_cost_model(),
         date=datetime.now(UTC).date().isoformat(),
         gemm=None if gemm_seconds is None else Gemm(gemm_seconds, gemm_size, precision),
         allow_code=allow_code,
     )
-    path = profile_path(found) if save else None
+    path = profile_path(measured_device) if save else None
     if path is not None:
         save_profile(answer.profile, path)
     body = {**answer.as_dict(), "saved": None if path is None else str(path)}
@@ -75,7 +75,7 @@ def _rows(path: Path) -> list[dict[str, object]]:
 
 
 def _view(answer: "Calibration", path: Path | None) -> "RenderableType":
-    """What was tried, what was changed, how the interval moved."""
+    """The corrections tried, what the chosen one changes, and the intervals before and after."""
     from rich.console import Group
     from rich.text import Text
 
@@ -86,13 +86,13 @@ def _view(answer: "Calibration", path: Path | None) -> "RenderableType":
         (c.name + (" (chosen)" if c is answer.chosen else ""), f"{c.mape:.1%}", f"{c.loo_mape:.1%}")
         for c in answer.candidates
     ]
-    tried = render.table(
-        f"{answer.device.name}: {answer.profile.rows} measurements", "correction|>MAPE|>left out", rows
+    corrections = render.table(
+        f"{answer.device.name}: {answer.profile.rows} measurements", "correction|>MAPE|>leave-one-out MAPE", rows
     )
     p = answer.profile
     launch = "as before" if p.launch_seconds is None else show_seconds(p.launch_seconds)
     before, after = answer.before_spread, p.step_spread or answer.before_spread
-    changed = [
+    changes = [
         ("kernels bound by arithmetic", f"× {p.compute_factor:.3f}"),
         ("kernels bound by memory", f"× {p.memory_factor:.3f}"),
         ("one launch", launch),
@@ -100,8 +100,8 @@ def _view(answer: "Calibration", path: Path | None) -> "RenderableType":
         ("90 % interval before", f"{before[0] - 1:+.0%} … {before[1] - 1:+.0%}"),
         ("90 % interval after", f"{after[0] - 1:+.0%} … {after[1] - 1:+.0%}"),
     ]
-    pieces: list[RenderableType] = [tried, render.table("what it changes", "|", changed)]
+    pieces: list[RenderableType] = [corrections, render.table("what it changes", "|", changes)]
     pieces += [Text(f"row {f.place} ({f.model}) not used: {f.reason}", style="dim") for f in answer.failures[:10]]
     pieces += [Text(f"note: {note}", style="dim") for note in answer.notes]
-    told = "not saved; --save makes it this host's profile" if path is None else f"saved: {path}"
-    return Group(*pieces, Text(told))
+    saved = "not saved; use --save to make it this host's profile" if path is None else f"saved: {path}"
+    return Group(*pieces, Text(saved))

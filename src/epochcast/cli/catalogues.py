@@ -1,4 +1,4 @@
-"""`epochcast models`, `devices`, `instances`, `datasets`, `links`, `topologies`: what is known by name."""
+"""`epochcast models`, `devices`, `instances`, `datasets`, `links`, `topologies`: the catalogues."""
 
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ def models(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """The built-in zoo."""
+    """The built-in models."""
     from epochcast.capture.zoo import ZOO, zoo_model
 
     rows: list[dict[str, Any]] = [{"name": name, "title": ZOO[name].title} for name in sorted(ZOO)]
@@ -38,7 +38,7 @@ def models(
 
 @app.command(epilog="Example: epochcast devices --json")
 def devices(as_json: Json = False) -> int:
-    """Devices with their data sheets."""
+    """Devices and what their data sheets say."""
     from dataclasses import asdict
 
     from epochcast.hardware.catalogue import devices as all_devices
@@ -74,7 +74,7 @@ def instances(as_json: Json = False) -> int:
 
 @app.command(epilog="Example: epochcast datasets")
 def datasets(as_json: Json = False) -> int:
-    """Data sets whose samples are counted."""
+    """Data sets and their numbers of samples."""
     from dataclasses import asdict
 
     from epochcast.hardware.catalogue import datasets as all_datasets
@@ -92,7 +92,7 @@ def datasets(as_json: Json = False) -> int:
 
 @app.command(epilog="Example: epochcast links")
 def links(as_json: Json = False) -> int:
-    """Wires between GPUs and between boxes."""
+    """Links between GPUs and between nodes."""
     from dataclasses import asdict
 
     from epochcast.hardware.catalogue import links as all_links
@@ -110,7 +110,7 @@ def links(as_json: Json = False) -> int:
 
 @app.command(epilog="Example: epochcast topologies")
 def topologies(as_json: Json = False) -> int:
-    """Boxes by name: their GPUs and what joins them."""
+    """Machines by name: their GPUs and the links between them."""
     from dataclasses import asdict
 
     from epochcast.hardware.topology import topologies as all_topologies
@@ -123,15 +123,17 @@ def topologies(as_json: Json = False) -> int:
         return render.topologies(rows)
 
     keys = ("of", "count", "link")
-    found = [{**asdict(row), "levels": [dict(zip(keys, level, strict=True)) for level in row.levels]} for row in rows]
-    show({"topologies": found}, as_json, view)
+    machines = [
+        {**asdict(row), "levels": [dict(zip(keys, level, strict=True)) for level in row.levels]} for row in rows
+    ]
+    show({"topologies": machines}, as_json, view)
     return 0
 
 
-def _progress(rows: list[dict[str, Any]], doing: str) -> Any:
-    """The rows, with a bar on stderr while they are worked on, where somebody is watching."""
+def _progress(rows: list[dict[str, Any]], title: str) -> Any:
+    """The rows, with a progress bar on stderr where that is a terminal."""
     from rich.console import Console
     from rich.progress import track
 
     console = Console(stderr=True)
-    return track(rows, doing, console=console, transient=True, disable=not console.is_terminal)
+    return track(rows, title, console=console, transient=True, disable=not console.is_terminal)

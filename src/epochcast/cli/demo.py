@@ -1,4 +1,4 @@
-"""`epochcast demo`: the tour, offline, in seconds."""
+"""`epochcast demo`: a short tour; it needs no network and takes seconds."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,25 +8,25 @@ if TYPE_CHECKING:
     from epochcast.api import Forecast
 
 MODEL, DATASET, EPOCHS = "resnet50", "imagenet-1k", 90
-# (device, precision, batch per GPU), the first being the one the tour begins with.
+# (device, precision, batch per GPU); the tour begins with the first.
 CHOICES = (("V100", "amp", 64), ("V100", "fp32", 64), ("T4", "amp", 64), ("A100", "amp", 128), ("H100", "amp", 128))
 
 NEXT = f"""\
 next:
   epochcast forecast {MODEL} --device A100 --batch 128 --precision amp --dataset {DATASET} --epochs {EPOCHS} --explain
   epochcast inspect vgg19 --no-bias --brief                     what a model is made of
-  epochcast inspect inception_naive --versus inception_reduced  what a change of the model buys
-  epochcast models | devices | instances | datasets | links     what is known by name
+  epochcast inspect inception_naive --versus inception_reduced  what a change of the model saves
+  epochcast models | devices | instances | datasets | links     the catalogues
   epochcast forecast --help                                     every option
 """
 
 
 @app.command(epilog="Example: epochcast demo")
 def demo(as_json: Json = False) -> int:
-    """A tour: what one job takes, and what other hardware would change."""
+    """A tour: the forecast of one job, and the same job on other hardware."""
     from epochcast import api
 
-    def ask(device: str, precision: str, batch: int) -> "Forecast":
+    def forecast(device: str, precision: str, batch: int) -> "Forecast":
         return api.forecast(
             MODEL,
             device=device,
@@ -37,7 +37,7 @@ def demo(as_json: Json = False) -> int:
             epochs=EPOCHS,
         )
 
-    first, *others = (ask(*choice) for choice in CHOICES)
+    first, *others = (forecast(*choice) for choice in CHOICES)
     body = {"forecast": first.as_dict(), "elsewhere": [answer.as_dict() for answer in others]}
 
     def view() -> Any:
@@ -46,7 +46,10 @@ def demo(as_json: Json = False) -> int:
         from epochcast import render
 
         return Group(
-            render.forecast(first), "", render.choices("the same job elsewhere", [first, *others]), NEXT.rstrip()
+            render.forecast(first),
+            "",
+            render.choices("the same job on other hardware", [first, *others]),
+            NEXT.rstrip(),
         )
 
     show(body, as_json, view)

@@ -7,8 +7,8 @@ from epochcast.cli.app import Json, app, show
 
 @app.command(epilog="Example: epochcast doctor --json")
 def doctor(as_json: Json = False) -> int:
-    """What is installed and missing, where files lie and how old they are. Exit code 0 with problems too: they are
-    listed at the end (`problems` of --json).
+    """What is installed and missing, where files are and how old they are. Problems are listed at the end
+    (`problems` of --json) and do not change the exit code.
     """
     from datetime import UTC, datetime
     from pathlib import Path

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from epochcast.fitting.scores import Scores
 
 _EXAMPLE = "Example: epochcast evaluate runs.parquet --by device,family --out rows.csv --plot errors.png"
-# So many groups and reasons are shown in a terminal; --json has them all.
-SHOWN = 40
+# This many groups and reasons are shown in a terminal; --json has them all.
+MOST_SHOWN = 40
 
 
 @app.command(epilog=_EXAMPLE)
@@ -28,10 +28,10 @@ def evaluate(
     runs: Annotated[Path, typer.Argument(help="Measured runs, ops or layers: .parquet, .csv or .jsonl.")],
     by: Annotated[str | None, typer.Option(help="Columns to group by, like device,family.")] = None,
     given_single: Annotated[
-        bool, typer.Option("--given-single", help="Take single-GPU rows as known; forecast what more GPUs add.")
+        bool, typer.Option("--given-single", help="Use the measured single-GPU rows; forecast only what more GPUs add.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Write predicted and measured of every row: .csv, .parquet, .jsonl.")
+        Path | None, typer.Option(help="Write predicted and measured seconds of every row: .csv, .parquet, .jsonl.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw predicted against measured: .png, .svg, .html.")] = None,
     cost_model: Annotated[str | None, typer.Option(help="Another cost model than the default, like roofline.")] = None,
@@ -85,27 +85,27 @@ def _draw(answer: "Evaluation", plot: Path, name: str) -> None:
 
 
 def _view(answer: "Evaluation", name: str) -> "RenderableType":
-    """The figures, by group, and why rows failed."""
+    """The errors over all rows and by group, and why rows failed."""
     from rich.console import Group
 
     from epochcast import render
 
     total = answer.scores
-    headings = ">rows|>failed|>MAPE|>median|>90 % below|>RMSE|>inside"
+    headings = ">rows|>failed|>MAPE|>median|>90th percentile|>RMSE|>in interval"
     pieces = [render.table(f"{name}: {answer.kind}, predicted against measured", headings, [_cells(total)])]
     groups = list(answer.groups().items())
     if groups:
-        more = f"{len(groups) - SHOWN} more groups with --json" if len(groups) > SHOWN else None
-        rows = [(key, *_cells(scores)) for key, scores in groups[:SHOWN]]
-        pieces.append(render.table(f"by {', '.join(answer.by)}", f"group|{headings}", rows, caption=more))
+        caption = f"{len(groups) - MOST_SHOWN} more groups with --json" if len(groups) > MOST_SHOWN else None
+        rows = [(key, *_cells(scores)) for key, scores in groups[:MOST_SHOWN]]
+        pieces.append(render.table(f"by {', '.join(answer.by)}", f"group|{headings}", rows, caption=caption))
     reasons: dict[str, int] = {}
     for failure in answer.failures:
         reasons[failure.reason] = reasons.get(failure.reason, 0) + 1
     if reasons:
         ordered = sorted(reasons.items(), key=lambda item: -item[1])
-        more = f"{len(ordered) - SHOWN} more reasons with --json" if len(ordered) > SHOWN else None
-        rows = [(f"{count:,}", reason) for reason, count in ordered[:SHOWN]]
-        pieces.append(render.table("not forecast", ">rows|reason", rows, caption=more))
+        caption = f"{len(ordered) - MOST_SHOWN} more reasons with --json" if len(ordered) > MOST_SHOWN else None
+        rows = [(f"{count:,}", reason) for reason, count in ordered[:MOST_SHOWN]]
+        pieces.append(render.table("not forecast", ">rows|reason", rows, caption=caption))
     return Group(*pieces)
 
 
@@ -129,7 +129,7 @@ def _cells(scores: "Scores") -> tuple[str, ...]:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator["Progress | None"]:
-    """A bar on stderr while something long runs; nothing where nobody looks."""
+    """A progress bar on stderr; nothing where stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -19,14 +19,14 @@ _EXAMPLE = "Example: epochcast fit measurements.jsonl --out my_machine.json"
 def fit(
     measurements: Annotated[list[Path], typer.Argument(help="Files of `epochcast bench`: ops, models, collectives.")],
     out: Annotated[
-        Path | None, typer.Option(help="The profile (default: only where --device local looks for it).")
+        Path | None, typer.Option(help="Also write the profile here; --device local looks for it in its own place.")
     ] = None,
     no_save: Annotated[
-        bool, typer.Option("--no-save", help="Write --out only; `--device local` answers as before.")
+        bool, typer.Option("--no-save", help="Write --out only; `--device local` does not change.")
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Learn a machine from its measurements; `forecast --device local` then answers with what was learnt."""
+    """Fit a cost model to the measurements of a machine; `forecast --device local` uses it from then on."""
     import sys
 
     from epochcast import api
@@ -36,7 +36,7 @@ def fit(
     from epochcast.fitting.local import device_of_model
 
     if no_save and out is None:
-        raise BadInput("--no-save without --out would leave nothing")
+        raise BadInput("--no-save without --out would write nothing")
     with progress_bar("fitting") as progress:
         answer = api.fit(
             measurements, progress=None if progress is None else lambda part: progress(int(100 * part), 100)
@@ -54,7 +54,7 @@ def fit(
 
 
 def _view(answer: "Fitted", written: list[Path]) -> "RenderableType":
-    """What was learnt from how much, and how far it is off on what was left out."""
+    """The fitted speeds, and the errors on measurements that were left out of the fit."""
     from rich.console import Group
     from rich.text import Text
 
@@ -72,12 +72,12 @@ def _view(answer: "Fitted", written: list[Path]) -> "RenderableType":
         for (name, size), group in answer.model.groups.items()
     ]
     table = render.table(answer.model.device, "op class|>ops|>one call|>Gflop/s|>GB/s", rows)
-    told = [f"ops left out: median error {answer.op_error:.0%}"]
+    lines = [f"ops left out: median error {answer.op_error:.0%}"]
     if answer.step_error is not None:
-        told.append(f"steps of a network left out: mean error {answer.step_error:.0%}")
+        lines.append(f"steps of a network left out: mean error {answer.step_error:.0%}")
     if answer.model.link is not None:
         link = answer.model.link
-        told.append(f"link: {show_seconds(link.latency_seconds)} and {link.bandwidth_bytes_per_second / 1e9:.2f} GB/s")
-    told += [f"not used: {reason}" for reason in answer.unused[:10]]
-    told += [f"written: {path}" for path in written]
-    return Group(table, *(Text(line) for line in told))
+        lines.append(f"link: {show_seconds(link.latency_seconds)} and {link.bandwidth_bytes_per_second / 1e9:.2f} GB/s")
+    lines += [f"not used: {reason}" for reason in answer.unused[:10]]
+    lines += [f"written: {path}" for path in written]
+    return Group(table, *(Text(line) for line in lines))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from epochcast.cli.app import Json, show
-from epochcast.cli.job_options import Asked, job_command, missing, save_job
+from epochcast.cli.job_options import JobArguments, job_command, missing, save_job
 from epochcast.errors import DoesNotFit
 
 
@@ -16,8 +16,8 @@ from epochcast.errors import DoesNotFit
     needs=("device",),
 )
 def forecast(
-    asked: Asked,
-    profile: Annotated[Path | None, typer.Option(help="A file of `epochcast fit` to answer with.")] = None,
+    arguments: JobArguments,
+    profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Where the time goes, by layer and class of op.")] = False,
     save_as: Annotated[
         str | None, typer.Option("--save-job", help="Write this job into epochcast.toml under a name.")
@@ -25,11 +25,11 @@ def forecast(
     as_json: Json = False,
 ) -> int:
     """Step, epoch and job time, memory and dollars of a training job."""
-    if asked.options.get("batch") is None and asked.options.get("global_batch") is None:
+    if arguments.options.get("batch") is None and arguments.options.get("global_batch") is None:
         raise missing("option '--batch'", forecast)
     from epochcast import api
 
-    answer = api.forecast(asked.model, profile=profile, **asked.options)
+    answer = api.forecast(arguments.model, profile=profile, **arguments.options)
     body = {**answer.as_dict(), "would_fit": [remedy.as_dict() for remedy in answer.details.remedies()]}
     if explain and as_json:
         from epochcast.forecasting.explain import as_dict
@@ -42,7 +42,7 @@ def forecast(
         return render.forecast(answer, explain=explain)
 
     if save_as is not None:
-        path = save_job(save_as, asked)
+        path = save_job(save_as, arguments)
         sys.stderr.write(f"epochcast: job {save_as!r} is written to {path}\n")
     show(body, as_json, view)
     return 0 if answer.fits else DoesNotFit.exit_code

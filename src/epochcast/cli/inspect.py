@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epochcast.cli.app import Json, show
-from epochcast.cli.job_options import JOB_FLAGS, PLACE_FLAGS, Asked, job_command
+from epochcast.cli.job_options import JOB_FLAGS, PLACE_FLAGS, JobArguments, job_command
 from epochcast.errors import BadInput, DoesNotFit
 
 if TYPE_CHECKING:
     from epochcast.api import Inspection
 
-# What of a job the memory of one step depends on.
-_TAKEN = (
+# The options that the memory of one step depends on.
+_OPTIONS = (
     *(name for name, one in JOB_FLAGS.items() if one.group in ("model", "recipe", "framework")),
     *(name for name in PLACE_FLAGS if name != "dollars_per_gpu_hour"),
 )
-_MEMORY = (
+_MEMORY_KEYS = (
     "device",
     "batch_per_gpu",
     "peak_bytes",
@@ -32,11 +32,11 @@ _MEMORY = (
 
 @job_command(
     epilog="Example: epochcast inspect inception_naive --versus inception_reduced",
-    leave_out=tuple(name for name in (*JOB_FLAGS, *PLACE_FLAGS) if name not in _TAKEN),
+    leave_out=tuple(name for name in (*JOB_FLAGS, *PLACE_FLAGS) if name not in _OPTIONS),
     device=f"With --batch: peak memory of a training step. {PLACE_FLAGS['device'].help}",
 )
 def inspect(
-    asked: Asked,
+    arguments: JobArguments,
     no_bias: Annotated[bool, typer.Option("--no-bias", help="Leave biases out of the parameter counts.")] = False,
     brief: Annotated[
         bool, typer.Option("--brief", help="Only layers with weights or matrix work, or that change the size.")
@@ -50,9 +50,9 @@ def inspect(
     from epochcast import api
     from epochcast.capture.comparison import Comparison
 
-    batches = [name for name in ("batch", "global_batch") if asked.options.get(name) is not None]
-    wants_memory = asked.options.get("device") is not None and bool(batches)
-    if (asked.options.get("device") is not None) != bool(batches):
+    batches = [name for name in ("batch", "global_batch") if arguments.options.get(name) is not None]
+    wants_memory = arguments.options.get("device") is not None and bool(batches)
+    if (arguments.options.get("device") is not None) != bool(batches):
         raise BadInput("memory needs both --device and --batch")
     if plot is not None:
         if not wants_memory:
@@ -60,23 +60,23 @@ def inspect(
         from epochcast.charts import check_chart_path
 
         check_chart_path(plot)
-    shape, aux = asked.options.get("input_shape"), asked.options.get("aux", True)
+    shape, aux = arguments.options.get("input_shape"), arguments.options.get("aux", True)
 
-    def look(reference: object) -> "Inspection":
+    def inspected(reference: object) -> "Inspection":
         inspection = api.inspect(reference, input_shape=shape, aux=aux, count_bias=not no_bias)
         return inspection.brief() if brief else inspection
 
-    model = api.find_model(asked.model, shape, aux=aux)
-    answer = look(model)
+    model = api.find_model(arguments.model, shape, aux=aux)
+    answer = inspected(model)
     body: dict[str, Any] = answer.as_dict()
-    compared = None if versus is None else Comparison(answer, look(versus))
-    if compared is not None:
-        body["versus"] = compared.as_dict()
-    step = api.forecast(model, **asked.options) if wants_memory else None
+    comparison = None if versus is None else Comparison(answer, inspected(versus))
+    if comparison is not None:
+        body["versus"] = comparison.as_dict()
+    step = api.forecast(model, **arguments.options) if wants_memory else None
     if step is not None:
-        whole = step.as_dict()
+        forecast = step.as_dict()
         remedies = [remedy.as_dict() for remedy in step.details.remedies()]
-        body["memory"] = {**{key: whole[key] for key in _MEMORY}, "would_fit": remedies}
+        body["memory"] = {**{key: forecast[key] for key in _MEMORY_KEYS}, "would_fit": remedies}
     if plot is not None and step is not None:
         from epochcast.charts import memory_timeline, save_chart
 
@@ -92,7 +92,7 @@ def inspect(
         from epochcast import render
 
         pieces = [render.inspection(answer)]
-        pieces += [] if compared is None else [render.comparison(compared)]
+        pieces += [] if comparison is None else [render.comparison(comparison)]
         pieces += [] if step is None else [render.memory(step)]
         return Group(*pieces)
 

@@ -1,7 +1,8 @@
 """The options of a job and of where it runs, as arguments of a command. They are declared in `Job` and `Where`.
 
-A command takes an `Asked` first; `job_command` puts MODEL, `--job` and the options in front of its own, and hands on
-what was given. With `--job NAME` the job of `epochcast.toml` counts, and what the command line says beside it.
+The first parameter of a command is a `JobArguments`. `job_command` adds MODEL, `--job` and the options to the command,
+and passes on what was given. With `--job NAME` the options of that job in `epochcast.toml` are used; options on the
+command line override them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,24 +19,26 @@ from epochcast.forecasting.job import JOB_OPTIONS
 from epochcast.forecasting.options import Option
 from epochcast.forecasting.where import PLACE_OPTIONS
 
-MODEL_HELP = next(one.help for one in JOB_OPTIONS if one.name == "model")
-JOB_FLAGS: Mapping[str, Option] = {one.name: one for one in JOB_OPTIONS if one.name != "model" and one.flag is not None}
-PLACE_FLAGS: Mapping[str, Option] = {one.name: one for one in PLACE_OPTIONS}
+MODEL_HELP = next(option.help for option in JOB_OPTIONS if option.name == "model")
+JOB_FLAGS: Mapping[str, Option] = {
+    option.name: option for option in JOB_OPTIONS if option.name != "model" and option.flag is not None
+}
+PLACE_FLAGS: Mapping[str, Option] = {option.name: option for option in PLACE_OPTIONS}
 
 Function = Callable[..., int]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a command line asks about: the model, and the options that were given, by name and read."""
+class JobArguments:
+    """The job on a command line: the model, and the options that were given, by name, with their values parsed."""
 
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
     typed: frozenset[str] = frozenset()
-    """Which of the options the command line gave; the others are the job file's."""
+    """The names of the options from the command line; the others are from the job file."""
 
     def without(self, *names: str) -> dict[str, Any]:
-        """The options but for some."""
+        """The options except those named."""
         return {name: value for name, value in self.options.items() if name not in names}
 
 
@@ -48,11 +51,11 @@ def job_command(
     app: typer.Typer = app,
     **help_texts: str,
 ) -> Callable[[Function], Function]:
-    """Register a command about a job. `needs` are options it cannot do without, `leave_out` those it has no use for;
-    `help_texts` are said of an option instead of its own help.
+    """Register a command about a job. `needs` are options that it requires, `leave_out` those that it does not take;
+    `help_texts` replace the help of an option.
     """
     declared = {**JOB_FLAGS, **(PLACE_FLAGS if with_place else {})}
-    flags = {name: one for name, one in declared.items() if name not in leave_out}
+    flags = {name: option for name, option in declared.items() if name not in leave_out}
 
     def register(command: Function) -> Function:
         def run(**arguments: Any) -> int:
@@ -60,15 +63,15 @@ def job_command(
             model, job = arguments.pop("model"), arguments.pop("job")
             if model is None and job is None:
                 raise missing("argument 'MODEL' (or --job NAME)", command)
-            asked = _asked(model, job, flags, given)
+            job_arguments = _job_arguments(model, job, flags, given)
             for name in needs:
-                if asked.options.get(name) is None:
-                    _answer_script(asked.model)
+                if job_arguments.options.get(name) is None:
+                    _answer_script(job_arguments.model)
                     raise missing(f"option '{flags[name].command_flag}'", command)
-            return command(asked, **arguments)
+            return command(job_arguments, **arguments)
 
         own = list(signature(command, eval_str=True).parameters.values())[1:]
-        parameters = [*_LEADING, *(_parameter(one, help_texts.get(name)) for name, one in flags.items())]
+        parameters = [*_LEADING, *(_parameter(option, help_texts.get(name)) for name, option in flags.items())]
         parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in (*parameters, *own)]
         setattr(run, "__signature__", Signature(parameters, return_annotation=int))  # noqa: B010
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -80,7 +83,7 @@ def job_command(
 
 
 def _answer_script(model: str) -> None:
-    """Whoever points at a script is first told what is in it, whatever else the command line lacks."""
+    """Raise for a script, with what can be forecast in it, before asking for missing options."""
     if model.endswith((".py", ".ipynb")):
         from epochcast.capture.resolve import find_model
 
@@ -88,7 +91,7 @@ def _answer_script(model: str) -> None:
 
 
 def missing(what: str, command: Function) -> BadInput:
-    """A command line that leaves out what the command needs."""
+    """The error for a command line without a required argument or option."""
     group = "jobs " if command.__name__ == "init" else ""
     return BadInput(f"Missing {what}; see: epochcast {group}{command.__name__} --help")
 
@@ -111,59 +114,63 @@ _LEADING = (
 )
 
 
-def _parameter(one: Option, help_text: str | None) -> Parameter:
-    """An option that is None where the command line does not give it; its help says what counts then."""
-    shown = help_text or one.help
-    if help_text is None and one.default not in (None, False, True, (), 0):
-        shown += f" Default: {one.default}."
-    flag = one.command_flag
-    if one.type is bool:
+def _parameter(option: Option, help_text: str | None) -> Parameter:
+    """The parameter of an option: None where it is not given; its help shows the default."""
+    shown = help_text or option.help
+    if help_text is None and option.default not in (None, False, True, (), 0):
+        shown += f" Default: {option.default}."
+    flag = option.command_flag
+    if option.type is bool:
         kind: Any = bool | None
         flag = f"{flag}/--no-{flag.removeprefix('--')}"
-    elif one.type == tuple[str, ...]:
+    elif option.type == tuple[str, ...]:
         kind = list[str] | None
     else:
-        kind = (str if one.parse is not None or one.type is object else one.type) | None
+        kind = (str if option.parse is not None or option.type is object else option.type) | None
     return Parameter(
-        one.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, typer.Option(flag, help=shown)]
+        option.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, typer.Option(flag, help=shown)]
     )
 
 
-def _asked(model: str | None, job: str | None, flags: Mapping[str, Option], given: Mapping[str, Any]) -> Asked:
-    """What the command line says, over what the job file says."""
-    typed = {name: _read(flags[name], value) for name, value in given.items() if value is not None and value != []}
+def _job_arguments(
+    model: str | None, job: str | None, flags: Mapping[str, Option], given: Mapping[str, Any]
+) -> JobArguments:
+    """The options of the command line, which override those of the job file."""
+    typed = {name: _parsed(flags[name], value) for name, value in given.items() if value is not None and value != []}
     if job is None:
-        assert model is not None  # the command has seen to it
-        return Asked(model, typed, frozenset(typed))
+        assert model is not None  # checked by the command
+        return JobArguments(model, typed, frozenset(typed))
     from epochcast.forecasting.jobfile import read_job
 
-    written = dict(read_job(job).given)
+    job_options = dict(read_job(job).given)
     if "batch" in typed or "global_batch" in typed:
-        written.pop("batch", None)
-        written.pop("global_batch", None)
-    named = written.pop("model")
-    known = {name: value for name, value in written.items() if name in flags or name not in PLACE_FLAGS}
+        job_options.pop("batch", None)
+        job_options.pop("global_batch", None)
+    job_model = job_options.pop("model")
+    usable = {name: value for name, value in job_options.items() if name in flags or name not in PLACE_FLAGS}
     if model is not None:
-        known.pop("fingerprint", None)
-    return Asked(model or named, {**known, **typed}, frozenset(typed))
+        usable.pop("fingerprint", None)
+    return JobArguments(model or job_model, {**usable, **typed}, frozenset(typed))
 
 
-def _read(one: Option, value: Any) -> Any:
-    """The value of a flag; what is wrong with it is said of the flag."""
+def _parsed(option: Option, value: Any) -> Any:
+    """The parsed value of a flag; an error names the flag instead of the parameter."""
     try:
-        return one.read(value)
+        return option.read(value)
     except BadInput as error:
         text = str(error)
-        raise BadInput(one.command_flag + text.removeprefix(one.name) if text.startswith(one.name) else text) from None
+        raise BadInput(
+            option.command_flag + text.removeprefix(option.name) if text.startswith(option.name) else text
+        ) from None
 
 
-def save_job(name: str, asked: Asked, file: Path | None = None) -> Path:
-    """Append what was asked to a job file: the one given, the nearest, or a new one here."""
+def save_job(name: str, job_arguments: JobArguments, file: Path | None = None) -> Path:
+    """Append the job to a job file: the given one, the nearest, or a new one in this folder."""
     from epochcast.forecasting.jobfile import FILE, append_job, find_job_file, seen_from
 
     try:
         path = file or find_job_file()
     except BadInput:
         path = Path(FILE)
-    append_job(path, name, {"model": seen_from(asked.model, path.parent), **asked.options})
+    append_job(path, name, {"model": seen_from(job_arguments.model, path.parent), **job_arguments.options})
     return path

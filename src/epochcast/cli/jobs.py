@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epochcast.cli.app import Json, app, show
-from epochcast.cli.job_options import Asked, job_command, save_job
+from epochcast.cli.job_options import JobArguments, job_command, save_job
 
 if TYPE_CHECKING:
     from epochcast.forecasting.jobfile import NamedJob
@@ -16,7 +16,7 @@ jobs_app = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
     epilog="Example: epochcast jobs",
-    help="The jobs of epochcast.toml, found upward from here: listed and checked.",
+    help="The jobs of epochcast.toml, found in this folder or above: listed and checked.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(jobs_app, name="jobs")
@@ -28,7 +28,7 @@ def jobs(
     file: Annotated[Path | None, typer.Option(help="A job file instead of the nearest epochcast.toml.")] = None,
     as_json: Json = False,
 ) -> int:
-    """The jobs of epochcast.toml, found upward from here: listed and checked, their models and devices too."""
+    """The jobs of epochcast.toml, found in this folder or above: listed, and their models and devices checked."""
     from epochcast.errors import BadInput, EpochcastError
 
     if context.invoked_subcommand is not None:
@@ -51,13 +51,13 @@ def jobs(
 
         return render.jobs(str(path), rows)
 
-    listed = [{"name": job.name, "options": _plain(job.given), "problem": why or None} for job, why in rows]
-    show({"file": str(path), "jobs": listed}, as_json, view)
-    return 2 if any(why for _, why in rows) else 0
+    entries = [{"name": job.name, "options": _plain(job.given), "problem": problem or None} for job, problem in rows]
+    show({"file": str(path), "jobs": entries}, as_json, view)
+    return 2 if any(problem for _, problem in rows) else 0
 
 
 def _check(job: "NamedJob") -> None:
-    """Look up what a job names: its model, and the place where it has one. Python code is not run for this."""
+    """Look up the model of a job, and the hardware if it names any. No Python code is run."""
     from epochcast.capture.resolve import find_model, is_code
     from epochcast.errors import BadInput
 
@@ -79,13 +79,13 @@ def _plain(given: Any) -> dict[str, Any]:
     epilog="Example: epochcast jobs init resnet50 --name imagenet --device A100 --batch 128 --dataset imagenet-1k",
 )
 def init(
-    asked: Asked,
+    arguments: JobArguments,
     name: Annotated[str, typer.Option(help="What the job is called.")] = "main",
     file: Annotated[Path | None, typer.Option(help="A job file instead of the nearest epochcast.toml.")] = None,
     as_json: Json = False,
 ) -> int:
     """Write a job into the nearest epochcast.toml, or into a new one here."""
-    path = save_job(name, asked, file)
+    path = save_job(name, arguments, file)
 
     def view() -> Any:
         return f"job {name!r} is written to {path}; try: epochcast forecast --job {name}"

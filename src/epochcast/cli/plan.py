@@ -7,7 +7,7 @@ import typer
 
 from epochcast.cli.app import Json, show
 from epochcast.cli.evaluate import progress_bar
-from epochcast.cli.job_options import PLACE_FLAGS, Asked, job_command
+from epochcast.cli.job_options import PLACE_FLAGS, JobArguments, job_command
 from epochcast.errors import DoesNotFit, OverLimit
 
 if TYPE_CHECKING:
@@ -23,27 +23,29 @@ if TYPE_CHECKING:
     batch="Samples per step over all GPUs; without it, the largest power of two each GPU holds.",
 )
 def plan(
-    asked: Asked,
+    arguments: JobArguments,
     deadline: Annotated[
-        str | None, typer.Option(help="Choose the cheapest that is done by then, like 6h or 2d.")
+        str | None, typer.Option(help="Choose the cheapest that finishes in this time, like 6h or 2d.")
     ] = None,
-    budget: Annotated[float | None, typer.Option(help="Choose the fastest for so many dollars.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Choose the fastest that costs at most this many dollars.")
+    ] = None,
     clouds: Annotated[
-        str | None, typer.Option(help="Of these only, like aws,gcp; in-house boxes are offered by name alone.")
+        str | None, typer.Option(help="Only these clouds, like aws,gcp; in-house machines are offered only if named.")
     ] = None,
-    devices: Annotated[str | None, typer.Option(help="On these only, like A100,H100.")] = None,
-    gpus: Annotated[str, typer.Option(help="Numbers of GPUs, in whole boxes of one kind.")] = "1,2,4,8,16",
+    devices: Annotated[str | None, typer.Option(help="Only these devices, like A100,H100.")] = None,
+    gpus: Annotated[str, typer.Option(help="Numbers of GPUs, in whole machines of one kind.")] = "1,2,4,8,16",
     strategy: Annotated[
         list[str] | None,
         typer.Option(
             help=f"{PLACE_FLAGS['strategy'].help} Names may be listed, like ddp,zero3; the option may be repeated."
         ),
     ] = None,
-    profile: Annotated[Path | None, typer.Option(help="A file of `epochcast fit` to answer with.")] = None,
+    profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw cost against time: .png, .svg, .html.")] = None,
     as_json: Json = False,
 ) -> int:
-    """What to rent: the time-cost frontier of offers, the cheapest by a deadline, the fastest under a budget."""
+    """What to rent: the time-cost frontier, the cheapest by a deadline, the fastest within a budget."""
     from epochcast import api
     from epochcast.forecasting.scaling import counts_in, names_in
     from epochcast.planning.search import strategies_in
@@ -55,7 +57,7 @@ def plan(
         charts.check_chart_path(plot)
     with progress_bar("planning") as progress:
         answer = api.plan(
-            _job(asked),
+            _job(arguments),
             deadline_seconds=None if deadline is None else parse_seconds(deadline),
             budget_dollars=budget,
             clouds=names_in(clouds),
@@ -81,9 +83,9 @@ def plan(
     return 0 if answer.is_within_limits else OverLimit.exit_code
 
 
-def _job(asked: Asked) -> "Job":
-    """The batch of the command line is the job's, over all GPUs; that of the job file may be of each GPU."""
+def _job(arguments: JobArguments) -> "Job":
+    """The job. A batch on the command line is over all GPUs; one in the job file may be per GPU."""
     from epochcast.forecasting.job import Job
 
-    batch = {"global_batch" if "batch" in asked.typed else "batch": asked.options.get("batch")}
-    return Job(asked.model, **{**batch, **asked.without("batch")})
+    batch = {"global_batch" if "batch" in arguments.typed else "batch": arguments.options.get("batch")}
+    return Job(arguments.model, **{**batch, **arguments.without("batch")})

@@ -7,7 +7,7 @@ import typer
 
 from epochcast.cli.app import Json, show
 from epochcast.cli.evaluate import progress_bar
-from epochcast.cli.job_options import PLACE_FLAGS, Asked, job_command, missing
+from epochcast.cli.job_options import PLACE_FLAGS, JobArguments, job_command, missing
 from epochcast.errors import DoesNotFit
 
 
@@ -15,25 +15,25 @@ from epochcast.errors import DoesNotFit
     epilog="Example: epochcast scaling resnet50 --device V100 --gpus 1,2,4,8,16 --batch 64 --regime both --plot s.png",
     needs=("device",),
     leave_out=("gpus", "nodes", "allreduce"),
-    batch="Samples per GPU and step at the least number of GPUs.",
-    global_batch="What strong scaling keeps, instead of the batch of the least number.",
-    strategy=f"{PLACE_FLAGS['strategy'].help} Without dp, it is what GPUs are left for.",
+    batch="Samples per GPU and step at the smallest number of GPUs.",
+    global_batch="The batch that strong scaling keeps; default: that of the smallest number of GPUs.",
+    strategy=f"{PLACE_FLAGS['strategy'].help} Without dp, the remaining GPUs are data parallel.",
 )
 def scaling(
-    asked: Asked,
+    arguments: JobArguments,
     gpus: Annotated[str, typer.Option(help="Numbers of GPUs, like 1,2,4,8,16.")],
-    regime: Annotated[str, typer.Option(help="weak (batch per GPU kept), strong (batch of the job kept) or both.")] = (
+    regime: Annotated[str, typer.Option(help="weak (same batch per GPU), strong (same global batch) or both.")] = (
         "weak"
     ),
-    allreduce: Annotated[str | None, typer.Option(help="Collectives side by side, like nccl,ring.")] = None,
-    nodes: Annotated[int | None, typer.Option(help="Boxes, whatever the number of GPUs.")] = None,
-    gpus_per_node: Annotated[int | None, typer.Option(help="GPUs that fit in a box (default: 8).")] = None,
-    profile: Annotated[Path | None, typer.Option(help="A file of `epochcast fit` to answer with.")] = None,
+    allreduce: Annotated[str | None, typer.Option(help="All-reduce algorithms to compare, like nccl,ring.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="Nodes, for every number of GPUs.")] = None,
+    gpus_per_node: Annotated[int | None, typer.Option(help="GPUs per node (default: 8).")] = None,
+    profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the charts: .png, .svg, .html.")] = None,
     as_json: Json = False,
 ) -> int:
     """Throughput, time, cost and efficiency against the number of GPUs."""
-    if asked.options.get("batch") is None and asked.options.get("global_batch") is None:
+    if arguments.options.get("batch") is None and arguments.options.get("global_batch") is None:
         raise missing("option '--batch'", scaling)
     from epochcast import api
     from epochcast.forecasting.scaling import counts_in, names_in
@@ -44,8 +44,8 @@ def scaling(
         charts.check_chart_path(plot)
     with progress_bar("forecasting") as progress:
         answer = api.scaling(
-            asked.model,
-            **asked.options,
+            arguments.model,
+            **arguments.options,
             gpus=counts_in(gpus),
             regime=regime,
             allreduce=names_in(allreduce),
