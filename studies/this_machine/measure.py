@@ -74,7 +74,7 @@ def bench(path: Path, shares: Shares, threads: int, say: Callable[[str], None]) 
         say(f"{report.measured} ops in {report.seconds:.0f} s")
         report = campaign.run(steps, out, here, budget_seconds=shares.steps)
         say(f"{report.measured} steps in {report.seconds:.0f} s, {report.failed} failed")
-        with collectives.standing_groups():
+        with collectives.reused_groups():
             asked = collectives.questions(2, names=("all_reduce",), limit_seconds=1.0)
             report = campaign.run(asked, out, here, budget_seconds=shares.collectives)
         say(f"{report.measured} collectives in {report.seconds:.0f} s, {report.failed} failed")

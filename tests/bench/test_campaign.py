@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from epochcast.bench import campaign
-from epochcast.bench.campaign import Outcome, Question, answered, key_of, reason, run
+from epochcast.bench.campaign import Outcome, Question, key_of, measurement_of, reason, run
 from epochcast.bench.measurements import Appender, Machine, Measurement, read
 from epochcast.bench.timing import Timing
 from epochcast.errors import BadInput
@@ -19,7 +19,7 @@ QUESTIONS = [Question("op", f"q{i}", {"number": i}, 0.1) for i in range(6)]
 
 
 def answer(question: Question) -> Measurement:
-    return answered(question, HERE, lambda: Outcome(Timing(0.01, 0.009, 0.1, 7)))
+    return measurement_of(question, HERE, lambda: Outcome(Timing(0.01, 0.009, 0.1, 7)))
 
 
 def engine(questions: Iterable[Question]) -> Iterator[Measurement]:
@@ -49,14 +49,14 @@ def test_an_interrupted_campaign_resumes_without_a_lost_or_doubled_row(file: Pat
         run(QUESTIONS, out, HERE, engine=interrupted)
     with Appender(file) as out:
         report = run(QUESTIONS, out, HERE, resume=True, engine=engine)
-    assert (report.known, report.measured) == (3, 3)
+    assert (report.measured_before, report.measured) == (3, 3)
     assert [row.key for row in read(file).rows] == [q.key for q in QUESTIONS]
 
 
-def test_answered_questions_are_not_asked_again_unless_told(file: Path) -> None:
+def test_what_is_measured_already_is_refused_without_resume(file: Path) -> None:
     with Appender(file) as out:
         run(QUESTIONS[:2], out, HERE, engine=engine)
-    with Appender(file) as out, pytest.raises(BadInput, match="2 of 6 questions are answered in the file already"):
+    with Appender(file) as out, pytest.raises(BadInput, match="2 of 6 measurements are in the file already"):
         run(QUESTIONS, out, HERE, engine=engine)
 
 
@@ -94,7 +94,7 @@ def test_progress_ends_at_all_of_it(file: Path) -> None:
 
 
 def test_zero_budget_is_refused(file: Path) -> None:
-    with Appender(file) as out, pytest.raises(BadInput, match="--budget must be more than zero"):
+    with Appender(file) as out, pytest.raises(BadInput, match="budget_seconds must be above 0"):
         run(QUESTIONS, out, HERE, budget_seconds=0.0, engine=engine)
 
 
@@ -115,7 +115,7 @@ def test_a_failed_configuration_is_a_row_with_its_reason(problem: Exception, exp
     def run_it() -> Outcome:
         raise problem
 
-    row = answered(QUESTIONS[0], HERE, run_it)
+    row = measurement_of(QUESTIONS[0], HERE, run_it)
     assert row.seconds is None
     assert row.failed is not None and row.failed.startswith(expected)
     assert reason(problem) == row.failed

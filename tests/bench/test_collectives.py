@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from epochcast.bench import campaign
 from epochcast.bench.children import ChildFailed, Children
-from epochcast.bench.collectives import SIZES_BYTES, ends_first, measure, question_of, questions, standing_groups
+from epochcast.bench.collectives import SIZES_BYTES, ends_first, measure, question_of, questions, reused_groups
 from epochcast.bench.fingerprint import machine
 from epochcast.bench.link_fit import link_fits
 from epochcast.bench.measurements import Appender, Machine, Measurement, read
@@ -37,10 +37,10 @@ def test_a_sweep_is_measured_and_fitted_and_nobody_stays(tmp_path: Path) -> None
     from epochcast.bench import collectives
 
     asked = questions(2, (4096, 2**25), names=("all_reduce", "reduce_scatter"), limit_seconds=0.4)
-    with Appender(tmp_path / "m.jsonl") as out, standing_groups():
+    with Appender(tmp_path / "m.jsonl") as out, reused_groups():
         report = campaign.run(asked, out, machine("cpu", 1))
-        assert collectives._standing is not None
-        (group,) = collectives._standing.values()
+        assert collectives._reused is not None
+        (group,) = collectives._reused.values()
         processes = group.processes
         assert len(processes) == 2 and all(alive(process) for process in processes)
     assert not any(alive(process) for process in processes)
@@ -152,8 +152,8 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_torch_without_distributed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
-    from epochcast.bench.collective_rank import answer
+    from epochcast.bench.collective_rank import handle
 
     monkeypatch.setattr(torch.distributed, "is_available", lambda: False)
     with pytest.raises(BadInput, match=r"built without torch\.distributed"):
-        answer({"do": "join"})
+        handle({"do": "join"})

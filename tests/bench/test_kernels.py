@@ -5,7 +5,7 @@ import torch
 
 from epochcast.bench.kernels import kernel, reduced_axes
 from epochcast.bench.ops import operands
-from epochcast.bench.shapes import LAYERS, OpLimits, draw, taken_apart
+from epochcast.bench.shapes import LAYERS, OpLimits, draw, forward_and_backward
 from epochcast.errors import BadInput
 from epochcast.graph.build import Builder
 from epochcast.graph.kinds import OptimizerUpdate
@@ -51,7 +51,7 @@ def test_kernels_run_in_half_precision_too() -> None:
 def test_gradients_of_a_convolution_are_autograds() -> None:
     b = Builder("conv", 2)
     b.conv(b.input("x", (4, 9, 9)), 6, 3, stride=2, padding=1, bias=False, name="conv")
-    _, data, weights = taken_apart(tuple(b.ops))
+    _, data, weights = forward_and_backward(tuple(b.ops))
     x, w = torch.randn(2, 4, 9, 9, requires_grad=True), torch.randn(6, 4, 3, 3, requires_grad=True)
     y = torch.nn.functional.conv2d(x, w, stride=2, padding=1)
     arriving = torch.randn_like(y)

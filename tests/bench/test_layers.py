@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from epochcast.bench.campaign import measure
-from epochcast.bench.layers import WAYS, Layer, _as_in_report, _in_network, draw_layers, questions
+from epochcast.bench.layers import METHODS, Layer, _as_in_report, _in_network, draw_layers, questions
 from epochcast.bench.shapes import OpLimits
 from epochcast.errors import UnknownName
 
@@ -40,7 +40,7 @@ def test_as_in_the_report_input_and_target_are_updated_too() -> None:
     assert trained("report") == {(4, 3, 3, 3), (4,), (2, 3, 8, 8), (2, 4, 8, 8)}
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", METHODS)
 def test_both_ways_are_measured(way: str) -> None:
     (asked,) = questions("cpu", way, [LAYER])
     row = measure(asked)
@@ -49,7 +49,7 @@ def test_both_ways_are_measured(way: str) -> None:
 
 
 def test_both_ways_ask_for_the_same_random_layers() -> None:
-    right, flawed = ([q.ask["layer"] for q in questions("cpu", way)] for way in WAYS)
+    right, flawed = ([q.ask["layer"] for q in questions("cpu", way)] for way in METHODS)
     assert right == flawed and len(right) > 300
 
 

@@ -56,7 +56,7 @@ def test_any_iterable_is_timed_by_the_batch() -> None:
 
 
 def test_what_cannot_be_iterated_is_refused() -> None:
-    with pytest.raises(BadInput, match="a loader is a DataLoader or something to iterate over, got int"):
+    with pytest.raises(BadInput, match="a loader is a DataLoader or an iterable, got int"):
         measure_loader(3)
 
 

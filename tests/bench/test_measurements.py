@@ -47,7 +47,7 @@ def test_a_file_cut_mid_row_keeps_its_whole_rows_and_says_so(file: Path) -> None
     file.write_bytes(file.read_bytes()[:-20])
     found = read(file)
     assert [r.key for r in found.rows] == ["one", "two"]
-    assert found.warnings == ("m.jsonl was cut inside its last row; the whole rows before it are used",)
+    assert found.warnings == ("m.jsonl has an incomplete last row; the complete rows before it are used",)
     with Appender(file) as out:
         out.append(row("three"))
     assert [r.key for r in read(file).rows] == ["one", "two", "three"]
@@ -91,7 +91,7 @@ def test_two_processes_cannot_write_one_file(file: Path) -> None:
     [
         ("nonsense", "line 5 is not JSON"),
         ("[1]", "line 5 must be a JSON object"),
-        ('{"kind":"op","key":"k","machine":"xyz","question":{},"seconds":1}', "what machine 'xyz' is"),
+        ('{"kind":"op","key":"k","machine":"xyz","question":{},"seconds":1}', "machine 'xyz' is not described"),
         ('{"kind":"op","key":"k","machine":"abc","question":{},"second":1}', "no key called 'second'"),
         ('{"kind":"opp","key":"k","machine":"abc","question":{},"seconds":1}', "no kind of measurement called 'opp'"),
         ('{"kind":"op","key":"k","machine":"abc","question":{},"seconds":"1"}', "seconds must be a number"),

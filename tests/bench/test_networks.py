@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from epochcast.bench.networks import NETWORKS, find_network, real
+from epochcast.bench.networks import NETWORKS, find_network, module_and_inputs
 from epochcast.capture.resolve import find_model
 from epochcast.errors import UnknownName
 
@@ -21,7 +21,7 @@ def test_what_is_trained_is_what_is_forecast(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["mnist_cnn", "lstm_wikitext2", "bert_mini"])
 def test_made_up_inputs_are_accepted(name: str) -> None:
-    module, fed = real(find_network(name), 2, "cpu")
+    module, fed = module_and_inputs(find_network(name), 2, "cpu")
     with torch.no_grad():
         module(*fed.args, **fed.kwargs)
 

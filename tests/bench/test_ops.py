@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from epochcast.bench import ops
 from epochcast.bench.campaign import Question, measure
-from epochcast.bench.shapes import taken_apart
+from epochcast.bench.shapes import forward_and_backward
 from epochcast.errors import UnknownName
 from epochcast.graph.build import Builder
 from epochcast.graph.op import Phase
@@ -69,11 +69,11 @@ def test_an_op_that_torch_cannot_run_is_a_row_with_the_reason() -> None:
     assert row.failed == "no kernel to measure for spectral normalisation"
 
 
-def test_results_stay_alive_for_one_turn_of_the_ring() -> None:
+def test_results_are_kept_until_their_operands_are_used_again() -> None:
     b = Builder("relu", 1)
     b.relu(b.input("x", (4,)))
     execute = ops.executions(b.ops[0], "cpu")
-    for _ in range(3 * ops.RING_COPIES):
+    for _ in range(3 * ops.MOST_COPIES):
         execute()
 
 
@@ -88,7 +88,7 @@ def test_indices_of_a_max_pool_point_into_the_image() -> None:
     """A kernel writes wherever an index points, also behind the end of its memory."""
     b = Builder("pool", 64)
     pooled = b.pool(b.input("x", (2, 6, 6)), "max", 2, 2, name="pool")
-    backward = [op for op in taken_apart(tuple(b.ops)) if op.is_gradient]
+    backward = [op for op in forward_and_backward(tuple(b.ops)) if op.is_gradient]
     assert pooled.shape == (64, 2, 3, 3)
     (op,) = backward
     indices = [t for t in ops.operands(op, op.inputs, "cpu") if not t.is_floating_point()]

@@ -117,7 +117,7 @@ def by(rows: tuple[Measurement, ...], what: str) -> dict[str, list[Measurement]]
 
 def test_an_interrupted_campaign_goes_on_where_it_was(story: tuple[Path, int, campaign.Report]) -> None:
     _, before, report = story
-    assert (before, report.known, report.measured, report.left) == (3, 3, 22, 0)
+    assert (before, report.measured_before, report.measured, report.left) == (3, 3, 22, 0)
 
 
 def test_the_work_of_a_lost_node_is_redone_and_no_row_is_doubled(story: tuple[Path, int, campaign.Report]) -> None:
@@ -134,7 +134,7 @@ def test_a_node_measures_one_thing_at_a_time(story: tuple[Path, int, campaign.Re
 
 def test_a_question_that_kills_its_worker_is_a_failed_row(story: tuple[Path, int, campaign.Report]) -> None:
     (failed,) = [row.failed for row in read(story[0]).rows if row.failed]
-    assert failed.startswith("unsupported: its worker died 3 times")
+    assert failed.startswith("unsupported: its worker process died 3 times")
 
 
 def test_each_gpu_is_one_device_and_never_shared(cluster: Any, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_campaign_resumes_where_it_stopped(command: Command, file: Path) -> No
     first = command(f"bench ops --device cpu --out {file} --budget 1s --json").json
     refused = command(f"bench ops --device cpu --out {file} --budget 30s")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "--resume asks only the others" in refused.err
+    assert "resume to make only the others" in refused.err
     second = command(f"bench ops --device cpu --out {file} --budget 30s --resume --json").json
     assert second["known"] == first["measured"]
     keys = [row.key for row in read(file).rows]
@@ -46,7 +46,7 @@ def test_a_file_cut_mid_row_is_recovered_with_a_warning(command: Command, file: 
     file.write_bytes(file.read_bytes()[:-10])
     ran = command(f"bench ops --device cpu --out {file} --budget 1s --resume")
     assert ran.code == 0
-    assert "was cut inside its last row" in ran.err
+    assert "has an incomplete last row" in ran.err
     assert read(file).warnings == ()
 
 
@@ -76,7 +76,7 @@ def test_models_of_a_campaign_file_are_trained(command: Command, file: Path, tmp
         ("bench ops --budget soon", "'soon' is not a time"),
         ("bench ops --device tpu", "no device 'tpu' to measure here; torch has: "),
         ("bench ops --dtypes int4", "no dtype to measure called 'int4'"),
-        ("bench ops --threads 0", "--threads must be at least 1"),
+        ("bench ops --threads 0", "threads must be at least 1"),
         ("bench ops --engine slurm", "no engine called 'slurm'; known: local, ray"),
         ("bench models none.toml", "no campaign file 'none.toml'"),
         ("bench collectives --ranks 1", "a collective needs at least 2 ranks, got 1"),

@@ -1,9 +1,9 @@
-"""A campaign: questions in the order they are worth asking, each answered once, row by row into the measurement file.
+"""A campaign: a list of measurements, the most useful first, each made once and appended to the measurement file.
 
-A `Question` is plain data, so that it travels to any process or machine; `measure(question)` answers it wherever it
-is and never raises for what is wrong with the configuration: out of memory and unsupported are answers, too. The local
-engine below asks here; the Ray engine (`ray_engine.run_campaign`) asks elsewhere, with the same questions and the same
-`measure`.
+A `Question` says what to measure. It is plain data, so it can be sent to any process or machine. `measure(question)`
+makes the measurement there. It does not raise where the configuration cannot run: out of memory and unsupported are
+results, too. The local engine below measures in this process; the Ray engine (`ray_engine.fleet`) on a cluster, with
+the same questions and the same `measure`.
 """
 
 import json
@@ -20,9 +20,9 @@ from epochcast.bench.timing import Timing
 from epochcast.errors import BadInput, EpochcastError
 
 Progress = Callable[[float, int], None]
-"""Told which part is done, and how many rows are written."""
+"""Called with the fraction that is done and the number of rows written."""
 
-# A question that is given less than this part of its time is not worth its row.
+# A measurement that gets less than this part of its time is not made: it would be too noisy.
 LEAST_FRACTION = 0.25
 
 MEASURES: Mapping[str, str] = {
@@ -32,12 +32,12 @@ MEASURES: Mapping[str, str] = {
     "loader": "epochcast.bench.loader_rows",
     "collective": "epochcast.bench.collectives",
 }
-"""The module that answers each kind of question by its `measure(question)`."""
+"""The module whose `measure(question)` measures each kind of question."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What to measure: `ask` is the `question` of the row, `limit_seconds` how long the answer may take."""
+    """What to measure. `ask` becomes the `question` of the row; `limit_seconds` is the time it may take."""
 
     kind: str
     key: str
@@ -50,38 +50,38 @@ class Question:
 
 
 def key_of(words: Sequence[str], ask: Mapping[str, Any]) -> str:
-    """A readable name that no other question has: a few words and a digest of all of it."""
+    """A readable, unique name of a question: a few words and a digest of all its fields."""
     digest = sha256(json.dumps(ask, sort_keys=True).encode()).hexdigest()
     return "/".join([*words, digest[:10]])
 
 
 def measure(question: Question) -> Measurement:
-    """The answer of whoever knows this kind of question."""
-    answer: Callable[[Question], Measurement] = import_module(MEASURES[question.kind]).measure
-    return answer(question)
+    """The measurement that a question asks for, made in this process."""
+    measure_kind: Callable[[Question], Measurement] = import_module(MEASURES[question.kind]).measure
+    return measure_kind(question)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is seen of a configuration that ran."""
+    """The result of a configuration that ran."""
 
     timing: Timing
     peak_bytes: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def answered(question: Question, machine: Machine, run: Callable[[], Outcome]) -> Measurement:
-    """The row of what `run` saw, or of why it could not."""
+def measurement_of(question: Question, machine: Machine, run: Callable[[], Outcome]) -> Measurement:
+    """The row with the result of `run`, or with the reason why it failed."""
     details: dict[str, Any] = {"date": datetime.now(UTC).isoformat(timespec="seconds")}
     try:
         outcome = run()
-    except Exception as problem:  # whatever a framework raises at a configuration is the answer
+    except Exception as problem:  # any error of a framework becomes the reason in the row
         failed = reason(problem)
         return Measurement(question.kind, question.key, machine, question.ask, failed=failed, details=details)
     timing = outcome.timing
-    for what in ("steal_fraction", "processor_seconds"):
-        if getattr(timing, what) is not None:
-            details[what] = getattr(timing, what)
+    for name in ("steal_fraction", "processor_seconds"):
+        if getattr(timing, name) is not None:
+            details[name] = getattr(timing, name)
     return Measurement(
         question.kind,
         question.key,
@@ -97,10 +97,10 @@ def answered(question: Question, machine: Machine, run: Callable[[], Outcome]) -
 
 
 def reason(problem: BaseException) -> str:
-    """Why a configuration failed, in one line that begins with what kind of failure it is."""
+    """Why a configuration failed, in one line that begins with the kind of failure."""
     line = " ".join(str(problem).split()) or type(problem).__name__
     is_memory = isinstance(problem, MemoryError) or any(
-        sign in line.casefold() for sign in ("out of memory", "can't allocate memory", "not enough memory", "oom when")
+        mark in line.casefold() for mark in ("out of memory", "can't allocate memory", "not enough memory", "oom when")
     )
     if is_memory:
         return f"out of memory: {line}"[:300]
@@ -111,11 +111,11 @@ def reason(problem: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a campaign went: `known` were in the file before, `left` did not fit the budget."""
+    """Counts of a campaign: `measured_before` were in the file already, `left` did not fit the budget."""
 
     measured: int
     failed: int
-    known: int
+    measured_before: int
     left: int
     seconds: float
 
@@ -133,44 +133,44 @@ def run(
     progress: Progress | None = None,
     engine: Engine | None = None,
 ) -> Report:
-    """Ask every question that has no answer yet, in order, until the budget is spent.
+    """Make every measurement that the file does not have yet, in order, until the budget is spent.
 
     The budget bounds the time until the last row is written; only the execution under way can overrun it. With another
-    `engine` answers of any machine count as answers.
+    `engine`, rows of any machine in the file count as measured.
     """
     began = perf_counter()
     if budget_seconds is not None and budget_seconds <= 0:
-        raise BadInput(f"--budget must be more than zero, got {budget_seconds:g} s")
+        raise BadInput(f"budget_seconds must be above 0, got {budget_seconds:g}")
     keys = {row.key for row in out.before.rows} if engine is not None else out.before.keys(machine)
-    answered_before = [q for q in questions if q.key in keys]
-    if answered_before and not resume:
+    measured_before = [q for q in questions if q.key in keys]
+    if measured_before and not resume:
         raise BadInput(
-            f"{len(answered_before)} of {len(questions)} questions are answered in the file already; "
-            "--resume asks only the others, another --out asks all of them"
+            f"{len(measured_before)} of {len(questions)} measurements are in the file already: "
+            "resume to make only the others, or write to another file"
         )
-    waiting = [q for q in questions if q.key not in keys]
-    left = _Left(waiting, began, budget_seconds)
+    unmeasured = [q for q in questions if q.key not in keys]
+    fitting = _WithinBudget(unmeasured, began, budget_seconds)
     measured = failed = 0
-    for row in (engine or _here)(left):
+    for row in (engine or _local_engine)(fitting):
         out.append(row)
         measured += 1
         failed += row.failed is not None
         if progress is not None:
             spent = (perf_counter() - began) / budget_seconds if budget_seconds else 0.0
-            progress(min(1.0, max(spent, measured / len(waiting))), measured)
-    return Report(measured, failed, len(answered_before), len(waiting) - measured, perf_counter() - began)
+            progress(min(1.0, max(spent, measured / len(unmeasured))), measured)
+    return Report(measured, failed, len(measured_before), len(unmeasured) - measured, perf_counter() - began)
 
 
-def _here(questions: Iterable[Question]) -> Iterator[Measurement]:
+def _local_engine(questions: Iterable[Question]) -> Iterator[Measurement]:
     """The local engine: one question after the other, in this process."""
     for question in questions:
         yield measure(question)
 
 
 @dataclass
-class _Left:
-    """The questions that still fit what is left of the budget; none may take longer than that. The first always fits,
-    so that every run gets on.
+class _WithinBudget:
+    """The questions that fit in the remaining budget, each limited to that time. The first always fits, so that every
+    run makes progress.
     """
 
     waiting: Sequence[Question]
@@ -178,11 +178,11 @@ class _Left:
     budget_seconds: float | None
 
     def __iter__(self) -> Iterator[Question]:
-        for place, question in enumerate(self.waiting):
+        for index, question in enumerate(self.waiting):
             if self.budget_seconds is None:
                 yield question
                 continue
-            left = self.budget_seconds - (perf_counter() - self.began)
-            if left > LEAST_FRACTION * question.limit_seconds or not place:
-                limit_seconds = min(question.limit_seconds, max(left, LEAST_FRACTION * question.limit_seconds))
+            left_seconds = self.budget_seconds - (perf_counter() - self.began)
+            if left_seconds > LEAST_FRACTION * question.limit_seconds or not index:
+                limit_seconds = min(question.limit_seconds, max(left_seconds, LEAST_FRACTION * question.limit_seconds))
                 yield replace(question, limit_seconds=limit_seconds)

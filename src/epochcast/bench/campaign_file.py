@@ -9,9 +9,9 @@
     data = "synthetic"                  # or file.py:make_loader, which gives (inputs, targets)
     repetitions = 2                     # default: 1
     seconds = "10s"                     # the most one configuration may take
-    inputs = { r3d_18 = "3x4x56x56" }   # samples of another shape than usual
+    inputs = { r3d_18 = "3x4x56x56" }   # another input shape than the default
 
-    [[runs]]                            # further sets; what they do not say is as above
+    [[runs]]                            # further sets; keys they leave out are as above
     models = ["vgg11"]
     batches = [2]
 
@@ -38,7 +38,10 @@ KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "modes": ("a list of names", lambda v: _is_list(v, str) and bool(v)),
     "backend": ("text", lambda v: isinstance(v, str)),
     "data": ("text", lambda v: isinstance(v, str)),
-    "repetitions": ("a whole number from 1", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 1),
+    "repetitions": (
+        "a whole number of at least 1",
+        lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 1,
+    ),
     "seconds": ("a time like '10s'", lambda v: isinstance(v, str)),
     "inputs": ("a table of shapes by model", lambda v: isinstance(v, dict) and _is_list(list(v.values()), str)),
 }
@@ -67,8 +70,8 @@ def read_campaign(path: Path, device: str) -> list[Question]:
         raise BadInput(f"{path.name}: runs must be [[runs]] tables")
     _check(document, path.name)
     sets = [{**DEFAULTS, **document}] if "models" in document or not runs else []
-    for place, run in enumerate(runs or (), start=1):
-        _check(run, f"{path.name}, run {place}")
+    for number, run in enumerate(runs or (), start=1):
+        _check(run, f"{path.name}, run {number}")
         sets.append({**DEFAULTS, **document, **run})
     try:
         return _questions(sets, device)
@@ -77,13 +80,13 @@ def read_campaign(path: Path, device: str) -> list[Question]:
         raise
 
 
-def _check(table: Mapping[str, Any], place: str) -> None:
+def _check(table: Mapping[str, Any], location: str) -> None:
     for key, value in table.items():
         if key not in KEYS:
-            raise BadInput(f"{place}: {UnknownName('key', key, (*KEYS, 'runs'))}")
-        wanted, is_right = KEYS[key]
-        if not is_right(value):
-            raise BadInput(f"{place}: {key} must be {wanted}, got {value!r}")
+            raise BadInput(f"{location}: {UnknownName('key', key, (*KEYS, 'runs'))}")
+        description, is_valid = KEYS[key]
+        if not is_valid(value):
+            raise BadInput(f"{location}: {key} must be {description}, got {value!r}")
 
 
 def _is_list(value: object, kind: type) -> bool:
@@ -92,8 +95,8 @@ def _is_list(value: object, kind: type) -> bool:
 
 def _questions(sets: list[dict[str, Any]], device: str) -> list[Question]:
     questions: dict[str, Question] = {}
-    most = max(int(table["repetitions"]) for table in sets)
-    for repetition, table in product(range(most), sets):
+    most_repetitions = max(int(table["repetitions"]) for table in sets)
+    for repetition, table in product(range(most_repetitions), sets):
         if repetition < table["repetitions"]:
             for question in _combinations(table, device, repetition):
                 questions.setdefault(question.key, question)
@@ -103,12 +106,12 @@ def _questions(sets: list[dict[str, Any]], device: str) -> list[Question]:
 def _combinations(table: Mapping[str, Any], device: str, repetition: int) -> list[Question]:
     for key in ("models", "batches"):
         if key not in table:
-            raise BadInput(f"it names no {key}")
+            raise BadInput(f"{key} is missing")
     if table["backend"] not in BACKENDS:
         raise UnknownName("backend", table["backend"], BACKENDS)
-    strangers = sorted(set(table["inputs"]) - set(table["models"]))
-    if strangers:
-        raise UnknownName("model to give an input to", strangers[0], table["models"])
+    unknown_models = sorted(set(table["inputs"]) - set(table["models"]))
+    if unknown_models:
+        raise UnknownName("model of `inputs`", unknown_models[0], table["models"])
     for text in table["inputs"].values():
         parse_shape(text)
     axes = (table[key] for key in ("models", "batches", "optimizers", "precisions", "modes"))

@@ -1,9 +1,9 @@
-"""Child processes that answer orders, and never outlive whoever gives them.
+"""Child processes that answer requests and always end with their parent.
 
-A child is `python -m MODULE`, which calls `serve`. It reads one JSON object per line from its input and answers each
-with one line; what libraries print goes elsewhere. Where the input ends (the parent closed it, or was killed) the
-child ends at once, whatever it is doing. Children are in sessions of their own, so that Ctrl-C reaches only the parent,
-which then closes them.
+A child is `python -m MODULE`, which calls `serve`. It reads one JSON object per line from standard input and answers
+each with one line on standard output; what libraries print goes to standard error. When the input ends (the parent
+closed it, or was killed), the child exits at once. Children are in sessions of their own: Ctrl-C reaches only the
+parent, which then closes them.
 """
 
 import json
@@ -23,16 +23,16 @@ from typing import IO, Any
 from epochcast.bench.campaign import reason
 from epochcast.errors import BadInput
 
-Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Handler = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
-# A child that is told to end gets so long before it is killed.
-ENDING_SECONDS = 2.0
-# What one thread per process means to every library that could start more.
+# How long a child may take to exit before it is killed.
+EXIT_SECONDS = 2.0
+# The environment in which numerical libraries use one thread per process.
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 
 
 class ChildFailed(BadInput):
-    """A child could not do what it was told; the message is its reason."""
+    """A child process failed; the message is its reason."""
 
 
 class Children:
@@ -50,40 +50,39 @@ class Children:
 
     @property
     def processes(self) -> list[int]:
-        """Their process numbers."""
+        """The process ids."""
         return [child.process.pid for child in self._children]
 
     def ask(
-        self, order: Mapping[str, Any], limit_seconds: float, which: Sequence[int] | None = None
+        self, request: Mapping[str, Any], limit_seconds: float, which: Sequence[int] | None = None
     ) -> list[dict[str, Any]]:
-        """What each answers to the same order; all of them, or those named.
+        """The answers to one request of all children, or of those in `which`.
 
-        Where one fails, that is the outcome at once: the others may be waiting for it. After a failure only `close` is
-        left to do.
+        Raises as soon as one fails, because the others may be waiting for it. After a failure only `close` can be used.
         """
-        asked = list(range(len(self._children)) if which is None else which)
-        for index in asked:
-            self._children[index].tell(order)
+        indices = list(range(len(self._children)) if which is None else which)
+        for index in indices:
+            self._children[index].send(request)
         deadline = perf_counter() + limit_seconds
         answers: dict[int, dict[str, Any]] = {}
-        while len(answers) < len(asked):
+        while len(answers) < len(indices):
             try:
                 index, line = self._answers.get(timeout=max(0.0, deadline - perf_counter()))
             except Empty:
-                raise ChildFailed(f"no answer of a child process within {limit_seconds:.0f} s") from None
+                raise ChildFailed(f"no answer from a child process within {limit_seconds:.0f} s") from None
             if not line:
-                raise ChildFailed(self._children[index].last_words())
+                raise ChildFailed(self._children[index].failure_message())
             answers[index] = json.loads(line)
             if "failed" in answers[index]:
                 raise ChildFailed(answers[index]["failed"])
-        return [answers[index] for index in asked]
+        return [answers[index] for index in indices]
 
     def close(self) -> None:
-        """End all of them, and wait until they have."""
+        """End all children, and wait until they have exited."""
         for child in self._children:
             child.end()
         for child in self._children:
-            child.reap()
+            child.wait()
         self._children.clear()
 
     def __enter__(self) -> "Children":
@@ -99,12 +98,12 @@ class _Child:
     def __init__(
         self, module: str, environment: Mapping[str, str], index: int, answers: "Queue[tuple[int, bytes]]"
     ) -> None:
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `reap`)
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `wait`)
         self.process = subprocess.Popen(
             [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
+            stderr=self._stderr,
             env={**os.environ, **environment},
             start_new_session=True,
         )
@@ -117,67 +116,67 @@ class _Child:
             answers.put((index, line))
         answers.put((index, b""))
 
-    def tell(self, order: Mapping[str, Any]) -> None:
+    def send(self, request: Mapping[str, Any]) -> None:
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps(order).encode() + b"\n")
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
         except OSError:
-            raise ChildFailed(self.last_words()) from None
+            raise ChildFailed(self.failure_message()) from None
 
-    def last_words(self) -> str:
-        """Why a process ended that nobody had told to."""
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").splitlines()
-        said = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
-        return f"a child process ended: {said}"[:300]
+    def failure_message(self) -> str:
+        """Why a process exited unexpectedly: the last line of its standard error."""
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").splitlines()
+        last_line = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing")
+        return f"a child process ended: {last_line}"[:300]
 
     def end(self) -> None:
         assert self.process.stdin is not None
         with suppress(OSError):
             self.process.stdin.close()
 
-    def reap(self) -> None:
+    def wait(self) -> None:
         try:
-            self.process.wait(ENDING_SECONDS)
+            self.process.wait(EXIT_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
         self._reader.join()
         assert self.process.stdout is not None
         self.process.stdout.close()
-        self._said.close()
+        self._stderr.close()
 
 
 # ---- inside a child -----------------------------------------------------------------------------
 
 
-def serve(answer: Answer) -> None:
-    """Answer orders until there are no more; what goes wrong with one is its answer."""
+def serve(handle: Handler) -> None:
+    """Answer requests until the input ends; an error is sent as the answer."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print is no answer
-    orders: Queue[Mapping[str, Any]] = Queue()
-    Thread(target=_listen, args=(orders,), daemon=True).start()
+    os.dup2(2, 1)  # what libraries print must not mix with the answers
+    requests: Queue[Mapping[str, Any]] = Queue()
+    Thread(target=_read_requests, args=(requests,), daemon=True).start()
     while True:
-        order = orders.get()
+        request = requests.get()
         try:
-            reply = answer(order)
-        except Exception as problem:  # whatever a framework raises is the answer
+            reply = handle(request)
+        except Exception as problem:  # any error of a framework is sent to the parent
             reply = {"failed": reason(problem)}
         answers.write(json.dumps(reply) + "\n")
         answers.flush()
 
 
-def _listen(orders: "Queue[Mapping[str, Any]]") -> None:
+def _read_requests(requests: "Queue[Mapping[str, Any]]") -> None:
     for line in sys.stdin:
-        orders.put(json.loads(line))
+        requests.put(json.loads(line))
     os._exit(0)
 
 
-# ---- where they meet ----------------------------------------------------------------------------
+# ---- the network --------------------------------------------------------------------------------
 
 
 def loopback_name() -> str:
-    """What the system calls the loopback: lo, lo0."""
+    """The name of the loopback interface: lo, lo0."""
     names = [name for _, name in socket.if_nameindex()]
     return next((name for name in names if name.startswith("lo")), names[0])

@@ -1,7 +1,7 @@
 """One rank of the group that `collectives` measures: a child process with torch.distributed.
 
-Rank 0 decides how often a collective is repeated (`timing.time_executions`) and tells the others before each sample.
-A sample is the slowest rank's: all leave a barrier, run so many collectives in a row, and take the maximum.
+Rank 0 decides how often a collective is repeated (`timing.time_executions`) and sends that number to the others before
+each sample. A sample is that of the slowest rank: all leave a barrier, run the collectives, and take the maximum.
 """
 
 import os
@@ -15,34 +15,34 @@ from epochcast.bench.children import serve
 from epochcast.bench.timing import Timing, time_executions
 from epochcast.errors import BadInput
 
-# Small collectives in a row per execution, so that leaving the barrier one after the other weighs little.
-ROW = 8
-ROW_BYTES = 2**20
-# A rank that waits longer for the others than this gives up.
-PATIENCE = timedelta(seconds=120)
+# Small collectives are run several times per execution: ranks leave the barrier at slightly different times.
+REPEATS = 8
+REPEATED_BYTES = 2**20
+# How long a rank waits for the others before it fails.
+TIMEOUT = timedelta(seconds=120)
 
 
-def answer(order: Mapping[str, Any]) -> Mapping[str, Any]:
+def handle(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Join the group, or time one collective in it."""
-    return _join(order) if order["do"] == "join" else _measure(order)
+    return _join(request) if request["do"] == "join" else _measure(request)
 
 
-def _join(order: Mapping[str, Any]) -> Mapping[str, Any]:
+def _join(request: Mapping[str, Any]) -> Mapping[str, Any]:
     import torch
     from torch import distributed
 
     if not distributed.is_available():
         raise BadInput("this torch was built without torch.distributed; install a build that has it")
-    backend, rank, ranks = str(order["backend"]), int(os.environ["RANK"]), int(order["ranks"])
+    backend, rank, ranks = str(request["backend"]), int(os.environ["RANK"]), int(request["ranks"])
     if not distributed.is_backend_available(backend):
-        raise BadInput(f"this torch was built without {backend}; known here: {_backends(distributed)}")
+        raise BadInput(f"this torch was built without {backend}; it has: {_backends(distributed)}")
     if backend == "nccl":
         if ranks > torch.cuda.device_count():
             raise BadInput(f"nccl needs a GPU per rank: {ranks} ranks, {torch.cuda.device_count()} GPUs")
         torch.cuda.set_device(rank)
     torch.set_num_threads(1)
     distributed.init_process_group(
-        backend, init_method=f"file://{order['store']}", rank=rank, world_size=ranks, timeout=PATIENCE
+        backend, init_method=f"file://{request['store']}", rank=rank, world_size=ranks, timeout=TIMEOUT
     )
     return {"torch": torch.__version__}
 
@@ -51,19 +51,19 @@ def _backends(distributed: Any) -> str:
     return ", ".join(name for name in ("gloo", "nccl", "mpi") if distributed.is_backend_available(name)) or "none"
 
 
-def _measure(order: Mapping[str, Any]) -> Mapping[str, Any]:
+def _measure(request: Mapping[str, Any]) -> Mapping[str, Any]:
     import torch
     from torch import distributed
 
-    device = torch.device("cuda", torch.cuda.current_device()) if order["backend"] == "nccl" else torch.device("cpu")
-    collective = COLLECTIVES[str(order["collective"])](int(order["size_bytes"]) // 4, device)
-    row = ROW if int(order["size_bytes"]) <= ROW_BYTES else 1
+    device = torch.device("cuda", torch.cuda.current_device()) if request["backend"] == "nccl" else torch.device("cpu")
+    collective = COLLECTIVES[str(request["collective"])](int(request["size_bytes"]) // 4, device)
+    repeats_per_execution = REPEATS if int(request["size_bytes"]) <= REPEATED_BYTES else 1
 
     def execute() -> None:
-        for _ in range(row):
+        for _ in range(repeats_per_execution):
             collective()
 
-    def together(count: int) -> float:
+    def slowest_seconds(count: int) -> float:
         """Seconds of one execution on the slowest rank."""
         distributed.barrier()
         _wait(device)
@@ -71,38 +71,38 @@ def _measure(order: Mapping[str, Any]) -> Mapping[str, Any]:
         for _ in range(count):
             execute()
         _wait(device)
-        taken = torch.tensor([perf_counter() - began], device=device, dtype=torch.float64)
-        distributed.all_reduce(taken, distributed.ReduceOp.MAX)
-        return float(taken.item()) / count
+        seconds = torch.tensor([perf_counter() - began], device=device, dtype=torch.float64)
+        distributed.all_reduce(seconds, distributed.ReduceOp.MAX)
+        return float(seconds.item()) / count
 
-    def tell(count: int) -> int:
-        told = torch.tensor([count], device=device)
-        distributed.broadcast(told, 0)
-        return int(told.item())
+    def share_count(count: int) -> int:
+        shared_count = torch.tensor([count], device=device)
+        distributed.broadcast(shared_count, 0)
+        return int(shared_count.item())
 
     if distributed.get_rank() != 0:
-        while count := tell(0):
-            together(count)
+        while count := share_count(0):
+            slowest_seconds(count)
         return {}
 
     def sample(_: Callable[[], object], count: int) -> float:
-        return together(tell(count))
+        return slowest_seconds(share_count(count))
 
-    timing = time_executions(execute, float(order["limit_seconds"]), sample)
-    tell(0)
-    return asdict(_each(timing, row))
+    timing = time_executions(execute, float(request["limit_seconds"]), sample)
+    share_count(0)
+    return asdict(_per_collective(timing, repeats_per_execution))
 
 
-def _each(timing: Timing, row: int) -> Timing:
-    """Of one collective, where an execution is a row of them."""
-    whole = (timing.seconds, timing.low_seconds, timing.processor_seconds or 0.0)
-    seconds, low_seconds, processor_seconds = (value / row for value in whole)
+def _per_collective(timing: Timing, repeats_per_execution: int) -> Timing:
+    """The timing of one collective, where an execution has several."""
+    values = (timing.seconds, timing.low_seconds, timing.processor_seconds or 0.0)
+    seconds, low_seconds, processor_seconds = (value / repeats_per_execution for value in values)
     return replace(
         timing,
         seconds=seconds,
         low_seconds=low_seconds,
         processor_seconds=processor_seconds or None,
-        repeats=timing.repeats * row,
+        repeats=timing.repeats * repeats_per_execution,
     )
 
 
@@ -113,7 +113,7 @@ def _wait(device: Any) -> None:
         torch.cuda.synchronize(device)
 
 
-# ---- the collectives: each call is one of them, of so many float32 in all ------------------------------------
+# ---- the collectives: each call runs one, of `elements` float32 in total -------------------------------------
 
 
 def _all_reduce(elements: int, device: Any) -> Callable[[], object]:
@@ -123,7 +123,7 @@ def _all_reduce(elements: int, device: Any) -> Callable[[], object]:
     buffer = torch.ones(elements, device=device)
     distributed.all_reduce(buffer)
     if float(buffer[0]) != distributed.get_world_size():
-        raise BadInput(f"the all-reduce gave {float(buffer[0])} where {distributed.get_world_size()} is right")
+        raise BadInput(f"the all-reduce gave {float(buffer[0])} instead of {distributed.get_world_size()}")
     buffer.zero_()
     return lambda: distributed.all_reduce(buffer)
 
@@ -155,4 +155,4 @@ COLLECTIVES: Mapping[str, Callable[[int, Any], Callable[[], object]]] = {
 }
 
 if __name__ == "__main__":
-    serve(answer)
+    serve(handle)

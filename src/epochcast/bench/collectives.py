@@ -1,10 +1,10 @@
-"""`epochcast bench collectives`: a sweep of collectives over sizes between the processes of one box.
+"""`epochcast bench collectives`: a sweep of collectives over sizes between the processes of one machine.
 
 The question of a row is {"device", "backend", "collective", "ranks", "size_bytes"}: gloo over the loopback on the
 processor, nccl with a GPU per rank on CUDA. `size_bytes` is n of `comm/`: what every rank has before an all-reduce or
-a reduce-scatter, and after an all-gather. `link_fit` makes latency and bandwidth of the rows.
+a reduce-scatter, and after an all-gather. `link_fit` fits latency and bandwidth to the rows.
 
-A group of processes takes seconds to start. Within `standing_groups()` it stays for the next question.
+A group of processes takes seconds to start. Within `reused_groups()` it is kept for the next question.
 """
 
 import tempfile
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from epochcast.bench.campaign import Outcome, Question, answered, key_of
+from epochcast.bench.campaign import Outcome, Question, key_of, measurement_of
 from epochcast.bench.children import ONE_THREAD, ChildFailed, Children, loopback_name
 from epochcast.bench.fingerprint import machine
 from epochcast.bench.measurements import Measurement
@@ -23,7 +23,7 @@ from epochcast.errors import BadInput, MissingExtra, UnknownName
 NAMES = ("all_reduce", "all_gather", "reduce_scatter")
 SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB … 64 MiB
 LIMIT_SECONDS = 2.0
-# Starting torch in every process; on a busy machine one after the other.
+# For starting torch in every process; on a busy machine one after the other.
 START_SECONDS = 60.0
 PER_RANK_SECONDS = 10.0
 ELEMENT_BYTES = 4
@@ -37,7 +37,7 @@ def questions(
     names: Sequence[str] = NAMES,
     limit_seconds: float = LIMIT_SECONDS,
 ) -> list[Question]:
-    """The sweep: all-reduce first, of each the smallest and the largest size, then what lies between."""
+    """The sweep: all-reduce first; of each collective the smallest and the largest size first, then those between."""
     if ranks < 2:
         raise BadInput(f"a collective needs at least 2 ranks, got {ranks}")
     for name in names:
@@ -45,7 +45,9 @@ def questions(
             raise UnknownName("collective", name, NAMES)
     for size_bytes in sizes_bytes:
         if size_bytes < ELEMENT_BYTES * ranks:
-            raise BadInput(f"{size_bytes} bytes are too few for {ranks} ranks: each needs a number of 4 bytes")
+            raise BadInput(
+                f"{size_bytes} bytes are too few for {ranks} ranks: each needs at least one number of 4 bytes"
+            )
     if find_spec("torch") is None:
         raise MissingExtra("torch")
     ordered = ends_first(sorted(set(sizes_bytes)))
@@ -63,17 +65,17 @@ def question_of(
 
 
 def ends_first(sizes: Sequence[int]) -> list[int]:
-    """First both ends, then the middle of the widest gap, and so on: every beginning spans the range.
+    """First both ends, then the middle of the widest gap, and so on: every prefix covers the range.
 
     >>> ends_first([1, 2, 3, 4, 5])
     [1, 5, 3, 2, 4]
     """
-    left = list(range(len(sizes)))
-    chosen = left[:1] + left[-1:] if len(sizes) > 1 else left
+    indices = list(range(len(sizes)))
+    chosen = indices[:1] + indices[-1:] if len(sizes) > 1 else indices
     while len(chosen) < len(sizes):
         gaps = [(low - high, low) for low, high in zip(sorted(chosen), sorted(chosen)[1:], strict=False)]
-        width, low = min(gaps)
-        chosen.append(low + -width // 2)
+        negative_width, low = min(gaps)
+        chosen.append(low + -negative_width // 2)
     return [sizes[index] for index in chosen]
 
 
@@ -81,61 +83,61 @@ def ends_first(sizes: Sequence[int]) -> list[int]:
 
 
 def measure(question: Question) -> Measurement:
-    """Run one collective in a group of processes, that stands already or is started for it."""
+    """Run one collective in a group of processes, which is running already or is started for it."""
 
     def run() -> Outcome:
         ask = question.ask
         ranks, backend = int(ask["ranks"]), str(ask["backend"])
-        order = {"do": "measure", **ask, "limit_seconds": question.limit_seconds}
-        patience_seconds = 3 * question.limit_seconds + START_SECONDS
+        request = {"do": "measure", **ask, "limit_seconds": question.limit_seconds}
+        timeout_seconds = 3 * question.limit_seconds + START_SECONDS
         with _group(ranks, backend) as group:
-            timing, *_ = group.ask(order, patience_seconds)
+            timing, *_ = group.ask(request, timeout_seconds)
         return Outcome(Timing(**timing), details={"threads_per_rank": 1})
 
-    return answered(question, machine(str(question.ask["device"]), 1), run)
+    return measurement_of(question, machine(str(question.ask["device"]), 1), run)
 
 
-_standing: dict[tuple[int, str], Children] | None = None
+_reused: dict[tuple[int, str], Children] | None = None
 
 
 @contextmanager
-def standing_groups() -> Iterator[None]:
-    """Groups that are started within stay until the end of it."""
-    global _standing  # noqa: PLW0603 (processes are kept between questions, which know nothing of each other)
-    _standing = {}
+def reused_groups() -> Iterator[None]:
+    """Groups that are started within it are reused, and closed at its end."""
+    global _reused  # noqa: PLW0603 (processes are kept between questions, which are independent of each other)
+    _reused = {}
     try:
         yield
     finally:
-        groups, _standing = _standing, None
+        groups, _reused = _reused, None
         for group in groups.values():
             group.close()
 
 
 @contextmanager
 def _group(ranks: int, backend: str) -> Iterator[Children]:
-    """A group that has joined; one in which something failed is not used again."""
-    kept = {} if _standing is None else _standing
-    group = kept.pop((ranks, backend), None) or _joined(ranks, backend)
+    """A group whose ranks are connected; one in which something failed is not used again."""
+    groups = {} if _reused is None else _reused
+    group = groups.pop((ranks, backend), None) or _started_group(ranks, backend)
     try:
         yield group
     except BaseException:
         group.close()
         raise
-    if _standing is None:
+    if _reused is None:
         group.close()
     else:
-        _standing[ranks, backend] = group
+        _reused[ranks, backend] = group
 
 
-def _joined(ranks: int, backend: str) -> Children:
-    # NCCL is left to find its own way between GPUs; gloo is held to the loopback.
+def _started_group(ranks: int, backend: str) -> Children:
+    # NCCL chooses its own path between GPUs; gloo must use the loopback.
     common = ONE_THREAD | ({"GLOO_SOCKET_IFNAME": loopback_name()} if backend == "gloo" else {})
     environments = [common | {"RANK": str(rank)} for rank in range(ranks)]
     group = Children("epochcast.bench.collective_rank", environments)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            order = {"do": "join", "backend": backend, "ranks": ranks, "store": str(Path(folder) / "store")}
-            group.ask(order, START_SECONDS + PER_RANK_SECONDS * ranks)
+            request = {"do": "join", "backend": backend, "ranks": ranks, "store": str(Path(folder) / "store")}
+            group.ask(request, START_SECONDS + PER_RANK_SECONDS * ranks)
     except BaseException as problem:
         group.close()
         if isinstance(problem, ChildFailed):

@@ -1,7 +1,7 @@
-"""What a measurement depends on besides the question: the machine, its software, and how busy it is.
+"""What a measurement depends on besides its configuration: the machine, its software, and how busy it is.
 
 The ID of a machine is a digest of the facts that make its measurements comparable: processor, device, driver,
-libraries, threads. Clocks and memory are told with them but do not make another machine.
+libraries, threads. Clocks and memory are stored, too, but do not change the ID.
 """
 
 import hashlib
@@ -20,24 +20,24 @@ from epochcast.errors import BadInput
 from epochcast.hardware.host import detect_host
 
 LIBRARIES = ("torch", "tensorflow", "tensorflow-cpu", "keras", "numpy", "torchvision", "timm", "transformers")
-_INCIDENTAL = frozenset({"clock_hertz", "memory_bytes", "host"})
-# Where nobody tells how large the last cache is: that of a server processor's share of a few cores.
-UNTOLD_CACHE_BYTES = 32 * 2**20
+_NOT_IN_ID = frozenset({"clock_hertz", "memory_bytes", "host"})
+# Where the size of the last cache is unknown: that of a few cores of a server processor.
+DEFAULT_CACHE_BYTES = 32 * 2**20
 
 
 @cache
 def machine(device: str = "cpu", threads: int | None = None) -> Machine:
-    """This machine as `device` sees it, with as many threads as torch is told to use."""
+    """This machine, for measurements on `device` with so many threads of torch."""
     facts = host_facts() | {"device": device, "threads": threads, **library_versions()}
     if device.startswith("cuda"):
         facts |= _cuda_facts(device)
-    same = {key: value for key, value in facts.items() if key not in _INCIDENTAL}
-    digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
+    identity = {key: value for key, value in facts.items() if key not in _NOT_IN_ID}
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     return Machine(digest[:12], facts)
 
 
 def torch_threads() -> int | None:
-    """Threads torch computes with on the processor; None where there is no torch."""
+    """Threads that torch uses on the processor; None where torch is not installed."""
     try:
         import torch
     except ModuleNotFoundError:
@@ -46,7 +46,7 @@ def torch_threads() -> int | None:
 
 
 def host_facts() -> dict[str, Any]:
-    """Processor, cores, clock, memory and system, as far as the system tells."""
+    """Processor, cores, clock, memory and system, as far as the system knows them."""
     facts: dict[str, Any] = {"system": f"{platform.system()} {platform.machine()}", "python": platform.python_version()}
     try:
         host = detect_host()
@@ -62,7 +62,7 @@ def host_facts() -> dict[str, Any]:
 
 
 def library_versions() -> dict[str, str]:
-    """The libraries that decide which kernels run, those that are installed."""
+    """Versions of the installed libraries that decide which kernels run."""
     versions = {}
     for name in LIBRARIES:
         try:
@@ -73,45 +73,45 @@ def library_versions() -> dict[str, str]:
 
 
 def last_cache_bytes(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
-    """The largest cache that the first core sees."""
+    """The largest cache of the first core."""
     sizes = []
     for file in folder.glob("index*/size"):
         text = file.read_text(encoding="ascii").strip()
         if text.endswith("K") and text[:-1].isdecimal():
             sizes.append(int(text[:-1]) * 1024)
-    return max(sizes, default=UNTOLD_CACHE_BYTES)
+    return max(sizes, default=DEFAULT_CACHE_BYTES)
 
 
 def _cuda_facts(device: str) -> dict[str, Any]:
     import torch
 
-    card = torch.cuda.get_device_properties(device)
+    gpu = torch.cuda.get_device_properties(device)
     cudnn: Any = torch.backends.cudnn
-    told = _nvidia_smi(int(device.partition(":")[2] or 0))
+    smi = _nvidia_smi(int(device.partition(":")[2] or 0))
     return {
-        "gpu": card.name,
-        "gpu_memory_bytes": card.total_memory,
+        "gpu": gpu.name,
+        "gpu_memory_bytes": gpu.total_memory,
         "cuda": torch.version.cuda or torch.version.hip,
         "cudnn": cudnn.version() if cudnn.is_available() else None,
-        "driver": told.get("driver_version"),
-        "clock_hertz": float(told["clocks.max.sm"].split()[0]) * 1e6 if "clocks.max.sm" in told else None,
+        "driver": smi.get("driver_version"),
+        "clock_hertz": float(smi["clocks.max.sm"].split()[0]) * 1e6 if "clocks.max.sm" in smi else None,
     }
 
 
 def _nvidia_smi(index: int) -> Mapping[str, str]:
     """Driver and highest clock of a card; nothing where there is no nvidia-smi."""
-    asked = ("driver_version", "clocks.max.sm")
-    command = ["nvidia-smi", f"--id={index}", f"--query-gpu={','.join(asked)}", "--format=csv,noheader"]
+    fields = ("driver_version", "clocks.max.sm")
+    command = ["nvidia-smi", f"--id={index}", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):
         return {}
-    cells = [cell.strip() for cell in told.strip().split(",")]
-    return {key: cell for key, cell in zip(asked, cells, strict=False) if cell and not cell.startswith("[")}
+    cells = [cell.strip() for cell in output.strip().split(",")]
+    return {key: cell for key, cell in zip(fields, cells, strict=False) if cell and not cell.startswith("[")}
 
 
 def processor_ticks(path: Path = Path("/proc/stat")) -> tuple[int, int]:
-    """(stolen by other guests of the hypervisor, all) since the system started; zeros where it does not tell."""
+    """(stolen by other guests of the hypervisor, all) since the system started; zeros where that is unknown."""
     try:
         first = path.read_text(encoding="ascii").partition("\n")[0].split()
     except OSError:
@@ -121,6 +121,6 @@ def processor_ticks(path: Path = Path("/proc/stat")) -> tuple[int, int]:
 
 
 def steal_fraction(before: tuple[int, int], after: tuple[int, int]) -> float | None:
-    """The part of the processor's time that was stolen between two readings; None where too little time went by."""
+    """The part of the processor's time that was stolen between two readings; None where too little time passed."""
     ticks = after[1] - before[1]
     return (after[0] - before[0]) / ticks if ticks > 0 else None

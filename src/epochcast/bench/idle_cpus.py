@@ -1,9 +1,9 @@
-"""Cores that are idle now: what spinning processes get done together, over what one does in a second of its own.
+"""Cores that are idle now: the work that busy-loop processes do together, over what one does per second of CPU time.
 
     idle = Σ loops_i / (seconds · loops per CPU second of one alone)
 
-Counting work rather than asking for the number of processors sees other programs, quotas of a container and
-hyperthreads, which share a core and do less than two.
+Unlike the number of processors, this counts other programs, the quota of a container, and hyperthreads, two of which
+do less work than two cores.
 """
 
 import os
@@ -35,19 +35,19 @@ def usable_cpus() -> int:
 
 
 def idle_cpus(processes: int | None = None, seconds: float = SPIN_SECONDS) -> float:
-    """Cores' worth of work that so many processes (one per processor) get done beside everything that runs now."""
-    (loops, cpu_seconds), *_ = _spinning(1, seconds)
-    alone_per_second = loops / cpu_seconds
-    together = sum(loops for loops, _ in _spinning(processes or usable_cpus(), seconds))
-    return min(float(usable_cpus()), together / (seconds * alone_per_second))
+    """How many cores' work this many processes (default: one per processor) can do beside what runs now."""
+    (loops, cpu_seconds), *_ = _loops(1, seconds)
+    loops_per_cpu_second = loops / cpu_seconds
+    total_loops = sum(loops for loops, _ in _loops(processes or usable_cpus(), seconds))
+    return min(float(usable_cpus()), total_loops / (seconds * loops_per_cpu_second))
 
 
-def _spinning(count: int, seconds: float) -> list[tuple[float, float]]:
-    """Loops and CPU seconds of so many processes that spin side by side."""
+def _loops(count: int, seconds: float) -> list[tuple[float, float]]:
+    """Loops and CPU seconds of `count` processes that run a busy loop at the same time."""
     start = time.time() + START_SECONDS + 0.01 * count
     command = [sys.executable, "-I", "-S", "-c", _SPIN, str(start), str(start + seconds)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
-    told = [process.communicate()[0].split() for process in running]
-    if any(len(words) != 2 or not float(words[1]) for words in told):
-        raise BadInput("idle processors cannot be measured: spinning processes ended early; give --cpus")
-    return [(float(loops), float(seconds)) for loops, seconds in told]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    outputs = [process.communicate()[0].split() for process in processes]
+    if any(len(output) != 2 or not float(output[1]) for output in outputs):
+        raise BadInput("idle processors cannot be measured: test processes ended early; give cpus")
+    return [(float(loops), float(seconds)) for loops, seconds in outputs]

@@ -1,7 +1,7 @@
 """One step of a real Keras model on TensorFlow: the report's three networks, or the model of a `file.py:factory`.
 
-The step is one `tf.function` of forward, loss, gradient and update, as Keras' own `train_step`. TensorFlow tells no
-peak on the processor, so peak bytes are known on GPUs only.
+The step is one `tf.function` of forward, loss, gradient and update, as Keras' own `train_step`. TensorFlow does not
+report a peak on the processor, so peak bytes are known on GPUs only.
 """
 
 import os
@@ -38,25 +38,25 @@ def import_keras() -> tuple[Any, Any]:
     """TensorFlow, and Keras on it."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    # torch loads triton late, and that crashes where TensorFlow was there before it; the other way round they agree.
+    # torch loads triton late, which crashes if TensorFlow was loaded first; loading triton first avoids it.
     with suppress(ImportError):
         import triton  # noqa: F401
     try:
         import keras
         import tensorflow
-    except ModuleNotFoundError as absent:
-        raise MissingExtra("tensorflow", absent.name) from None
+    except ModuleNotFoundError as error:
+        raise MissingExtra("tensorflow", error.name) from None
     if keras.backend.backend() != "tensorflow":
         raise BadInput(f"Keras runs on {keras.backend.backend()} here; set KERAS_BACKEND=tensorflow")
     return tensorflow, keras
 
 
 def keras_model(name: str) -> Any:
-    """A model of the report, channels last, or what a factory makes."""
+    """A model of the report, channels last, or the model of a factory."""
     _, keras = import_keras()
     if ":" in name:
-        named: Any = named_object(name)
-        return named() if callable(named) and not isinstance(named, keras.Model) else named
+        factory: Any = named_object(name)
+        return factory() if callable(factory) and not isinstance(factory, keras.Model) else factory
     if name not in REPORT_NETWORKS:
         raise UnknownName("Keras network to train", name, REPORT_NETWORKS)
     shape, channels, padding, dense = REPORT_NETWORKS[name]
@@ -78,7 +78,7 @@ class KerasStep:
             raise BadInput(f"Keras has no precision {recipe.precision!r}; known: {', '.join(POLICIES)}")
         if recipe.optimizer not in OPTIMIZERS:
             raise BadInput(f"Keras has no optimizer {recipe.optimizer!r}; known: {', '.join(OPTIMIZERS)}")
-        before = keras.mixed_precision.dtype_policy()
+        previous_policy = keras.mixed_precision.dtype_policy()
         keras.mixed_precision.set_dtype_policy(POLICIES[recipe.precision])
         try:
             self.model = keras_model(name)
@@ -86,8 +86,8 @@ class KerasStep:
             self.update = getattr(keras.optimizers, optimizer)(**options)
             self.update.build(self.model.trainable_variables)
         finally:
-            keras.mixed_precision.set_dtype_policy(before)
-        # 0 is TensorFlow's word for all cores.
+            keras.mixed_precision.set_dtype_policy(previous_policy)
+        # TensorFlow says 0 for all cores.
         self.threads = int(tensorflow.config.threading.get_intra_op_parallelism_threads())
         shape = (recipe.batch, *self.model.input_shape[1:])
         self.inputs = tensorflow.random.normal(shape)

@@ -1,8 +1,8 @@
-"""An op executed for real: from its kind, phase and shapes to a call of the PyTorch kernel it stands for.
+"""Executing an op: from its kind, phase and shapes to a call of the PyTorch kernel that it stands for.
 
-Where ATen has the kernel by itself it is called by itself: `convolution_backward` with only the wanted gradient,
-`native_batch_norm_backward`, `_foreach_addcmul_`. Where it has not (attention, recurrent layers, some norms) the
-gradient is asked of autograd, which adds some ten microseconds of its own.
+Where ATen has the kernel, it is called directly: `convolution_backward` with only the wanted gradient,
+`native_batch_norm_backward`, `_foreach_addcmul_`. Where it does not (attention, recurrent layers, some norms), the
+gradient is computed by autograd, which adds about ten microseconds.
 
 A kernel is a function of the op's operands: `kernel(inputs, weights)`, both lists of tensors in the order of the op.
 """
@@ -51,7 +51,7 @@ def is_in_place(op: Op) -> bool:
 
 @singledispatch
 def kernel(kind: Kind, op: Op) -> Kernel:
-    """The call for an op; kinds without one are refused by name."""
+    """The kernel of an op; raises for kinds without one."""
     raise BadInput(f"no kernel to measure for {kind.label} ({op.name})")
 
 
@@ -73,7 +73,9 @@ def _(kind: Matmul, op: Op) -> Kernel:
 
 @kernel.register
 def _(kind: Conv, op: Op) -> Kernel:
-    """Forward, or one of the two gradients alone; the operand a gradient does not read is there by its shape only."""
+    """Forward, or one of the two gradients alone; the operand that a gradient does not read is an empty tensor of its
+    shape.
+    """
     dims = len(kind.stride)
     if op.gradient is Gradient.NONE:
         extra = [0] * dims
@@ -96,10 +98,10 @@ def _(kind: Conv, op: Op) -> Kernel:
 
 @kernel.register
 def _(kind: Attention, op: Op) -> Kernel:
-    attend: Any = partial(F.scaled_dot_product_attention, is_causal=kind.causal)
+    attention: Any = partial(F.scaled_dot_product_attention, is_causal=kind.causal)
     if op.is_gradient:
-        return _autograd(lambda x, _: attend(*x[1:4]), slice(1, 4))
-    return _recording(lambda x, _: attend(*x[:3]))
+        return _autograd(lambda x, _: attention(*x[1:4]), slice(1, 4))
+    return _with_grad(lambda x, _: attention(*x[:3]))
 
 
 @kernel.register
@@ -116,7 +118,7 @@ def _(kind: Recurrent, op: Op) -> Kernel:
 
     if op.is_gradient:
         return _autograd(lambda x, w: forward(x[1], w), slice(1, 2), with_weights=op.gradient is Gradient.BOTH)
-    return _recording(lambda x, w: forward(x[0], w))
+    return _with_grad(lambda x, w: forward(x[0], w))
 
 
 @kernel.register
@@ -156,7 +158,7 @@ def _batch_norm(op: Op) -> Kernel:
 def _layer_norm(op: Op) -> Kernel:
     shape = op.inputs[0].shape
     if not op.is_gradient:
-        return lambda x, w: aten.native_layer_norm(x[0], shape[-1:], *_two(w), EPSILON)
+        return lambda x, w: aten.native_layer_norm(x[0], shape[-1:], *_weight_and_bias(w), EPSILON)
     rows = (*shape[:-1], 1)
 
     def backward(x: Tensors, w: Tensors) -> object:
@@ -166,7 +168,7 @@ def _layer_norm(op: Op) -> Kernel:
     return backward
 
 
-def _two(weights: Tensors) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+def _weight_and_bias(weights: Tensors) -> tuple[torch.Tensor | None, torch.Tensor | None]:
     return (weights[0] if weights else None, weights[1] if len(weights) > 1 else None)
 
 
@@ -205,7 +207,7 @@ def _(kind: Softmax, op: Op) -> Kernel:
 
 @kernel.register
 def _(kind: Elementwise, op: Op) -> Kernel:
-    """From the table of functions; over the first input where that is what the op writes."""
+    """From the table of functions; in place where the op writes to its first input."""
     if op.is_gradient and kind.function in GRADIENTS:
         return GRADIENTS[kind.function]
     if kind.function not in FUNCTIONS:
@@ -214,17 +216,17 @@ def _(kind: Elementwise, op: Op) -> Kernel:
     if is_in_place(op):
         return lambda x, _: function(*x, out=x[0])
     if kind.function in ("mul", "div") and len(op.inputs) == 1:
-        return _spread(op)
+        return _mean_gradient(op)
     return lambda x, w: function(*x, *w)
 
 
-def _spread(op: Op) -> Kernel:
-    """The gradient of a mean: every element of the result is its share of the one it went into."""
-    shape, given = op.output.shape, op.inputs[0].shape
-    gone = set(reduced_axes(shape, given)) if len(given) < len(shape) else set()
-    sizes = iter(given)
-    lined_up = tuple(1 if place in gone else next(sizes) for place in range(len(shape)))
-    return lambda x, _: torch.mul(x[0].reshape(lined_up).expand(shape), 0.5)
+def _mean_gradient(op: Op) -> Kernel:
+    """The gradient of a mean: the gradient of each output element, expanded to the elements it was computed from."""
+    shape, gradient_shape = op.output.shape, op.inputs[0].shape
+    reduced = set(reduced_axes(shape, gradient_shape)) if len(gradient_shape) < len(shape) else set()
+    sizes = iter(gradient_shape)
+    aligned_shape = tuple(1 if axis in reduced else next(sizes) for axis in range(len(shape)))
+    return lambda x, _: torch.mul(x[0].reshape(aligned_shape).expand(shape), 0.5)
 
 
 def _relu(x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -271,23 +273,25 @@ def _(kind: Reduce, op: Op) -> Kernel:
     return lambda x, _: reduce(x[0], axes)
 
 
-def reduced_axes(given: tuple[int, ...], result: tuple[int, ...]) -> list[int]:
-    """The dimensions that are gone. One vector left of an image is one per channel, of rows one per column."""
-    if prod(result) == 1:
-        return list(range(len(given)))
-    if len(result) == 1:
-        places = [i for i, n in enumerate(given) if n == result[0]]
-        kept = 1 if len(given) > 3 and 1 in places else places[-1]
-        return [i for i in range(len(given)) if i != kept]
-    if len(result) == len(given):
-        return [i for i, (n, m) in enumerate(zip(given, result, strict=True)) if m == 1 and n != 1]
-    left, gone = list(result), []
-    for place, size in enumerate(given):
-        if left and size == left[0]:
-            left.pop(0)
+def reduced_axes(input_shape: tuple[int, ...], output_shape: tuple[int, ...]) -> list[int]:
+    """The dimensions that were reduced. A vector that is left of an image has one element per channel, of rows one per
+    column.
+    """
+    if prod(output_shape) == 1:
+        return list(range(len(input_shape)))
+    if len(output_shape) == 1:
+        matching = [i for i, n in enumerate(input_shape) if n == output_shape[0]]
+        kept_axis = 1 if len(input_shape) > 3 and 1 in matching else matching[-1]
+        return [i for i in range(len(input_shape)) if i != kept_axis]
+    if len(output_shape) == len(input_shape):
+        return [i for i, (n, m) in enumerate(zip(input_shape, output_shape, strict=True)) if m == 1 and n != 1]
+    remaining, reduced = list(output_shape), []
+    for axis, size in enumerate(input_shape):
+        if remaining and size == remaining[0]:
+            remaining.pop(0)
         else:
-            gone.append(place)
-    return gone
+            reduced.append(axis)
+    return reduced
 
 
 @kernel.register
@@ -354,19 +358,19 @@ def _(kind: Loss, op: Op) -> Kernel:
 
 @kernel.register
 def _(kind: OptimizerUpdate, op: Op) -> Kernel:
-    """One pass over lists of tensors, over the list it writes where it reads that too."""
+    """One pass over lists of tensors, in place where a list is both read and written."""
     step, size = kind.step, len(op.outputs)
     if step not in PASSES:
         raise BadInput(f"no kernel to measure for the pass {step!r} of {kind.algorithm}")
 
-    def lists(x: Tensors) -> list[list[torch.Tensor]]:
+    def tensor_lists(x: Tensors) -> list[list[torch.Tensor]]:
         return [list(x[i : i + size]) for i in range(0, len(x), size)]
 
-    sweep = PASSES[step]
-    return lambda x, _: sweep(*lists(x))
+    optimizer_pass = PASSES[step]
+    return lambda x, _: optimizer_pass(*tensor_lists(x))
 
 
-# Factors near one, so that values repeated over and over stay what they are. A pass is given the lists it reads.
+# Factors near one, so that values hardly change over many repeats. A pass gets the lists that it reads.
 PASSES: Mapping[str, Callable[..., object]] = {
     "add": lambda x, y=None: torch._foreach_add_(x, 1e-8) if y is None else torch._foreach_add_(x, y, alpha=1e-6),
     "mul": lambda x, *_: torch._foreach_mul_(x, 0.9999),
@@ -382,8 +386,8 @@ PASSES: Mapping[str, Callable[..., object]] = {
 # ---- autograd -----------------------------------------------------------------------------------
 
 
-def _recording(forward: Callable[[Tensors, Tensors], torch.Tensor]) -> Kernel:
-    """Forward as in training: some kernels are chosen, and save what they need, only where a gradient is wanted."""
+def _with_grad(forward: Callable[[Tensors, Tensors], torch.Tensor]) -> Kernel:
+    """Forward as in training: some kernels are chosen, and save tensors, only where a gradient is needed."""
 
     def call(inputs: Tensors, weights: Tensors) -> object:
         with torch.enable_grad():
@@ -397,8 +401,8 @@ def _recording(forward: Callable[[Tensors, Tensors], torch.Tensor]) -> Kernel:
 def _autograd(
     forward: Callable[[Tensors, Tensors], torch.Tensor], wanted: slice, *, with_weights: bool = False
 ) -> Kernel:
-    """The gradient of `forward`, whose graph is recorded at the first call for the same operands and kept."""
-    # By the id of the operands, which are kept with their graph: no other list gets their id.
+    """The gradient of `forward`, whose graph is recorded at the first call for the same operands and reused."""
+    # Keyed by the id of the operands, which are stored with their graph, so that no other list can get their id.
     graphs: dict[int, tuple[Tensors, torch.Tensor, list[torch.Tensor]]] = {}
 
     def call(inputs: Tensors, weights: Tensors) -> object:
@@ -417,11 +421,11 @@ def _autograd(
 
 @remembered(64)
 def filled(value: float, shape: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> torch.Tensor:
-    """A constant that an operator wants to see, made once."""
+    """A constant tensor that an operator needs, made once."""
     return torch.full(shape, value, device=device, dtype=dtype)
 
 
 def torch_dtype(name: str) -> torch.dtype:
-    """The torch dtype of a name of ours."""
+    """The torch dtype of this name."""
     dtype: torch.dtype = getattr(torch, name)
     return dtype

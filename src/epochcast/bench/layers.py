@@ -1,6 +1,6 @@
-"""Single layers timed by themselves: as they run in a network, and as the source report timed them.
+"""Single layers, timed in isolation: as they run in a network, and as the source report timed them.
 
-    network   forward; backward from a gradient that arrives, to the input and the weights; the optimizer on the weights
+    network   forward; backward from a given output gradient to the input and the weights; the optimizer on the weights
     report    the input and a target of the output's size are trained, too: forward, mean squared error over the whole
               output, backward, the optimizer on weights, input and target (`cost/single_layer.py` says what that adds)
 
@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from epochcast.bench.campaign import Outcome, Question, answered, key_of
+from epochcast.bench.campaign import Outcome, Question, key_of, measurement_of
 from epochcast.bench.fingerprint import machine
 from epochcast.bench.measurements import Measurement
 from epochcast.bench.ops import limits_on
@@ -26,7 +26,7 @@ from epochcast.bench.timing import sample_on, time_executions
 from epochcast.capture.torch.steps import OPTIMIZERS
 from epochcast.errors import UnknownName
 
-WAYS = ("network", "report")
+METHODS = ("network", "report")
 LAYER_LIMIT_SECONDS = 0.8
 DRAWS = 400
 ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -53,17 +53,17 @@ class Layer:
     optimizer: str = "sgd"
 
     def __post_init__(self) -> None:
-        for what, name, allowed in (
+        for field, name, allowed in (
             ("kind of layer", self.kind, ("conv2d", "dense")),
             ("activation", self.activation, ACTIVATIONS),
             ("optimizer", self.optimizer, OPTIMIZERS),
         ):
             if name not in allowed:
-                raise UnknownName(what, name, allowed)
+                raise UnknownName(field, name, allowed)
 
     @property
     def output_size(self) -> int:
-        """Pixels along each side that come out."""
+        """Pixels along each side of the output."""
         return (self.size + 2 * self.padding - self.kernel) // self.stride + 1
 
     @property
@@ -74,12 +74,12 @@ class Layer:
     @property
     def data_bytes(self) -> int:
         """Input and output in float32."""
-        into, out = self.size**2 * self.channels_in, self.output_size**2 * self.channels_out
-        return 4 * self.batch * (into + out)
+        inputs, outputs = self.size**2 * self.channels_in, self.output_size**2 * self.channels_out
+        return 4 * self.batch * (inputs + outputs)
 
 
 def draw_layers(seed: int, count: int, limits: OpLimits) -> list[Layer]:
-    """Random layers in the ranges of Justus et al. (2018), as far as the limits let them."""
+    """Random layers in the ranges of Justus et al. (2018), within the limits."""
     random, layers = Random(seed), list[Layer]()
     while len(layers) < count:
         batch, activation = log_uniform(random, 1, LARGEST_BATCH), random.choice(tuple(ACTIVATIONS))
@@ -100,21 +100,23 @@ def draw_layers(seed: int, count: int, limits: OpLimits) -> list[Layer]:
     return layers
 
 
-def questions(device: str, way: str, layers: Sequence[Layer] | None = None, seed: int = 0) -> list[Question]:
-    """Random layers, or the given ones, each timed in one of the two ways."""
-    if way not in WAYS:
-        raise UnknownName("way to time a layer", way, WAYS)
+def questions(device: str, method: str, layers: Sequence[Layer] | None = None, seed: int = 0) -> list[Question]:
+    """Random layers, or the given ones, timed by one of the two methods."""
+    if method not in METHODS:
+        raise UnknownName("way to time a layer", method, METHODS)
     chosen = draw_layers(seed, DRAWS, limits_on(device)) if layers is None else layers
-    asked: dict[str, Question] = {}
+    by_key: dict[str, Question] = {}
     for layer in chosen:
-        ask = {"device": device, "way": way, "layer": asdict(layer)}
-        question = Question("layer", key_of(("layer", way, layer.kind, layer.optimizer), ask), ask, LAYER_LIMIT_SECONDS)
-        asked.setdefault(question.key, question)
-    return list(asked.values())
+        ask = {"device": device, "way": method, "layer": asdict(layer)}
+        question = Question(
+            "layer", key_of(("layer", method, layer.kind, layer.optimizer), ask), ask, LAYER_LIMIT_SECONDS
+        )
+        by_key.setdefault(question.key, question)
+    return list(by_key.values())
 
 
 def measure(question: Question) -> Measurement:
-    """Time one layer in the way the question asks for."""
+    """Time one layer by the method of the question."""
     ask = question.ask
     device = str(ask["device"])
 
@@ -123,35 +125,35 @@ def measure(question: Question) -> Measurement:
         step = {"network": _in_network, "report": _as_in_report}[str(ask["way"])](layer, device)
         return Outcome(time_executions(step, question.limit_seconds, sample_on(device)))
 
-    return answered(question, machine(device, torch.get_num_threads()), run)
+    return measurement_of(question, machine(device, torch.get_num_threads()), run)
 
 
 def _module(layer: Layer, device: str) -> tuple[nn.Module, torch.Tensor]:
     """The layer and an input for it."""
     if layer.kind == "dense":
-        return nn.Linear(layer.channels_in, layer.channels_out).to(device), _numbers(
+        return nn.Linear(layer.channels_in, layer.channels_out).to(device), _random(
             (layer.batch, layer.channels_in), device
         )
     module = nn.Conv2d(layer.channels_in, layer.channels_out, layer.kernel, layer.stride, layer.padding)
-    return module.to(device), _numbers((layer.batch, layer.channels_in, layer.size, layer.size), device)
+    return module.to(device), _random((layer.batch, layer.channels_in, layer.size, layer.size), device)
 
 
-def _numbers(shape: tuple[int, ...], device: str) -> torch.Tensor:
+def _random(shape: tuple[int, ...], device: str) -> torch.Tensor:
     return torch.randn(shape, device=device)
 
 
 def _in_network(layer: Layer, device: str) -> Callable[[], None]:
     module, x = _module(layer, device)
     activate = ACTIVATIONS[layer.activation]
-    x.requires_grad_()  # a layer in front of it waits for this gradient; nobody updates the input
+    x.requires_grad_()  # the layer before it needs this gradient; the input is not updated
     with torch.no_grad():
-        arriving = torch.randn_like(module(x))
+        output_gradient = torch.randn_like(module(x))
     weights = list(module.parameters())
     update = OPTIMIZERS[layer.optimizer](weights)
 
     def step() -> None:
         output = activate(module(x))
-        gradients = torch.autograd.grad(output, [x, *weights], arriving)
+        gradients = torch.autograd.grad(output, [x, *weights], output_gradient)
         for weight, gradient in zip(weights, gradients[1:], strict=True):
             weight.grad = gradient
         update.step()
@@ -162,14 +164,14 @@ def _in_network(layer: Layer, device: str) -> Callable[[], None]:
 def _as_in_report(layer: Layer, device: str) -> Callable[[], None]:
     module, x = _module(layer, device)
     activate = ACTIVATIONS[layer.activation]
-    given: Any = nn.Parameter(x)
+    trained_input: Any = nn.Parameter(x)
     with torch.no_grad():
-        target: Any = nn.Parameter(torch.randn_like(module(given)))
-    update = OPTIMIZERS[layer.optimizer]([*module.parameters(), given, target])
+        target: Any = nn.Parameter(torch.randn_like(module(trained_input)))
+    update = OPTIMIZERS[layer.optimizer]([*module.parameters(), trained_input, target])
 
     def step() -> None:
         update.zero_grad(set_to_none=True)
-        F.mse_loss(activate(module(given)), target).backward()  # type: ignore[no-untyped-call]
+        F.mse_loss(activate(module(trained_input)), target).backward()  # type: ignore[no-untyped-call]
         update.step()
 
     return step

@@ -3,10 +3,11 @@
     all-reduce                     T(n) = 2(p-1)·(α + n/pB)
     all-gather, reduce-scatter     T(n) =  (p-1)·(α + n/pB)
 
-with p ranks, n bytes, α seconds per message and B bytes per second. T is linear in α and 1/B: least squares of the
-relative residuals, so that the small collectives that show α count as much as the large ones that show B; a negative
-one of the two is zero (and 1/B then has all of it). What is fitted is the tenth percentile of the repeats: the link
-when nobody disturbs. The residuals say where the formula does not hold, as at sizes that leave the caches.
+with p ranks, n bytes, α seconds per message and B bytes per second. T is linear in α and 1/B. The fit minimises the
+squares of the relative residuals, so that the small collectives, which depend on α, count as much as the large ones,
+which depend on B. Neither is below zero: if α would be, 1/B is fitted alone. The fitted seconds are the tenth
+percentile of the repeats: the link without disturbance. The residuals show where the formula does not hold, as at sizes
+that exceed the caches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ ROUNDS: Mapping[str, int] = {"all_reduce": 2, "all_gather": 1, "reduce_scatter":
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """One measured size beside the formula."""
+    """Measured and fitted seconds of one size."""
 
     size_bytes: int
     measured_seconds: float
@@ -32,13 +33,13 @@ class Residual:
 
     @property
     def error_fraction(self) -> float:
-        """Of what was measured; above zero where the formula says more."""
+        """Relative to the measurement; above zero where the formula gives more."""
         return self.fitted_seconds / self.measured_seconds - 1
 
 
 @dataclass(frozen=True, slots=True)
 class LinkFit:
-    """α and B of one collective among so many ranks, and what they miss."""
+    """α and B of one collective among `ranks` ranks, and the residuals."""
 
     machine: str
     backend: str
@@ -54,7 +55,7 @@ class LinkFit:
         return sqrt(sum(r.error_fraction**2 for r in self.residuals) / len(self.residuals))
 
     def link(self) -> Link:
-        """As `comm/` takes it; its bandwidth is what was sustained."""
+        """The link for `comm/`, with the sustained bandwidth."""
         source = f"epochcast bench collectives: {self.collective}, {self.backend}, {self.ranks} ranks"
         return Link(self.latency_seconds, self.bytes_per_second, name=f"{self.backend}-{self.machine}", source=source)
 
@@ -82,7 +83,7 @@ class LinkFit:
 def link_fits(rows: Sequence[Measurement]) -> list[LinkFit]:
     """A fit for each machine, backend, collective and number of ranks.
 
-    None where fewer than two sizes were measured, or noise hid that larger ones take longer.
+    Groups with fewer than two sizes have no fit, nor those where noise hides that larger sizes take longer.
     """
     groups: dict[tuple[str, str, str, int], dict[int, float]] = {}
     for row in rows:
@@ -91,11 +92,11 @@ def link_fits(rows: Sequence[Measurement]) -> list[LinkFit]:
         ask = row.question
         group = (row.machine.id, str(ask["backend"]), str(ask["collective"]), int(ask["ranks"]))
         groups.setdefault(group, {})[int(ask["size_bytes"])] = row.low_seconds or row.seconds
-    fits = [_fitted(*group, sizes) for group, sizes in groups.items() if len(sizes) > 1]
+    fits = [_fit(*group, sizes) for group, sizes in groups.items() if len(sizes) > 1]
     return [fit for fit in fits if fit is not None]
 
 
-def _fitted(machine: str, backend: str, collective: str, ranks: int, seconds: Mapping[int, float]) -> LinkFit | None:
+def _fit(machine: str, backend: str, collective: str, ranks: int, seconds: Mapping[int, float]) -> LinkFit | None:
     messages = ROUNDS[collective] * (ranks - 1)
     sizes = sorted(seconds)
     measured = np.array([seconds[size] for size in sizes])

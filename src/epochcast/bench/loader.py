@@ -1,9 +1,9 @@
-"""Measuring a loader: what one worker needs for a sample and a batch, where the time goes, and how many cores are idle.
+"""Measuring a loader: how long one worker takes for a sample and a batch, for what, and how many cores are idle.
 
-Samples are made in this process as a worker makes them (one thread), timed one by one: seconds of the processor, and
-seconds of waiting. Time without either (another program had the core) is left out: it is counted as waiting only where
-the process gave the core away itself. Collating is timed per batch. Handing over is what a real worker process needs
-for a batch beyond that (shared memory, pipes), in seconds of its processor.
+Samples are made in this process as a worker makes them (one thread) and timed one by one: CPU seconds and waiting
+seconds. Time in which another program had the core is left out: it counts as waiting only where the process gave up the
+core itself. Collating is timed per batch. Transfer is what a real worker process needs for a batch beyond that (shared
+memory, pipes), in CPU seconds.
 
 Takes a torch DataLoader, or anything that is iterated over (tf.data): of those only whole batches can be timed.
 """
@@ -23,19 +23,19 @@ from epochcast.errors import BadInput, MissingExtra
 from epochcast.forecasting.loader import Service
 
 BATCH = 32
-# Batches a real worker process hands over while it is timed, and those before them that start it.
-HANDED_BATCHES = 8
-FIRST_BATCHES = 2
-# Samples kept for their spread.
+# Batches that a real worker process sends while it is timed, and the warm-up batches before them.
+TIMED_BATCHES = 8
+WARM_UP_BATCHES = 2
+# Seconds of at most this many samples are kept, for their spread.
 MOST_SAMPLES = 512
-# tf.data and other iterables show no samples: the batches that start threads are not counted.
-_STARTING = 1
+# Warm-up batches of tf.data and other iterables, which start threads, are not counted.
+_WARM_UP = 1
 
 
 @dataclass(frozen=True, slots=True)
 class LoaderMeasurement:
-    """What was measured. Per sample: decode and wait; per batch: collate and transfer by the worker, receive by the
-    training process; None where they cannot be told apart. `worker_seconds` is a whole batch by one worker.
+    """A measured loader. Per sample: decode and wait; per batch: collate and transfer by the worker, receive by the
+    training process; None where they cannot be separated. `worker_seconds` is a whole batch by one worker.
     """
 
     name: str
@@ -56,7 +56,7 @@ class LoaderMeasurement:
     samples_seconds: tuple[float, ...]
 
     def service(self) -> Service:
-        """As the queue model takes it."""
+        """The loader as the queue model uses it."""
         return Service(
             self.decode_seconds,
             self.wait_seconds,
@@ -69,83 +69,83 @@ class LoaderMeasurement:
         )
 
     def as_dict(self) -> dict[str, object]:
-        """All but the single samples."""
+        """All fields except the seconds of single samples."""
         return {part.name: getattr(self, part.name) for part in fields(self) if part.name != "samples_seconds"}
 
 
 def find_loader(reference: str) -> object:
-    """What `pkg.module:factory` or `file.py:factory` makes, or names."""
-    named = named_object(reference)
-    if not callable(named) or _is_loader(named):
-        return named
+    """The loader that `pkg.module:factory` or `file.py:factory` makes, or names."""
+    factory = named_object(reference)
+    if not callable(factory) or _is_loader(factory):
+        return factory
     with explained(f"the loader {reference}"):
-        loader: object = named()
+        loader: object = factory()
     return loader
 
 
 def measure_loader(
     loader: object = None, *, batch: int = BATCH, budget_seconds: float = 4.0, name: str | None = None
 ) -> LoaderMeasurement:
-    """Time a loader; none: decoding a generated folder of JPEG files, `batch` a time."""
+    """Time a loader; without one, the decoding of a generated folder of JPEG files in batches of `batch`."""
     if batch < 1:
         raise BadInput(f"batch must be at least 1, got {batch}")
     if not budget_seconds > 0:
-        raise BadInput(f"the budget must be above 0 seconds, got {budget_seconds}")
+        raise BadInput(f"budget_seconds must be above 0, got {budget_seconds}")
     if loader is None:
         from epochcast.bench.jpegs import jpeg_folder
 
-        with jpeg_folder() as pictures:
-            decoding = _torch_data().DataLoader(pictures, batch_size=batch, num_workers=0)
-            return measure_loader(decoding, budget_seconds=budget_seconds, name=name or "JPEG decoding")
+        with jpeg_folder() as dataset:
+            jpeg_loader = _torch_data().DataLoader(dataset, batch_size=batch, num_workers=0)
+            return measure_loader(jpeg_loader, budget_seconds=budget_seconds, name=name or "JPEG decoding")
     if not isinstance(loader, Iterable):
-        raise BadInput(f"a loader is a DataLoader or something to iterate over, got {type(loader).__name__}")
-    called = name or type(loader).__name__
+        raise BadInput(f"a loader is a DataLoader or an iterable, got {type(loader).__name__}")
+    loader_name = name or type(loader).__name__
     idle = idle_cpus()
-    with explained(f"the loader {called}"):
+    with explained(f"the loader {loader_name}"):
         if _has_samples(loader):
-            return _by_sample(loader, called, budget_seconds, idle)
-        return _by_batch(loader, called, budget_seconds, idle)
+            return _by_sample(loader, loader_name, budget_seconds, idle)
+        return _by_batch(loader, loader_name, budget_seconds, idle)
 
 
 # ---- sample by sample ---------------------------------------------------------------------------
 
 
 def _by_sample(loader: Any, name: str, budget_seconds: float, idle: float) -> LoaderMeasurement:
-    """Decode and collate as a worker does, one thread; then a real worker."""
+    """Decode and collate in this process as a worker does, then run a real worker."""
     cpu, waits, collate, bytes_, count = [], [], [], 0.0, 0
-    dataset, together = loader.dataset, getattr(loader.dataset, "__getitems__", None)
+    dataset, get_many = loader.dataset, getattr(loader.dataset, "__getitems__", None)
     batches = list(islice(iter(loader.batch_sampler), 4096))
     if not batches:
         raise BadInput(f"the loader {name} has no batches")
     started = time.perf_counter()
     with _one_thread():
-        for number, indices in enumerate(batches):
-            if number > 1 and time.perf_counter() - started > budget_seconds / 2:
+        for done, indices in enumerate(batches):
+            if done > 1 and time.perf_counter() - started > budget_seconds / 2:
                 break
-            if together is not None:
-                spent = _timed(lambda indices=indices: together(indices))  # type: ignore[misc]
-                samples = spent.result
-                cpu += [spent.cpu_seconds / len(indices)] * len(indices)
-                waits += [spent.wait_seconds / len(indices)] * len(indices)
+            if get_many is not None:
+                timed = _timed(lambda indices=indices: get_many(indices))  # type: ignore[misc]
+                samples = timed.result
+                cpu += [timed.cpu_seconds / len(indices)] * len(indices)
+                waits += [timed.wait_seconds / len(indices)] * len(indices)
             else:
                 samples = []
                 for index in indices:
-                    spent = _timed(lambda index=index: dataset[index])  # type: ignore[misc]
-                    samples.append(spent.result)
-                    cpu.append(spent.cpu_seconds)
-                    waits.append(spent.wait_seconds)
-            spent = _timed(lambda samples=samples: loader.collate_fn(samples))  # type: ignore[misc]
-            collate.append(spent.cpu_seconds + spent.wait_seconds)
-            bytes_ += _bytes(spent.result)
+                    timed = _timed(lambda index=index: dataset[index])  # type: ignore[misc]
+                    samples.append(timed.result)
+                    cpu.append(timed.cpu_seconds)
+                    waits.append(timed.wait_seconds)
+            timed = _timed(lambda samples=samples: loader.collate_fn(samples))  # type: ignore[misc]
+            collate.append(timed.cpu_seconds + timed.wait_seconds)
+            bytes_ += _bytes(timed.result)
             count += len(indices)
     batch = len(batches[0])
-    first = batch if len(cpu) > batch else 0  # the first batch warms caches
+    first = batch if len(cpu) > batch else 0  # the first batch fills caches
     cpu, waits = cpu[first:], waits[first:]
     totals = [c + w for c, w in zip(cpu, waits, strict=True)]
     decode, wait, collated = mean(cpu), mean(waits), median(collate[1:] or collate)
     worker = batch * (decode + wait) + collated
-    handed, receive = _handed(loader, batches)
-    transfer = None if handed is None else max(0.0, handed - batch * decode - collated)
+    sent, receive = _transferred(loader, batches)
+    transfer = None if sent is None else max(0.0, sent - batch * decode - collated)
     return LoaderMeasurement(
         name,
         batch,
@@ -166,35 +166,35 @@ def _by_sample(loader: Any, name: str, budget_seconds: float, idle: float) -> Lo
     )
 
 
-def _handed(loader: Any, batches: list[Any]) -> tuple[float | None, float | None]:
-    """Processor seconds per batch of one worker process, all its threads, and of this one, which takes the batch.
+def _transferred(loader: Any, batches: list[Any]) -> tuple[float | None, float | None]:
+    """CPU seconds per batch of one worker process (all its threads), and of this process, which receives the batch.
 
-    Medians; None where too few batches came. Seconds of the clock would count the wait for a worker that is kept from
-    its core, which the queue counts already.
+    Medians; None where there were too few batches. Wall-clock seconds would include the wait for a worker that has no
+    core, which the queue model counts already.
     """
-    plan = batches[: FIRST_BATCHES + HANDED_BATCHES]
-    real = _torch_data().DataLoader(
+    used_batches = batches[: WARM_UP_BATCHES + TIMED_BATCHES]
+    real_loader = _torch_data().DataLoader(
         loader.dataset,
-        batch_sampler=plan,
-        collate_fn=_Clocked(loader.collate_fn),
+        batch_sampler=used_batches,
+        collate_fn=_TimedCollate(loader.collate_fn),
         worker_init_fn=loader.worker_init_fn,
         num_workers=1,
     )
-    moments, takes = [], []
-    source = iter(real)
-    for _ in plan:
-        begun = time.thread_time()
-        _, spent_seconds = next(source)
-        takes.append(time.thread_time() - begun)
-        moments.append(spent_seconds)
-    gaps = [after - before for before, after in pairwise(moments)][FIRST_BATCHES - 1 :]
-    takes = takes[FIRST_BATCHES:]
-    return (median(gaps) if gaps else None), (median(takes) if takes else None)
+    cpu_readings, receive_seconds = [], []
+    source = iter(real_loader)
+    for _ in used_batches:
+        began = time.thread_time()
+        _, cpu_seconds = next(source)
+        receive_seconds.append(time.thread_time() - began)
+        cpu_readings.append(cpu_seconds)
+    gaps = [after - before for before, after in pairwise(cpu_readings)][WARM_UP_BATCHES - 1 :]
+    receive_seconds = receive_seconds[WARM_UP_BATCHES:]
+    return (median(gaps) if gaps else None), (median(receive_seconds) if receive_seconds else None)
 
 
 @dataclass(frozen=True)
-class _Clocked:
-    """Collates, and says what the worker process has spent by then."""
+class _TimedCollate:
+    """Collates, and returns the CPU seconds of the worker process so far."""
 
     collate: Callable[[Any], Any]
 
@@ -213,22 +213,22 @@ def _by_batch(loader: Iterable[Any], name: str, budget_seconds: float, idle: flo
     bytes_ = 0.0
     source: Iterator[Any] = iter(loader)
     started = time.perf_counter()
-    while len(seconds) <= _STARTING + 1 or time.perf_counter() - started < budget_seconds:
-        spent = _timed(lambda: next(source, _END))
-        if spent.result is _END:
+    while len(seconds) <= _WARM_UP + 1 or time.perf_counter() - started < budget_seconds:
+        timed = _timed(lambda: next(source, _END))
+        if timed.result is _END:
             break
-        size = _samples(spent.result)
+        size = _samples(timed.result)
         sizes.append(size)
-        cpu.append(spent.cpu_seconds / size)
-        seconds.append((spent.cpu_seconds + spent.wait_seconds) / size)
-        bytes_ += _bytes(spent.result)
+        cpu.append(timed.cpu_seconds / size)
+        seconds.append((timed.cpu_seconds + timed.wait_seconds) / size)
+        bytes_ += _bytes(timed.result)
     if not seconds:
         raise BadInput(f"the loader {name} has no batches")
-    if len(seconds) > _STARTING + 1:
-        seconds, cpu = seconds[_STARTING:], cpu[_STARTING:]
+    if len(seconds) > _WARM_UP + 1:
+        seconds, cpu = seconds[_WARM_UP:], cpu[_WARM_UP:]
     batch, decode = sizes[0], mean(cpu)
     wait = max(0.0, mean(seconds) - decode)
-    # Batches vary by a √B-th of what their samples do.
+    # The variation of a batch is 1/√B of that of its samples.
     variation = pstdev(seconds) / mean(seconds) * batch**0.5 if mean(seconds) else 0.0
     return LoaderMeasurement(
         name,
@@ -257,23 +257,23 @@ _END = object()
 
 
 @dataclass(frozen=True, slots=True)
-class _Spent:
+class _Timed:
     result: Any
     cpu_seconds: float
     wait_seconds: float
 
 
-def _timed(run: Callable[[], Any]) -> _Spent:
-    """Processor and waiting seconds of one call."""
-    switches, wall, cpu = _given_away(), time.perf_counter(), time.thread_time()
+def _timed(run: Callable[[], Any]) -> _Timed:
+    """CPU and waiting seconds of one call."""
+    switches, wall, cpu = _voluntary_switches(), time.perf_counter(), time.thread_time()
     result = run()
     cpu_seconds, wall_seconds = time.thread_time() - cpu, time.perf_counter() - wall
-    gave_away = _given_away() > switches
-    return _Spent(result, cpu_seconds, max(0.0, wall_seconds - cpu_seconds) if gave_away else 0.0)
+    gave_up_core = _voluntary_switches() > switches
+    return _Timed(result, cpu_seconds, max(0.0, wall_seconds - cpu_seconds) if gave_up_core else 0.0)
 
 
-def _given_away() -> float:
-    """How often this thread has given the processor away of its own; always more where the system does not tell."""
+def _voluntary_switches() -> float:
+    """How often this thread has given up the processor; a growing number where the system does not count it."""
     try:
         import resource
     except ModuleNotFoundError:
@@ -303,19 +303,19 @@ def _torch_data() -> Any:
     return torch.utils.data
 
 
-def _is_loader(named: object) -> bool:
-    return hasattr(named, "dataset") and hasattr(named, "collate_fn")
+def _is_loader(value: object) -> bool:
+    return hasattr(value, "dataset") and hasattr(value, "collate_fn")
 
 
 def _has_samples(loader: Any) -> bool:
-    """Whether it is a DataLoader over a data set that gives single samples in batches."""
+    """Whether it is a DataLoader whose data set gives single samples."""
     if not _is_loader(loader) or getattr(loader, "batch_sampler", None) is None:
         return False
     return hasattr(loader.dataset, "__getitem__") and not isinstance(loader.dataset, _torch_data().IterableDataset)
 
 
 def _arrays(value: Any) -> Iterator[Any]:
-    """Everything with a shape inside nested containers."""
+    """All arrays in nested containers."""
     if hasattr(value, "shape"):
         yield value
     elif isinstance(value, Mapping):

@@ -1,9 +1,9 @@
 """A loader as a question of a campaign: {"loader": file.py:make_loader, or "" for generated JPEG files, "batch"}.
 
-`seconds` of the row are those of one worker for a batch; `details` is everything that was measured.
+`seconds` of the row are those of one worker for a batch; `details` has all that was measured.
 """
 
-from epochcast.bench.campaign import Outcome, Question, answered, key_of
+from epochcast.bench.campaign import Outcome, Question, key_of, measurement_of
 from epochcast.bench.fingerprint import machine
 from epochcast.bench.loader import BATCH, find_loader, measure_loader
 from epochcast.bench.measurements import Measurement
@@ -25,11 +25,11 @@ def measure(question: Question) -> Measurement:
 
     def run() -> Outcome:
         loader = find_loader(reference) if reference else None
-        seen = measure_loader(
+        measured = measure_loader(
             loader, batch=int(question.ask["batch"]), budget_seconds=question.limit_seconds, name=reference or None
         )
-        repeats = max(1, seen.samples // max(1, seen.batch))
-        timing = Timing(seen.worker_seconds, seen.worker_seconds, seen.variation, repeats)
-        return Outcome(timing, details=seen.as_dict())
+        repeats = max(1, measured.samples // max(1, measured.batch))
+        timing = Timing(measured.worker_seconds, measured.worker_seconds, measured.variation, repeats)
+        return Outcome(timing, details=measured.as_dict())
 
-    return answered(question, machine("cpu", 1), run)
+    return measurement_of(question, machine("cpu", 1), run)

@@ -1,14 +1,14 @@
 """The measurement file: JSON lines, appended to and never rewritten.
 
-Two kinds of line. A *machine* says where measurements were made, once, before the first of them:
+Two kinds of lines. A *machine* describes where measurements were made, once, before the first of them:
 
     {"kind": "machine", "machine": ID, "facts": {"cpu": …, "device": …, "driver": …, "torch": …, "threads": …}}
 
 Every other line is one *measurement*, the answer to one question:
 
     kind          op | model | loader | collective | layer
-    key           the question as a short name; one machine answers a key once, which is how a campaign resumes
-    machine       ID of the machine that answered
+    key           a short name of the question; a machine has each key once, which is how a campaign resumes
+    machine       ID of the machine that was measured
     question      what was measured, in full. By kind:
                     op          {"device", "ops"}: `ops` is a document of graph/serial.py (`ops_from_json`): the ops
                                 that were timed together, nearly always one
@@ -18,17 +18,17 @@ Every other line is one *measurement*, the answer to one question:
                     layer       {"device", "way", "layer"}: way is `network` or `report`, layer as layers.py says
                     loader, collective    as their modules say
     seconds       median over the repeats of one execution; null where it failed
-    low_seconds   the tenth percentile: what it takes when nobody disturbs
+    low_seconds   the tenth percentile: the time without disturbance
     spread        (third quartile − first) / median
     repeats       executions behind these figures
-    peak_bytes    most bytes allocated on the device at once, null where nobody counts
-    failed        why there is no figure: "out of memory: …", "unsupported: …"; null where there is one
-    details       whatever else was seen: date, threads, steal_fraction (of the processor, taken by other guests),
+    peak_bytes    most bytes allocated on the device at once; null where they are not counted
+    failed        why there are no seconds: "out of memory: …", "unsupported: …"; null where there are
+    details       everything else: date, threads, steal_fraction (of the processor, taken by other guests),
                   processor_seconds (of the measuring process per execution, all its threads; with one thread, less
                   than seconds where other programs wanted the same core), …
 
-Every line is written whole and synchronised to disk before the next question is asked. A file that was cut inside its
-last line (a kill, a full disk) is read up to the last whole line, with a warning; an appender cuts the rest off.
+Every line is written completely and synchronised to disk before the next measurement. Of a file whose last line is
+incomplete (a kill, a full disk), the complete lines are read, with a warning; an appender removes the rest.
 """
 
 import json
@@ -56,7 +56,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One answered question; the module's docstring says what each field means."""
+    """One measurement; the module's docstring says what each field means."""
 
     kind: str
     key: str
@@ -77,20 +77,20 @@ class Measurement:
             raise BadInput("a measurement needs a key")
         if (self.seconds is None) != (self.failed is not None):
             raise BadInput(f"{self.key}: a measurement has either seconds or a reason why it failed")
-        for what in ("seconds", "low_seconds"):
-            value = getattr(self, what)
+        for name in ("seconds", "low_seconds"):
+            value = getattr(self, name)
             if value is not None and not (isfinite(value) and value > 0):
-                raise BadInput(f"{self.key}: {what} must be positive, got {value}")
+                raise BadInput(f"{self.key}: {name} must be positive, got {value}")
 
     def as_row(self) -> dict[str, Any]:
-        """The line as it is written, the machine by its ID."""
+        """The line in the file, with the ID of the machine."""
         row = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return row | {"machine": self.machine.id, "question": dict(self.question), "details": dict(self.details)}
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """What a file holds. `whole_bytes` is how far it can be trusted; `warnings` say what was left out."""
+    """The content of a file. `whole_bytes` is the length of its complete lines; `warnings` say what was left out."""
 
     rows: tuple[Measurement, ...]
     machines: Mapping[str, Machine]
@@ -102,12 +102,12 @@ class Measurements:
         return tuple(row for row in self.rows if row.kind == kind)
 
     def keys(self, machine: Machine) -> frozenset[str]:
-        """The questions this machine has answered."""
+        """The keys that this machine has measured."""
         return frozenset(row.key for row in self.rows if row.machine.id == machine.id)
 
 
 def read(path: Path) -> Measurements:
-    """Every whole line of a file. A line that is whole but wrong is refused by its number."""
+    """All complete lines of a file. Raises for a complete line that is wrong, with its number."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -115,26 +115,26 @@ def read(path: Path) -> Measurements:
     whole_bytes = content.rfind(b"\n") + 1
     warnings = []
     if whole_bytes < len(content):
-        warnings.append(f"{path.name} was cut inside its last row; the whole rows before it are used")
+        warnings.append(f"{path.name} has an incomplete last row; the complete rows before it are used")
     machines: dict[str, Machine] = {}
     rows: dict[tuple[str, str], Measurement] = {}
     for number, line in enumerate(content[:whole_bytes].splitlines(), start=1):
-        place = f"{path.name}, line {number}"
-        document = _document(line, place)
+        location = f"{path.name}, line {number}"
+        document = _document(line, location)
         if document.get("kind") == MACHINE:
-            machine = Machine(_text(document, "machine", place), document.get("facts") or {})
+            machine = Machine(_text(document, "machine", location), document.get("facts") or {})
             machines.setdefault(machine.id, machine)
             continue
-        row = _measurement(document, machines, place)
+        row = _measurement(document, machines, location)
         if rows.setdefault((row.machine.id, row.key), row) is not row:
-            warnings.append(f"{place}: {row.key!r} was measured before on the same machine; the first row is used")
+            warnings.append(f"{location}: {row.key!r} was measured before on the same machine; the first row is used")
     return Measurements(tuple(rows.values()), machines, whole_bytes, tuple(warnings))
 
 
 class Appender:
-    """An open measurement file that takes one whole row at a time; one process at a time.
+    """An open measurement file, to which one process appends row by row.
 
-    `before` is what the file held when it was opened.
+    `before` is the content of the file when it was opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -153,7 +153,7 @@ class Appender:
         self._machines = set(self.before.machines)
 
     def append(self, row: Measurement) -> None:
-        """Write one row, and its machine before it where the file does not know it yet; on disk when this returns."""
+        """Write one row, after its machine where that is not in the file yet; it is on disk when this returns."""
         lines = [row.as_row()]
         if row.machine.id not in self._machines:
             lines.insert(0, {"kind": MACHINE, "machine": row.machine.id, "facts": dict(row.machine.facts)})
@@ -164,7 +164,7 @@ class Appender:
         self._machines.add(row.machine.id)
 
     def close(self) -> None:
-        """Close the file and let others have it."""
+        """Close the file and release its lock."""
         self._file.close()
 
     def __enter__(self) -> "Appender":
@@ -177,7 +177,7 @@ class Appender:
 
 
 def _lock(handle: int, path: Path) -> None:
-    """Hold the file against a second appender; where the system has no such locks, nothing holds it."""
+    """Lock the file against a second appender, where the system has such locks."""
     try:
         import fcntl
     except ImportError:
@@ -185,45 +185,45 @@ def _lock(handle: int, path: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise BadInput(f"another process is measuring into {path.name}; wait for it or give another --out") from None
+        raise BadInput(f"another process is measuring into {path.name}; wait for it or write to another file") from None
 
 
-def _document(line: bytes, place: str) -> Mapping[str, Any]:
+def _document(line: bytes, location: str) -> Mapping[str, Any]:
     try:
         document = json.loads(line)
     except ValueError:
-        raise BadInput(f"{place} is not JSON; a measurement file has one JSON object per line") from None
+        raise BadInput(f"{location} is not JSON; a measurement file has one JSON object per line") from None
     if not isinstance(document, dict):
-        raise BadInput(f"{place} must be a JSON object, got {type(document).__name__}")
+        raise BadInput(f"{location} must be a JSON object, got {type(document).__name__}")
     return document
 
 
-def _measurement(document: Mapping[str, Any], machines: Mapping[str, Machine], place: str) -> Measurement:
+def _measurement(document: Mapping[str, Any], machines: Mapping[str, Machine], location: str) -> Measurement:
     names = set(Measurement.__dataclass_fields__)
     unknown = sorted(set(document) - names)
     if unknown:
-        raise BadInput(f"{place}: {UnknownName('key', unknown[0], names)}")
-    machine = _text(document, "machine", place)
+        raise BadInput(f"{location}: {UnknownName('key', unknown[0], names)}")
+    machine = _text(document, "machine", location)
     if machine not in machines:
-        raise BadInput(f"{place}: no line before it says what machine {machine!r} is")
+        raise BadInput(f"{location}: machine {machine!r} is not described on a line before it")
     for key in ("question", "details"):
         if not isinstance(document.get(key, {}), dict):
-            raise BadInput(f"{place}: {key} must be an object, got {document[key]!r}")
+            raise BadInput(f"{location}: {key} must be an object, got {document[key]!r}")
     for key in ("seconds", "low_seconds", "spread", "repeats", "peak_bytes"):
         if not isinstance(document.get(key), int | float | None) or isinstance(document.get(key), bool):
-            raise BadInput(f"{place}: {key} must be a number or null, got {document[key]!r}")
+            raise BadInput(f"{location}: {key} must be a number or null, got {document[key]!r}")
     for key in ("kind", "key"):
-        _text(document, key, place)
+        _text(document, key, location)
     if not isinstance(document.get("question"), dict):
-        raise BadInput(f"{place} has no question")
+        raise BadInput(f"{location} has no question")
     try:
         return Measurement(**{**document, "machine": machines[machine]})
     except EpochcastError as error:
-        raise BadInput(f"{place}: {error}") from None
+        raise BadInput(f"{location}: {error}") from None
 
 
-def _text(document: Mapping[str, Any], key: str, place: str) -> str:
+def _text(document: Mapping[str, Any], key: str, location: str) -> str:
     value = document.get(key)
     if not isinstance(value, str):
-        raise BadInput(f"{place}: {key} must be text, got {value!r}")
+        raise BadInput(f"{location}: {key} must be text, got {value!r}")
     return value

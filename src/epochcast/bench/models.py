@@ -1,13 +1,13 @@
 """`epochcast bench models`: real training steps of named networks, one row per configuration.
 
-A configuration is a network, a recipe (batch, optimizer, precision, mode), a backend and where the data come from.
-What a device or framework cannot do (out of memory, an optimizer it lacks) is a row with its reason.
+A configuration is a network, a recipe (batch, optimizer, precision, mode), a backend and a source of data.
+What a device or framework cannot run (out of memory, an unknown optimizer) is a row with the reason.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from epochcast.bench.campaign import Outcome, Question, answered, key_of
+from epochcast.bench.campaign import Outcome, Question, key_of, measurement_of
 from epochcast.bench.fingerprint import machine, torch_threads
 from epochcast.bench.measurements import Measurement
 from epochcast.bench.timing import host_sample, sample_on, time_executions
@@ -19,10 +19,10 @@ from epochcast.units import parse_shape
 BACKENDS = ("torch", "keras")
 SYNTHETIC = "synthetic"
 LOADER_MODE = "loader"
-"""Beside the modes of a recipe: only the loader runs."""
+"""A further mode, in which only the loader runs."""
 
 STEP_SECONDS = 10.0
-# The median of a step need not be known better than the step repeats itself.
+# More precise than this the median of a step is not repeatable.
 STEP_TOLERANCE = 0.03
 MOST_STEPS = 50
 
@@ -56,16 +56,16 @@ def question_of(
 
 
 def measure(question: Question) -> Measurement:
-    """Train the network of one question for as many steps as it takes."""
+    """Train the network of one question until the median of a step is stable."""
     ask = question.ask
     device = str(ask["device"])
     runs: Mapping[str, Callable[[Question], Outcome]] = {"torch": _torch, "keras": _keras}
     run = _loader if ask["part"] == "loader" else runs[str(ask["backend"])]
-    return answered(question, machine(device, torch_threads()), lambda: run(question))
+    return measurement_of(question, machine(device, torch_threads()), lambda: run(question))
 
 
 def reference_of(ask: Mapping[str, Any]) -> tuple[str, tuple[int, ...] | None]:
-    """What a forecast of the same network is asked for: the model's reference and its input shape."""
+    """The model reference and input shape to forecast the same network with."""
     from epochcast.bench.networks import find_network
 
     network = find_network(str(ask["model"]), _shape(ask))
@@ -82,10 +82,10 @@ def _torch(question: Question) -> Outcome:
     step = TorchStep(network, recipe_from_json(ask["recipe"]), device, _batches(str(ask["data"])))
     for _ in range(WARM_UP_STEPS):
         step()
-    peak = step.peak_bytes()
+    peak_bytes = step.peak_bytes()
     timing = time_executions(step, question.limit_seconds, sample_on(device), STEP_TOLERANCE, MOST_STEPS)
     shape = None if network.input_shape is None else list(network.input_shape)
-    return Outcome(timing, peak, {"reference": network.reference, "input_shape": shape})
+    return Outcome(timing, peak_bytes, {"reference": network.reference, "input_shape": shape})
 
 
 def _keras(question: Question) -> Outcome:
@@ -93,25 +93,25 @@ def _keras(question: Question) -> Outcome:
 
     ask = question.ask
     if ask["data"] != SYNTHETIC:
-        raise BadInput("the Keras backend measures with made-up data only")
+        raise BadInput("the Keras backend measures with synthetic data only")
     step = KerasStep(str(ask["model"]), recipe_from_json(ask["recipe"]))
     timing = time_executions(step, question.limit_seconds, host_sample, STEP_TOLERANCE, MOST_STEPS)
     return Outcome(timing, details={"reference": str(ask["model"]), "tensorflow_threads": step.threads})
 
 
 def _loader(question: Question) -> Outcome:
-    from epochcast.bench.torch_step import endless
+    from epochcast.bench.torch_step import repeated
 
     batches = _batches(str(question.ask["data"]))
     if batches is None:
         raise BadInput("a loader-only run needs data = 'file.py:make_loader'")
-    stream = endless(batches)
+    stream = repeated(batches)
     timing = time_executions(lambda: next(stream), question.limit_seconds, host_sample, STEP_TOLERANCE, MOST_STEPS)
     return Outcome(timing)
 
 
 def _batches(data: str) -> Iterable[Any] | None:
-    """The loader that a factory makes: it gives (inputs, targets)."""
+    """The loader of a factory, which gives (inputs, targets); None for synthetic data."""
     if data == SYNTHETIC:
         return None
     from epochcast.bench.loader import find_loader

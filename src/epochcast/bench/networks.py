@@ -1,7 +1,7 @@
-"""Networks to train for real, each beside the reference under which a forecast knows the same network.
+"""Networks to train in measurements, each with the reference to forecast the same network by.
 
-Zoo names mean torchvision's module of that name where there is one; the report's networks and the language models are
-written out here, layer by layer as `capture/zoo` builds them. Every other reference (`timm:…`, `torchvision:…`,
+Zoo names mean torchvision's module of that name where there is one. The report's networks and the language models are
+defined here, with the layers that `capture/zoo` builds. Every other reference (`timm:…`, `torchvision:…`,
 `hf:…`, `file.py:factory`) is built as its front end builds it, but with weights.
 """
 
@@ -25,10 +25,9 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Network:
-    """A network by the name a campaign calls it; `reference` and `input_shape` are what a forecast is asked for.
+    """A network to train; `reference` and `input_shape` are those to forecast it with.
 
-    `ids_below` is the number of words where it is fed with words; `loss` is chosen by the shape of what comes out where
-    it is empty.
+    `ids_below` is the number of words where the inputs are words. An empty `loss` is chosen by the shape of the output.
     """
 
     reference: str
@@ -46,7 +45,7 @@ def find_network(name: str, input_shape: Shape | None = None) -> Network:
     if colon:
         return _referenced(family, rest, name, input_shape)
     models = import_torchvision().models
-    # A detector in training asks for annotations, which made-up inputs have not.
+    # A detector in training needs annotations, which random inputs do not have.
     shared = set(ZOO) & set(models.list_models()) - set(models.list_models(module=models.detection))
     if name in shared:
         return _from_zoo(name, input_shape, partial(models.get_model, name, weights=None))
@@ -54,17 +53,19 @@ def find_network(name: str, input_shape: Shape | None = None) -> Network:
     raise UnknownName("network to train", name, names)
 
 
-def real(network: Network, batch: int, device: str) -> tuple[nn.Module, Example]:
-    """The module with weights, ready to train, and made-up inputs for it, both on the device."""
+def module_and_inputs(network: Network, batch: int, device: str) -> tuple[nn.Module, Example]:
+    """The module with weights, ready to train, and random inputs for it, both on the device."""
     module, example = network.make()
 
-    def filled(tensor: torch.Tensor) -> torch.Tensor:
+    def random_values(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_floating_point():
             return torch.randn(tensor.shape, dtype=tensor.dtype, device=device)
         return torch.randint(0, network.ids_below, tensor.shape, dtype=tensor.dtype, device=device)
 
-    fed = example.at(batch)
-    return module.to(device).train(), Example(mapped(fed.args, filled), mapped(dict(fed.kwargs), filled))
+    inputs = example.at(batch)
+    return module.to(device).train(), Example(
+        mapped(inputs.args, random_values), mapped(dict(inputs.kwargs), random_values)
+    )
 
 
 # ---- by reference -------------------------------------------------------------------------------
@@ -73,10 +74,10 @@ def real(network: Network, batch: int, device: str) -> tuple[nn.Module, Example]
 def _from_zoo(
     name: str, input_shape: Shape | None, make: Callable[[], nn.Module], *, ids_below: int = 2, loss: str = ""
 ) -> Network:
-    """A module that is the zoo's network, fed as the zoo's graph is."""
-    fed = ZOO[name].build(name, 2, input_shape).inputs[0]
-    dtype = torch.float32 if fed.dtype.is_float else torch.int64
-    return Network(name, lambda: (make(), image(fed.shape[1:], dtype)), input_shape, ids_below, loss)
+    """A module that is the zoo's network, with the inputs of the zoo's graph."""
+    zoo_input = ZOO[name].build(name, 2, input_shape).inputs[0]
+    dtype = torch.float32 if zoo_input.dtype.is_float else torch.int64
+    return Network(name, lambda: (make(), image(zoo_input.shape[1:], dtype)), input_shape, ids_below, loss)
 
 
 def _referenced(family: str, rest: str, reference: str, input_shape: Shape | None) -> Network:
@@ -118,36 +119,36 @@ def _hugging_face(reference: str, input_shape: Shape | None) -> Network:
 
     captured = hf_model(reference, input_shape)
     config: Any = captured.module.config
-    words = getattr(config, "vocab_size", None)
+    vocabulary = getattr(config, "vocab_size", None)
     build: Any = type(captured.module)
-    below = min(n for n in (words, None if words else config.num_labels) if n)
-    return Network(reference, lambda: (build(config), captured.example), input_shape, below)
+    ids_below = min(n for n in (vocabulary, None if vocabulary else config.num_labels) if n)
+    return Network(reference, lambda: (build(config), captured.example), input_shape, ids_below)
 
 
 def _factory(reference: str, input_shape: Shape | None) -> tuple[nn.Module, Example]:
-    named: Any = named_object(reference)
-    built = named() if callable(named) and not isinstance(named, nn.Module) else named
-    module, inputs = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
+    factory: Any = named_object(reference)
+    result = factory() if callable(factory) and not isinstance(factory, nn.Module) else factory
+    module, inputs = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
     if not isinstance(module, nn.Module):
-        raise BadInput(f"{reference} gives a {type(module).__name__}, not a torch.nn.Module")
+        raise BadInput(f"{reference} returns a {type(module).__name__}, not a torch.nn.Module")
     return module, example_for(module, input_shape if input_shape is not None else inputs, reference)
 
 
-# ---- written out --------------------------------------------------------------------------------
+# ---- defined here -------------------------------------------------------------------------------
 
 
-def _stack(into: int, channels: tuple[int, ...], dense: tuple[int, ...], padding: int = 0) -> nn.Sequential:
+def _stack(channels_in: int, channels: tuple[int, ...], dense: tuple[int, ...], padding: int = 0) -> nn.Sequential:
     """The report's networks: convolution, relu, 2x2 max pool; then dense layers."""
     layers: list[nn.Module] = []
     for out in channels:
-        layers += [nn.Conv2d(into, out, 3, padding=padding), nn.ReLU(), nn.MaxPool2d(2)]
-        into = out
+        layers += [nn.Conv2d(channels_in, out, 3, padding=padding), nn.ReLU(), nn.MaxPool2d(2)]
+        channels_in = out
     layers.append(nn.Flatten())
-    for place, out in enumerate(dense):
-        layers.append(nn.Linear(into if place else _flat[channels], out))
-        if place < len(dense) - 1:
+    for index, out in enumerate(dense):
+        layers.append(nn.Linear(channels_in if index else _flat[channels], out))
+        if index < len(dense) - 1:
             layers.append(nn.ReLU())
-        into = out
+        channels_in = out
     return nn.Sequential(*layers)
 
 
@@ -181,7 +182,7 @@ class WordModel(nn.Module):
         return scores
 
 
-def _words(name: str, width: int, vocabulary: int) -> Callable[[Shape | None], Network]:
+def _word_model(name: str, width: int, vocabulary: int) -> Callable[[Shape | None], Network]:
     return lambda shape: _from_zoo(name, shape, partial(WordModel, width, vocabulary), ids_below=vocabulary)
 
 
@@ -191,8 +192,8 @@ def _report(
     return lambda shape: _from_zoo(name, shape, partial(_stack, into, channels, dense))
 
 
-def _known_as(reference: str, usual: Shape | None = None) -> Callable[[Shape | None], Network]:
-    return lambda shape: find_network(reference, shape or usual)
+def _alias(reference: str, default_shape: Shape | None = None) -> Callable[[Shape | None], Network]:
+    return lambda shape: find_network(reference, shape or default_shape)
 
 
 BERT_MINI = "hf:BertConfig(hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024)"
@@ -203,14 +204,14 @@ NETWORKS: Mapping[str, Callable[[Shape | None], Network]] = {
     "mnist_cnn_2conv": _report("mnist_cnn_2conv", 1, _MNIST_2, (128, 10)),
     "cifar10_cnn": _report("cifar10_cnn", 3, _CIFAR, (512, 256, 128, 10)),
     "patch_camelyon_cnn": lambda shape: _from_zoo("patch_camelyon_cnn", shape, _patch_camelyon, loss="bce"),
-    "patch_camelyon_prefix": _known_as("epochcast.bench.networks:patch_camelyon_prefix"),
-    "vit_tiny": _known_as("timm:vit_tiny_patch16_224"),
-    "bert_mini": _known_as(BERT_MINI, (128,)),
-    "gpt2_mini": _known_as(GPT2_MINI, (128,)),
-    "lstm": _words("lstm", 1500, 10000),
-    "lstm_lm": _words("lstm_lm", 1500, 10000),
-    "lstm_wikitext2": _words("lstm_wikitext2", 200, 33278),
-    "r3d_small": _known_as("torchvision:r3d_18", (3, 4, 56, 56)),
+    "patch_camelyon_prefix": _alias("epochcast.bench.networks:patch_camelyon_prefix"),
+    "vit_tiny": _alias("timm:vit_tiny_patch16_224"),
+    "bert_mini": _alias(BERT_MINI, (128,)),
+    "gpt2_mini": _alias(GPT2_MINI, (128,)),
+    "lstm": _word_model("lstm", 1500, 10000),
+    "lstm_lm": _word_model("lstm_lm", 1500, 10000),
+    "lstm_wikitext2": _word_model("lstm_wikitext2", 200, 33278),
+    "r3d_small": _alias("torchvision:r3d_18", (3, 4, 56, 56)),
     "r3d_18": lambda shape: _from_zoo("r3d_18", shape, _torchvision("r3d_18")),
 }
-"""Networks with a name of their own."""
+"""Networks that a campaign can name, besides those of the zoo and of torchvision."""

@@ -1,9 +1,8 @@
 """Two real steps: peak bytes at two batch sizes, for the thesis' equations 4.7–4.9 (`advising/thesis.py` solves them).
 
-The user's module is built with real weights and trained for a few steps on made-up data (`torch_step`). On CUDA the
-allocator's own counter is read (reserved bytes, what the thesis reads); elsewhere every allocation and release that
-torch's profiler reports is summed. The processor's allocator has neither workspaces nor context: its X is lower than a
-GPU's.
+The user's module is built with real weights and trained for a few steps on random data (`torch_step`). On CUDA the
+allocator's own counter is read (reserved bytes, as in the thesis); elsewhere every allocation and release that torch's
+profiler reports is summed. The processor has neither workspaces nor a context, so its X is lower than a GPU's.
 """
 
 from dataclasses import dataclass
@@ -21,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What two real steps took, and by which counter."""
+    """The memory of two real steps, and by which counter."""
 
     coefficients: Coefficients
     counter: str
 
     def as_dict(self, memory_bytes: float) -> dict[str, object]:
-        """Under `probe` in the JSON: the coefficients and the batch that `memory_bytes` would hold."""
-        most = self.coefficients.largest_batch(memory_bytes)
-        return {"counter": self.counter, "max_batch": most, **self.coefficients.as_dict()}
+        """Under `probe` in the JSON: the coefficients and the largest batch that fits in `memory_bytes`."""
+        max_batch = self.coefficients.largest_batch(memory_bytes)
+        return {"counter": self.counter, "max_batch": max_batch, **self.coefficients.as_dict()}
 
 
 def probe_memory(
@@ -47,7 +46,7 @@ def probe_memory(
     from epochcast.bench.torch_step import WARM_UP_STEPS, TorchStep
 
     has_cuda = torch.cuda.is_available()
-    measured = []
+    peak_bytes = []
     input_bytes = output_bytes = 0.0
     with explained("the probed step"):
         network = _network(reference, input_shape)
@@ -55,20 +54,20 @@ def probe_memory(
             step = TorchStep(network, Recipe(batch, optimizer=optimizer), "cuda" if has_cuda else "cpu")
             for _ in range(WARM_UP_STEPS):
                 step()
-            measured.append(float(_reserved_bytes(step) if has_cuda else step.peak_bytes()))
+            peak_bytes.append(float(_reserved_bytes(step) if has_cuda else step.peak_bytes()))
             input_bytes, output_bytes = step.input_bytes / batch, step.output_bytes / batch
             del step
     counter = "CUDA allocator, reserved" if has_cuda else "processor's allocator, by torch's profiler"
-    return Probe(Coefficients(batches, (measured[0], measured[1]), input_bytes, output_bytes), counter)
+    return Probe(Coefficients(batches, (peak_bytes[0], peak_bytes[1]), input_bytes, output_bytes), counter)
 
 
 def _reserved_bytes(step: "TorchStep") -> int:
-    """The most that CUDA's caching allocator holds, from an empty cache on."""
+    """The peak of CUDA's caching allocator, which starts with an empty cache."""
     import torch
 
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    for _ in range(2):  # the allocator's blocks lie as they will from the second step on
+    for _ in range(2):  # from the second step on the allocator's blocks do not change
         step()
     torch.cuda.synchronize()
     return int(torch.cuda.max_memory_reserved())

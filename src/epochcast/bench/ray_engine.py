@@ -1,13 +1,13 @@
-"""The same campaign on a Ray cluster: one actor per device, questions to whoever is free, rows as they arrive.
+"""The same campaign on a Ray cluster: one actor per device, each question to a free device, rows as they arrive.
 
-A device is never shared by two measurements, of this campaign or of another one on the same cluster, because Ray gives
-away its resources once: on CUDA an actor has one GPU, otherwise (and for collectives) all processors and GPUs of its
-node. Nodes that join are used, those that leave are not.
+Two measurements never share a device, neither of this campaign nor of another one on the same cluster, because Ray
+reserves resources: on CUDA an actor has one GPU, otherwise (and for collectives) all processors and GPUs of its node.
+Nodes may join and leave.
 
-A question whose worker is lost is asked again elsewhere, first in line. Where only the worker process died and not its
-node, the question may be what killed it: after `MOST_LOSSES` such deaths it is answered as failed. Only this process
-writes, and a question is in one place at a time, so no row is lost or doubled. When the budget is over, what still runs
-is left for `--resume`.
+A question whose worker is lost is measured again on another device, before all others. Where only the worker process
+died and not its node, the question may be the cause: after `MOST_LOSSES` such losses its row says that it failed. Only
+this process writes, and a question is on one device at a time, so no row is lost or written twice. Measurements that
+still run when the budget is over are left for a resumed campaign.
 
 Every node needs epochcast and the framework that is measured.
 """
@@ -30,15 +30,15 @@ from epochcast.bench.measurements import Machine, Measurement
 from epochcast.errors import BadInput, MissingExtra
 
 Measure = Callable[[Question], Measurement]
-Shares = Callable[[str, Mapping[str, float]], "list[_Place]"]
+Slots = Callable[[str, Mapping[str, float]], "list[_Slot]"]
 
-# Other campaigns may hold all devices; longer than this nobody waits for the first free one.
+# Other campaigns may use all devices. This is how long to wait for the first free one.
 FREE_SECONDS = 120.0
-# How long at most until joined nodes, and the end of the budget, are noticed.
+# How often to look for new nodes and for the end of the budget.
 LOOK_SECONDS = 0.5
 MOST_LOSSES = 3
 CONNECT_SECONDS = 5.0
-# Beyond the budget an execution under way may end, as in the local engine.
+# How long an execution may run beyond the budget, as in the local engine.
 GRACE_SECONDS = 10.0
 
 
@@ -51,12 +51,12 @@ def fleet(
     budget_seconds: float | None = None,
     measure: Measure = campaign.measure,
 ) -> Iterator[Engine]:
-    """An engine for `campaign.run` on the cluster at `address`; `whole_nodes` for questions that use all of a node."""
+    """An engine for `campaign.run` on the cluster at `address`; `whole_nodes` for questions that use a whole node."""
     ray = _connected(address)
-    shares = _gpus if device.startswith("cuda") and not whole_nodes else _whole_node
+    slots_of = _gpus if device.startswith("cuda") and not whole_nodes else _whole_node
     end = inf if budget_seconds is None else perf_counter() + budget_seconds
     try:
-        yield lambda questions: _Campaign(ray, device, shares, measure, end).answers(questions)
+        yield lambda questions: _Campaign(ray, device, slots_of, measure, end).answers(questions)
     finally:
         ray.shutdown()
 
@@ -79,7 +79,7 @@ def _connected(address: str) -> Any:
 
 
 def _check_address(address: str) -> None:
-    """Ray would try for minutes."""
+    """Raise at once where nothing listens at the address; Ray would try for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not (colon and port.isdecimal()):
         return
@@ -93,8 +93,8 @@ def _check_address(address: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A device of the cluster: a node, which of its devices, and what an actor has to hold of it."""
+class _Slot:
+    """A device of the cluster: its node, its number there, and the resources that its actor reserves."""
 
     node: str
     number: int
@@ -102,27 +102,27 @@ class _Place:
     gpus: float
 
 
-def _gpus(node: str, resources: Mapping[str, float]) -> list[_Place]:
-    """One place per GPU; the processors are there to launch kernels."""
+def _gpus(node: str, resources: Mapping[str, float]) -> list[_Slot]:
+    """A slot per GPU, with processors to launch its kernels."""
     gpus = int(resources.get("GPU", 0))
     cpus = min(1.0, resources.get("CPU", 0) // max(1, gpus) or 0.01)
-    return [_Place(node, number, cpus, 1) for number in range(gpus)]
+    return [_Slot(node, number, cpus, 1) for number in range(gpus)]
 
 
-def _whole_node(node: str, resources: Mapping[str, float]) -> list[_Place]:
-    """One place per node that has processors, with everything that is in it."""
+def _whole_node(node: str, resources: Mapping[str, float]) -> list[_Slot]:
+    """One slot per node that has processors, with all of its resources."""
     cpus = int(resources.get("CPU", 0))
-    return [_Place(node, 0, cpus, resources.get("GPU", 0))] if cpus else []
+    return [_Slot(node, 0, cpus, resources.get("GPU", 0))] if cpus else []
 
 
 class _Device:
-    """What runs there: the actor that holds the device."""
+    """The actor that runs on a device."""
 
     def __init__(self, measure: Measure, node: str) -> None:
         self._measure, self._node = measure, node
 
     def machine(self) -> Machine:
-        """The host, as it is known without any framework; answered once the actor has the device."""
+        """The host, without facts of a framework; answered once the actor has its device."""
         return machine()
 
     def answer(self, question: Question) -> Measurement:
@@ -136,21 +136,21 @@ class _Device:
 
 @dataclass
 class _Campaign:
-    """One campaign: who is there, who is asked what, and what has to be asked again."""
+    """One campaign: its devices, the questions under way, and those to repeat."""
 
     ray: Any
     device: str
-    shares: Shares
+    slots_of: Slots
     measure: Measure
     end: float
-    actors: dict[_Place, Any] = field(default_factory=dict)
-    machines: dict[_Place, Machine] = field(default_factory=dict)
-    idle: deque[_Place] = field(default_factory=deque)
-    starting: dict[Any, _Place] = field(default_factory=dict)
-    asked: dict[Any, tuple[_Place, Question]] = field(default_factory=dict)
-    again: deque[Question] = field(default_factory=deque)
+    actors: dict[_Slot, Any] = field(default_factory=dict)
+    machines: dict[_Slot, Machine] = field(default_factory=dict)
+    idle: deque[_Slot] = field(default_factory=deque)
+    starting: dict[Any, _Slot] = field(default_factory=dict)
+    running: dict[Any, tuple[_Slot, Question]] = field(default_factory=dict)
+    to_repeat: deque[Question] = field(default_factory=deque)
     losses: Counter[str] = field(default_factory=Counter)
-    refused: dict[_Place, str] = field(default_factory=dict)
+    excluded: dict[_Slot, str] = field(default_factory=dict)
 
     def answers(self, questions: Iterable[Question]) -> Iterator[Measurement]:
         """Rows, in the order in which they arrive."""
@@ -158,108 +158,108 @@ class _Campaign:
         busy_until = perf_counter()
         try:
             while perf_counter() < self.end + GRACE_SECONDS:
-                self._start_new()
-                has_more = self._hand_out(left)
-                if not has_more and not self.asked:
+                self._start_actors()
+                has_more = self._start_questions(left)
+                if not has_more and not self.running:
                     return
-                if self.asked:
+                if self.running:
                     busy_until = perf_counter()
                 elif perf_counter() > self.end:
                     return
-                elif perf_counter() - busy_until > FREE_SECONDS or (self.refused and not self.starting):
-                    raise BadInput(self._why_nobody())
-                yield from self._arrived()
+                elif perf_counter() - busy_until > FREE_SECONDS or (self.excluded and not self.starting):
+                    raise BadInput(self._no_device_message())
+                yield from self._arrived_rows()
         finally:
             for actor in self.actors.values():
                 self.ray.kill(actor)
 
-    def _start_new(self) -> None:
+    def _start_actors(self) -> None:
         """An actor for every device that has none yet."""
         strategy = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         for node, resources in self._nodes().items():
-            for place in self.shares(node, resources):
-                if place in self.actors or place in self.refused:
+            for slot in self.slots_of(node, resources):
+                if slot in self.actors or slot in self.excluded:
                     continue
                 kind = self.ray.remote(_Device).options(
-                    num_cpus=place.cpus, num_gpus=place.gpus, scheduling_strategy=strategy(node, soft=False)
+                    num_cpus=slot.cpus, num_gpus=slot.gpus, scheduling_strategy=strategy(node, soft=False)
                 )
-                self.actors[place] = kind.remote(self.measure, node)
-                self.starting[self.actors[place].machine.remote()] = place
+                self.actors[slot] = kind.remote(self.measure, node)
+                self.starting[self.actors[slot].machine.remote()] = slot
 
     def _nodes(self) -> dict[str, Mapping[str, float]]:
         return {node["NodeID"]: node["Resources"] for node in self.ray.nodes() if node["Alive"]}
 
-    def _hand_out(self, left: Iterator[Question]) -> bool:
-        """Ask whoever is idle; whether there may be more to ask."""
+    def _start_questions(self, left: Iterator[Question]) -> bool:
+        """Give each idle device a question. Returns whether there may be more questions."""
         if perf_counter() > self.end:
-            self.again.clear()
+            self.to_repeat.clear()
         while self.idle:
-            question = self.again.popleft() if self.again else next(left, None)
+            question = self.to_repeat.popleft() if self.to_repeat else next(left, None)
             if question is None:
                 return False
-            place = self.idle.popleft()
-            self.asked[self.actors[place].answer.remote(question)] = (place, question)
+            slot = self.idle.popleft()
+            self.running[self.actors[slot].answer.remote(question)] = (slot, question)
         return True
 
-    def _arrived(self) -> Iterator[Measurement]:
-        """What arrives next, if anything does soon."""
-        waited_for = [*self.starting, *self.asked]
-        if not waited_for:
+    def _arrived_rows(self) -> Iterator[Measurement]:
+        """The rows that arrive within `LOOK_SECONDS`."""
+        pending = [*self.starting, *self.running]
+        if not pending:
             sleep(LOOK_SECONDS)
             return
-        for reference in self.ray.wait(waited_for, timeout=LOOK_SECONDS)[0]:
+        for reference in self.ray.wait(pending, timeout=LOOK_SECONDS)[0]:
             if reference in self.starting:
                 self._started(reference, self.starting.pop(reference))
             else:
-                place, question = self.asked.pop(reference)
-                row = self._row(reference, place, question)
+                slot, question = self.running.pop(reference)
+                row = self._row(reference, slot, question)
                 if row is not None:
                     yield row
 
-    def _started(self, reference: Any, place: _Place) -> None:
+    def _started(self, reference: Any, slot: _Slot) -> None:
         try:
-            self.machines[place] = self.ray.get(reference)
+            self.machines[slot] = self.ray.get(reference)
         except self.ray.exceptions.RayError as problem:
-            self._give_up(place, _line(problem))
+            self._exclude(slot, _line(problem))
         else:
-            self.idle.append(place)
+            self.idle.append(slot)
 
-    def _row(self, reference: Any, place: _Place, question: Question) -> Measurement | None:
-        """The answer; none where the question has to be asked again."""
+    def _row(self, reference: Any, slot: _Slot, question: Question) -> Measurement | None:
+        """The row; None where the question has to be repeated."""
         try:
             row: Measurement = self.ray.get(reference)
         except self.ray.exceptions.RayTaskError as problem:
-            # What is wrong with a configuration is a row. This is a node that cannot measure: no torch, an old version.
-            self._give_up(place, _line(problem))
+            # A configuration that fails is a row. This is a node that cannot measure: no torch, an old version.
+            self._exclude(slot, _line(problem))
         except self.ray.exceptions.RayError as problem:
-            self._forget(place)
-            if place.node in self._nodes():
+            self._stop(slot)
+            if slot.node in self._nodes():
                 self.losses[question.key] += 1
             if self.losses[question.key] == MOST_LOSSES:
-                failed = f"unsupported: its worker died {MOST_LOSSES} times: {_line(problem)}"[:300]
-                return Measurement(question.kind, question.key, self.machines[place], question.ask, failed=failed)
+                failed = f"unsupported: its worker process died {MOST_LOSSES} times: {_line(problem)}"[:300]
+                return Measurement(question.kind, question.key, self.machines[slot], question.ask, failed=failed)
         else:
-            self.idle.append(place)
+            self.idle.append(slot)
             return row
-        self.again.append(question)
+        self.to_repeat.append(question)
         return None
 
-    def _give_up(self, place: _Place, reason: str) -> None:
-        self.refused[place] = reason
-        self._forget(place)
+    def _exclude(self, slot: _Slot, reason: str) -> None:
+        self.excluded[slot] = reason
+        self._stop(slot)
 
-    def _forget(self, place: _Place) -> None:
-        self.ray.kill(self.actors.pop(place))
+    def _stop(self, slot: _Slot) -> None:
+        self.ray.kill(self.actors.pop(slot))
 
-    def _why_nobody(self) -> str:
-        if self.refused:
-            return f"no node of the Ray cluster can measure: {next(iter(self.refused.values()))}"
+    def _no_device_message(self) -> str:
+        if self.excluded:
+            return f"no node of the Ray cluster can measure: {next(iter(self.excluded.values()))}"
         if self.starting:
             return f"all {len(self.starting)} devices of the Ray cluster were in use for {FREE_SECONDS:.0f} s"
-        return f"the Ray cluster has no device that is a {self.device}"
+        return f"the Ray cluster has no device of kind {self.device}"
 
 
 def _line(problem: BaseException) -> str:
-    """The last line of what Ray says, which is what went wrong there."""
+    """The last line of Ray's message, which is the error on the node."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     return lines[-1] if lines else type(problem).__name__

@@ -1,8 +1,8 @@
-"""Random but realistic shapes of ops: drawn as layers people use, log-uniformly over the sizes those have in practice.
+"""Random but realistic shapes of ops: those of common layers, log-uniform over the sizes that are used in practice.
 
-A draw is a layer built through `graph.build`, at a batch of 1 to 512. It is taken apart into its forward op and the
-backward ops of `graph.backward`, each a question of its own, so that a measured row is the same `Op` that a forecast
-costs. What would not fit the memory or the time at hand is not drawn.
+A draw is a layer built with `graph.build`, at a batch of 1 to 512. It is split into its forward op and the backward ops
+of `graph.backward`, each a question of its own, so that a measured row is the same `Op` that a forecast costs. Ops that
+exceed the limits of memory or time are left out.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,21 +26,21 @@ _OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "rmsprop")
 
 @dataclass(frozen=True, slots=True)
 class OpLimits:
-    """The largest op worth asking for."""
+    """The largest op to measure."""
 
     flops: float
     bytes: float
 
 
 def log_uniform(random: Random, low: float, high: float) -> int:
-    """A whole number between low and high, every octave as likely as any other."""
+    """A whole number between low and high, uniform in its logarithm."""
     return round(exp(random.uniform(log(low), log(high))))
 
 
 def width(random: Random, low: float, high: float) -> int:
-    """Channels or features: three times in four a multiple of eight, as networks are made."""
-    drawn = log_uniform(random, low, high)
-    return max(1, drawn if drawn < 12 or random.random() < 0.25 else 8 * round(drawn / 8))
+    """Channels or features: three times in four a multiple of eight, as in most networks."""
+    size = log_uniform(random, low, high)
+    return max(1, size if size < 12 or random.random() < 0.25 else 8 * round(size / 8))
 
 
 def draw(random: Random, limits: OpLimits, dtype: DType = DType.FLOAT32) -> tuple[Op, ...]:
@@ -52,12 +52,12 @@ def draw(random: Random, limits: OpLimits, dtype: DType = DType.FLOAT32) -> tupl
 
 
 def _fits(op: Op, limits: OpLimits) -> bool:
-    done = work(op)
-    return done.flops <= limits.flops and done.read_bytes + done.written_bytes <= limits.bytes
+    op_work = work(op)
+    return op_work.flops <= limits.flops and op_work.read_bytes + op_work.written_bytes <= limits.bytes
 
 
 def _in_dtype(op: Op, dtype: DType) -> Op:
-    """Everything that is float32 in another dtype."""
+    """The op with another dtype for all that is float32."""
 
     def changed(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         return tuple(replace(t, dtype=dtype) if t.dtype is DType.FLOAT32 else t for t in tensors)
@@ -67,22 +67,22 @@ def _in_dtype(op: Op, dtype: DType) -> Op:
     return replace(op, inputs=changed(op.inputs), outputs=changed(op.outputs), weights=changed(op.weights))
 
 
-def taken_apart(ops: tuple[Op, ...]) -> Iterator[Op]:
-    """Every op, then everything autograd would run for it, as if all before it were trained."""
+def forward_and_backward(ops: tuple[Op, ...]) -> Iterator[Op]:
+    """Every op, then its backward ops, as if all layers before it were trained."""
     for op in ops:
         if isinstance(op.kind, View):
             continue
         yield op
-        wanted = frozenset(t.name for t in (*op.inputs, *op.weights) if t.dtype.is_float)
-        for piece in gradients(op.kind, op, wanted):
-            if not isinstance(piece.kind, View):
-                yield piece
+        needs_gradient = frozenset(t.name for t in (*op.inputs, *op.weights) if t.dtype.is_float)
+        for gradient_op in gradients(op.kind, op, needs_gradient):
+            if not isinstance(gradient_op.kind, View):
+                yield gradient_op
 
 
 def _layer(make: Callable[[Random, Builder], object]) -> Callable[[Random, Builder], Iterator[Op]]:
     def ops(random: Random, builder: Builder) -> Iterator[Op]:
         make(random, builder)
-        return taken_apart(tuple(builder.ops))
+        return forward_and_backward(tuple(builder.ops))
 
     return ops
 
@@ -91,18 +91,18 @@ def _layer(make: Callable[[Random, Builder], object]) -> Callable[[Random, Build
 
 
 def _image(random: Random, b: Builder, dims: int = 2, low: float = 8, high: float = 1024) -> Tensor:
-    """Channels and sizes as networks have them: the smaller the image, the more channels."""
+    """An image with channels and sizes as in networks: the smaller, the more channels."""
     size = log_uniform(random, 4, {1: 4096, 2: 224, 3: 56}[dims])
     channels = min(
         high, max(low, 2 ** random.uniform(-2, 2) * 4096 / size if dims == 2 else log_uniform(random, 8, 256))
     )
-    into = 3 if random.random() < 0.08 and size >= 24 else width(random, channels, channels + 1)
+    channels_in = 3 if random.random() < 0.08 and size >= 24 else width(random, channels, channels + 1)
     spatial = (size,) * dims if dims < 3 else (log_uniform(random, 1, 16), size, size)
-    return b.input("x", (into, *spatial))
+    return b.input("x", (channels_in, *spatial))
 
 
 def _conv(random: Random, b: Builder) -> None:
-    """3x3 mostly; 5x5, 7x7 and 1x7 now and then."""
+    """Mostly 3x3; sometimes 5x5, 7x7 and 1x7."""
     kernel: tuple[int, ...] = random.choice([(3, 3)] * 8 + [(5, 5), (7, 7), (1, 7), (2, 2)])
     x = _image(random, b)
     stride = random.choice([1, 1, 1, 2]) if x.shape[1] > 3 else random.choice([1, 2])
@@ -217,11 +217,11 @@ def _loss(random: Random, b: Builder) -> Iterator[Op]:
     classes = random.choice([10, 100, 1000, 30522, 50257])
     shape = (classes,) if classes <= 1000 and random.random() < 0.6 else (log_uniform(random, 8, 512), classes)
     graph = b.finish(b.input("scores", shape), loss="cross_entropy" if random.random() < 0.8 else "mse")
-    return taken_apart(with_loss(graph).ops)
+    return forward_and_backward(with_loss(graph).ops)
 
 
 def _elementwise(random: Random, b: Builder) -> Iterator[Op]:
-    """Activations, sums, products and dropout; one in three writes over what it reads."""
+    """Activations, sums, products and dropout; one in three is in place."""
     x = _image(random, b) if random.random() < 0.6 else _tokens(random, b)
     match random.choice(["activation"] * 3 + ["add", "add", "mul", "scaled", "dropout"]):
         case "activation":
@@ -239,7 +239,7 @@ def _elementwise(random: Random, b: Builder) -> Iterator[Op]:
     if op.kind.function in ("relu", "add", "mul") and op.output.shape == x.shape and random.random() < 0.35:
         yield replace(op, outputs=(x,))
         return
-    yield from taken_apart(ops)
+    yield from forward_and_backward(ops)
 
 
 def _reduce(random: Random, b: Builder) -> None:
@@ -255,7 +255,7 @@ def _embedding(random: Random, b: Builder) -> None:
 
 
 def _gather(random: Random, b: Builder) -> None:
-    """Rows of what was computed, chosen by index: experts, masked positions."""
+    """Rows chosen by index: experts, masked positions."""
     x = b.input("x", (width(random, 16, 1024),))
     rows = log_uniform(random, 1, 4 * b.batch)
     index = b.constant("index", (rows,), DType.INT64)
@@ -277,13 +277,13 @@ def _copy(random: Random, b: Builder) -> None:
 
 
 def _update(random: Random, b: Builder) -> Iterator[Op]:
-    """The passes of an optimizer over the tensors of a network: matrices, and a vector beside each."""
+    """The passes of an optimizer over the tensors of a network: matrices, each with a vector."""
     largest = width(random, 32, 2048)
     parameters = []
-    for place in range(log_uniform(random, 1, 80)):
+    for index in range(log_uniform(random, 1, 80)):
         rows, columns = width(random, 16, largest), width(random, 16, largest)
-        parameters.append(Parameter(Tensor((rows, columns), DType.FLOAT32, f"w{place}")))
-        parameters.append(Parameter(Tensor((rows,), DType.FLOAT32, f"b{place}")))
+        parameters.append(Parameter(Tensor((rows, columns), DType.FLOAT32, f"w{index}")))
+        parameters.append(Parameter(Tensor((rows,), DType.FLOAT32, f"b{index}")))
     yield from update(parameters, random.choice(_OPTIMIZERS))
 
 
@@ -312,4 +312,4 @@ LAYERS: Mapping[str, tuple[float, Callable[[Random, Builder], Iterator[Op]]]] = 
     "copy": (3, _layer(_copy)),
     "update": (3, _update),
 }
-"""Every layer that is drawn: how often, relative to the others, and how."""
+"""All layers that are drawn: the relative frequency, and the function that draws one."""

@@ -1,9 +1,9 @@
-"""How long one execution takes, on a machine that others disturb.
+"""How long one execution takes, on a machine that also runs other programs.
 
 Warm-up first. Then samples, each of as many executions as fill `SAMPLE_SECONDS`, until the median is known to
 `TOLERANCE`: the standard error of a median is about 1.2533·σ/√n (Kenney & Keeping 1962), with σ from the median
-absolute deviation (1.4826·MAD), so that outliers neither move the figure nor keep it from settling. The tenth
-percentile is kept beside it: what an execution takes when nobody disturbs.
+absolute deviation (1.4826·MAD), so that outliers neither change the median nor delay the end. The tenth
+percentile is kept, too: the time of an execution without disturbance.
 """
 
 from collections.abc import Callable
@@ -20,14 +20,14 @@ SAMPLE_SECONDS = 1e-4
 TOLERANCE = 0.02
 LEAST_SAMPLES = 7
 MOST_SAMPLES = 400
-# So many are taken beyond the limit where a slow start (a kernel compiled at its first call) has used it up.
+# At least this many are taken, even where a slow start (a kernel compiled at its first call) has used up the limit.
 FEW_SAMPLES = 3
 WARM_UP_EXECUTIONS = 2
-# No more than this part of the time that is given goes into warm-up, however slow the first executions are.
+# Warm-up takes at most this part of the time limit, however slow the first executions are.
 WARM_UP_FRACTION = 0.25
 
 Sample = Callable[[Callable[[], object], int], float]
-"""Seconds of one execution, averaged over so many in a row."""
+"""Seconds of one execution, averaged over a number of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,18 @@ def time_executions(
             break
     count = max(1, min(1000, ceil(SAMPLE_SECONDS / max(estimate, 1e-9))))
     samples: list[float] = []
-    busy: list[float] = []
+    processor_seconds: list[float] = []
     while len(samples) < most_samples:
         before = process_time()
         samples.append(sample(execute, count))
-        busy.append((process_time() - before) / count)
+        processor_seconds.append((process_time() - before) / count)
         if len(samples) >= LEAST_SAMPLES and median_error(samples) <= tolerance:
             break
         is_enough = len(samples) >= FEW_SAMPLES or count * samples[-1] > limit_seconds / FEW_SAMPLES
         if is_enough and perf_counter() - began + count * samples[-1] > limit_seconds:
             break
     steal = steal_fraction(ticks, processor_ticks())
-    return replace(summary(samples, count), steal_fraction=steal, processor_seconds=float(np.median(busy)))
+    return replace(summary(samples, count), steal_fraction=steal, processor_seconds=float(np.median(processor_seconds)))
 
 
 def median_error(samples: list[float]) -> float:
@@ -93,7 +93,7 @@ def summary(samples: list[float], count: int = 1) -> Timing:
 
 
 def host_sample(execute: Callable[[], object], count: int) -> float:
-    """By the host's clock; for work that is done when the call returns."""
+    """Seconds by the host's clock; for calls that return when the work is done."""
     began = perf_counter()
     for _ in range(count):
         execute()
@@ -101,7 +101,7 @@ def host_sample(execute: Callable[[], object], count: int) -> float:
 
 
 def sample_on(device: str) -> Sample:
-    """The clock of a torch device: events on CUDA and ROCm, a wait around the host's clock on MPS."""
+    """The clock of a torch device: events on CUDA and ROCm, the host's clock with a synchronisation on MPS."""
     match device.partition(":")[0]:
         case "cuda":
             return _cuda_sample

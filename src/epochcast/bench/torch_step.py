@@ -1,8 +1,8 @@
 """One step of a real torch module, by a recipe: forward, loss, backward, update, as `capture/torch/steps.py` has it.
 
-Targets are made once, for the shape that comes out first; a step then only trains. Batches come from a loader where
-there is one. Peak bytes are the CUDA allocator's own; on other devices every allocation and release of one step that
-torch's profiler reports, summed above what stands before it (parameters, buffers, optimizer state, the batch).
+Targets are made once, for the shape of the first output. Batches come from a loader where there is one. Peak bytes are
+those of the CUDA allocator; on other devices they are the sum of all allocations and releases of one step that torch's
+profiler reports, above what is allocated before it (parameters, buffers, optimizer state, the batch).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from epochcast.bench.networks import Network, real
+from epochcast.bench.networks import Network, module_and_inputs
 from epochcast.capture.torch.example import Example, mapped, tensors_in
 from epochcast.capture.torch.loss import outputs_of
 from epochcast.capture.torch.steps import OPTIMIZERS
@@ -20,7 +20,7 @@ from epochcast.errors import BadInput
 from epochcast.graph.precision import Precision
 from epochcast.graph.recipe import Recipe
 
-# The first makes gradients and optimizer state; from the second on every step is alike.
+# The first allocates gradients and optimizer state; from the second on all steps are alike.
 WARM_UP_STEPS = 2
 
 
@@ -31,26 +31,26 @@ class TorchStep:
         if recipe.accumulate != 1 or recipe.freeze or recipe.update_style != "foreach":
             raise BadInput("a measured step has no accumulation, no frozen layers and foreach updates")
         self.recipe, self.device, self.loss = recipe, device, network.loss
-        self.module, self.fed = real(network, recipe.batch, device)
+        self.module, self.inputs = module_and_inputs(network, recipe.batch, device)
         if recipe.precision_rules.is_stored:
             dtype = torch_precision(recipe.precision_rules)
             self.module.to(dtype)
-            self.fed = _changed(self.fed, lambda t: t.to(dtype) if t.is_floating_point() else t)
+            self.inputs = _mapped(self.inputs, lambda t: t.to(dtype) if t.is_floating_point() else t)
         if recipe.channels_last:
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-            self.fed = _changed(self.fed, lambda t: t.to(memory_format=torch.channels_last) if t.dim() == 4 else t)
+            self.inputs = _mapped(self.inputs, lambda t: t.to(memory_format=torch.channels_last) if t.dim() == 4 else t)
         self.update = self._optimizer()
-        self.batches: Iterator[Any] | None = endless(batches) if batches is not None else None
+        self.batches: Iterator[Any] | None = repeated(batches) if batches is not None else None
         self.output_bytes = 0
         self._targets: list[torch.Tensor | None] = []
 
     @property
     def input_bytes(self) -> int:
-        """Of the batch."""
-        return sum(t.nbytes for t in self._fed_tensors())
+        """Bytes of the batch."""
+        return sum(t.nbytes for t in self._input_tensors())
 
-    def _fed_tensors(self) -> list[torch.Tensor]:
-        return [t for _, t in tensors_in((self.fed.args, dict(self.fed.kwargs)))]
+    def _input_tensors(self) -> list[torch.Tensor]:
+        return [t for _, t in tensors_in((self.inputs.args, dict(self.inputs.kwargs)))]
 
     def _optimizer(self) -> torch.optim.Optimizer | None:
         if self.recipe.mode != "training" or self.recipe.optimizer == "none":
@@ -63,15 +63,15 @@ class TorchStep:
         targets = None
         if self.batches is not None:
             inputs, targets = (part.to(self.device) for part in next(self.batches))
-            self.fed = Example((inputs,))
+            self.inputs = Example((inputs,))
         if self.recipe.mode == "forward":
             with torch.no_grad(), self._autocast():
-                self.module(*self.fed.args, **self.fed.kwargs)
+                self.module(*self.inputs.args, **self.inputs.kwargs)
             return
         for parameter in self.module.parameters():
             parameter.grad = None
         with self._autocast():
-            result = self.module(*self.fed.args, **self.fed.kwargs)
+            result = self.module(*self.inputs.args, **self.inputs.kwargs)
             self.output_bytes = self.output_bytes or sum(t.nbytes for t in outputs_of(result))
             loss = self._loss(result, targets)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -89,7 +89,7 @@ class TorchStep:
             return own
         scores = [t for _, t in tensors_in(result) if t.requires_grad]
         if not scores:
-            raise BadInput("nothing that comes out of the model can be trained")
+            raise BadInput("no output of the model can be trained")
         if targets is not None:
             return F.cross_entropy(scores[0], targets)
         if not self._targets:
@@ -98,7 +98,7 @@ class TorchStep:
         return sum(parts[1:], start=parts[0])
 
     def peak_bytes(self) -> int:
-        """The most that one step holds at once."""
+        """The peak memory of one step."""
         if self.device.startswith("cuda"):
             torch.cuda.reset_peak_memory_stats(self.device)
             self()
@@ -106,30 +106,30 @@ class TorchStep:
             return int(torch.cuda.max_memory_allocated(self.device))
         for parameter in self.module.parameters():
             parameter.grad = None
-        standing = self._standing_bytes()
+        allocated_before = self._allocated_bytes()
         activities = [torch.profiler.ProfilerActivity.CPU]
         with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
             self()
-        results: Any = profile.profiler
-        seen = [event for event in results.kineto_results.events() if event.name() == "[memory]"]
-        now = most = 0
-        for event in sorted(seen, key=lambda event: int(event.start_ns())):
-            now += event.nbytes()
-            most = max(most, now)
-        return standing + most
+        profiler: Any = profile.profiler
+        memory_events = [event for event in profiler.kineto_results.events() if event.name() == "[memory]"]
+        current = peak = 0
+        for event in sorted(memory_events, key=lambda event: int(event.start_ns())):
+            current += event.nbytes()
+            peak = max(peak, current)
+        return allocated_before + peak
 
-    def _standing_bytes(self) -> int:
+    def _allocated_bytes(self) -> int:
         state = [] if self.update is None else [t for _, t in tensors_in(list(self.update.state.values()))]
         targets = [t for t in self._targets if t is not None]
-        held = [*self.module.parameters(), *self.module.buffers(), *state, *self._fed_tensors(), *targets]
-        return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in held}.values())
+        tensors = [*self.module.parameters(), *self.module.buffers(), *state, *self._input_tensors(), *targets]
+        return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}.values())
 
 
 def torch_precision(precision: Precision) -> torch.dtype:
-    """The dtype that products run in."""
+    """The dtype of matrix products."""
     dtype: torch.dtype | None = getattr(torch, precision.products.value, None)
     if dtype is None:
-        raise BadInput(f"steps in {precision.name} cannot be measured: PyTorch has no such training by itself")
+        raise BadInput(f"steps in {precision.name} cannot be measured: PyTorch cannot train in it by itself")
     return dtype
 
 
@@ -149,7 +149,7 @@ def _target(scores: torch.Tensor, loss: str) -> torch.Tensor | None:
 
 
 def _loss(scores: torch.Tensor, target: torch.Tensor | None, loss: str) -> torch.Tensor:
-    """By the rule of `capture/torch/loss.py`."""
+    """The loss by the rule of `capture/torch/loss.py`."""
     if target is None:
         return scores.mean()
     if loss == "bce":
@@ -161,12 +161,12 @@ def _loss(scores: torch.Tensor, target: torch.Tensor | None, loss: str) -> torch
     return F.cross_entropy(scores, target)
 
 
-def _changed(fed: Example, change: Callable[[torch.Tensor], torch.Tensor]) -> Example:
-    return Example(mapped(fed.args, change), mapped(dict(fed.kwargs), change))
+def _mapped(inputs: Example, change: Callable[[torch.Tensor], torch.Tensor]) -> Example:
+    return Example(mapped(inputs.args, change), mapped(dict(inputs.kwargs), change))
 
 
-def endless(batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches of a loader, from the start again where it ends."""
+def repeated(batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches of a loader, again and again."""
     while True:
         empty = True
         for batch in batches:

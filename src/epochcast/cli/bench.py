@@ -212,7 +212,7 @@ def _run(
         "machine": {"id": where.id, **where.facts},
         "measured": report.measured,
         "failed": report.failed,
-        "known": report.known,
+        "known": report.measured_before,
         "left": report.left,
         "seconds": report.seconds,
         "rows": [row.as_row() for row in rows[-report.measured :]] if report.measured else [],
@@ -240,9 +240,9 @@ def _with_links(campaign: "RenderableType", fits: "list[LinkFit]") -> "Renderabl
 def _groups(is_needed: bool) -> AbstractContextManager[None]:
     if not is_needed:
         return nullcontext()
-    from epochcast.bench.collectives import standing_groups
+    from epochcast.bench.collectives import reused_groups
 
-    return standing_groups()
+    return reused_groups()
 
 
 @contextmanager

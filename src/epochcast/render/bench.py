@@ -18,7 +18,7 @@ MOST_SHOWN = 30
 def campaign(report: Report, rows: Sequence[Measurement], out: str) -> RenderableType:
     """Counts, then a row per configuration, or per group where there are many."""
     title = f"{out}: {report.measured:,} measured in {show_seconds(report.seconds)}"
-    parts = [(report.failed, "failed"), (report.known, "measured before"), (report.left, "left for --resume")]
+    parts = [(report.failed, "failed"), (report.measured_before, "measured before"), (report.left, "left for --resume")]
     pieces: list[RenderableType] = [Text(", ".join([title, *(f"{n:,} {what}" for n, what in parts if n)]))]
     measured = [row for row in rows if row.failed is None]
     if len(measured) <= MOST_SHOWN:
