@@ -107,7 +107,7 @@ def test_tensorflow_stands_in_for_tensorflow_cpu(monkeypatch: pytest.MonkeyPatch
 
 
 def test_code_of_another_version_than_installed_is_a_problem(tmp_path: Path) -> None:
-    assert examine("99.0", tmp_path, TODAY).problems[0].startswith(f"the code is 99.0, but {VERSION}")
+    assert examine("99.0", tmp_path, TODAY).problems[0].startswith(f"the code is version 99.0, but {VERSION}")
 
 
 def test_code_that_is_not_installed_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_code_that_is_not_installed_is_a_problem(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(metadata, "distribution", distribution)
     report = examined(tmp_path)
     assert report.extras == ()
-    assert "is not installed, so its extras are not known" in report.problems[0]
+    assert "is not installed, so its extras are unknown" in report.problems[0]
 
 
 def test_folders_that_are_not_there_yet_are_no_problem(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_cache_that_is_off_has_no_place(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "profiles").write_text("a file, not a folder")
     problems = examined(tmp_path).problems
-    assert f"nothing can be written to {tmp_path / 'profiles'}, where profiles are kept" in problems
+    assert f"profiles cannot be saved: {tmp_path / 'profiles'} is not writable" in problems
 
 
 def test_the_job_file_is_found_above(tmp_path: Path) -> None:

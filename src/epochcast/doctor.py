@@ -1,7 +1,7 @@
-"""What is installed, where the user's own files lie, and how old everything is.
+"""What is installed, where the user's own files are, and how old everything is.
 
-Versions are read from the metadata of the installed packages, our own extras included; no framework is imported. A
-*problem* is what keeps something from working as it should, or makes an answer doubtful; none of them is raised.
+Versions are read from the metadata of installed packages; no framework is imported. A *problem* is something that does
+not work as it should, or makes an answer unreliable; problems are listed, not raised.
 """
 
 import gzip
@@ -27,12 +27,12 @@ JOB_FILE = "epochcast.toml"
 STALE_SECONDS = 90 * 24 * 3600.0
 """Prices older than this have often changed."""
 CHECKED_BYTES = 32 * 2**20
-"""So much of the cache is read again to see whether it is whole; the newest files first."""
+"""At most this much of the cache is read to find damaged files; the newest files first."""
 
-# Packages that bring the same modules under another name.
+# Packages that provide the same modules under another name.
 _SAME_PACKAGE: Mapping[str, tuple[str, ...]] = {"tensorflow-cpu": ("tensorflow", "tensorflow-macos")}
 _KERAS_BACKENDS = ("tensorflow-cpu", "torch", "jax")
-# Packages that belong to no extra of ours and are used where they are there.
+# Packages of no extra of ours that are used where they are installed.
 _USED_IF_THERE = ("timm", "torchvision", "lightning", "jax")
 
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^\]]*)\])?\s*(?P<wanted>[^;]*)")
@@ -42,7 +42,7 @@ _BOUND = re.compile(r"(>=|<=|==|>|<)\s*([\d.]+)")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package an extra asks for: `wanted` like ">=2.4", `installed` its version, None where it is absent."""
+    """A package of an extra: `wanted` like ">=2.4"; `installed` is its version, None where it is not installed."""
 
     name: str
     wanted: str
@@ -50,7 +50,7 @@ class Package:
 
     @property
     def fits(self) -> bool:
-        """Whether it is there in a version that is wanted; bounds we cannot read are not held against it."""
+        """Whether it is installed in a suitable version; bounds that cannot be read are ignored."""
         return self.installed is not None and all(
             _holds(_release(self.installed), relation, _release(bound))
             for relation, bound in _BOUND.findall(self.wanted)
@@ -66,18 +66,18 @@ class Extra:
 
     @property
     def missing(self) -> tuple[Package, ...]:
-        """What is absent, or there in a version that does not do."""
+        """The packages that are not installed, or not in a suitable version."""
         return tuple(package for package in self.packages if not package.fits)
 
     @property
     def install(self) -> str:
-        """The line that completes it; empty where nothing is missing."""
+        """The command that installs what is missing; empty where nothing is."""
         return f"pip install 'epochcast[{self.name}]'" if self.missing else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of the user's own files; `path` is None where it is turned off. Dates are those of the files."""
+    """A folder of the user's own files; `path` is None where it is turned off. The dates are those of the files."""
 
     what: str
     path: str | None
@@ -92,7 +92,9 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The list of instances: how many, when the first and the last were priced, how many nobody has looked up."""
+    """The list of instances: their number, the first and last date of a price, how many were not looked up
+    (`recalled`), and how many are old (`stale`).
+    """
 
     instances: int
     oldest: str
@@ -113,7 +115,7 @@ class ShippedModel:
 
 @dataclass(frozen=True)
 class Report:
-    """All of it. `other_packages` are name and version of what is used where it is there."""
+    """The whole report. `other_packages` are names and versions of packages that are used where they are installed."""
 
     version: str
     python: str
@@ -141,7 +143,7 @@ class Report:
 
 
 def examine(version: str, here: Path, today: date) -> Report:
-    """What there is beside code of this version; job files are searched from `here` upwards, ages end `today`."""
+    """The report for code of this version. A job file is searched in `here` and above; ages are those of `today`."""
     extras, problems = _extras(version)
     folders = (_profiles(), _captures())
     prices = _prices(instances(), today)
@@ -149,7 +151,7 @@ def examine(version: str, here: Path, today: date) -> Report:
         version=version,
         python=".".join(map(str, sys.version_info[:3])),
         extras=extras,
-        other_packages={name: there for name in _USED_IF_THERE if (there := installed(name))},
+        other_packages={name: installed_version for name in _USED_IF_THERE if (installed_version := installed(name))},
         folders=folders,
         job_file=_job_file(here),
         prices=prices,
@@ -163,7 +165,7 @@ def examine(version: str, here: Path, today: date) -> Report:
 
 
 def installed(package: str) -> str | None:
-    """The version of an installed package, or of one that stands in for it; None where there is none."""
+    """The version of an installed package, or of one with the same modules; None where there is none."""
     for name in (package, *_SAME_PACKAGE.get(package, ())):
         try:
             return metadata.version(name)
@@ -174,13 +176,13 @@ def installed(package: str) -> str | None:
 
 def _extras(version: str) -> tuple[tuple[Extra, ...], list[str]]:
     try:
-        own = metadata.distribution("epochcast")
+        distribution = metadata.distribution("epochcast")
     except metadata.PackageNotFoundError:
-        return (), ["epochcast runs from a folder and is not installed, so its extras are not known"]
+        return (), ["epochcast runs from a folder and is not installed, so its extras are unknown"]
     problems = []
-    if own.version != version:
-        problems.append(f"the code is {version}, but {own.version} is what was installed: install it again")
-    return extras_of(own.metadata.get_all("Provides-Extra") or [], own.requires or []), problems
+    if distribution.version != version:
+        problems.append(f"the code is version {version}, but {distribution.version} is installed: install it again")
+    return extras_of(distribution.metadata.get_all("Provides-Extra") or [], distribution.requires or []), problems
 
 
 def extras_of(names: Iterable[str], requirements: Iterable[str]) -> tuple[Extra, ...]:
@@ -231,7 +233,7 @@ def _package_problems(extras: Iterable[Extra]) -> Iterator[str]:
         if package.installed is not None and ">=" in package.wanted and not package.fits:
             yield f"{package.name} {package.installed} is installed, {package.name}{package.wanted} is needed"
     if installed("keras") and not any(map(installed, _KERAS_BACKENDS)):
-        yield "keras has no backend: install tensorflow, torch or jax, or point at a .keras file, which needs none"
+        yield "keras has no backend: install tensorflow, torch or jax, or use a .keras file, which needs none"
 
 
 # ---- files --------------------------------------------------------------------------------------
@@ -254,8 +256,8 @@ def _folder(
 ) -> Folder:
     if path is None:
         return Folder(what, None)
-    found = [file for pattern in patterns for file in path.glob(pattern) if file.is_file()]
-    stats = sorted(((file.stat(), file) for file in found), key=lambda pair: -pair[0].st_mtime)
+    matching = [file for pattern in patterns for file in path.glob(pattern) if file.is_file()]
+    stats = sorted(((file.stat(), file) for file in matching), key=lambda pair: -pair[0].st_mtime)
     damaged, unchecked, read_bytes = [], 0, 0
     for stat, file in stats:
         read_bytes += stat.st_size
@@ -294,8 +296,8 @@ def _check_capture(path: Path) -> None:
 
 
 def _is_writable(path: Path) -> bool:
-    """Whether a file could be put there; a folder that is not there yet would be made."""
-    existing = next((place for place in (path, *path.absolute().parents) if place.exists()), None)
+    """Whether a file could be put there; a folder that does not exist yet would be made."""
+    existing = next((folder for folder in (path, *path.absolute().parents) if folder.exists()), None)
     return existing is not None and existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
 
 
@@ -303,7 +305,7 @@ def _folder_problems(folders: Iterable[Folder]) -> Iterator[str]:
     for folder in folders:
         yield from (f"damaged: {problem}" for problem in folder.damaged)
         if not folder.is_writable:
-            yield f"nothing can be written to {folder.path}, where {folder.what} are kept"
+            yield f"{folder.what} cannot be saved: {folder.path} is not writable"
 
 
 def _job_file(here: Path) -> str | None:
@@ -334,7 +336,7 @@ def _price_problems(prices: Prices) -> Iterator[str]:
     if prices.stale:
         yield (
             f"{prices.stale} of {prices.instances} list prices are older than 90 days ({prices.oldest} to "
-            f"{prices.newest}): look yours up before you spend"
+            f"{prices.newest}): check them before you spend money"
         )
 
 
@@ -348,7 +350,7 @@ def _shipped_models() -> Iterator[ShippedModel]:
 
 
 def _blas_threads() -> int | None:
-    """Threads numpy's products run on; None where threadpoolctl is not there to ask."""
+    """Threads of numpy's matrix products; None where threadpoolctl is not installed."""
     try:
         from threadpoolctl import threadpool_info
     except ModuleNotFoundError:
