@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.fitting.calibrate import best, calibrated_spread, fitted
+from epochcast.fitting.calibrate import best_correction, calibrated_spread, fit_corrections
 from epochcast.fitting.step_pieces import StepPieces
 from epochcast.graph.maths import OP_MATHS
 from epochcast.hardware.catalogue import devices as all_devices
@@ -216,7 +216,7 @@ def _given(model: EfficiencyNet, device: str, material: Material, outside: Seque
         order = generator.permutation(places)
         pieces = [_pieces(model, material.nets[i], prior_spread) for i in order[: GIVEN_RUNS + 40]]
         seen, rest = pieces[:GIVEN_RUNS], pieces[GIVEN_RUNS:]
-        chosen = best(fitted(seen), len(seen))
+        chosen = best_correction(fit_corrections(seen), len(seen))
         spread = np.log(calibrated_spread(seen, chosen, prior_spread))
         logs = [np.log(p.seconds(np.array(chosen.factors)) / p.measured_seconds) for p in rest]
         errors += logs

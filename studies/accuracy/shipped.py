@@ -82,11 +82,11 @@ def _answered(table: pl.DataFrame) -> pl.DataFrame:
     evaluation = evaluate(table)
     found = evaluation.predicted
     inside = (found.low_seconds <= found.measured_seconds) & (found.measured_seconds <= found.high_seconds)
-    reasons = {failure.place: failure.reason for failure in evaluation.failures}
+    reasons = {failure.row_index: failure.reason for failure in evaluation.failures}
     return table.with_columns(
         device_name=pl.Series(found.labels["device"]),
         ratio=pl.Series(found.mid_seconds / found.measured_seconds),
-        inside=pl.Series(np.where(found.asked, inside, np.nan)),
+        inside=pl.Series(np.where(found.is_forecast, inside, np.nan)),
         reason=pl.Series([reasons.get(place) for place in range(len(table))], dtype=pl.String),
     )
 

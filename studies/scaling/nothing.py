@@ -18,7 +18,7 @@ import numpy as np
 from epochcast.capture.resolve import find_model
 from epochcast.cost.model import CostModel
 from epochcast.cost.roofline import Roofline
-from epochcast.fitting.evaluate_runs import Answer, forecast_group
+from epochcast.fitting.evaluate_runs import RunForecast, forecast_group
 from epochcast.fitting.given_single import Single, single_steps
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Run, read_runs
@@ -68,7 +68,7 @@ def from_nothing(data: Path, model: CostModel, sources: Sequence[str] = SOURCES,
 def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int) -> Source:
     runs, failures = read_runs(table)
     several = [row for row in table if (row["gpus"] or 1) > 1]
-    reasons = Counter(kind_of(f.reason, f.model) for f in failures if (table[f.place]["gpus"] or 1) > 1)
+    reasons = Counter(kind_of(f.reason, f.model) for f in failures if (table[f.row_index]["gpus"] or 1) > 1)
     singles = single_steps(runs)
     groups: dict[Any, list[Run]] = {}
     for run in spaced([run for run in runs if run.gpus > 1], most):
@@ -77,14 +77,16 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int)
     for group in groups.values():
         answers, refused = forecast_group(group, model)
         reasons.update(kind_of(f.reason, f.model) for f in refused)
-        found = {answer.place: answer.seconds for answer in answers}
-        kept = [run for run in group if run.place in found]
-        known = {run.place: singles[run.place] for run in kept if run.place in singles}
-        alone = [_alone(run, known[run.place]) for run in kept if run.place in known]
-        own = {a.place: abs(a.seconds.mid / known[a.place].seconds - 1) for a in _answers(alone, model, {})}
-        given = {a.place: a.seconds.mid for a in _answers([run for run in kept if run.place in known], model, known)}
+        found = {answer.row_index: answer.seconds for answer in answers}
+        kept = [run for run in group if run.row_index in found]
+        known = {run.row_index: singles[run.row_index] for run in kept if run.row_index in singles}
+        alone = [_alone(run, known[run.row_index]) for run in kept if run.row_index in known]
+        own = {a.row_index: abs(a.seconds.mid / known[a.row_index].seconds - 1) for a in _answers(alone, model, {})}
+        given = {
+            a.row_index: a.seconds.mid for a in _answers([run for run in kept if run.row_index in known], model, known)
+        }
         asked += [
-            Asked(run, found[run.place], seconds, own.get(run.place), given.get(run.place))
+            Asked(run, found[run.row_index], seconds, own.get(run.row_index), given.get(run.row_index))
             for run, seconds in zip(kept, _rooflines(kept), strict=True)
         ]
     return Source(name, len(several), asked, reasons)
@@ -95,7 +97,7 @@ def _alone(run: Run, single: Single) -> Run:
     return replace(run, job=replace(run.job, accumulate=single.accumulate), gpus=1, nodes=1, strategy=None)
 
 
-def _answers(runs: list[Run], model: CostModel, known: Mapping[int, Single]) -> list[Answer]:
+def _answers(runs: list[Run], model: CostModel, known: Mapping[int, Single]) -> list[RunForecast]:
     return forecast_group(runs, model, singles=known)[0] if runs else []
 
 

@@ -76,7 +76,7 @@ def scaling_rows(data: Path, model: CostModel, sources: tuple[str, ...] = FITTED
     table = [row for row in read_table(data / "runs.parquet").to_dicts() if row["source"] in sources]
     runs, _ = read_runs(table, with_bare=True)
     singles = single_steps(runs)
-    asked = [run for run in runs if run.place in singles]
+    asked = [run for run in runs if run.row_index in singles]
     thinned = [
         run
         for i, run in enumerate(asked)
@@ -91,7 +91,7 @@ def scaling_rows(data: Path, model: CostModel, sources: tuple[str, ...] = FITTED
 def _rows_of(runs: list[Run], singles: dict[int, Single], model: CostModel) -> list[Row]:
     """Rows of one network; each recipe is costed once per device."""
     if not runs[0].reference:
-        return [_bare_row(run, run.parameters, singles[run.place]) for run in runs if run.parameters]
+        return [_bare_row(run, run.parameters, singles[run.row_index]) for run in runs if run.parameters]
     try:
         network = find_model(runs[0].reference, runs[0].input_shape, allow_code=False)
     except EpochcastError:
@@ -107,7 +107,7 @@ def _rows_of(runs: list[Run], singles: dict[int, Single], model: CostModel) -> l
             before = trace.columns.phase != UPDATE
             kept[key] = trace, ends, float(ends[before][-1]), float(ends[-1])
         trace, ends, backward_end, end = kept[key]
-        update_seconds, single = end - backward_end, singles[run.place]
+        update_seconds, single = end - backward_end, singles[run.row_index]
         scale = single.seconds / (single.accumulate * backward_end + update_seconds)
         placement, made = run_placement(run), gradients(trace)
         ready = _data_parallel(placement).ready(made, scale * ends, scale * backward_end)

@@ -259,8 +259,8 @@ def data_parallel(data: Path) -> list[str]:
     known = single_steps(runs)
     alone: dict[str, list[float]] = {}
     for run in runs:
-        if run.place in known:
-            error = abs(known[run.place].seconds / run.step_seconds - 1)
+        if run.row_index in known:
+            error = abs(known[run.row_index].seconds / run.step_seconds - 1)
             for name in ("all", f"{run.device.name} / {run.gpus}"):
                 alone.setdefault(name, []).append(error)
     scores = {"all": found.scores, **{name: group for name, group in sorted(found.groups().items()) if group.n}}

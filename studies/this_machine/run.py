@@ -127,7 +127,9 @@ def scaling_row(run: Scaled, profile: Path) -> ScalingRow:
         link="shared_memory" if run.way == "mirrored" else None,  # both replicas are in one process
         framework="pytorch" if run.way == "ddp" else "tensorflow",
     )
-    return ScalingRow(run, run.alone_seconds / (run.alone_seconds + (answer.step_parts.exposed_comm if answer.step_parts else 0.0)))
+    return ScalingRow(
+        run, run.alone_seconds / (run.alone_seconds + (answer.step_parts.exposed_comm if answer.step_parts else 0.0))
+    )
 
 
 def mape(errors: Sequence[float]) -> float:

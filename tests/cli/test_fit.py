@@ -53,7 +53,7 @@ def test_a_file_cut_inside_a_row_is_fitted_up_to_there(command: Command, measure
     measurements.write_bytes(measurements.read_bytes()[:-20])
     ran = command(f"fit {measurements} --json")
     assert (ran.code, ran.json["collectives"]) == (0, 3)
-    assert "cut inside its last row" in ran.err
+    assert "has an incomplete last row" in ran.err
 
 
 def test_the_table_says_what_was_learnt_and_where_it_is(command: Command, measurements: Path) -> None:

@@ -10,7 +10,7 @@ from epochcast.capture.resolve import find_model
 from epochcast.cost.calibrated import Calibrated
 from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput
-from epochcast.fitting.calibrate import CANDIDATES, calibrate, fit_factors, fitted
+from epochcast.fitting.calibrate import CORRECTIONS, calibrate, fit_corrections, fit_factors
 from epochcast.fitting.run_table import read_runs
 from epochcast.fitting.step_pieces import Gemm, StepPieces, step_pieces
 from epochcast.forecasting.placement import placed
@@ -101,9 +101,9 @@ def test_the_calibrated_model_gives_the_steps_that_were_fitted() -> None:
 
 
 def test_a_candidate_moves_only_its_own_factors() -> None:
-    assert [c.name for c in fitted(pieces(2))] == list(CANDIDATES)
-    assert fit_factors(pieces(), CANDIDATES["two scales"])[2] == 0
-    assert len(set(fit_factors(pieces(), CANDIDATES["one scale"]))) == 1
+    assert [c.name for c in fit_corrections(pieces(2))] == list(CORRECTIONS)
+    assert fit_factors(pieces(), CORRECTIONS["two scales"])[2] == 0
+    assert len(set(fit_factors(pieces(), CORRECTIONS["one scale"]))) == 1
 
 
 def test_one_product_moves_arithmetic_alone() -> None:
@@ -119,7 +119,7 @@ def test_one_product_moves_arithmetic_alone() -> None:
     ("seconds", "size", "message"),
     [
         (0.0, 4096, "the seconds of a product must be above 0, got 0.0"),
-        (1.0, 16, "a product of 16 says little about a device; measure at least 256, better 4096"),
+        (1.0, 16, "a product of 16 is too small to calibrate with; measure at least 256, better 4096"),
     ],
 )
 def test_a_product_that_says_nothing_is_refused(seconds: float, size: int, message: str) -> None:

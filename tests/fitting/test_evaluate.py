@@ -156,7 +156,7 @@ def test_progress_ends_at_all_rows() -> None:
 def test_several_processes_answer_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     table = runs({}, {"model": "vgg11"}, {"model": "nonet"}, {"gpus": 4})
     alone = evaluate(table, cost_model=ANALYTIC)
-    monkeypatch.setattr("epochcast.fitting.evaluate_runs.WORTH_A_PROCESS", 1)
+    monkeypatch.setattr("epochcast.fitting.evaluate_runs.LEAST_NETWORKS", 1)
     together = evaluate(table, cost_model=ANALYTIC, workers=2)
     assert np.array_equal(together.predicted.mid_seconds, alone.predicted.mid_seconds, equal_nan=True)
     assert together.failures == alone.failures
@@ -182,7 +182,7 @@ def test_ops_without_a_rule_fail_alone() -> None:
     table = pl.DataFrame([op(m=64, n=64, k=64), op(family="fft"), op(device="abacus"), op(seconds=0.0)])
     found = evaluate(table, by=["family"], cost_model=ANALYTIC)
     assert found.scores.n == 1
-    assert sorted((f.place, f.reason[:20]) for f in found.failures) == [
+    assert sorted((f.row_index, f.reason[:20]) for f in found.failures) == [
         (1, "no rule for op famil"),
         (2, "no device called 'ab"),
         (3, "seconds must be abov"),

@@ -90,12 +90,12 @@ def test_a_disturbed_op_does_not_carry_its_neighbours_away() -> None:
 
 
 def test_too_few_ops_are_refused() -> None:
-    with pytest.raises(BadInput, match="3 measured ops are too few for a profile, at least 10 are needed: bench ops"):
+    with pytest.raises(BadInput, match="3 measured ops are too few for a profile, which needs at least 10"):
         fit_local(op_rows(3), date="")
 
 
 def test_no_ops_at_all_are_refused() -> None:
-    with pytest.raises(BadInput, match="no measured op in these files; make some with: epochcast bench ops"):
+    with pytest.raises(BadInput, match="no measured op in these files; measure some with: epochcast bench ops"):
         fit_local(collective_rows(), date="")
 
 

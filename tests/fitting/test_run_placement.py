@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from epochcast.fitting.run_placement import (
-    BOXES,
     INNER,
     MACHINES,
+    NETWORKS,
     inner_link,
     nearest_link,
     outer_link,
@@ -29,7 +29,7 @@ def run(**cells: Any) -> Run:
 
 
 def test_every_link_named_here_is_in_the_catalogue() -> None:
-    names = {link for _, link in (*INNER, *MACHINES, *BOXES.items())}
+    names = {link for _, link in (*INNER, *MACHINES, *NETWORKS.items())}
     assert all(find_link(name) for name in names if name)
 
 

@@ -19,7 +19,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, ending: str) -> None:
     ("name", "text", "message"),
     [
         ("absent.csv", None, "no file '"),
-        ("runs.xlsx", "x", "runs.xlsx is no table we read; known endings: .parquet, .csv, .jsonl, .ndjson"),
+        ("runs.xlsx", "x", "runs.xlsx has an unknown ending; known endings: .parquet, .csv, .jsonl, .ndjson"),
         ("runs.parquet", "not parquet", "runs.parquet is not a parquet table: "),
         ("runs.csv", "", "runs.csv is not a csv table: "),
         ("runs.jsonl", "{", "runs.jsonl is not a jsonl table: "),

@@ -84,7 +84,7 @@ def _view(answer: "Calibration", path: Path | None) -> "RenderableType":
 
     rows = [
         (c.name + (" (chosen)" if c is answer.chosen else ""), f"{c.mape:.1%}", f"{c.loo_mape:.1%}")
-        for c in answer.candidates
+        for c in answer.corrections
     ]
     corrections = render.table(
         f"{answer.device.name}: {answer.profile.rows} measurements", "correction|>MAPE|>leave-one-out MAPE", rows
@@ -101,7 +101,7 @@ def _view(answer: "Calibration", path: Path | None) -> "RenderableType":
         ("90 % interval after", f"{after[0] - 1:+.0%} … {after[1] - 1:+.0%}"),
     ]
     pieces: list[RenderableType] = [corrections, render.table("what it changes", "|", changes)]
-    pieces += [Text(f"row {f.place} ({f.model}) not used: {f.reason}", style="dim") for f in answer.failures[:10]]
+    pieces += [Text(f"row {f.row_index} ({f.model}) not used: {f.reason}", style="dim") for f in answer.failures[:10]]
     pieces += [Text(f"note: {note}", style="dim") for note in answer.notes]
     saved = "not saved; use --save to make it this host's profile" if path is None else f"saved: {path}"
     return Group(*pieces, Text(saved))

@@ -77,9 +77,9 @@ def _draw(answer: "Evaluation", plot: Path, name: str) -> None:
     from epochcast import charts
 
     p = answer.predicted
-    families = [family for family, asked in zip(p.labels["family"], p.asked, strict=True) if asked]
+    families = [family for family, is_forecast in zip(p.labels["family"], p.is_forecast, strict=True) if is_forecast]
     chart = charts.predicted_against_measured(
-        p.measured_seconds[p.asked].tolist(), p.mid_seconds[p.asked].tolist(), families, name
+        p.measured_seconds[p.is_forecast].tolist(), p.mid_seconds[p.is_forecast].tolist(), families, name
     )
     charts.save_chart(chart, plot)
 

@@ -1,7 +1,7 @@
-"""Runs whose network cannot be built here, known by their step on one GPU and their number of parameters.
+"""Runs whose network cannot be built: only its step on one GPU and its number of parameters are known.
 
-What several GPUs add takes bytes and times, not layers. Gradients are taken to be made evenly over the backward pass,
-two thirds of a pass (one product forward, two backward), in float32, and the update to take no time.
+That is enough for what several GPUs add. Gradients are assumed to be ready evenly over the backward pass, which is two
+thirds of a pass (one product forward, two backward), in float32; the update is assumed to take no time.
 """
 
 from math import ceil
@@ -17,7 +17,7 @@ GRADIENT_BYTES = 4
 
 
 def bare_ready(parameters: float, pass_seconds: float, strategy: DataParallel) -> list[tuple[float, float]]:
-    """(bytes, seconds) of the buckets of a pass."""
+    """(bytes, seconds at which they are ready) of the gradient buckets of a pass."""
     total_bytes = GRADIENT_BYTES * parameters
     count = ceil(total_bytes / strategy.buckets.size_bytes) if strategy.buckets else 1
     backward_seconds = (1 - FORWARD_FRACTION) * pass_seconds
@@ -26,18 +26,18 @@ def bare_ready(parameters: float, pass_seconds: float, strategy: DataParallel) -
 
 
 def bare_batch(run: Run) -> Batch:
-    """How its batches differ, as far as the table says."""
+    """How much the batches of a run differ, as far as the table says."""
     return Batch(spread_fraction=run.recipe.uneven)
 
 
 def bare_added_seconds(run: Run, pass_seconds: float) -> float:
-    """What several GPUs add to a step of such passes."""
+    """Seconds that several GPUs add to a step of such passes."""
     placement = run_placement(run)
     strategy = placement.strategy
     if run.parameters is None:
-        raise BadInput(f"{run.model}: no layers and no number of parameters to scale it by")
+        raise BadInput(f"{run.model}: neither layers nor a number of parameters to scale it by")
     if not isinstance(strategy, DataParallel):
-        raise BadInput(f"{run.model}: {strategy.name} cannot be told without the network's layers")
+        raise BadInput(f"{run.model}: {strategy.name} cannot be forecast without the network's layers")
     return strategy.exchange_ready(
         bare_ready(run.parameters, pass_seconds, strategy),
         pass_seconds,

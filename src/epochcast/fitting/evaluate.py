@@ -1,8 +1,8 @@
-"""Forecasts against measurements: how far off, how often inside the interval, for whom.
+"""Forecasts against measurements: errors and interval coverage, overall and by group.
 
 A table of measured runs, single ops or single layers is recognised by its columns (`table.TABLE_COLUMNS`). Every row is
-forecast as a user's question would be; a row that cannot be is a failure with its reason, and is counted as one. Errors
-are over the rows that could.
+forecast as a user's job would be. A row that cannot be forecast is a failure with a reason, and is counted. Errors are
+over the rows that were forecast.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,26 @@ from epochcast.hardware.catalogue import find_device
 if TYPE_CHECKING:
     from polars import DataFrame
 
-# Columns of a table that say which row this is, kept in the file of results where they are there.
-_KEPT = ("source", "system", "model", "op", "phase", "dtype", "batch_per_gpu", "gpus", "nodes", "precision", "mode")
+# Columns of a table that identify a row; they are copied to the file of results.
+_ROW_COLUMNS = (
+    "source",
+    "system",
+    "model",
+    "op",
+    "phase",
+    "dtype",
+    "batch_per_gpu",
+    "gpus",
+    "nodes",
+    "precision",
+    "mode",
+)
 SEPARATOR = " / "
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Predicted beside measured, row by row; `by` names the columns its groups are made of."""
+    """Predicted and measured seconds of every row; `by` names the columns to group by."""
 
     kind: str
     predicted: Predicted
@@ -45,32 +57,34 @@ class Evaluation:
 
     @property
     def scores(self) -> Scores:
-        """Over all rows."""
-        return self._scores(self.predicted.asked, len(self.failures))
+        """The scores over all rows."""
+        return self._scores(self.predicted.is_forecast, len(self.failures))
 
     def groups(self) -> dict[str, Scores]:
-        """Over the rows of each value of `by`, the names joined by " / "; the largest group first."""
+        """The scores of each group of `by`, its values joined by " / "; the largest group first."""
         if not self.by:
             return {}
         columns = [self._label(name) for name in self.by]
         keys = np.array([SEPARATOR.join(values) for values in zip(*columns, strict=True)], dtype=object)
         failed: dict[str, int] = {}
         for failure in self.failures:
-            failed[keys[failure.place]] = failed.get(keys[failure.place], 0) + 1
-        asked = self.predicted.asked
-        scores = {key: self._scores(asked & (keys == key), failed.get(key, 0)) for key in {*keys[asked], *failed}}
+            failed[keys[failure.row_index]] = failed.get(keys[failure.row_index], 0) + 1
+        is_forecast = self.predicted.is_forecast
+        scores = {
+            key: self._scores(is_forecast & (keys == key), failed.get(key, 0)) for key in {*keys[is_forecast], *failed}
+        }
         return dict(sorted(scores.items(), key=lambda item: (-item[1].n, item[0])))
 
     def _label(self, name: str) -> list[str]:
-        """The values of a column to group by: what we made of it, else what the table says."""
+        """The values of a column to group by: our labels, else those of the table."""
         if name in self.predicted.labels:
             return self.predicted.labels[name]
         return ["" if value is None else str(value) for value in self.table[name]]
 
-    def _scores(self, chosen: Any, failed: int) -> Scores:
+    def _scores(self, is_chosen: Any, failed: int) -> Scores:
         p = self.predicted
         measured, low, mid, high = (
-            a[chosen] for a in (p.measured_seconds, p.low_seconds, p.mid_seconds, p.high_seconds)
+            a[is_chosen] for a in (p.measured_seconds, p.low_seconds, p.mid_seconds, p.high_seconds)
         )
         return scores(measured, low, mid, high, failed)
 
@@ -79,19 +93,19 @@ class Evaluation:
         total = self.scores.as_dict()
         return {
             **total,
-            "failed": [{"row": f.place, "model": f.model, "reason": f.reason} for f in self.failures],
+            "failed": [{"row": f.row_index, "model": f.model, "reason": f.reason} for f in self.failures],
             "groups": {name: group.as_dict() for name, group in self.groups().items()},
         }
 
     def frame(self) -> "DataFrame":
-        """One row per row of the table that was part of the question: measured, predicted, error or reason."""
+        """A row for each row of the table that was forecast or failed: measured, predicted, error or reason."""
         pl = polars()
         p = self.predicted
-        reasons = {f.place: f.reason for f in self.failures}
-        shown = [i for i in range(len(p)) if p.asked[i] or i in reasons]
+        reasons = {f.row_index: f.reason for f in self.failures}
+        rows = [i for i in range(len(p)) if p.is_forecast[i] or i in reasons]
         inside = (p.low_seconds <= p.measured_seconds) & (p.measured_seconds <= p.high_seconds)
         columns: dict[str, Any] = {"row": range(len(p)), **p.labels}
-        columns |= {name: self.table[name] for name in _KEPT if name in self.table.columns}
+        columns |= {name: self.table[name] for name in _ROW_COLUMNS if name in self.table.columns}
         columns["measured_seconds"] = p.measured_seconds
         columns["low_seconds"], columns["predicted_seconds"], columns["high_seconds"] = (
             p.low_seconds,
@@ -99,15 +113,15 @@ class Evaluation:
             p.high_seconds,
         )
         columns["ape"] = absolute_percentage_errors(p.measured_seconds, p.mid_seconds)
-        columns["inside"] = [bool(inside[i]) if p.asked[i] else None for i in range(len(p))]
+        columns["inside"] = [bool(inside[i]) if p.is_forecast[i] else None for i in range(len(p))]
         columns["reason"] = [reasons.get(i) for i in range(len(p))]
-        result: DataFrame = pl.DataFrame(columns, strict=False)[shown].with_columns(
+        result: DataFrame = pl.DataFrame(columns, strict=False)[rows].with_columns(
             pl.col("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds", "ape").fill_nan(None)
         )
         return result
 
     def save(self, path: str | Path) -> None:
-        """Write `frame` as .csv, .parquet or .jsonl, whole or not at all."""
+        """Write `frame` as .csv, .parquet or .jsonl, never half written."""
         write_table(self.frame(), path)
 
 
@@ -130,7 +144,7 @@ def evaluate(
     polars()
     kind = kind_of(frame.columns)
     if given_single and kind not in ("runs", "report"):
-        raise BadInput(f"--given-single is about runs on several GPUs; this is a table of {kind}")
+        raise BadInput(f"given_single needs runs on several GPUs; this is a table of {kind}")
     columns = {*frame.columns, "device", "family"}
     for name in by:
         if name not in columns:
@@ -162,22 +176,22 @@ def _ops(frame: "DataFrame", model: CostModel, *, progress: Progress | None, **_
 
 
 def _layers(frame: "DataFrame", model: CostModel, **_: Any) -> Predicted:
-    """Single-layer benchmarks, artefact included, as `layer_table` predicts them."""
+    """Single-layer benchmarks as `layer_table` predicts them, with what the benchmark itself adds."""
     try:
         from epochcast.fitting.layer_table import evaluate_layers
     except ImportError:
         raise BadInput("single-layer tables are not supported yet") from None
     low, mid, high = evaluate_layers(frame, model)
     measured = frame["seconds_median"].cast(polars().Float64).to_numpy()
-    broken = ~(measured > 0)
+    failed_rows = ~(measured > 0)
     if "failed" in frame.columns:
-        broken |= frame["failed"].fill_null(False).to_numpy()
-    failures = [Failure(int(i), "layer", "the measurement failed") for i in np.flatnonzero(broken)]
-    failures += [Failure(int(i), "layer", "no forecast") for i in np.flatnonzero(np.isnan(mid) & ~broken)]
+        failed_rows |= frame["failed"].fill_null(False).to_numpy()
+    failures = [Failure(int(i), "layer", "the measurement failed") for i in np.flatnonzero(failed_rows)]
+    failures += [Failure(int(i), "layer", "no forecast") for i in np.flatnonzero(np.isnan(mid) & ~failed_rows)]
     family = "conv2d" if "kernel_size" in frame.columns else "dense"
     labels = {"device": _device_names(frame), "family": [family] * len(frame)}
-    asked = ~np.isnan(mid) & ~broken
-    return Predicted(measured, low, mid, high, tuple(failures), labels, asked)
+    is_forecast = ~np.isnan(mid) & ~failed_rows
+    return Predicted(measured, low, mid, high, tuple(failures), labels, is_forecast)
 
 
 def _device_names(frame: "DataFrame") -> list[str]:

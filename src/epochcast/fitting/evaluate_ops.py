@@ -23,14 +23,14 @@ from epochcast.fitting.scores import Array
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 
-# Rows costed at once: features of so many ops fit in memory beside a network's.
+# Rows costed at once, to bound the memory for their features.
 CHUNK = 20_000
 
 
-# The least a call takes that is timed alone from Python, by family: the host's share of it. Medians over devices of the
+# The least time of a single call from Python, by family: the host's share. Medians over devices of the
 # 1 % quantile of NeuSight's tables (MIT).
 CALL_SECONDS = {"elementwise": 2.6e-5, "softmax": 3.3e-5, "layernorm": 4.6e-5, "matmul": 3.4e-5, "conv": 3.4e-5}
-# How sharply a row changes from the host's share to the kernel's.
+# How sharp the change from the host's share to the kernel's is.
 FLOOR_POWER = 3.0
 # Kernels shorter than this many calls did not set the quantiles of ops (`fit.quantiles`); how their rows scatter:
 # the 5 % and 95 % quantiles of measured over forecast among those of the operator tables.
@@ -44,22 +44,22 @@ def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress 
     low, mid, high = (np.full(len(frame), np.nan) for _ in range(3))
     failures: list[Failure] = []
     devices: dict[int, str] = {}
-    numbered = frame.with_row_index("_place")
+    with_index = frame.with_row_index("_row_index")
     sources = "source" if "source" in frame.columns else pl.lit(None, pl.String).alias("source")
-    groups = numbered.with_columns(sources).partition_by("device", "source", as_dict=True)
+    groups = with_index.with_columns(sources).partition_by("device", "source", as_dict=True)
     done = 0
     for (name, source), rows in groups.items():
         try:
             device = find_device(str(name), None, None if source is None else str(source))
-            for rows_now in rows.iter_slices(CHUNK):
-                places = rows_now["_place"].to_numpy()
-                devices.update(dict.fromkeys(places.tolist(), device.name))
-                _fill(rows_now, places, device, op_setting(source), cost_model, (low, mid, high), failures.append)
-                done += len(rows_now)
+            for chunk in rows.iter_slices(CHUNK):
+                row_indices = chunk["_row_index"].to_numpy()
+                devices.update(dict.fromkeys(row_indices.tolist(), device.name))
+                _fill(chunk, row_indices, device, op_setting(source), cost_model, (low, mid, high), failures.append)
+                done += len(chunk)
                 report(done, len(frame))
         except EpochcastError as error:
-            failures += [Failure(int(p), f"op on {name}", str(error)) for p in rows["_place"]]
-    failed = {failure.place for failure in failures}
+            failures += [Failure(int(p), f"op on {name}", str(error)) for p in rows["_row_index"]]
+    failed = {failure.row_index for failure in failures}
     low[list(failed)] = mid[list(failed)] = high[list(failed)] = np.nan
     labels = {
         "device": [devices.get(i, str(name)) for i, name in enumerate(frame["device"])],
@@ -72,42 +72,42 @@ def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress 
 
 def _fill(
     rows: pl.DataFrame,
-    places: np.ndarray[tuple[int], np.dtype[np.uint32]],
+    row_indices: np.ndarray[tuple[int], np.dtype[np.uint32]],
     device: Device,
     setting: Setting,
     cost_model: CostModel,
     ends: tuple[Array, Array, Array],
-    fail: Callable[[Failure], None],
+    add_failure: Callable[[Failure], None],
 ) -> None:
-    """Cost the rows that can be asked; name the others."""
+    """Forecast the rows that can be; report the others as failures."""
     reasons = [_reason(row) for row in rows.select("family", "phase", "dtype", "seconds").iter_rows()]
-    for place, family, reason in zip(places, rows["family"], reasons, strict=True):
+    for row_index, family, reason in zip(row_indices, rows["family"], reasons, strict=True):
         if reason is not None:
-            fail(Failure(int(place), str(family), reason))
-    good = np.array([reason is None for reason in reasons])
-    if not good.any():
+            add_failure(Failure(int(row_index), str(family), reason))
+    is_good = np.array([reason is None for reason in reasons])
+    if not is_good.any():
         return
-    columns = op_columns(rows.filter(pl.Series(good)))
+    columns = op_columns(rows.filter(pl.Series(is_good)))
     costs = cost_model.costs(columns, device, setting)
-    floor = np.array([CALL_SECONDS.get(str(f), launch_seconds(device)) for f in rows["family"]])[good]
+    floor = np.array([CALL_SECONDS.get(str(f), launch_seconds(device)) for f in rows["family"]])[is_good]
     if setting == op_setting("deepbench"):  # called from C++
         floor[:] = launch_seconds(device)
-    timed = (costs.mid**FLOOR_POWER + floor**FLOOR_POWER) ** (1 / FLOOR_POWER)
+    seconds = (costs.mid**FLOOR_POWER + floor**FLOOR_POWER) ** (1 / FLOOR_POWER)
     below, above = costs.low / costs.mid, costs.high / costs.mid
-    if cost_model.name.startswith("learned"):  # single ops scatter more than steps, in which errors cancel
+    if cost_model.name.startswith("learned"):  # single ops vary more than steps, in which errors cancel
         alone = load_learned().alone(columns, device, setting)
         below, above = np.fmin(below, alone.low / alone.mid), np.fmax(above, alone.high / alone.mid)
         is_short = costs.mid < SHORT_CALLS * floor
         below = np.where(is_short, np.minimum(below, SHORT_SPREAD[0]), below)
         above = np.where(is_short, np.maximum(above, SHORT_SPREAD[1]), above)
-    for end, values in zip(ends, (timed * below, timed, timed * above), strict=True):
-        end[places[good]] = values
-    for place in places[good][np.isnan(costs.mid)]:
-        fail(Failure(int(place), "op", f"{cost_model.name} has no answer for it"))
+    for end, values in zip(ends, (seconds * below, seconds, seconds * above), strict=True):
+        end[row_indices[is_good]] = values
+    for row_index in row_indices[is_good][np.isnan(costs.mid)]:
+        add_failure(Failure(int(row_index), "op", f"{cost_model.name} has no forecast for it"))
 
 
 def _reason(row: tuple[object, ...]) -> str | None:
-    """Why a row cannot be asked, None where it can."""
+    """Why a row cannot be forecast; None where it can."""
     family, phase, dtype, seconds = row
     if family not in FAMILIES:
         return f"no rule for op family {family!r}; known: {', '.join(FAMILIES)}"

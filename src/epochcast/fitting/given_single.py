@@ -5,10 +5,10 @@ difference is forecast:
 
     step(N GPUs) = measured step(1 GPU) + forecast step(N GPUs) − forecast step(1 GPU)
 
-with kernels scaled so that the forecast of one GPU meets the measured step: a backward pass that really takes longer
-hides more. Where the measured step had another number of passes (a global batch that is kept by accumulating), its
+with kernels scaled so that the forecast of one GPU equals the measured step: a backward pass that takes longer hides
+more communication. Where the measured step had another number of passes (a fixed global batch, by accumulation), its
 kernels are scaled all the same, and the step of one GPU is forecast with as many passes as the run on several has.
-The interval knows two errors: steps repeat to a few percent, and what is added is known to half.
+The interval covers two errors: steps vary by a few percent, and what is added is known to about half.
 """
 
 from collections.abc import Iterable
@@ -25,52 +25,52 @@ from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.session import Session
 from epochcast.interval import Interval
 
-# How far measured steps lie below and above the middle, as fractions of the known step and of what is added. Chosen on
-# the rows of studies/scaling for about nine of ten inside, none held back; its page has what each source gets. Tails
-# are on the slow side: stragglers and input that ranks share.
+# How far measured steps lie below and above the middle, as fractions of the measured step and of what is added. Chosen
+# on all rows of studies/scaling, such that about nine of ten lie inside; its page has the coverage of each source.
+# Tails are on the slow side: stragglers, and input that ranks share.
 BELOW_FRACTIONS = (0.06, 0.5)
 ABOVE_FRACTIONS = (0.12, 0.6)
 
-# How much of the forecast of one GPU may be corrected: beyond it the two describe different runs.
+# How far the forecast of one GPU may be corrected: beyond it the two rows describe different runs.
 MOST_RATIO = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A measured step of one GPU, of so many passes."""
+    """A measured step of one GPU, and its number of passes."""
 
     seconds: float
     accumulate: int
 
     @property
     def pass_seconds(self) -> float:
-        """Of one pass and its part of the update."""
+        """Seconds of one pass and its part of the update."""
         return self.seconds / self.accumulate
 
 
 def single_steps(runs: Iterable[Run]) -> dict[int, Single]:
-    """By the place of each run on several GPUs: the measured step of its single-GPU row, where there is one.
+    """For the row of each run on several GPUs: the measured step of its single-GPU row, where there is one.
 
-    The row of the same framework and data counts, else of the same framework, else any, else any with another number
-    of passes; of several the middle one.
+    That is the row of the same framework and data, else of the same framework, else any, else any with another number
+    of passes; of several the median.
     """
-    listed = list(runs)
+    all_runs = list(runs)
     measured: dict[tuple[Any, ...], list[Single]] = {}
-    for run in listed:
+    for run in all_runs:
         if run.gpus == 1:
             for key in _keys(run):
                 measured.setdefault(key, []).append(Single(run.step_seconds, run.recipe.accumulate))
-    found: dict[int, Single] = {}
-    for run in listed:
-        known = next((measured[key] for key in _keys(run) if key in measured), None)
-        if run.gpus > 1 and known is not None:
-            found[run.place] = sorted(known, key=lambda single: single.pass_seconds)[(len(known) - 1) // 2]
-    return found
+    singles: dict[int, Single] = {}
+    for run in all_runs:
+        matches = next((measured[key] for key in _keys(run) if key in measured), None)
+        if run.gpus > 1 and matches is not None:
+            singles[run.row_index] = sorted(matches, key=lambda single: single.pass_seconds)[(len(matches) - 1) // 2]
+    return singles
 
 
 def _keys(run: Run) -> tuple[tuple[Any, ...], ...]:
-    """What a run shares with its single-GPU row, the nearest first; of a system's name the part before a colon, behind
-    which some tables write the scale.
+    """What a run has in common with its single-GPU row, the closest match first. Of a system's name only the part
+    before a colon counts: some tables write the number of GPUs after it.
     """
     system = run.system.partition(":")[0]
     keys: list[tuple[Any, ...]] = []
@@ -81,31 +81,31 @@ def _keys(run: Run) -> tuple[tuple[Any, ...], ...]:
 
 
 def given_step(run: Run, session: Session, single: Single) -> Interval:
-    """The step of a run on several GPUs whose single-GPU step is known."""
+    """The step of a run on several GPUs whose single-GPU step was measured."""
     session = session.scaled(1.0)
-    alone, placement = run_placement(run, gpus=1), run_placement(run)
+    single_placement, placement = run_placement(run, gpus=1), run_placement(run)
     as_measured = replace(run.job, accumulate=single.accumulate)
 
-    def seconds(job: Job, where: Placement, session: Session) -> float:
-        return forecast_job(job, where, session, step_only=True).step_seconds.mid
+    def seconds(job: Job, on: Placement, session: Session) -> float:
+        return forecast_job(job, on, session, step_only=True).step_seconds.mid
 
-    ratio = min(MOST_RATIO, max(1 / MOST_RATIO, single.seconds / seconds(as_measured, alone, session)))
+    ratio = min(MOST_RATIO, max(1 / MOST_RATIO, single.seconds / seconds(as_measured, single_placement, session)))
     scaled = session.scaled(ratio)
-    one, many = (seconds(run.job, where, scaled) for where in (alone, placement))
-    known = single.seconds
+    single_forecast, forecast = (seconds(run.job, on, scaled) for on in (single_placement, placement))
+    single_seconds = single.seconds
     if single.accumulate != run.recipe.accumulate:
-        known *= one / seconds(as_measured, alone, scaled)
-    return given_interval(known, many - one)
+        single_seconds *= single_forecast / seconds(as_measured, single_placement, scaled)
+    return given_interval(single_seconds, forecast - single_forecast)
 
 
 def given_bare_step(run: Run, single: Single) -> Interval:
-    """The same of a network that cannot be built."""
-    known = run.recipe.accumulate * single.pass_seconds
-    return given_interval(known, bare_added_seconds(run, single.pass_seconds))
+    """The same, for a network that cannot be built."""
+    single_seconds = run.recipe.accumulate * single.pass_seconds
+    return given_interval(single_seconds, bare_added_seconds(run, single.pass_seconds))
 
 
 def given_interval(single_seconds: float, added_seconds: float) -> Interval:
-    """A known step and what is added to it; never less than a tenth of the step."""
+    """A measured step plus what is added to it; at least a tenth of the step."""
     mid = max(single_seconds + added_seconds, 0.1 * single_seconds)
     below, above = (
         hypot(of_step * single_seconds, of_added * added_seconds)

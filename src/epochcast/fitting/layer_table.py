@@ -1,4 +1,4 @@
-"""Tables of single-layer benchmarks (the columns of `layers_conv2d`, `layers_dense`) as rows a model can answer.
+"""Tables of single-layer benchmarks (the columns of `layers_conv2d`, `layers_dense`) as rows that a model can forecast.
 
 A table with `features_in` holds dense layers, one with `kernel_size` convolutions. The software stack is read from a
 `stack` column where there is one (tensorflow1, tensorflow2); else a table with `source_file` is the report's
@@ -26,8 +26,7 @@ _SHARED = ("device", "batch_size", "activation", "optimizer")
 
 @dataclass(frozen=True)
 class LayerTable:
-    """The rows of one table, their GPU and stack, and their seconds (NaN where the run failed or nothing was
-    measured)."""
+    """The rows of one table with GPU, software stack and seconds (NaN where a run failed or was not measured)."""
 
     rows: LayerRows
     device: NDArray[np.str_]
@@ -71,7 +70,7 @@ def read_layers(frame: pl.DataFrame) -> LayerTable:
     def texts(name: str) -> NDArray[np.str_]:
         return frame[name].cast(pl.String).fill_null("none").to_numpy().astype(np.str_)
 
-    def truths(name: str, default: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def flags(name: str, default: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return frame[name].cast(pl.Boolean).to_numpy().astype(np.bool_) if name in frame.columns else default
 
     optimizer = texts("optimizer")
@@ -86,10 +85,10 @@ def read_layers(frame: pl.DataFrame) -> LayerTable:
         np.zeros(size, dtype=np.bool_) if is_dense else texts("padding") == "same",
         numbers("features_in" if is_dense else "channels_in"),
         numbers("features_out" if is_dense else "channels_out"),
-        truths("use_bias", np.ones(size, dtype=np.bool_)),
+        flags("use_bias", np.ones(size, dtype=np.bool_)),
         texts("activation"),
         optimizer,
-        truths("backward_and_update", optimizer != "none"),
+        flags("backward_and_update", optimizer != "none"),
     )
     return LayerTable(rows, texts("device"), _stack(frame), _seconds(frame))
 
@@ -110,25 +109,25 @@ def _seconds(frame: pl.DataFrame) -> Array:
 def evaluate_layers(
     frame: pl.DataFrame, cost_model: object = None, *, layers: LayersModel | None = None
 ) -> tuple[Array, Array, Array]:
-    """low, mid and high seconds of every row, measured or not; NaN where it makes no sense or its GPU is unknown.
+    """low, mid and high seconds of every row, measured or not; NaN where a row is invalid or its GPU is unknown.
 
-    The cost model of ops is not asked: these rows hold more than the ops of a layer, and `layers` was fitted to all
+    The cost model of ops is not used: these rows contain more than the ops of a layer, and `layers` was fitted to all
     of it.
     """
-    asked, good = layers or layers_model(), _is_readable(frame)
-    table, places = read_layers(frame.filter(pl.Series(good))), np.flatnonzero(good)
+    model, is_good = layers or layers_model(), _is_readable(frame)
+    table, row_indices = read_layers(frame.filter(pl.Series(is_good))), np.flatnonzero(is_good)
     low, mid, high = (np.full(len(frame), np.nan) for _ in range(3))
-    for device, stack, mine in table.setups():
-        answer = asked.answer(table.rows.at(mine), device, stack)
-        for end, values in zip((low, mid, high), (answer.low, answer.mid, answer.high), strict=True):
-            end[places[mine]] = values
+    for device, stack, is_own in table.setups():
+        seconds = model.answer(table.rows.at(is_own), device, stack)
+        for end, values in zip((low, mid, high), (seconds.low, seconds.mid, seconds.high), strict=True):
+            end[row_indices[is_own]] = values
     return low, mid, high
 
 
 def _is_readable(frame: pl.DataFrame) -> NDArray[np.bool_]:
-    """Which rows can be asked.
+    """Which rows can be forecast.
 
-    A known GPU, sizes of at least 1, a window inside its image, names the benchmark uses.
+    Those with a known GPU, sizes of at least 1, a window inside its image, and known activation and optimizer.
     """
     if not is_layer_table(frame.columns):
         return np.ones(len(frame), dtype=np.bool_)
@@ -143,14 +142,14 @@ def _is_readable(frame: pl.DataFrame) -> NDArray[np.bool_]:
         "features_in",
         "features_out",
     )
-    good = pl.col("device").is_in(devices) & pl.col("activation").is_in(ACTIVATIONS)
-    good &= pl.col("optimizer").fill_null("none").is_in(list(UPDATE_BYTES))
+    is_good = pl.col("device").is_in(devices) & pl.col("activation").is_in(ACTIVATIONS)
+    is_good &= pl.col("optimizer").fill_null("none").is_in(list(UPDATE_BYTES))
     for name in sizes:
         if name in frame.columns:
-            good &= pl.col(name) >= 1
+            is_good &= pl.col(name) >= 1
     if "padding" in frame.columns:
-        good &= (pl.col("padding") == "same") | (pl.col("kernel_size") <= pl.col("input_size"))
-    return frame.select(good.fill_null(False)).to_series().to_numpy().astype(np.bool_)
+        is_good &= (pl.col("padding") == "same") | (pl.col("kernel_size") <= pl.col("input_size"))
+    return frame.select(is_good.fill_null(False)).to_series().to_numpy().astype(np.bool_)
 
 
 def _is_device(name: str) -> bool:

@@ -1,13 +1,14 @@
-"""Measurements of one machine (`epochcast bench`) turned into the model of its device (`cost.local`).
+"""The cost model of one device (`cost.local`), fitted to measurements of its machine (`epochcast bench`).
 
 1. Every group of ops (class, element size) gets a line a·launches + b·flops + c·bytes, by robust least squares of
-   logarithms, drawn toward the line through all ops, which is drawn toward the data sheet.
-2. What the lines leave is a Gaussian process per group. All groups share the lengths and deviations of one kernel:
+   logarithms, with a prior at the line of all ops, whose prior is the data sheet.
+2. The residuals of the lines are a Gaussian process per group. All groups share the lengths and deviations of one
+kernel:
    those under which the measurements are most likely (type II maximum likelihood, Rasmussen & Williams 2006, 5.4.1).
-   An op that its neighbours contradict was disturbed: its noise is raised to what they say, and the kernel found again.
+   An op that differs too much from its neighbours was disturbed: its noise is raised, and the kernel fitted again.
 3. Whole steps, where some were measured, correct the sum of ops (`fit.local_steps`); collectives give the link.
 
-Seconds are the tenth percentiles of the repeats: the machine when nobody disturbs.
+Seconds are the tenth percentiles of the repeats: the machine without disturbance.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,18 +33,18 @@ from epochcast.hardware.host import detect_host
 from epochcast.hardware.link import Link
 
 LEAST_OPS = 10
-# Believed before anything is measured: an op costs the host so much; lines of groups differ by about this factor.
+# Priors: seconds that an op costs the host; standard deviations of log coefficients between groups and devices.
 LAUNCH_SECONDS = 5e-6
 GROUP_SIGMA, DEVICE_SIGMA = 1.0, 1.5
 LINE_SCATTER = 0.5
-# Neighbours that contradict an op by more than so many deviations say that it was disturbed.
-CONTRADICTED = 2.5
+# An op that differs from its neighbours by more than this many deviations was disturbed.
+OUTLIER_DEVIATIONS = 2.5
 Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """The model, how far it was off on ops and steps that were left out, and what of the rows was not used."""
+    """The model, its errors on ops and steps that were left out of the fit, and the rows that were not used."""
 
     model: Local
     ops: int
@@ -84,35 +85,40 @@ def fit_files(paths: Sequence[Path], *, date: str, progress: Progress | None = N
 
 
 def fit_local(rows: Sequence[Measurement], *, date: str, progress: Progress | None = None) -> Fitted:
-    """The model of the device that most of the rows were measured on; rows of other machines are named, not used."""
+    """The model of the device with the most measured ops; rows of other machines are listed as unused."""
     progress = progress or (lambda _: None)
-    machine, own, unused = _one_machine(rows)
+    machine, own, unused = _most_measured_machine(rows)
     device = device_of(machine)
     ops, seconds, noises = _op_rows(own, unused)
     if len(ops) < LEAST_OPS:
-        raise BadInput(f"{len(ops)} measured ops are too few for a profile, at least {LEAST_OPS} are needed: bench ops")
+        raise BadInput(
+            f"{len(ops)} measured ops are too few for a profile, which needs at least {LEAST_OPS}: "
+            "run epochcast bench ops"
+        )
     columns = columns_of(ops)
     lines = _lines(columns, seconds, device)
     progress(0.1)
     kernel, groups, op_error = _processes(columns, seconds, noises, lines, lambda part: progress(0.1 + 0.6 * part))
     link = _link(own)
-    alone = Local(device.name, kernel, groups, {}, "epochcast fit", date, dict(machine.facts), link)
-    steps = fit_steps(own, alone, device, lambda part: progress(0.7 + 0.3 * part))
+    uncorrected = Local(device.name, kernel, groups, {}, "epochcast fit", date, dict(machine.facts), link)
+    steps = fit_steps(own, uncorrected, device, lambda part: progress(0.7 + 0.3 * part))
     collectives = sum(row.kind == "collective" for row in own)
     counts = {"ops": len(ops), "steps": steps.rows, "collectives": collectives}
-    behind = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    model = replace(alone, corrections=steps.corrections, source=f"epochcast fit: {behind}")
+    sources = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    model = replace(uncorrected, corrections=steps.corrections, source=f"epochcast fit: {sources}")
     return Fitted(model, len(ops), steps.rows, collectives, op_error, steps.error, (*unused, *steps.unused))
 
 
 def device_of(machine: Machine) -> Device:
-    """The device that a machine's rows tell of: its processors, or the GPU it names."""
+    """The device of a machine's rows: its processors, or its GPU."""
     if str(machine.facts.get("device", "cpu")).startswith("cuda"):
         return find_device(str(machine.facts["gpu"]))
     host = detect_host()
-    told = machine.facts.get("cpu")
-    if told != host.name:
-        raise BadInput(f"the measurements are of {told}, this is {host.name}; fit them where they were measured")
+    measured_cpu = machine.facts.get("cpu")
+    if measured_cpu != host.name:
+        raise BadInput(
+            f"the measurements are of {measured_cpu}, this is {host.name}; fit them where they were measured"
+        )
     return host
 
 
@@ -121,49 +127,55 @@ def device_of_model(model: Local) -> Device:
     return find_device(model.device)
 
 
-def _one_machine(rows: Sequence[Measurement]) -> tuple[Machine, list[Measurement], list[str]]:
-    """The machine with most op rows, and its rows. Steps count wherever their processors and libraries are the same."""
-    good = [row for row in rows if row.failed is None]
+def _most_measured_machine(rows: Sequence[Measurement]) -> tuple[Machine, list[Measurement], list[str]]:
+    """The machine with the most op rows, its rows, and what is not used. Steps and collectives of the same hardware
+    count, too.
+    """
+    succeeded = [row for row in rows if row.failed is None]
     counts: dict[str, int] = {}
-    for row in good:
+    for row in succeeded:
         counts[row.machine.id] = counts.get(row.machine.id, 0) + (row.kind == "op")
     if not counts or not max(counts.values()):
-        raise BadInput("no measured op in these files; make some with: epochcast bench ops")
-    chosen = max(counts, key=lambda machine: counts[machine])
-    machine = next(row.machine for row in good if row.machine.id == chosen)
-    own = [row for row in good if row.machine.id == chosen or (row.kind != "op" and _is_same_box(row.machine, machine))]
+        raise BadInput("no measured op in these files; measure some with: epochcast bench ops")
+    machine_id = max(counts, key=lambda machine: counts[machine])
+    machine = next(row.machine for row in succeeded if row.machine.id == machine_id)
+    own = [
+        row
+        for row in succeeded
+        if row.machine.id == machine_id or (row.kind != "op" and _is_same_hardware(row.machine, machine))
+    ]
     unused = []
-    if len(own) < len(good):
-        unused.append(f"{len(good) - len(own)} rows of other machines")
-    if len(good) < len(rows):
-        unused.append(f"{len(rows) - len(good)} failed rows")
+    if len(own) < len(succeeded):
+        unused.append(f"{len(succeeded) - len(own)} rows of other machines")
+    if len(succeeded) < len(rows):
+        unused.append(f"{len(rows) - len(succeeded)} failed rows")
     return machine, own, unused
 
 
-def _is_same_box(one: Machine, other: Machine) -> bool:
-    """Whether two fingerprints differ in the framework's threads alone, as steps of TensorFlow and collectives do."""
-    same = ("cpu", "cores", "device", "gpu")
-    return all(one.facts.get(key) == other.facts.get(key) for key in same)
+def _is_same_hardware(one: Machine, other: Machine) -> bool:
+    """Whether two fingerprints are of the same hardware; those of steps and collectives may differ in threads."""
+    facts = ("cpu", "cores", "device", "gpu")
+    return all(one.facts.get(key) == other.facts.get(key) for key in facts)
 
 
 def _op_rows(rows: Sequence[Measurement], unused: list[str]) -> tuple[list[Op], Array, Array]:
-    """Rows of one op each: the op, its seconds, and how far the logarithm of those may be off."""
+    """Rows of one op each: the op, its seconds, and the noise of their logarithm."""
     ops, seconds, noises = [], [], []
     for row in rows:
         if row.kind != "op" or row.seconds is None:
             continue
-        timed = ops_from_json(row.question["ops"], row.key)
-        if len(timed) != 1:
-            unused.append(f"{row.key}: {len(timed)} ops timed together")
+        row_ops = ops_from_json(row.question["ops"], row.key)
+        if len(row_ops) != 1:
+            unused.append(f"{row.key}: {len(row_ops)} ops timed together")
             continue
-        ops.append(timed[0])
+        ops.append(row_ops[0])
         seconds.append(row.low_seconds or row.seconds)
         noises.append(min(1.0, (row.spread or 0.0) / 2 / np.sqrt(max(1, min(row.repeats, 30)))))
     return ops, np.array(seconds), np.array(noises)
 
 
 def _link(rows: Sequence[Measurement]) -> Link | None:
-    """That of the all-reduces, if some were measured."""
+    """The link fitted to all-reduces, if some were measured."""
     fits = link_fits([row for row in rows if row.kind == "collective"])
     all_reduces = [fit for fit in fits if fit.collective == "all_reduce"]
     return all_reduces[0].link() if all_reduces else None
@@ -173,26 +185,26 @@ def _link(rows: Sequence[Measurement]) -> Link | None:
 
 
 def _lines(columns: Columns, seconds: Array, device: Device) -> dict[Key, Line]:
-    sheet = np.log([LAUNCH_SECONDS, 1 / device.peak("fp32"), 1 / device.memory_bytes_per_second])
-    middle = _line(columns, seconds, np.ones(len(seconds), dtype=bool), sheet, DEVICE_SIGMA)
-    where = keys(columns)
-    lines = {ALL: Line(*np.exp(middle).tolist())}
-    for key in dict.fromkeys(where):
-        mine = np.array([k == key for k in where])
-        lines[key] = Line(*np.exp(_line(columns, seconds, mine, middle, GROUP_SIGMA)).tolist())
+    data_sheet = np.log([LAUNCH_SECONDS, 1 / device.peak("fp32"), 1 / device.memory_bytes_per_second])
+    all_ops = _line(columns, seconds, np.ones(len(seconds), dtype=bool), data_sheet, DEVICE_SIGMA)
+    op_keys = keys(columns)
+    lines = {ALL: Line(*np.exp(all_ops).tolist())}
+    for key in dict.fromkeys(op_keys):
+        is_own = np.array([k == key for k in op_keys])
+        lines[key] = Line(*np.exp(_line(columns, seconds, is_own, all_ops, GROUP_SIGMA)).tolist())
     return lines
 
 
 def _line(
-    columns: Columns, seconds: Array, mine: "np.ndarray[tuple[int], np.dtype[np.bool_]]", prior: Array, sigma: float
+    columns: Columns, seconds: Array, is_own: "np.ndarray[tuple[int], np.dtype[np.bool_]]", prior: Array, sigma: float
 ) -> Array:
     """Logarithms of (a, b, c)."""
     optimize = _scipy()
-    terms = np.stack([np.maximum(columns.launches, 1.0), columns.flops, columns.bytes], axis=1)[mine]
-    goal = np.log(seconds[mine])
+    terms = np.stack([np.maximum(columns.launches, 1.0), columns.flops, columns.bytes], axis=1)[is_own]
+    log_seconds = np.log(seconds[is_own])
 
     def residuals(theta: Array) -> Array:
-        return np.concatenate([(np.log(terms @ np.exp(theta)) - goal) / LINE_SCATTER, (theta - prior) / sigma])
+        return np.concatenate([(np.log(terms @ np.exp(theta)) - log_seconds) / LINE_SCATTER, (theta - prior) / sigma])
 
     coefficients: Array = optimize.least_squares(residuals, prior, loss="soft_l1").x
     return coefficients
@@ -200,28 +212,28 @@ def _line(
 
 # ---- processes ----------------------------------------------------------------------------------
 
-# Priors of the kernel's logarithms, (mean, deviation): lengths in e-folds of size, deviations of log seconds.
+# Priors (mean, deviation) of logarithms: length scales in e-folds of size, deviations of log seconds.
 _LENGTH, _SIGNAL, _OFFSET, _NOISE = (np.log(2.5), 0.5), (np.log(0.4), 0.5), (np.log(0.25), 0.5), (np.log(0.08), 0.7)
-# Shorter lengths than this many e-folds would call scatter a law.
+# Shorter length scales (in e-folds) would fit noise.
 SHORTEST_LENGTH = 0.8
 
 
 def _processes(
     columns: Columns, seconds: Array, noises: Array, lines: dict[Key, Line], progress: Progress
 ) -> tuple[Kernel, dict[Key, Group], float]:
-    """The kernel, the groups, and the median relative error of ops that their group's other ops predict."""
-    where, near = keys(columns), coordinates(columns)
-    members = {key: np.array([k == key for k in where]) for key in lines if key != ALL}
+    """The kernel, the groups, and the median relative error of ops as predicted by the others of their group."""
+    op_keys, points = keys(columns), coordinates(columns)
+    members = {key: np.array([k == key for k in op_keys]) for key in lines if key != ALL}
     groups = {
         ALL: Group(lines[ALL], np.zeros((0, len(FEATURES))), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
     }
-    for key, mine in members.items():
-        ratios = np.log(seconds / lines[key].seconds(columns))[mine]
-        groups[key] = Group(lines[key], near[mine], columns.gradient[mine], ratios, noises[mine])
-    kernel = _likeliest(groups, None, progress)
+    for key, is_own in members.items():
+        ratios = np.log(seconds / lines[key].seconds(columns))[is_own]
+        groups[key] = Group(lines[key], points[is_own], columns.gradient[is_own], ratios, noises[is_own])
+    kernel = _fit_kernel(groups, None, progress)
     for part in (0.5, 0.75):
-        groups = {key: _doubted(kernel, group) for key, group in groups.items()}
-        kernel = _likeliest(groups, kernel, lambda done, part=part: progress(part + done / 4))  # type: ignore[misc]
+        groups = {key: _with_outlier_noise(kernel, group) for key, group in groups.items()}
+        kernel = _fit_kernel(groups, kernel, lambda done, part=part: progress(part + done / 4))  # type: ignore[misc]
     groups = {key: _with_noise(kernel, group) for key, group in groups.items()}
     errors = [np.abs(np.expm1(-_process(kernel, g).left_out()[0])) for g in groups.values() if len(g.points) > 1]
     return kernel, groups, float(np.median(np.concatenate(errors)))
@@ -236,29 +248,29 @@ def _with_noise(kernel: Kernel, group: Group) -> Group:
     return Group(group.line, group.points, group.kinds, group.log_ratios, noises)
 
 
-def _doubted(kernel: Kernel, group: Group) -> Group:
-    """Ops that their neighbours contradict get the noise that would explain it, and so does a group that scatters."""
+def _with_outlier_noise(kernel: Kernel, group: Group) -> Group:
+    """The group with more noise for ops that differ from their neighbours, and for all ops where the group scatters."""
     if len(group.points) < 2:
         return group
     errors, deviations = _process(kernel, _with_noise(kernel, group)).left_out()
-    far = np.abs(errors) > CONTRADICTED * deviations
+    is_outlier = np.abs(errors) > OUTLIER_DEVIATIONS * deviations
     scatter = 1.4826 * float(np.median(np.abs(errors / deviations)))
-    more = float(np.median(deviations)) * np.sqrt(max(0.0, scatter**2 - 1)) if len(group.points) >= 8 else 0.0
-    noises = np.hypot(np.where(far, np.maximum(group.noises, np.abs(errors)), group.noises), more)
+    extra_noise = float(np.median(deviations)) * np.sqrt(max(0.0, scatter**2 - 1)) if len(group.points) >= 8 else 0.0
+    noises = np.hypot(np.where(is_outlier, np.maximum(group.noises, np.abs(errors)), group.noises), extra_noise)
     return Group(group.line, group.points, group.kinds, group.log_ratios, noises)
 
 
-def _likeliest(groups: dict[Key, Group], start: Kernel | None, progress: Progress) -> Kernel:
-    """The kernel under which all groups together are most likely, given what is believed of kernels."""
+def _fit_kernel(groups: dict[Key, Group], start: Kernel | None, progress: Progress) -> Kernel:
+    """The kernel with the highest posterior likelihood of all groups together."""
     optimize = _scipy()
     size = len(FEATURES)
     means = np.array([*[_LENGTH[0]] * size, _SIGNAL[0], _OFFSET[0], _OFFSET[0], _NOISE[0], 1.0])
     sigmas = np.array([*[_LENGTH[1]] * size, _SIGNAL[1], _OFFSET[1], _OFFSET[1], _NOISE[1], 1.0])
-    filled = [group for group in groups.values() if len(group.points)]
+    nonempty = [group for group in groups.values() if len(group.points)]
 
     def loss(theta: Array) -> tuple[float, Array]:
         kernel = _kernel(theta)
-        processes = [_process(kernel, _with_noise(kernel, group)) for group in filled]
+        processes = [_process(kernel, _with_noise(kernel, group)) for group in nonempty]
         value = 0.5 * float((((theta - means) / sigmas) ** 2).sum()) - sum(p.log_likelihood() for p in processes)
         slopes = np.sum([p.slopes() for p in processes], axis=0)
         slopes[-1] *= kernel.correlation * (1 - kernel.correlation)  # along its logit
@@ -273,9 +285,9 @@ def _likeliest(groups: dict[Key, Group], start: Kernel | None, progress: Progres
         progress(min(1.0, done / rounds))
 
     bounds = [(np.log(SHORTEST_LENGTH), 4.0)] * size + [(-7.0, 2.0)] * 4 + [(-4.0, 6.0)]
-    begin = means if start is None else _theta(start)
+    first = means if start is None else _theta(start)
     optimum = optimize.minimize(
-        loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, callback=count, options={"maxiter": rounds}
+        loss, first, jac=True, method="L-BFGS-B", bounds=bounds, callback=count, options={"maxiter": rounds}
     ).x
     return _kernel(optimum)
 

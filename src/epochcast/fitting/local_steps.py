@@ -1,14 +1,14 @@
-"""What whole steps tell beyond the sum of their ops, framework by framework.
+"""Corrections of the sum of ops, fitted to whole measured steps of each framework.
 
     step = Σ_classes e^(θ0 + θ_class) · seconds of its ops + Σ_phases (h_phase · ops + w_phase · bytes written)
 
-θ, log h and log w are drawn toward "as the ops say" (θ = 0), a few microseconds of host per op and a little for fresh
-memory: an allocator gives memory back after every step, which single ops timed in a row do not see.
+The priors are no correction (θ = 0), a few microseconds of host time per op (h), and a short time per byte of fresh
+memory (w): an allocator returns memory after every step, which does not happen where single ops are timed.
 
     minimise  Σ_steps (log y − log step)²/σ² + θ0²/τ0² + Σ θ_class²/τ² + Σ (log h/h0)²/τ_h² + Σ (log w/w0)²/τ_w²
 
-A network is left out in turn; what the others then say of its steps is the error that the interval must hold beyond
-what the ops are unsure of.
+Each network is left out in turn; the errors of its steps, fitted to the other networks, widen the interval beyond the
+uncertainty of the ops.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,18 +29,18 @@ from epochcast.hardware.device import Device
 
 FRAMEWORKS = {"torch": "pytorch", "keras": "tensorflow"}
 ROW_SIGMA, COMMON_SIGMA, CLASS_SIGMA, HOST_SIGMA, FRESH_SIGMA = 0.07, 0.3, 0.15, 1.0, 1.0
-# Believed before a step was measured: host seconds per op (Python, autograd), and seconds per byte of fresh memory,
-# which a system fetches at some GB/s and an allocator needs for a part of what is written.
+# Priors: host seconds per op (Python, autograd), and seconds per byte of fresh memory, which a system provides at some
+# GB/s and which an allocator needs for a part of what is written.
 HOST_SECONDS = {Phase.FORWARD: 8e-6, Phase.BACKWARD: 8e-6, Phase.UPDATE: 8e-6}
 FRESH_SECONDS_PER_BYTE = {Phase.FORWARD: 3e-10, Phase.BACKWARD: 1e-10, Phase.UPDATE: 1e-13}
-# The scatter of steps believed before any was measured, and how many networks that belief is worth.
+# The prior of the scatter of steps, and its weight in networks.
 PRIOR_DEVIATION, PRIOR_NETWORKS = 0.15, 4
 LEAST_DEVIATION = 0.05
 
 
 @dataclass(frozen=True)
 class Step:
-    """One measured step: the seconds of its ops by class, how many and what they write by phase, σ of their sum."""
+    """One measured step: seconds of its ops by class, their number and written bytes by phase, and σ of their sum."""
 
     network: str
     measured_seconds: float
@@ -51,8 +51,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Steps:
-    """Corrections by framework, how many rows are behind them, and their mean relative error when left out."""
+class StepCorrections:
+    """Corrections by framework, the number of rows used, and the mean relative error of networks left out."""
 
     corrections: Mapping[str, Correction]
     rows: int = 0
@@ -60,12 +60,14 @@ class Steps:
     unused: tuple[str, ...] = ()
 
 
-def fit_steps(rows: Sequence[Measurement], model: Local, device: Device, progress: Callable[[float], None]) -> Steps:
+def fit_steps(
+    rows: Sequence[Measurement], model: Local, device: Device, progress: Callable[[float], None]
+) -> StepCorrections:
     """Corrections of every framework that trained something in these rows."""
     steps: dict[str, list[Step]] = {}
     unused = []
-    wanted = [row for row in rows if row.kind == "model" and row.question.get("part", "step") == "step"]
-    for place, row in enumerate(wanted):
+    step_rows = [row for row in rows if row.kind == "model" and row.question.get("part", "step") == "step"]
+    for done, row in enumerate(step_rows, start=1):
         framework = FRAMEWORKS.get(str(row.question["backend"]), str(row.question["backend"]))
         try:
             steps.setdefault(framework, []).append(_step(row, model))
@@ -73,14 +75,14 @@ def fit_steps(rows: Sequence[Measurement], model: Local, device: Device, progres
             raise
         except EpochcastError as problem:
             unused.append(f"{row.key}: {problem}")
-        progress((place + 1) / len(wanted))
+        progress(done / len(step_rows))
     corrections, errors = {}, []
     for framework, members in steps.items():
-        theta = _solved(members)
+        theta = _fit(members)
         left_out = _left_out(members)
         errors += [abs(np.expm1(error)) for error in left_out]
         corrections[framework] = _correction(theta, members, left_out)
-    return Steps(corrections, len(errors), float(np.mean(errors)) if errors else None, tuple(unused))
+    return StepCorrections(corrections, len(errors), float(np.mean(errors)) if errors else None, tuple(unused))
 
 
 def _step(row: Measurement, model: Local) -> Step:
@@ -92,8 +94,8 @@ def _step(row: Measurement, model: Local) -> Step:
 
 
 def step_of(network: str, measured_seconds: float, columns: Columns, model: Local) -> Step:
-    """A measured step beside what the model says of its ops."""
-    logs, deviations, places = model.op_seconds(columns)
+    """A measured step with the model's seconds of its ops."""
+    logs, deviations, groups = model.op_seconds(columns)
     seconds = np.exp(logs)
     return Step(
         network,
@@ -101,12 +103,12 @@ def step_of(network: str, measured_seconds: float, columns: Columns, model: Loca
         _sums(columns.op_class, seconds, len(CLASSES)),
         _sums(columns.phase, np.ones(len(columns)), len(PHASES)),
         _sums(columns.phase, columns.written_bytes, len(PHASES)),
-        step_deviation(seconds, deviations, places, 0.0),
+        step_deviation(seconds, deviations, groups, 0.0),
     )
 
 
-def _sums(places: Integers, values: Array, count: int) -> Array:
-    return np.asarray(np.bincount(places, values, count), dtype=np.float64)
+def _sums(indices: Integers, values: Array, count: int) -> Array:
+    return np.asarray(np.bincount(indices, values, count), dtype=np.float64)
 
 
 _CLASSES_END = 1 + len(CLASSES)
@@ -120,7 +122,7 @@ def _seconds(theta: Array, step: Step) -> float:
     return kernels + host + float(step.phase_bytes @ np.exp(theta[_HOST_END:]))
 
 
-def _solved(steps: Sequence[Step]) -> Array:
+def _fit(steps: Sequence[Step]) -> Array:
     from scipy import optimize
 
     host, fresh = ([np.log(table[p]) for p in PHASES] for table in (HOST_SECONDS, FRESH_SECONDS_PER_BYTE))
@@ -138,21 +140,21 @@ def _solved(steps: Sequence[Step]) -> Array:
 
 
 def _left_out(steps: Sequence[Step]) -> list[float]:
-    """log(forecast/measured) of each step by the other networks' steps."""
+    """log(forecast/measured) of each step, fitted to the steps of the other networks."""
     errors = []
     for network in dict.fromkeys(s.network for s in steps):
-        theta = _solved([s for s in steps if s.network != network])
+        theta = _fit([s for s in steps if s.network != network])
         errors += [float(np.log(_seconds(theta, s) / s.measured_seconds)) for s in steps if s.network == network]
     return errors
 
 
 def _correction(theta: Array, steps: Sequence[Step], errors: Sequence[float]) -> Correction:
-    """The scatter is what is left of the errors when that of the ops is taken off, mixed with what was believed."""
-    left = float(np.sum(np.square(errors))) - float(np.sum([s.deviation**2 for s in steps]))
+    """The correction. Its scatter is that of the errors without that of the ops, combined with the prior."""
+    left_squares = float(np.sum(np.square(errors))) - float(np.sum([s.deviation**2 for s in steps]))
     networks, weight = len({s.network for s in steps}), len(steps) / max(1, len({s.network for s in steps}))
-    total = PRIOR_NETWORKS * PRIOR_DEVIATION**2 + max(0.0, left) / weight
+    total = PRIOR_NETWORKS * PRIOR_DEVIATION**2 + max(0.0, left_squares) / weight
     deviation = max(LEAST_DEVIATION, float(np.sqrt(total / (PRIOR_NETWORKS + networks))))
-    seen = np.sum([s.class_seconds for s in steps], axis=0) > 0
+    is_measured = np.sum([s.class_seconds for s in steps], axis=0) > 0
     factors = np.exp(theta[0] + theta[1:_CLASSES_END])
     common = float(np.exp(theta[0]))
 
@@ -162,6 +164,6 @@ def _correction(theta: Array, steps: Sequence[Step], errors: Sequence[float]) ->
     return Correction(
         by_phase(theta[_CLASSES_END:_HOST_END]),
         by_phase(theta[_HOST_END:]),
-        {c.value: float(f) if s else common for c, f, s in zip(CLASSES, factors, seen, strict=True)},
+        {c.value: float(f) if s else common for c, f, s in zip(CLASSES, factors, is_measured, strict=True)},
         deviation,
     )

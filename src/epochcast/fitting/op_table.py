@@ -1,5 +1,5 @@
-"""Tables of single measured operators (the columns of `ops`) as columns of a trace, so that one cost model serves
-both.
+"""Tables of single measured operators (the columns of `ops`) as columns of a trace, so that the cost model of steps can
+forecast them, too.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def op_setting(source: str | None) -> Setting:
 
 @dataclass(frozen=True)
 class _Work:
-    """What every row would be if it were of one family; elements, not bytes, are read and written."""
+    """The work of every row, as if all were of one family; `read` and `written` are elements, not bytes."""
 
     flops: Array
     read: Array
@@ -48,44 +48,44 @@ class _Work:
 
 
 def op_columns(table: pl.DataFrame) -> Columns:
-    """Every row as one op. Flops and bytes are worked out from the shapes, whatever the table says of them."""
+    """Every row as one op. Flops and bytes are computed from the shapes, not read from the table."""
     unknown = set(table["family"].unique()) - set(FAMILIES)
     if unknown:
         raise BadInput(f"no rule for op families {sorted(unknown)}; known: {', '.join(FAMILIES)}")
     family, dtype, phase = (table[name].to_numpy() for name in ("family", "dtype", "phase"))
     is_conv, is_half = family == "conv", dtype == "float16"
     element_bytes = np.where(is_half, 2.0, 4.0)
-    others = {"conv": _convolutions(table), "rnn": _recurrences(table)} | dict.fromkeys(_ROW_FAMILIES, _rows(table))
-    product, is_of = _products(table), [family == name for name in others]
+    works = {"conv": _convolutions(table), "rnn": _recurrences(table)} | dict.fromkeys(_ROW_FAMILIES, _rows(table))
+    product, is_family = _products(table), [family == name for name in works]
 
-    def chosen(what: str) -> Array:
-        return np.select(is_of, [getattr(work, what) for work in others.values()], getattr(product, what))
+    def column(field: str) -> Array:
+        return np.select(is_family, [getattr(work, field) for work in works.values()], getattr(product, field))
 
     kernel, stride = _window(table, "kernel"), _window(table, "stride")
-    count = chosen("count")
-    kinds = np.array([FAMILIES[f] for f in family], dtype=object)
-    kinds[(family == "matmul") & (count > 1)] = OpClass.BATCHED_MATMUL
-    kinds[is_conv & (kernel == 1)] = OpClass.CONV_POINTWISE
+    count = column("count")
+    classes = np.array([FAMILIES[f] for f in family], dtype=object)
+    classes[(family == "matmul") & (count > 1)] = OpClass.BATCHED_MATMUL
+    classes[is_conv & (kernel == 1)] = OpClass.CONV_POINTWISE
     return Columns(
-        flops=chosen("flops"),
-        read_bytes=element_bytes * chosen("read"),
-        written_bytes=element_bytes * chosen("written"),
-        m=chosen("m"),
-        n=chosen("n"),
-        k=chosen("k"),
+        flops=column("flops"),
+        read_bytes=element_bytes * column("read"),
+        written_bytes=element_bytes * column("written"),
+        m=column("m"),
+        n=column("n"),
+        k=column("k"),
         count=count,
         launches=np.ones(len(table)),
-        op_class=np.array([CLASSES.index(c) for c in kinds]),
+        op_class=np.array([CLASSES.index(c) for c in classes]),
         phase=np.where(phase == "forward", PHASES.index(Phase.FORWARD), PHASES.index(Phase.BACKWARD)),
         math=np.where(is_half, op_math_index("fp16"), op_math_index("fp32")),
-        gradient=np.select([phase == f"backward_{what}" for what in ("data", "weights", "both")], [1, 2, 3], 0),
+        gradient=np.select([phase == f"backward_{field}" for field in ("data", "weights", "both")], [1, 2, 3], 0),
         element_bytes=element_bytes,
         kernel=np.where(is_conv, kernel, 1.0),
         stride=np.where(is_conv, stride, 1.0),
         groups=np.ones(len(table)),
         channels_in=np.where(is_conv, _column(table, "in_channels"), 0.0),
         channels_out=np.where(is_conv, _column(table, "out_channels"), 0.0),
-        is_matrix=np.array([c in MATRIX_CLASSES for c in kinds]),
+        is_matrix=np.array([c in MATRIX_CLASSES for c in classes]),
         samples=_batch(table),
     )
 
@@ -114,32 +114,32 @@ def _products(table: pl.DataFrame) -> _Work:
 
 
 def _convolutions(table: pl.DataFrame) -> _Work:
-    """x (inside positions) and w make y (outside positions), or two of the three the gradient of the third."""
+    """x (input positions) and w give y (output positions), or two of the three give the gradient of the third."""
 
     def outputs(side: str) -> Array:
         padded = _column(table, f"in_{side}") + 2 * _column(table, f"pad_{side}")
         return (padded - _column(table, f"kernel_{side}", 1)) // np.maximum(_column(table, f"stride_{side}", 1), 1) + 1
 
     phase = table["phase"].to_numpy()
-    passes = [phase == "backward_weights", phase == "backward_data"]
-    batch, into, out = _batch(table), _column(table, "in_channels"), _column(table, "out_channels")
+    is_pass = [phase == "backward_weights", phase == "backward_data"]
+    batch, channels_in, channels_out = _batch(table), _column(table, "in_channels"), _column(table, "out_channels")
     kernel = _window(table, "kernel")
-    inside = batch * _column(table, "in_height") * _column(table, "in_width")
-    outside = batch * outputs("height") * outputs("width")
-    x, y, w = inside * into, outside * out, out * into * kernel
+    input_positions = batch * _column(table, "in_height") * _column(table, "in_width")
+    output_positions = batch * outputs("height") * outputs("width")
+    x, y, w = input_positions * channels_in, output_positions * channels_out, channels_out * channels_in * kernel
     return _Work(
-        2 * outside * out * into * kernel,
-        np.select(passes, [x + y, y + w], x + w),
-        np.select(passes, [w, x], y),
-        np.select(passes, [out, inside], outside),
-        np.select(passes, [into * kernel, into], out),
-        np.select(passes, [outside, out * kernel], into * kernel),
+        2 * output_positions * channels_out * channels_in * kernel,
+        np.select(is_pass, [x + y, y + w], x + w),
+        np.select(is_pass, [w, x], y),
+        np.select(is_pass, [channels_out, input_positions], output_positions),
+        np.select(is_pass, [channels_in * kernel, channels_in], channels_out),
+        np.select(is_pass, [output_positions, channels_out * kernel], channels_in * kernel),
         np.ones(len(table)),
     )
 
 
 def _rows(table: pl.DataFrame) -> _Work:
-    """`batch` rows of `hidden` elements, one by one or normalised row by row."""
+    """`batch` rows of `hidden` elements, elementwise or normalised row by row."""
     op, family = table["op"].to_numpy(), table["family"].to_numpy()
     batch, hidden, ones = _batch(table), _column(table, "hidden"), np.ones(len(table))
     elements, is_normed = batch * hidden, np.isin(family, ["softmax", "layernorm"])
@@ -152,7 +152,7 @@ def _rows(table: pl.DataFrame) -> _Work:
 
 
 def _recurrences(table: pl.DataFrame) -> _Work:
-    """The recurrent product alone: that is what the source times."""
+    """Only the recurrent product, as the source times it."""
     batch, hidden, steps = _batch(table), _column(table, "hidden"), np.maximum(_column(table, "timesteps", 1), 1)
     gates = np.array([_GATES.get(str(op), 1) for op in table["op"]], dtype=np.float64)
     weights, states = gates * hidden * hidden, batch * steps * hidden

@@ -1,4 +1,4 @@
-"""Forecasts of the rows of a table beside what was measured."""
+"""Forecasts and measurements of the rows of a table."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,14 +10,13 @@ from epochcast.fitting.run_table import Failure
 from epochcast.fitting.scores import Array
 
 Progress = Callable[[int, int], None]
-"""Called with how many rows are done and how many there are."""
+"""Called with the number of rows done and the number of all rows."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """One entry per row of the table. `asked` rows were forecast, `failures` could not be; a row that is neither was
-    not part of the question (the single-GPU rows that `given_single` takes as known). `labels` are what rows are
-    grouped by.
+    """One entry per row of the table. Rows in `is_forecast` were forecast, those in `failures` could not be. The others
+    were not to be forecast (the single-GPU rows that `given_single` uses). `labels` are values to group rows by.
     """
 
     measured_seconds: Array
@@ -26,7 +25,7 @@ class Predicted:
     high_seconds: Array
     failures: tuple[Failure, ...]
     labels: Mapping[str, list[str]]
-    asked: NDArray[np.bool_]
+    is_forecast: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.measured_seconds)

@@ -3,7 +3,7 @@
     step = (seconds − start-up, where the first epoch is among them) / (steps per epoch · epochs)
 
 Keras on TensorFlow 2, fp32. A row whose note says that its sample count is uncertain counted 60,000 images of CIFAR-10,
-which has 50,000; its steps are counted again.
+which has 50,000; its steps are recomputed.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ def as_run(row: Mapping[str, Any]) -> dict[str, Any]:
     steps = row["steps_per_epoch"]
     if "sample count uncertain" in (row.get("note") or ""):
         steps = -(-CIFAR_IMAGES // (batch * gpus))
-    has_first = row.get("epoch") == 1 or (row.get("epoch") is None and epochs > 1)
-    seconds = row["seconds"] - find_stack(STACK).start_up_seconds * has_first
+    has_start_up = row.get("epoch") == 1 or (row.get("epoch") is None and epochs > 1)
+    seconds = row["seconds"] - find_stack(STACK).start_up_seconds * has_start_up
     return {
         **FRAMEWORK,
         "source": "report",

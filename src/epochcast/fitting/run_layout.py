@@ -14,14 +14,14 @@ from typing import Any
 from epochcast.errors import BadInput
 
 _DEGREE = re.compile(r"\b(FSDP|TP|PP|CP|VP|EP)=(\d+)")
-# "8 GPU per node DGX; NVL72 for GB" is said where a row does not give its nodes; racks of 72 are used by 64.
-_NODES_DEPEND = "NVL72 for GB"
-_RACK, _BOX = 64, 8
+# Rows without nodes have the note "8 GPU per node DGX; NVL72 for GB"; of a rack of 72 GPUs 64 are used.
+_NODES_NOTE = "NVL72 for GB"
+_RACK_GPUS, _NODE_GPUS = 64, 8
 
 
 @dataclass(frozen=True, slots=True)
 class RunLayout:
-    """The strategy by its name here, micro-batches of a step, and boxes (None: as the row says)."""
+    """The strategy by our name, micro-batches of a step, and nodes (None: those of the row)."""
 
     strategy: str
     accumulate: int
@@ -29,7 +29,7 @@ class RunLayout:
 
 
 def run_layout(row: Mapping[str, Any]) -> RunLayout | None:
-    """The layout a row's note describes; None where it describes none."""
+    """The layout in a row's note; None where there is none."""
     note, gpus = str(row.get("note") or ""), int(row.get("gpus") or 1)
     degrees = {name: int(degree) for name, degree in _DEGREE.findall(note)}
     if not degrees:
@@ -42,7 +42,7 @@ def run_layout(row: Mapping[str, Any]) -> RunLayout | None:
     return RunLayout(
         _strategy(degrees, data),
         _micro_batches(row, data),
-        _nodes(gpus, str(row.get("device") or "")) if _NODES_DEPEND in note else None,
+        _nodes(gpus, str(row.get("device") or "")) if _NODES_NOTE in note else None,
     )
 
 
@@ -57,19 +57,19 @@ def _strategy(degrees: Mapping[str, int], data: int) -> str:
 
 
 def _micro_batches(row: Mapping[str, Any], data: int) -> int:
-    """Global batch over what one round of micro-batches takes; what the row says where it gives no global batch."""
-    whole, micro = row.get("global_batch"), row.get("batch_per_gpu")
-    if not whole or not micro:
+    """Global batch / samples of one round of micro-batches; without a global batch, the row's `grad_accum`."""
+    global_batch, micro_batch = row.get("global_batch"), row.get("batch_per_gpu")
+    if not global_batch or not micro_batch:
         return int(row.get("grad_accum") or 1)
-    count = float(whole) / (float(micro) * data)
+    count = float(global_batch) / (float(micro_batch) * data)
     if count < 1 or count != int(count):
         raise BadInput(
-            f"{row.get('model')}: a global batch of {whole:g} is no whole number of micro-batches of {micro:g} on "
-            f"{data} replicas"
+            f"{row.get('model')}: a global batch of {global_batch:g} is not a whole number of "
+            f"micro-batches of {micro_batch:g} on {data} replicas"
         )
     return int(count)
 
 
 def _nodes(gpus: int, device: str) -> int:
-    each = _RACK if device.startswith("GB") else _BOX
-    return max(1, gpus // each)
+    gpus_per_node = _RACK_GPUS if device.startswith("GB") else _NODE_GPUS
+    return max(1, gpus // gpus_per_node)

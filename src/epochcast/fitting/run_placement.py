@@ -1,9 +1,9 @@
-"""Where a measured run ran: its strategy and wires, read from what the table says of framework and interconnect.
+"""The placement of a measured run: its strategy and links, read from the table's framework and interconnect.
 
-The text of `interconnect` is free: "NVLink (DGX-1)", "AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "PCIe 4.0
-| net: 2x ConnectX-6 IB HDR 200Gb/Sec". In front of "net:" or "intra" stands what joins the GPUs of a box, behind it
-what joins the boxes. What cannot be read is None: then the device's own link, or the forecaster's default between
-boxes, stands in.
+`interconnect` is free text: "NVLink (DGX-1)", "AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "PCIe 4.0
+| net: 2x ConnectX-6 IB HDR 200Gb/Sec". Before "net:" or "intra" is the link between the GPUs of a node, after it the
+link between nodes. What cannot be read is None: then the device's own link is used, or the forecaster's default between
+nodes.
 """
 
 import re
@@ -15,7 +15,7 @@ from epochcast.forecasting.strategies.registry import STRATEGIES
 from epochcast.hardware.catalogue import links
 from epochcast.hardware.device import Device
 
-# Inside a box. The first that is found counts; None means: as the device's data sheet says.
+# Inside a node. The first match counts; None means the link of the device's data sheet.
 INNER: tuple[tuple[str, str | None], ...] = (
     (r"nvlink bridge", "NVLink bridge"),
     (r"nvlink|nvswitch", None),
@@ -23,7 +23,7 @@ INNER: tuple[tuple[str, str | None], ...] = (
     (r"pcie,? ?(?:gen ?)?4", "pcie4"),
     (r"pcie", "pcie3"),
 )
-# Machines that are known by name: what leaves one box. NVIDIA's data sheets of DGX-1 (4 × EDR), DGX-2 (8 × EDR), DGX
+# Links between machines that are known by name. NVIDIA's data sheets of DGX-1 (4 × EDR), DGX-2 (8 × EDR), DGX
 # A100 (8 × HDR).
 MACHINES: tuple[tuple[str, str], ...] = (
     (r"dgx a100", "infiniband_hdr_x8"),
@@ -33,8 +33,8 @@ MACHINES: tuple[tuple[str, str], ...] = (
     (r"cloud network", "ethernet_10g"),
     (r"hccs", "ethernet_800g"),  # Ascend servers: a 100 Gbit/s port at each of eight chips
 )
-# Where the text says nothing: the box or rack NVIDIA sells its NVLink boards in, by device or generation.
-BOXES = {
+# Where the text has no network: that of the machine in which NVIDIA sells its NVLink boards, by device or generation.
+NETWORKS = {
     "volta": "infiniband_edr_x4",
     "ampere": "infiniband_hdr_x8",
     "hopper": "infiniband_ndr_x8",
@@ -43,59 +43,59 @@ BOXES = {
     "GB200": "infiniband_ndr_x72",
     "GB300": "infiniband_ndr_x72",
 }
-# Gbit/s of one port by the name of its standard or adapter; a number with its unit counts before them.
+# Gbit/s of one port by the name of its standard or adapter; a number with a unit takes precedence.
 _PORTS = {"hdr100": 100, "hdr": 200, "edr": 100, "fdr": 56, "ndr": 400, "connectx-5": 100, "connectx-6": 200}
 _RATE = re.compile(r"(\d+) ?(?:gb/s|gbps|gbe|gbit/s|gb ethernet)")
 _COUNT = re.compile(r"(\d+) ?x ")
-# Links inside a device's own fabric that reach beyond the box.
+# Links of a device's own fabric that also connect nodes.
 _FABRICS = ("ici_", "ipu_link")
 _STRATEGIES = {"data_parallel": "data_parallel", "dp": "ddp", "multi_worker": "multi_worker_mirrored"}
 
 
 def run_placement(run: Run, gpus: int | None = None) -> Placement:
-    """The placement of a run, or the same with another number of GPUs in one box.
+    """The placement of a run, or on one GPU.
 
-    Schedulers place jobs unevenly (2 + 2 + 4): boxes have as many places as the mean, rounded up, and some are empty.
+    Schedulers place jobs unevenly (2 + 2 + 4): every node has the mean number of GPUs, rounded up, and some are unused.
     """
     if gpus == 1 or (gpus is None and run.gpus == 1):
         return placed(run.device)
     nodes = min(max(run.nodes, 1), run.gpus)
-    each = ceil(run.gpus / nodes)
+    gpus_per_node = ceil(run.gpus / nodes)
     if nodes == 1:
-        link = inner_link(run.interconnect, run.device, each)
+        link = inner_link(run.interconnect, run.device, gpus_per_node)
     elif run.device.interconnect.startswith(_FABRICS):
         link = run.device.interconnect
     else:
-        own = run.device.interconnect.startswith("nvlink")
-        boxed = BOXES.get(run.device.name) or BOXES.get(run.device.generation)
-        link = outer_link(run.interconnect) or (boxed if own else None)
-    return placed(run.device, run.gpus, nodes, strategy_of(run), link=link, empty=nodes * each - run.gpus)
+        has_nvlink = run.device.interconnect.startswith("nvlink")
+        usual_network = NETWORKS.get(run.device.name) or NETWORKS.get(run.device.generation)
+        link = outer_link(run.interconnect) or (usual_network if has_nvlink else None)
+    return placed(run.device, run.gpus, nodes, strategy_of(run), link=link, empty=nodes * gpus_per_node - run.gpus)
 
 
 def strategy_of(run: Run) -> str:
-    """What the row says, else the habit of its framework."""
+    """The strategy of the row, else the usual one of its framework."""
     if run.strategy and run.strategy not in ("single", "none"):
         if run.strategy.endswith(",zero1"):
             return run.strategy  # `run_layout` has written it
         split = re.fullmatch(r"((?:dp|tp|pp)\d+(?:,(?:tp|pp)\d+)*)(?:_1)?", run.strategy)  # pp4_1: one micro-batch
         if split and not run.strategy.startswith("dp"):
             return split[1]
-        plain = re.sub(r"\d+$", "", run.strategy)
-        return _STRATEGIES.get(plain, plain if plain in STRATEGIES else run.strategy)
+        name = re.sub(r"\d+$", "", run.strategy)
+        return _STRATEGIES.get(name, name if name in STRATEGIES else run.strategy)
     if "parameter servers" in (run.interconnect or "").casefold():
-        # As many servers as boxes, each with a shard: a box sends every shard out and back once, as its gradients are
-        # made, which is what an all-reduce in buckets moves. "parameter_server" is one server for all.
+        # As many servers as nodes, each with a shard: a node sends and receives every shard once, as gradients become
+        # ready, which are the bytes of an all-reduce in buckets. "parameter_server" is one server for all.
         return "horovod"
     if run.source == "torchvision_gpu_bench":
-        return "data_parallel"  # nn.DataParallel gathers in one GPU and sends from there
+        return "data_parallel"  # nn.DataParallel gathers on one GPU and sends from there
     if run.setting.framework == "tensorflow":
-        # NVIDIA's own TensorFlow examples (NGC) use Horovod in one box, too.
+        # NVIDIA's own TensorFlow examples (NGC) use Horovod on one node, too.
         return "mirrored" if run.nodes == 1 and "ngc" not in run.framework else "horovod"
     return "ddp"
 
 
 def inner_link(text: str | None, device: Device, gpus: int = 2) -> str | None:
-    """The link between the GPUs of a box; None where the device's own counts. A bridge joins two, others go by PCIe."""
+    """The link between the GPUs of a node; None for the device's own. A bridge joins two GPUs, more use PCIe."""
     inside = re.split(r"net:|inter\b|ethernet", (text or "").casefold())[0]
     for pattern, link in INNER:
         if re.search(pattern, inside):
@@ -108,12 +108,12 @@ def inner_link(text: str | None, device: Device, gpus: int = 2) -> str | None:
 
 
 def outer_link(text: str | None) -> str | None:
-    """The link between boxes: a machine known by name, else the fastest ports the text counts."""
-    plain = (text or "").casefold()
+    """The link between nodes: that of a machine known by name, else the fastest ports in the text."""
+    lower_text = (text or "").casefold()
     for pattern, link in MACHINES:
-        if re.search(pattern, plain):
+        if re.search(pattern, lower_text):
             return link
-    network = plain.partition("net:")[2] or plain.partition(" intra,")[2] or plain
+    network = lower_text.partition("net:")[2] or lower_text.partition(" intra,")[2] or lower_text
     compute = network.partition("compute:")[2] or network
     rates = [_gigabits_per_second(part, network) for part in re.split(r",| \+ ", compute)]
     fastest = max(rates, default=0.0)
@@ -122,7 +122,7 @@ def outer_link(text: str | None) -> str | None:
 
 
 def _gigabits_per_second(part: str, network: str) -> float:
-    """count × rate of one port; a part that was cut off behind its count has the rate of the other ports named."""
+    """count × rate of one port; a part without a rate has that of the other ports in the text."""
     counted = _COUNT.match(part.strip())
     count = int(counted[1]) if counted else 1
     for text in (part, network if counted else ""):

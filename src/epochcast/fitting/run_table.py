@@ -1,9 +1,8 @@
-"""Tables of measured runs (the columns of `runs`) as questions a forecaster can answer: which model, which recipe,
-which device.
+"""Tables of measured runs (the columns of `runs`) as jobs to forecast.
 
-A row needs `model`, `device`, `batch_per_gpu` and one of `step_seconds` and `samples_per_second`; everything else
-sharpens the question. Names of models differ by source; `model_names.toml` says what each means here, and what we
-cannot build is said with the reason.
+A row needs `model`, `device`, `batch_per_gpu` and one of `step_seconds` and `samples_per_second`; the other columns are
+optional. Names of models differ by source; `model_names.toml` has our name of each, or the reason why it cannot be
+built.
 """
 
 import re
@@ -27,7 +26,7 @@ from epochcast.hardware.device import Device
 from epochcast.units import parse_shape, parse_uneven
 
 _PRECISIONS = {"fp16(pure half)": "fp16", "bf16-true": "bf16", "bf16-true quant=None": "bf16", "float32": "fp32"}
-_SUBMITTED = "mixed (submission-specific)"
+_SUBMISSION = "mixed (submission-specific)"
 _OPTIMIZERS = {
     "sgd_with_momentum": "momentum",
     "nag": "nesterov",
@@ -35,17 +34,17 @@ _OPTIMIZERS = {
     "lars": "momentum",
     "adam (distributed)": "adam",
 }
-# What a throughput counts where it does not count samples.
+# Units of throughput other than samples.
 _PARTS_OF_SAMPLES = ("tokens", "mel_frames")
-# The last PyTorch that updates one parameter after another unless told otherwise, and that has no fused attention.
+# PyTorch before this version updates one parameter after another by default, and has no fused attention.
 _OLD_TORCH = (2, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measured row as a question, and its answer."""
+    """One measured row: the job, where it ran, and its measured step."""
 
-    place: int
+    row_index: int
     source: str
     model: str
     reference: str
@@ -62,7 +61,7 @@ class Run:
     framework: str = ""
     data: str = ""
     parameters: float | None = None
-    """As the table says. Of a network that cannot be built (its `reference` is empty) nothing more is known."""
+    """From the table. Of a network that cannot be built (its `reference` is empty) nothing more is known."""
 
     @property
     def recipe(self) -> Recipe:
@@ -71,15 +70,15 @@ class Run:
 
     @property
     def setting(self) -> Setting:
-        """What of the software decides kernels."""
+        """The software that decides which kernels run."""
         return setting_of(self.job, self.device)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A row that cannot be asked, and why."""
+    """A row that cannot be forecast, and why."""
 
-    place: int
+    row_index: int
     model: str
     reason: str
 
@@ -91,42 +90,42 @@ def _names() -> Mapping[str, Any]:
 
 def read_runs(rows: list[dict[str, Any]], *, with_bare: bool = False) -> tuple[list[Run], list[Failure]]:
     """Every row as a run or as a failure with its reason; `with_bare`: networks that cannot be built are runs, too,
-    where it is known how many parameters they have.
+    where their number of parameters is known.
     """
     runs, failures = [], []
-    for place, row in enumerate(rows):
+    for row_index, row in enumerate(rows):
         try:
-            runs.append(_run(place, row, with_bare))
+            runs.append(_run(row_index, row, with_bare))
         except EpochcastError as error:
-            failures.append(Failure(place, str(row.get("model")), str(error)))
+            failures.append(Failure(row_index, str(row.get("model")), str(error)))
     return runs, failures
 
 
-def _run(place: int, row: Mapping[str, Any], with_bare: bool) -> Run:
+def _run(row_index: int, row: Mapping[str, Any], with_bare: bool) -> Run:
     source = str(row.get("source") or "")
-    model = str(_needed(row, "model"))
+    model = str(_required(row, "model"))
     gpus = int(row.get("gpus") or 1)
     if not (row.get("step_seconds") or row.get("samples_per_second")):
         raise BadInput("neither step_seconds nor samples_per_second")
     layout = run_layout(row)
-    batch_per_gpu = float(_needed(row, "batch_per_gpu"))
-    meant = _bare(model) if with_bare else None
-    meant = meant or _meant(source, model, row.get("input_shape"), batch_per_gpu)
-    reference, shape = meant.reference, meant.input_shape
-    batch = round(batch_per_gpu / meant.batch_units)
-    shared = re.fullmatch(r"dp(\d+)", str(row.get("strategy") or ""))
-    if shared and row.get("global_batch") == row["batch_per_gpu"]:
-        batch //= int(shared[1])  # one batch shared out over the replicas
+    batch_per_gpu = float(_required(row, "batch_per_gpu"))
+    network = _bare(model) if with_bare else None
+    network = network or _named_network(source, model, row.get("input_shape"), batch_per_gpu)
+    reference, shape = network.reference, network.input_shape
+    batch = round(batch_per_gpu / network.batch_units)
+    replicas = re.fullmatch(r"dp(\d+)", str(row.get("strategy") or ""))
+    if replicas and row.get("global_batch") == row["batch_per_gpu"]:
+        batch //= int(replicas[1])  # one batch, divided over the replicas
     if batch < 1:
         raise BadInput(f"less than one sample per GPU: batch_per_gpu is {row['batch_per_gpu']}")
-    seconds = _step_seconds(row, batch * gpus, meant)
-    device = find_device(str(_needed(row, "device")), row.get("device_memory_bytes"), source or None)
+    seconds = _step_seconds(row, batch * gpus, network)
+    device = find_device(str(_required(row, "device")), row.get("device_memory_bytes"), source or None)
     mode = str(row.get("mode") or "training")
     optimizer = row.get("optimizer")
     if mode == "training" and optimizer == "none":
         mode = "forward_backward"
-    said = str(row.get("framework_version") or "")
-    version = PYTORCH.get((source, said)) or _version(said)
+    version_text = str(row.get("framework_version") or "")
+    version = PYTORCH.get((source, version_text)) or _version(version_text)
     is_old = _is_torch(row) and version is not None and version < _OLD_TORCH
     job = Job(
         reference or model,
@@ -140,14 +139,14 @@ def _run(place: int, row: Mapping[str, Any], with_bare: bool) -> Run:
         channels_last=_channels_last(row, device),
         accumulate=layout.accumulate if layout else int(row.get("grad_accum") or 1),
         with_loss=source != "neusight",
-        uneven=meant.uneven or _uneven(row.get("input_shape")),
+        uneven=network.uneven or _uneven(row.get("input_shape")),
         framework=_framework(row),
-        # Unknown counts as the last of the first series, which most tables used.
+        # Where the version is unknown: the last 1.x, which most tables used.
         framework_version="1.12" if version is None else f"{version[0]}.{version[1]}",
         **run_tuning(row, reference),
     )
     return Run(
-        place,
+        row_index,
         source,
         model,
         reference,
@@ -163,7 +162,7 @@ def _run(place: int, row: Mapping[str, Any], with_bare: bool) -> Run:
         str(row.get("system") or ""),
         str(row.get("framework") or "").casefold(),
         str(row.get("data") or ""),
-        row.get("parameters") or meant.parameters,
+        row.get("parameters") or network.parameters,
     )
 
 
@@ -172,7 +171,7 @@ def family_of(model: str) -> str:
 
     Used to split tables so that no relative of a tested network was trained on.
     """
-    plain = (
+    name = (
         model.casefold()
         .removeprefix("tf_")
         .removeprefix("adv_")
@@ -180,13 +179,13 @@ def family_of(model: str) -> str:
         .removeprefix("legacy_")
         .removeprefix("gluon_")
     )
-    for start, family in _names().get("family", {}).items():
-        if plain.startswith(start):
+    for prefix, family in _names().get("family", {}).items():
+        if name.startswith(prefix):
             return str(family)
-    return re.split(r"[_\d\-.]", plain, maxsplit=1)[0] or plain
+    return re.split(r"[_\d\-.]", name, maxsplit=1)[0] or name
 
 
-def _needed(row: Mapping[str, Any], name: str) -> Any:
+def _required(row: Mapping[str, Any], name: str) -> Any:
     value = row.get(name)
     if value is None:
         raise BadInput(f"no {name}")
@@ -194,9 +193,9 @@ def _needed(row: Mapping[str, Any], name: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Meant:
-    """What a name means here: what `find_model` is asked for and at which input size. A sample counts `tokens` in a
-    throughput of tokens, and `batch_units` in the table's batch (1 unless that counts tokens).
+class _NamedNetwork:
+    """The network that a name means: the reference for `find_model`, and the input size. A sample has `tokens` tokens
+    in a throughput of tokens, and `batch_units` units of the table's batch (1 unless that counts tokens).
     """
 
     reference: str
@@ -207,21 +206,21 @@ class _Meant:
     uneven: float = 0.0
 
 
-def _bare(model: str) -> _Meant | None:
-    """A network that is listed with what is known of it because it cannot be built."""
+def _bare(model: str) -> _NamedNetwork | None:
+    """A network that cannot be built, with what the list says about it."""
     listed = _names()["bare"].get(model)
     if listed is None:
         return None
     parameters, uneven = float(listed["parameters"]), float(listed.get("uneven", 0.0))
-    return _Meant("", None, listed.get("tokens"), parameters=parameters, uneven=uneven)
+    return _NamedNetwork("", None, listed.get("tokens"), parameters=parameters, uneven=uneven)
 
 
-def _meant(source: str, model: str, shape: Any, batch_per_gpu: float) -> _Meant:
+def _named_network(source: str, model: str, shape: Any, batch_per_gpu: float) -> _NamedNetwork:
     """By `detector_rows` for zoos of detectors, else by `model_names.toml`; an entry there is a name, or a table with
     these keys:
 
-    `model`; `input`, and `unshaped`, another model, for rows whose own input we cannot read; `tokens` of a sample, in
-    all; `batch_in_tokens`.
+    `model`; `input`, and `unshaped` (another model), for rows whose own input cannot be read; `tokens` of a sample;
+    `batch_in_tokens`.
     """
     size = _size(shape)
     if size == RESIZED:
@@ -231,24 +230,24 @@ def _meant(source: str, model: str, shape: Any, batch_per_gpu: float) -> _Meant:
     if model in reasons or "*" in reasons:
         raise BadInput(f"{model}: {reasons.get(model) or reasons['*']}")
     if source in FRAMEWORKS:
-        asked = detector_row(source, model, batch_per_gpu, str(shape))
-        return _Meant(asked.reference, asked.mean_shape, batch_units=batch_per_gpu / asked.images)
+        detector = detector_row(source, model, batch_per_gpu, str(shape))
+        return _NamedNetwork(detector.reference, detector.mean_shape, batch_units=batch_per_gpu / detector.images)
     if size is None and source in names["needs_input"]:
         raise BadInput(f"{model}: the row does not say how many tokens a sample has")
     entry = {**names["any"], **names.get("source", {}).get(source, {})}.get(model)
     if entry is None:
         prefix = names["prefix"].get(source)
-        return _Meant(model if prefix is None else f"{prefix}:{model}", size)
+        return _NamedNetwork(model if prefix is None else f"{prefix}:{model}", size)
     if isinstance(entry, str):
-        return _Meant(entry, size)
+        return _NamedNetwork(entry, size)
     reference = str(entry["model"] if size else entry.get("unshaped", entry["model"]))
     fallback = tuple(entry["input"]) if "input" in entry else None
     tokens = entry.get("tokens")
-    return _Meant(reference, size or fallback, tokens, float(tokens) if entry.get("batch_in_tokens") else 1)
+    return _NamedNetwork(reference, size or fallback, tokens, float(tokens) if entry.get("batch_in_tokens") else 1)
 
 
 def _size(shape: Any) -> tuple[int, ...] | None:
-    """3x224x224, seq512 or 512 tokens; None for what is no size, such as 3x(320..608)."""
+    """3x224x224, seq512 or 512 tokens; None for other texts, such as 3x(320..608)."""
     text = str(shape)
     if re.fullmatch(r"\d+(x\d+)*", text):
         return parse_shape(text)
@@ -257,44 +256,44 @@ def _size(shape: Any) -> tuple[int, ...] | None:
 
 
 def _uneven(shape: Any) -> float:
-    """Of 3x(320..608): sides that are drawn anew for every batch; 0 for one size."""
+    """How much sizes vary from batch to batch, from 3x(320..608); 0 for one size."""
     sides = re.search(r"\(\s*(\d+\s*\.\.\s*\d+)\s*\)", str(shape))
     return parse_uneven(sides[1]) if sides else 0.0
 
 
-def _step_seconds(row: Mapping[str, Any], samples: int, meant: _Meant) -> float:
-    """step_seconds, else samples of a step / rate; a rate of tokens needs to know how many a sample has."""
+def _step_seconds(row: Mapping[str, Any], samples: int, network: _NamedNetwork) -> float:
+    """step_seconds, else samples of a step / rate; a rate of tokens needs the tokens of a sample."""
     seconds = row.get("step_seconds")
     if seconds is None:
-        counted = float(row.get("global_batch") or samples * meant.batch_units)
+        count = float(row.get("global_batch") or samples * network.batch_units)
         unit = row.get("unit")
         if unit in _PARTS_OF_SAMPLES:
-            if meant.tokens is None:
+            if network.tokens is None:
                 raise BadInput(f"the throughput counts {unit} and the row does not say how many a sample has")
-            counted *= meant.tokens / meant.batch_units
-        seconds = counted / float(row["samples_per_second"])
+            count *= network.tokens / network.batch_units
+        seconds = count / float(row["samples_per_second"])
     if not 0 < float(seconds) < float("inf"):
         raise BadInput(f"step_seconds must be above 0, got {seconds}")
     return float(seconds)
 
 
 def _precision(name: str, device: Device) -> str:
-    """The precision under its name here; what a submission to MLPerf calls mixed is what its device does best."""
+    """The precision by our name; "mixed" of an MLPerf submission is the usual one of its device."""
     if "quant=bnb" in name:
         raise BadInput(f"weights in 4 bits are not modelled: {name}")
-    if name == _SUBMITTED:
+    if name == _SUBMISSION:
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
         return "amp_fp16" if is_half else "amp_bf16"
     return _PRECISIONS.get(name, name)
 
 
 def _channels_last(row: Mapping[str, Any], device: Device) -> bool:
-    """As the row says; else as its framework lays images out, and as submissions on NVIDIA's devices do (recalled)."""
-    said = row.get("channels_last")
-    if said is not None:
-        return bool(said)
+    """From the row; else the default of its framework. MLPerf submissions on NVIDIA's devices use it (from memory)."""
+    stated = row.get("channels_last")
+    if stated is not None:
+        return bool(stated)
     name = str(row.get("precision") or "fp32")
-    is_submitted = name == _SUBMITTED and device.vendor == "NVIDIA"
+    is_submitted = name == _SUBMISSION and device.vendor == "NVIDIA"
     return is_submitted or turns_channels_last(_framework(row), _precision(name, device), device)
 
 

@@ -1,10 +1,10 @@
 """How far forecasts are from measurements.
 
     APE = |predicted − measured| / measured      MAPE its mean, beside it the median and the 90th percentile
-    RMSE = √mean (predicted − measured)²         in seconds, so the long rows decide it
+    RMSE = √mean (predicted − measured)²         in seconds, so long rows dominate it
     coverage = fraction of measured values inside low … high
 
-All are fractions, none is a percentage. Over no rows there are no figures: they are None.
+All are fractions, none is a percentage. Without rows all are None.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Scores:
     coverage: float | None
 
     def as_dict(self) -> dict[str, float | int | None]:
-        """By the names of the JSON contract."""
+        """With the names of the JSON contract."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 

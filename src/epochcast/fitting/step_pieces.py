@@ -1,6 +1,6 @@
-"""A measured step taken apart: what calibration may scale, and what it leaves alone.
+"""A measured step split into what calibration may scale and what it does not change.
 
-A product measured alone is such a step too, of one kernel and no launch.
+A single measured product is such a step, too, with one kernel and no launch.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from epochcast.hardware.device import Device
 
 @dataclass(frozen=True)
 class StepPieces:
-    """What a row's step is made of: kernels, launches, and the seconds that calibration does not touch."""
+    """The parts of a row's step: kernels, launches, and the seconds that calibration does not change."""
 
     kernels: Array
     is_compute: NDArray[np.bool_]
@@ -43,7 +43,7 @@ class StepPieces:
     prior_spread: float
 
     def seconds(self, factors: Array) -> float:
-        """f(θ): both streams run again with kernels and launches scaled by e^θ."""
+        """f(θ): both streams simulated again, with kernels and launches scaled by e^θ."""
         compute, memory, launch = np.exp(factors)
         kernels = self.kernels * np.where(self.is_compute, compute, memory)
         ends = kernel_ends(kernels, self.launches * launch)
@@ -65,24 +65,24 @@ def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tupl
         try:
             details = forecast_job(run.job, run_placement(run), session, step_only=True).details
         except EpochcastError as error:
-            failures.append(Failure(run.place, run.model, str(error)))
+            failures.append(Failure(run.row_index, run.model, str(error)))
             continue
         rank = details.placement.strategy.rank_trace(details.trace, details.placement.gpus)
-        taken_apart = _taken_apart(run, rank, details.step)
-        if taken_apart is None:
-            reason = f"a step under {details.placement.strategy.name} is no sum of one GPU's kernels"
-            failures.append(Failure(run.place, run.model, reason))
+        step_parts = _split(run, rank, details.step)
+        if step_parts is None:
+            reason = f"a step under {details.placement.strategy.name} is not the sum of one GPU's kernels"
+            failures.append(Failure(run.row_index, run.model, reason))
         else:
-            pieces.append(taken_apart)
+            pieces.append(step_parts)
     return pieces, failures
 
 
-def _taken_apart(run: Run, trace: Trace, step: StepForecast) -> StepPieces | None:
-    """The pieces of a forecast step, which make it again as they are; None where its kernels alone take longer: a step
-    whose ranks share them out.
+def _split(run: Run, trace: Trace, step: StepForecast) -> StepPieces | None:
+    """The pieces of a forecast step, which give its seconds without scaling; None where its kernels alone take longer, as
+    where ranks divide them.
     """
     columns = trace.columns
-    half = np.log(step.seconds.high / step.seconds.low) / 2
+    log_half_width = np.log(step.seconds.high / step.seconds.low) / 2
     pieces = StepPieces(
         step.costs.mid,
         is_compute_bound(columns, run.device),
@@ -91,7 +91,7 @@ def _taken_apart(run: Run, trace: Trace, step: StepForecast) -> StepPieces | Non
         run.recipe.accumulate,
         0.0,
         run.step_seconds,
-        float(np.exp(half)),
+        float(np.exp(log_half_width)),
     )
     other_seconds = step.seconds.mid - pieces.seconds(np.zeros(3))
     if other_seconds < -LEAST_REST * step.seconds.mid:
@@ -99,7 +99,7 @@ def _taken_apart(run: Run, trace: Trace, step: StepForecast) -> StepPieces | Non
     return replace(pieces, other_seconds=max(0.0, other_seconds))
 
 
-# Beyond these a measured product is a slip of the unit, not a property of a device.
+# Outside of these a measured product has a wrong unit or precision.
 LEAST_FRACTION, MOST_FRACTION = 0.02, 1.3
 
 
@@ -115,16 +115,18 @@ class Gemm:
         if not 0 < self.seconds < float("inf"):
             raise BadInput(f"the seconds of a product must be above 0, got {self.seconds}")
         if self.size < 256:
-            raise BadInput(f"a product of {self.size} says little about a device; measure at least 256, better 4096")
+            raise BadInput(
+                f"a product of {self.size} is too small to calibrate with; measure at least 256, better 4096"
+            )
         precision = find_precision(self.precision)
         object.__setattr__(self, "precision", precision.name)
         if precision.method is Method.QUANTISED:
-            plain = [name for name, other in PRECISIONS.items() if other.method is not Method.QUANTISED]
-            raise UnknownName("precision of a product", self.precision, plain)
+            names = [name for name, other in PRECISIONS.items() if other.method is not Method.QUANTISED]
+            raise UnknownName("precision of a product", self.precision, names)
 
     @property
     def math(self) -> str:
-        """What the multiply units work in."""
+        """The number format of the multiply units."""
         return PRECISIONS[self.precision].math
 
     def peak_fraction(self, device: Device) -> float:
@@ -145,15 +147,15 @@ class Gemm:
         return StepPieces(costs.mid, one, none, ~one, 1, 0.0, self.seconds, spread)
 
     def _columns(self) -> Columns:
-        element = PRECISIONS[self.precision].products.bytes
+        element_bytes = PRECISIONS[self.precision].products.bytes
         size = np.array([float(self.size)])
         one, zero = np.ones(1), np.zeros(1)
-        square = size * size * element
-        first = np.zeros(1, dtype=np.int64)
+        matrix_bytes = size * size * element_bytes
+        no_gradient = np.zeros(1, dtype=np.int64)
         return Columns(
             flops=2 * size**3,
-            read_bytes=2 * square,
-            written_bytes=square,
+            read_bytes=2 * matrix_bytes,
+            written_bytes=matrix_bytes,
             m=size,
             n=size,
             k=size,
@@ -162,8 +164,8 @@ class Gemm:
             op_class=np.array([CLASSES.index(OpClass.LINEAR)]),
             phase=np.array([PHASES.index(Phase.FORWARD)]),
             math=np.array([op_math_index(self.math)]),
-            gradient=first,
-            element_bytes=one * element,
+            gradient=no_gradient,
+            element_bytes=one * element_bytes,
             kernel=one,
             stride=one,
             groups=one,

@@ -1,6 +1,6 @@
-"""Tables on disk: Parquet, CSV and JSON lines, in and out, by the ending of their name.
+"""Reading and writing tables: Parquet, CSV and JSON lines, by the ending of the file.
 
-A table that is written appears whole or not at all: it is written beside its place and then moved there.
+No table is ever half written: it is written to a temporary file, which is then moved.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 ENDINGS = (".parquet", ".csv", ".jsonl", ".ndjson")
 
-# What makes a table one of measured runs, single ops, epochs of the source report or single layers. Of the times in the
-# second tuple one is enough.
+# The columns of tables of measured runs, single ops, epochs of the source report, and single layers. Of the times in
+# the second tuple one is enough.
 TABLE_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "runs": (("model", "device", "batch_per_gpu"), ("step_seconds", "samples_per_second")),
     "ops": (("device", "family", "op", "phase", "dtype"), ("seconds",)),
@@ -26,7 +26,7 @@ TABLE_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def polars() -> Any:
-    """The package, or what to install."""
+    """The polars module, or an error that names the extra to install."""
     try:
         import polars
     except ModuleNotFoundError:
@@ -35,7 +35,7 @@ def polars() -> Any:
 
 
 def read_table(path: str | Path) -> "DataFrame":
-    """The table in a file; what is no table is refused with its name."""
+    """The table in a file; raises where it is not a table."""
     pl = polars()
     file = Path(path)
     if not file.is_file():
@@ -48,7 +48,7 @@ def read_table(path: str | Path) -> "DataFrame":
     }
     read = readers.get(file.suffix.lower())
     if read is None:
-        raise BadInput(f"{file.name} is no table we read; known endings: {', '.join(ENDINGS)}")
+        raise BadInput(f"{file.name} has an unknown ending; known endings: {', '.join(ENDINGS)}")
     try:
         frame: DataFrame = read(file)
     except (pl.exceptions.PolarsError, OSError, ValueError) as problem:
@@ -58,7 +58,7 @@ def read_table(path: str | Path) -> "DataFrame":
 
 
 def write_table(frame: "DataFrame", path: str | Path) -> None:
-    """Write a table, whole or not at all."""
+    """Write a table; the file is never half written."""
     file = Path(path)
     writers: dict[str, Callable[[Path], Any]] = {
         ".parquet": frame.write_parquet,
@@ -75,21 +75,21 @@ def write_table(frame: "DataFrame", path: str | Path) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a place whose folder is not there, before any work is done for it."""
+    """Raise where the folder of a path is missing, before any work is done."""
     if not path.parent.is_dir():
         raise BadInput(f"no folder {str(path.parent)!r} to write {path.name} to")
 
 
 def kind_of(columns: Iterable[str]) -> str:
-    """`runs`, `ops`, `report` or `layers` by the columns; where it is none of them, what the nearest one lacks."""
-    have = set(columns)
-    lacking: dict[str, list[str]] = {}
+    """`runs`, `ops`, `report` or `layers` by the columns; raises with the missing columns of the closest kind."""
+    present = set(columns)
+    missing_columns: dict[str, list[str]] = {}
     for kind, (needed, times) in TABLE_COLUMNS.items():
-        missing = [name for name in needed if name not in have]
-        if not have.intersection(times):
+        missing = [name for name in needed if name not in present]
+        if not present.intersection(times):
             missing.append(" or ".join(times))
         if not missing:
             return kind
-        lacking[kind] = missing
-    nearest = min(lacking, key=lambda kind: len(lacking[kind]) / (len(TABLE_COLUMNS[kind][0]) + 1))
-    raise BadInput(f"a table of {nearest} needs the columns {', '.join(lacking[nearest])}, which are not there")
+        missing_columns[kind] = missing
+    nearest = min(missing_columns, key=lambda kind: len(missing_columns[kind]) / (len(TABLE_COLUMNS[kind][0]) + 1))
+    raise BadInput(f"a table of {nearest} needs the columns {', '.join(missing_columns[nearest])}, which are not there")
