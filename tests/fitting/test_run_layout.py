@@ -47,5 +47,5 @@ def test_degrees_that_do_not_divide_the_gpus_are_refused() -> None:
 
 
 def test_a_batch_that_is_no_whole_number_of_micro_batches_is_refused() -> None:
-    with pytest.raises(BadInput, match="a global batch of 20 is not a whole number of micro-batches of 1 on 8 replicas"):
+    with pytest.raises(BadInput, match="batch of 20 is not a whole number of micro-batches of 1 on 8 replicas"):
         layout("TP=4; PP=1", global_batch=20.0)

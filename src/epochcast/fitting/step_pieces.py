@@ -78,8 +78,8 @@ def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tupl
 
 
 def _split(run: Run, trace: Trace, step: StepForecast) -> StepPieces | None:
-    """The pieces of a forecast step, which give its seconds without scaling; None where its kernels alone take longer, as
-    where ranks divide them.
+    """The pieces of a forecast step, which give its seconds without scaling; None where its kernels alone take longer
+    (ranks divide them).
     """
     columns = trace.columns
     log_half_width = np.log(step.seconds.high / step.seconds.low) / 2
