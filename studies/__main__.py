@@ -31,8 +31,8 @@ class Outcome:
 
 def names() -> list[str]:
     """Every folder with a run.py; `accuracy` reads what the others found, so it is last."""
-    found = (path.parent.name for path in STUDIES.glob("*/run.py"))
-    return sorted(found, key=lambda name: (name == "accuracy", name))
+    study_names = (path.parent.name for path in STUDIES.glob("*/run.py"))
+    return sorted(study_names, key=lambda name: (name == "accuracy", name))
 
 
 def run(name: str, *, is_named: bool) -> Outcome:

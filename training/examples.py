@@ -47,7 +47,7 @@ def scratch() -> Path:
 
 def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -> tuple[list[Example], dict[str, str]]:
     """Every run as an example, and the reason for each model that could not be captured."""
-    asked: dict[tuple[str, tuple[int, ...] | None, Recipe], list[Run]] = {}
+    runs_by_network: dict[tuple[str, tuple[int, ...] | None, Recipe], list[Run]] = {}
     for run in runs:
         # Inference is the forward part of the same step: one capture serves both.
         recipe = replace(run.recipe.at(1), channels_last=False, accumulate=1)
@@ -55,12 +55,12 @@ def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -
             recipe = replace(recipe, mode="training", optimizer="momentum", update_style="loop")
             if recipe.attention == "flash" and not _attends(run, recipe):
                 recipe = replace(recipe, attention="eager")
-        asked.setdefault((run.reference, run.input_shape, recipe), []).append(run)
+        runs_by_network.setdefault((run.reference, run.input_shape, recipe), []).append(run)
     steps: list[Example] = []
     failures: dict[str, str] = {}
-    for number, ((reference, shape, recipe), group) in enumerate(sorted(asked.items(), key=str)):
+    for number, ((reference, shape, recipe), group) in enumerate(sorted(runs_by_network.items(), key=str)):
         if number % 50 == 0:
-            say(f"{number} of {len(asked)} networks")
+            say(f"{number} of {len(runs_by_network)} networks")
         try:
             for run in group:
                 columns = _columns(reference, shape, recipe, run.recipe.batch, {r.recipe.batch for r in group})
@@ -88,8 +88,8 @@ def _attends(run: Run, recipe: Recipe) -> bool:
     path = _path(run.reference, run.input_shape, replace(recipe, attention="eager"))
     if not path.exists():
         return True
-    with np.load(path, allow_pickle=False) as kept:
-        classes = next(kept[name] for name in kept if name.endswith("/op_class"))
+    with np.load(path, allow_pickle=False) as arrays_of_file:
+        classes = next(arrays_of_file[name] for name in arrays_of_file if name.endswith("/op_class"))
     return bool(np.any(classes == CLASSES.index(OpClass.BATCHED_MATMUL)))
 
 
@@ -109,10 +109,10 @@ def _columns(reference: str, shape: tuple[int, ...] | None, recipe: Recipe, batc
     path = _path(reference, shape, recipe)
     arrays = {}
     if path.exists():
-        with np.load(path, allow_pickle=False) as kept:
-            if f"{batch}/flops" in kept:
-                return _at(batch, kept)
-            arrays = dict(kept)
+        with np.load(path, allow_pickle=False) as arrays_of_file:
+            if f"{batch}/flops" in arrays_of_file:
+                return _at(batch, arrays_of_file)
+            arrays = dict(arrays_of_file)
     trace = find_model(reference, shape).trace(recipe)
     for size in batches:
         columns = trace.rebatch(size).columns
@@ -125,8 +125,8 @@ def _columns(reference: str, shape: tuple[int, ...] | None, recipe: Recipe, batc
 
 
 def _at(batch: int, arrays: Mapping[str, np.ndarray]) -> Columns:
-    kept = [_restored(arrays[f"{batch}/{name}"]) for name in _NAMES]
-    return Columns(*kept, *[np.full(len(kept[0]), float(batch))])
+    arrays_of_file = [_restored(arrays[f"{batch}/{name}"]) for name in _NAMES]
+    return Columns(*arrays_of_file, *[np.full(len(arrays_of_file[0]), float(batch))])
 
 
 def _path(reference: str, shape: tuple[int, ...] | None, recipe: Recipe) -> Path:

@@ -115,13 +115,13 @@ def _trees(setups: Sequence[Setup], groups: Sequence[Group], growth: Growth) -> 
         import lightgbm
     except ImportError:
         raise MissingExtra("fit", "lightgbm") from None
-    told, ratio, weight = [], [], []
+    feature_rows, ratio, weight = [], [], []
     for setup, (device, _, table) in zip(setups, groups, strict=True):
         base = setup.base_seconds(table.rows, device)
-        told.append(features(table.rows, device, setup.place, setup.generation, base).astype(np.float32))
+        feature_rows.append(features(table.rows, device, setup.place, setup.generation, base).astype(np.float32))
         ratio.append(np.log(table.seconds / base))
         weight.append(table.seconds**TREE_POWER)
-    rows, target, weights = np.concatenate(told), np.concatenate(ratio), np.concatenate(weight)
+    rows, target, weights = np.concatenate(feature_rows), np.concatenate(ratio), np.concatenate(weight)
     chosen = np.random.default_rng(growth.seed).random(len(rows)) < growth.row_fraction
     options: dict[str, Any] = {
         "objective": "l2",
@@ -156,12 +156,12 @@ def with_intervals(model: LayersModel, tables: Sequence[LayerTable]) -> LayersMo
     for device, stack, table in _groups(tables):
         answer = model.answer(table.rows, device, stack)
         ratio, groups = np.log(table.seconds / answer.mid), size_groups(table.rows, answer.mid)
-        kept = {"all": quantiles(ratio)}
+        group_quantiles = {"all": quantiles(ratio)}
         for group in sorted(set(groups.tolist())):
             mine = ratio[groups == group]
             if len(mine) >= LEAST_GROUP_ROWS:
-                kept[group] = quantiles(mine)
-        widths[table.rows.kind, device.name, stack] = kept
+                group_quantiles[group] = quantiles(mine)
+        widths[table.rows.kind, device.name, stack] = group_quantiles
     setups = tuple(replace(s, widths=widths.get((s.kind, s.device, s.stack), s.widths)) for s in model.setups)
     return replace(model, setups=setups)
 

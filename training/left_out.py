@@ -86,8 +86,8 @@ def train_on(
         seed,
     )
     weight = np.where(keep_ops, material.ops.weight, 0.0)
-    kept = replace(material.ops, weight=weight / weight.sum())
-    train(model, kept, [material.nets[i] for i in keep_nets], steps=steps, seed=seed)
+    weighted_ops = replace(material.ops, weight=weight / weight.sum())
+    train(model, weighted_ops, [material.nets[i] for i in keep_nets], steps=steps, seed=seed)
     return model
 
 
@@ -171,9 +171,9 @@ def _work(task: Task) -> tuple[Task, Array, list[Given], EfficiencyNet]:
     nets = [material.nets[i] for i in task.outside]
     errors = log_steps([model], nets) - np.array([n.log_seconds for n in nets]) if nets else np.zeros(0)
     given = [_given(model, name, material, task.outside) for name in task.boards]
-    said = f"{task.split} {', '.join(task.boards)} seed {task.seed}: {summary(errors) if nets else 'trained'}"
+    line = f"{task.split} {', '.join(task.boards)} seed {task.seed}: {summary(errors) if nets else 'trained'}"
     with_runs = [f"; {g.device} with {GIVEN_RUNS} runs given: {summary(g.log_errors)}" for g in given]
-    say(said + "".join(with_runs))
+    say(line + "".join(with_runs))
     return task, errors, given, model
 
 

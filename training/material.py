@@ -95,8 +95,8 @@ def _thinned(table: pl.DataFrame) -> pl.DataFrame:
     """
     keys = ["source", "model", "device", "precision", "channels_last", "framework_version"]
     some = table.filter(pl.col("source") == "timm")["model"].unique().sort().gather_every(4)
-    kept = table.filter((pl.col("source") != "timm") | pl.col("model").is_in(some.implode()))
-    return kept.unique(keys, keep="first", maintain_order=True)
+    selected = table.filter((pl.col("source") != "timm") | pl.col("model").is_in(some.implode()))
+    return selected.unique(keys, keep="first", maintain_order=True)
 
 
 def _op_rows(table: pl.DataFrame, devices: Vocabulary) -> tuple[OpRows, NDArray[np.float64], NDArray[np.str_]]:

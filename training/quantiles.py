@@ -77,8 +77,8 @@ def _residuals(models: Sequence[EfficiencyNet], ops: OpRows) -> tuple[torch.Tens
             for pick in torch.split(torch.arange(len(logs)), 65536):
                 logs[pick] += model.log_row(ops, pick) / len(models)
         floor = torch.stack([m.floor for m in models]).mean(dim=0)[ops.timing]
-    kept = ops.log_seconds > floor + float(np.log(_FLOORS))
-    return ops.kernels.inputs[kept], (ops.log_seconds - logs)[kept]
+    is_kept = ops.log_seconds > floor + float(np.log(_FLOORS))
+    return ops.kernels.inputs[is_kept], (ops.log_seconds - logs)[is_kept]
 
 
 def _spread_to_unmeasured(lines: Array, inputs: torch.Tensor) -> None:

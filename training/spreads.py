@@ -65,9 +65,9 @@ def group_spreads(
     chips = chips_of(names)
     outside = outside_of(len(np.unique(chips[np.isfinite(device_errors)])))
     for kind, mine in (("", ~np.array(is_products)), (", fp32 products", np.array(is_products))):
-        known, unseen = spread_of(family_errors[mine]), spread_of(device_errors[mine], chips[mine], outside)
-        spreads[f"known{kind}"] = known
-        spreads[f"unseen{kind}"] = (min(known[0], unseen[0]), max(known[1], unseen[1]))
+        seen, unseen = spread_of(family_errors[mine]), spread_of(device_errors[mine], chips[mine], outside)
+        spreads[f"known{kind}"] = seen
+        spreads[f"unseen{kind}"] = (min(seen[0], unseen[0]), max(seen[1], unseen[1]))
     return spreads
 
 

@@ -63,8 +63,8 @@ def error_table(material: Material, errors: LeftOut, widths: NDArray[np.float64]
         ratios = [_ratio(getattr(errors, split)[place]) for split in SPLITS]
         is_products = "fp32" if is_fp32_products(e.columns) else ""
         step = [e.source, e.device.name, e.model, e.family, e.recipe.precision, e.recipe.mode, layout]
-        told = [e.recipe.batch, f"{e.setting.framework_age:.2f}", is_products, f"{widths[place]:.3f}"]
-        add([*step, *told, *ratios])
+        facts = [e.recipe.batch, f"{e.setting.framework_age:.2f}", is_products, f"{widths[place]:.3f}"]
+        add([*step, *facts, *ratios])
     return out.getvalue()
 
 

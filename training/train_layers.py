@@ -92,13 +92,13 @@ def scores(model: LayersModel, tests: Sequence[LayerTable]) -> list[dict[str, An
 def train_all(folder: Path) -> LayersModel:
     """The shipped model, its intervals and its card."""
     splits = [read_split(name, folder) for name in TABLES]
-    kept, tests = [k for k, _ in splits], [t for _, t in splits]
-    model = with_intervals(train(kept), [_half(test, 0) for test in tests])
-    model = replace(model, unknown_widths=unknown_widths(kept, tests))
+    training_tables, tests = [k for k, _ in splits], [t for _, t in splits]
+    model = with_intervals(train(training_tables), [_half(test, 0) for test in tests])
+    model = replace(model, unknown_widths=unknown_widths(training_tables, tests))
     card = {
         "trained": datetime.now(UTC).date().isoformat(),
         "data": list(TABLES),
-        "rows": {name: len(table.rows) for name, table in zip(TABLES, kept, strict=True)},
+        "rows": {name: len(table.rows) for name, table in zip(TABLES, training_tables, strict=True)},
         "scores": [
             {name: round(v, 6) if isinstance(v, float) else v for name, v in row.items()}
             for row in scores(model, [_half(test, 1) for test in tests])

@@ -35,8 +35,8 @@ def figure(split: str, group: str, ratios: Array, inside: Array | None = None, f
     if not scored.any():
         return Figure(split, group, 0, None, None, None, None, failed)
     ape = np.abs(ratios[scored] - 1)
-    known = None if inside is None else inside[scored][np.isfinite(inside[scored])]
-    holds = None if known is None or not len(known) else float(known.mean())
+    is_inside = None if inside is None else inside[scored][np.isfinite(inside[scored])]
+    holds = None if is_inside is None or not len(is_inside) else float(is_inside.mean())
     bias = float(np.median(ratios[scored]) - 1)
     return Figure(split, group, int(scored.sum()), float(ape.mean()), float(np.median(ape)), bias, holds, failed)
 
@@ -44,13 +44,13 @@ def figure(split: str, group: str, ratios: Array, inside: Array | None = None, f
 def by_group(split: str, labels: Sequence[str], ratios: Array, inside: Array | None = None) -> list[Figure]:
     """The figures of every label that has a scored row; the worst first."""
     names: NDArray[np.str_] = np.array(labels)
-    found = [
+    all_figures = [
         figure(split, str(name), ratios[names == name], None if inside is None else inside[names == name])
         for name in np.unique(names)
     ]
-    return worst_first(f for f in found if f.n)
+    return worst_first(f for f in all_figures if f.n)
 
 
-def worst_first(found: Iterable[Figure]) -> list[Figure]:
+def worst_first(all_figures: Iterable[Figure]) -> list[Figure]:
     """By MAPE, the largest first; groups without one at the end."""
-    return sorted(found, key=lambda f: (-(f.mape if f.mape is not None else -1.0), f.group))
+    return sorted(all_figures, key=lambda f: (-(f.mape if f.mape is not None else -1.0), f.group))

@@ -16,11 +16,11 @@ Scores = dict[str, dict[str, float]]
 
 def scores_of(figures: Iterable[Figure]) -> Scores:
     """MAPE by split and group, where there are enough rows."""
-    made: Scores = {}
+    scores: Scores = {}
     for figure in sorted(figures, key=lambda f: (f.split, f.group)):
         if figure.mape is not None and figure.n >= FEWEST_ROWS:
-            made.setdefault(figure.split, {})[figure.group] = round(figure.mape, 4)
-    return made
+            scores.setdefault(figure.split, {})[figure.group] = round(figure.mape, 4)
+    return scores
 
 
 def read_scores(path: Path = SCORES) -> Scores:
@@ -28,17 +28,17 @@ def read_scores(path: Path = SCORES) -> Scores:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def write_scores(found: Scores, path: Path = SCORES) -> None:
+def write_scores(new_scores: Scores, path: Path = SCORES) -> None:
     """Accept these as what later runs are held against."""
-    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(new_scores, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def regressions(found: Scores, accepted: Scores) -> list[str]:
+def regressions(new_scores: Scores, accepted: Scores) -> list[str]:
     """One line for every group that is more than a point worse than accepted, or gone."""
     lines = []
     for split, groups in accepted.items():
         for group, old in groups.items():
-            new = found.get(split, {}).get(group)
+            new = new_scores.get(split, {}).get(group)
             if new is None:
                 lines.append(f"{split}: {group}: no longer scored (was {old:.1%})")
             elif new > old + MOST_WORSE:

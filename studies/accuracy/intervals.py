@@ -38,24 +38,24 @@ def known_inside(table: LeftOutTable, split: str) -> Array:
             for device in np.unique(table.device[group]):
                 mine = others & (table.device == device)
                 has_own = group is not is_product and np.isfinite(logs[mine]).sum() >= OWN_INTERVAL_RUNS
-                asked = ~others & group & (table.device == device)
-                inside[asked] = _holds(logs[asked], spread_of(logs[mine]) if has_own else shared)
+                is_asked = ~others & group & (table.device == device)
+                inside[is_asked] = _holds(logs[is_asked], spread_of(logs[mine]) if has_own else shared)
     inside[~np.isfinite(logs)] = np.nan
     return inside
 
 
 def unseen_inside(table: LeftOutTable) -> Array:
     """The same for devices: the interval of all other chips, and never narrower than that of known ones."""
-    logs, known = _typical_logs(table, "device"), _typical_logs(table, "family")
+    logs, seen_logs = _typical_logs(table, "device"), _typical_logs(table, "family")
     inside, chips = np.full(len(table), np.nan), chips_of(table.device)
     for group in (table.products != "", table.products == ""):
         for chip in np.unique(chips[np.isfinite(logs) & group]):
-            asked = group & (chips == chip) & np.isfinite(logs)
+            is_asked = group & (chips == chip) & np.isfinite(logs)
             others = group & (chips != chip) & np.isfinite(logs)
             if others.any():
                 outside = outside_of(len(np.unique(chips[(chips != chip) & np.isfinite(logs)])))
-                far, near = spread_of(logs[others], chips[others], outside), spread_of(known[others])
-                inside[asked] = _holds(logs[asked], (min(far[0], near[0]), max(far[1], near[1])))
+                far, near = spread_of(logs[others], chips[others], outside), spread_of(seen_logs[others])
+                inside[is_asked] = _holds(logs[is_asked], (min(far[0], near[0]), max(far[1], near[1])))
     return inside
 
 
@@ -84,13 +84,13 @@ class GivenRuns:
 def given_runs(card: str) -> list[GivenRuns]:
     """The rows of the card's table of devices that were given five runs; none if it has no such table."""
     section = re.search(r"^## Devices never seen, .* given.*?\n(.*?)(?=^## |\Z)", card, re.MULTILINE | re.DOTALL)
-    found = []
+    rows = []
     for line in section[1].splitlines() if section else []:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if len(cells) == 5 and cells[1].isdigit():
             mape, median, holds = (float(cell.rstrip("% ")) / 100 for cell in cells[2:])
-            found.append(GivenRuns(cells[0], int(cells[1]), mape, median, holds))
-    return found
+            rows.append(GivenRuns(cells[0], int(cells[1]), mape, median, holds))
+    return rows
 
 
 def verdict(holds: float) -> str:

@@ -29,8 +29,8 @@ _SAME = {"resnext": "resnet", "senet": "resnet"}
 
 def core_of(model: str, family: str) -> str:
     """The architecture a name contains, else its family."""
-    found = next((core for core in CORES if core in model.casefold()), family)
-    return _SAME.get(found, found)
+    core_name = next((core for core in CORES if core in model.casefold()), family)
+    return _SAME.get(core_name, core_name)
 
 
 def has_relative(table: LeftOutTable) -> NDArray[np.bool_]:

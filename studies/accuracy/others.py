@@ -39,7 +39,7 @@ def report_figures(path: Path = correction.RESULT) -> list[correction.Figure]:
 
 def gated(layers: list[justus.Figure], report: list[correction.Figure]) -> list[Figure]:
     """Their MAPE by group, for the gate."""
-    made = [
+    figures = [
         Figure(JUSTUS, SEPARATOR.join((f.split, f.layer, f.device)), f.rows, f.mape, None, None, f.coverage)
         for f in layers
     ]
@@ -47,8 +47,8 @@ def gated(layers: list[justus.Figure], report: list[correction.Figure]) -> list[
     counts = {what: sum(f.what == what for f in report) for what in correction.CLAIMS}
     for what, n in counts.items():
         for name in (what, f"{what}, network left out"):
-            made.append(Figure(REPORT, name, n, summary[name], None, None))
-    return made
+            figures.append(Figure(REPORT, name, n, summary[name], None, None))
+    return figures
 
 
 def report_reason(row: correction.Figure) -> str:

@@ -54,9 +54,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
 
 
-def targets(found: Sequence[Target]) -> str:
+def targets(all_targets: Sequence[Target]) -> str:
     """Every target: met, or by how much not, and what carries the error."""
-    met = sum(target.is_met for target in found)
+    met = sum(target.is_met for target in all_targets)
     rows = [
         (
             t.what,
@@ -66,10 +66,10 @@ def targets(found: Sequence[Target]) -> str:
             t.verdict,
             "; ".join(part for part in ("" if t.is_met else t.why, t.caveat) if part),
         )
-        for t in sorted(found, key=lambda t: (t.is_met, -_excess(t)))
+        for t in sorted(all_targets, key=lambda t: (t.is_met, -_excess(t)))
     ]
-    but = sum(bool(target.is_met and target.caveat) for target in found)
-    text = f"{met} of {len(found)} are met, {but} of them on rows that are easier than the target says."
+    but = sum(bool(target.is_met and target.caveat) for target in all_targets)
+    text = f"{met} of {len(all_targets)} are met, {but} of them on rows that are easier than the target says."
     head = ("target", "rows", "wanted", "ours", "", "why missed, what to know")
     return f"## Targets\n\n{text} MAPE / median APE, or RMSE in ms.\n\n" + table(head, rows)
 
@@ -96,8 +96,8 @@ def splits(left_out: LeftOutTable, inside: Mapping[str, Array]) -> str:
     return "## Steps that were left out of the training\n\n" + table(head, lines)
 
 
-def _bias(found: Figure) -> str:
-    return percent(found.bias, signed=True)
+def _bias(scored: Figure) -> str:
+    return percent(scored.bias, signed=True)
 
 
 def _share(value: float | None) -> str:
@@ -248,13 +248,13 @@ def shipped(
     return f"## {title}\n\n{text}\n\n" + table(head, rows)
 
 
-def failures(found: Mapping[str, tuple[int, str]]) -> str:
+def failures(by_source: Mapping[str, tuple[int, str]]) -> str:
     """Rows of each source that could not be asked."""
-    rows = [(source, n, reason) for source, (n, reason) in found.items()]
+    rows = [(source, n, reason) for source, (n, reason) in by_source.items()]
     return "Rows of the sample that could not be asked:\n\n" + table(("source", "rows", "most frequent reason"), rows)
 
 
-def layers(found: Sequence[justus.Figure]) -> str:
+def layers(all_figures: Sequence[justus.Figure]) -> str:
     """`studies/justus`, worst first within each split."""
     rows = [
         (
@@ -269,7 +269,7 @@ def layers(found: Sequence[justus.Figure]) -> str:
             "–" if f.peer_rmse_ms is None else f"{f.peer_rmse_ms:.2f}",
             percent(f.peer_mape),
         )
-        for f in sorted(found, key=lambda f: -f.mape)
+        for f in sorted(all_figures, key=lambda f: -f.mape)
     ]
     head = ("split", "layer", "GPU", "rows", "MAPE", "holds", "RMSE ms", "paper", "MLP on raw time, RMSE", "its MAPE")
     return (
@@ -287,14 +287,14 @@ def report(summary: Mapping[str, float]) -> str:
     )
 
 
-def worst(found: Sequence[WorstRow]) -> str:
+def worst(worst_rows: Sequence[WorstRow]) -> str:
     """Ten of each source."""
     pieces = [
         "## The worst ten of each source\n\nOne row per network. Reasons are facts of the row (shares of the forecast "
         "by class of op, launches, shapes, layout, what the table says), computed, not judged: they tell what sets the "
         "row apart, not that it is the cause.\n"
     ]
-    for source in dict.fromkeys(row.source for row in found):
-        rows = [(r.what, r.where, f"{r.ratio:.2g}", r.reason) for r in found if r.source == source]
+    for source in dict.fromkeys(row.source for row in worst_rows):
+        rows = [(r.what, r.where, f"{r.ratio:.2g}", r.reason) for r in worst_rows if r.source == source]
         pieces.append(f"### {source}\n\n" + table(("what", "where", "predicted / measured", "what is known"), rows))
     return "\n".join(pieces)

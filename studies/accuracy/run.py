@@ -46,8 +46,8 @@ CARD = DOCS / "model-card.md"
 def split_figures(table: LeftOutTable) -> tuple[list[Figure], dict[str, Array]]:
     """Every group of the left-out steps by every split, and which intervals hold."""
     inside = {split: known_inside(table, split) for split in ("family", "random")} | {"device": unseen_inside(table)}
-    found = [f for split in SPLITS for f in by_group(split, table.groups(), table.ratios[split], inside[split])]
-    return found, inside
+    all_figures = [f for split in SPLITS for f in by_group(split, table.groups(), table.ratios[split], inside[split])]
+    return all_figures, inside
 
 
 @dataclass(frozen=True)
@@ -83,20 +83,20 @@ def shipped(folder: Path) -> Shipped:
     say("the shipped model on ops")
     ops, op_peers = score_ops(folder)
     say("on single layers")
-    figures, asked = score_layers(folder)
+    figures, layer_tables = score_layers(folder)
     say("on runs")
     runs = score_runs(folder)
     rows = [
         *worst.worst_runs(runs.rows),
         *worst.worst_ops(ops.rows, op_peers["roofline"]),
-        *worst.worst_layers(asked),
+        *worst.worst_layers(layer_tables),
     ]
     return Shipped(runs, ops, op_peers, figures, rows)
 
 
 def compose(left_out: LeftOutTable, theirs: Peers, ours: Shipped) -> tuple[str, gate.Scores]:
     """The page and the scores."""
-    found, inside = split_figures(left_out)
+    all_figures, inside = split_figures(left_out)
     given = given_runs(CARD.read_text(encoding="utf-8"))
     single_layers, reported = justus_figures(), report_figures()
     wanted = [
@@ -124,12 +124,12 @@ def compose(left_out: LeftOutTable, theirs: Peers, ours: Shipped) -> tuple[str, 
             page.worst([*theirs.worst, *ours.worst, *worst.worst_report(reported)]),
         ]
     )
-    everything = [*found, *ours.runs.figures, *ours.ops.figures, *ours.layers, *gated(single_layers, reported)]
+    everything = [*all_figures, *ours.runs.figures, *ours.ops.figures, *ours.layers, *gated(single_layers, reported)]
     return text.rstrip() + "\n", gate.scores_of(everything)
 
 
-def _runs(split: str, found: Sequence[Figure]) -> str:
-    mine = [f for f in found if f.split == split]
+def _runs(split: str, all_figures: Sequence[Figure]) -> str:
+    mine = [f for f in all_figures if f.split == split]
     title = "The shipped model on one GPU" if split == ONE else "The shipped model on several GPUs"
     text = (
         f"`epochcast evaluate` on a fixed sample: up to {NETWORKS} networks of every source of `runs`, up to {ROWS} "
@@ -140,28 +140,28 @@ def _runs(split: str, found: Sequence[Figure]) -> str:
     return page.shipped(title, text, mine)
 
 
-def _ops(rows: pl.DataFrame, found: Sequence[Figure], ratios: dict[str, Array]) -> str:
+def _ops(rows: pl.DataFrame, all_figures: Sequence[Figure], ratios: dict[str, Array]) -> str:
     labels = [SEPARATOR.join(names) for names in rows.select(OP_KEYS).iter_rows()]
-    theirs = {name: _by_all(labels, values, found) for name, values in ratios.items()}
+    theirs = {name: _by_all(labels, values, all_figures) for name, values in ratios.items()}
     text = (
         f"`epochcast evaluate` on up to {OP_ROWS} rows of every source, device, type, family and phase. Recurrent "
         "cells and rows marked as suspect were not trained on; all others are in-sample."
     )
-    return page.shipped("The shipped model on single ops", text, found, theirs)
+    return page.shipped("The shipped model on single ops", text, all_figures, theirs)
 
 
-def _by_all(labels: list[str], ratios: Array, found: Sequence[Figure]) -> list[Figure]:
+def _by_all(labels: list[str], ratios: Array, all_figures: Sequence[Figure]) -> list[Figure]:
     """A figure for every group of ours, empty where a peer has none."""
     mine = {f.group: f for f in by_group("", labels, ratios)}
-    return [mine.get(f.group, Figure("", f.group, 0, None, None, None)) for f in found]
+    return [mine.get(f.group, Figure("", f.group, 0, None, None, None)) for f in all_figures]
 
 
-def _layers(found: Sequence[Figure]) -> str:
+def _layers(all_figures: Sequence[Figure]) -> str:
     text = (
         "The tenth of each table that the shipped model of single-layer benchmarks was not trained on; intervals are "
         "counted on the half of it that did not set them."
     )
-    return page.shipped("The shipped model on single layers", text, [f for f in found if f.split == LAYERS])
+    return page.shipped("The shipped model on single layers", text, [f for f in all_figures if f.split == LAYERS])
 
 
 def main() -> int:

@@ -27,14 +27,14 @@ def sampled_runs(table: pl.DataFrame, networks: int, rows: int) -> pl.DataFrame:
 
 def _thinned(part: pl.DataFrame, networks: int, rows: int) -> pl.DataFrame:
     names = part["model"].unique().sort()
-    kept = part.filter(pl.col("model").is_in(names.gather(evenly(len(names), networks)).implode()))
-    return pl.concat([group[evenly(len(group), rows)] for _, group in _parts(kept, GROUP)])
+    selected = part.filter(pl.col("model").is_in(names.gather(evenly(len(names), networks)).implode()))
+    return pl.concat([group[evenly(len(group), rows)] for _, group in _parts(selected, GROUP)])
 
 
 def _parts(table: pl.DataFrame, keys: Sequence[str]) -> list[tuple[tuple[object, ...], pl.DataFrame]]:
     present = [key for key in keys if key in table.columns]
-    found = table.partition_by(present, as_dict=True, maintain_order=True)
-    return sorted(found.items(), key=lambda item: str(item[0]))
+    parts = table.partition_by(present, as_dict=True, maintain_order=True)
+    return sorted(parts.items(), key=lambda item: str(item[0]))
 
 
 def every(table: pl.DataFrame, keys: Sequence[str], rows: int) -> pl.DataFrame:

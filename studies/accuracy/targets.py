@@ -53,7 +53,7 @@ def errors(ratios: Array) -> tuple[float, float]:
 
 def image_targets(table: LeftOutTable) -> list[Target]:
     """RTX 3090, mixed precision, training, the family left out."""
-    made = []
+    targets = []
     for layout, wanted in (("nchw", (8.0, 5.0)), ("channels_last", (10.0, 6.0))):
         mine = (table.source == "timm") & (table.device == "RTX 3090") & (table.mode == "training")
         mine &= (table.layout == layout) & np.isfinite(table.ratios["family"])
@@ -62,8 +62,8 @@ def image_targets(table: LeftOutTable) -> list[Target]:
             name = "NCHW" if layout == "nchw" else "channels-last"
             what = f"image networks, RTX 3090, mixed precision, {name}, family never seen"
             why, caveat = carried_by(ratios, table.family[mine]), _relatives(ratios, has_relative(table)[mine])
-            made.append(Target(what, int(mine.sum()), wanted, errors(ratios), why=why, caveat=caveat))
-    return made
+            targets.append(Target(what, int(mine.sum()), wanted, errors(ratios), why=why, caveat=caveat))
+    return targets
 
 
 def _relatives(ratios: Array, related: NDArray[np.bool_]) -> str:
@@ -104,22 +104,24 @@ def nvidia_cells(table: LeftOutTable) -> NDArray[np.bool_]:
 
 def transformer_targets(table: LeftOutTable) -> list[Target]:
     """The 40 cells: those on GPUs that could be left out, ops included; and all with the GPU known, family left out."""
-    mine, made = nvidia_cells(table), []
+    mine, targets = nvidia_cells(table), []
     for split, what in (("device", "GPU left out, its ops too"), ("family", "GPU known, family left out")):
-        asked = mine & np.isfinite(table.ratios[split])
-        if asked.any():
-            ratios = table.ratios[split][asked]
-            by_device = {str(d): errors(ratios[table.device[asked] == d])[0] for d in np.unique(table.device[asked])}
+        is_scored = mine & np.isfinite(table.ratios[split])
+        if is_scored.any():
+            ratios = table.ratios[split][is_scored]
+            by_device = {
+                str(d): errors(ratios[table.device[is_scored] == d])[0] for d in np.unique(table.device[is_scored])
+            }
             worst = max(by_device, key=lambda name: by_device[name])
             why = f"the worst of {len(by_device)} GPUs is {worst} with {by_device[worst]:.1f} %"
             name = f"transformers, fp32, {what}"
-            made.append(Target(name, int(asked.sum()), (8.0, 5.5), errors(ratios), why=why))
-    return made
+            targets.append(Target(name, int(is_scored.sum()), (8.0, 5.5), errors(ratios), why=why))
+    return targets
 
 
-def layer_targets(found: Sequence[justus.Figure]) -> list[Target]:
+def layer_targets(all_figures: Sequence[justus.Figure]) -> list[Target]:
     """Justus' protocol by GPU, and fifty rows of a GPU that was left out."""
-    made = [
+    targets = [
         Target(
             f"convolution layers, Justus' protocol, {f.device}",
             f.rows,
@@ -127,19 +129,19 @@ def layer_targets(found: Sequence[justus.Figure]) -> list[Target]:
             (f.rmse_ms,),
             "ms",
         )
-        for f in found
+        for f in all_figures
         if f.split == "random tenth" and f.layer == "conv2d" and f.device != justus.ALL
     ]
-    for f in found:
+    for f in all_figures:
         if f.split == f"GPU left out, {justus.CALIBRATION_ROWS} rows given" and f.layer == "conv2d":
             what = f"convolution layers, {f.device} left out, {justus.CALIBRATION_ROWS} rows given"
-            made.append(Target(what, f.rows, (100 * justus.CLAIM_CALIBRATED_MAPE,), (100 * f.mape,)))
-    return made
+            targets.append(Target(what, f.rows, (100 * justus.CLAIM_CALIBRATED_MAPE,), (100 * f.mape,)))
+    return targets
 
 
 def device_targets(table: LeftOutTable, given: Sequence[GivenRuns]) -> list[Target]:
     """Whole networks on devices that were left out: as they are, and after five runs. Every device counts the same."""
-    ratios, made = table.ratios["device"], []
+    ratios, targets = table.ratios["device"], []
     scored = np.isfinite(ratios)
     if scored.any():
         names = np.unique(table.device[scored])
@@ -147,15 +149,15 @@ def device_targets(table: LeftOutTable, given: Sequence[GivenRuns]) -> list[Targ
         mean = float(np.mean(list(each.values())))
         why = f"{_over(each, 20.0)}; over all rows {errors(ratios)[0]:.1f} %"
         what = f"whole networks, GPU with no profile, mean over {len(names)} GPUs"
-        made.append(Target(what, int(scored.sum()), (20.0,), (mean,), why=why))
+        targets.append(Target(what, int(scored.sum()), (20.0,), (mean,), why=why))
     if given:
         each = {one.device: 100 * one.mape for one in given}
         what = f"the same, five runs given, mean over {len(given)} GPUs"
         n = sum(one.n for one in given)
         rows = 100 * sum(one.mape * one.n for one in given) / n
         why = f"{_over(each, 10.0)}; over all rows {rows:.1f} %"
-        made.append(Target(what, n, (10.0,), (float(np.mean(list(each.values()))),), why=why))
-    return made
+        targets.append(Target(what, n, (10.0,), (float(np.mean(list(each.values()))),), why=why))
+    return targets
 
 
 def _over(each: dict[str, float], most: float, what: str = "GPUs") -> str:
@@ -164,18 +166,18 @@ def _over(each: dict[str, float], most: float, what: str = "GPUs") -> str:
     return f"{len(above)} of {len(each)} {what} are above {most:.0f} %" + (f": {named}" if above else "")
 
 
-def report_targets(found: Sequence[correction.Figure]) -> list[Target]:
+def report_targets(all_figures: Sequence[correction.Figure]) -> list[Target]:
     """The report's networks, with the network's own runs left out of what was fitted."""
-    summary, made = correction.summary(found), []
+    summary, targets = correction.summary(all_figures), []
     for strategy, wanted in (("single", 6.0), ("mirrored", 5.0)):
         what = f"forecast, {strategy}"
-        n = sum(f.what == what for f in found)
+        n = sum(f.what == what for f in all_figures)
         ours = 100 * summary[f"{what}, network left out"]
         each = {
             network: 100 * summary[f"{what}, {network} left out"]
-            for network in sorted({f.network for f in found if f.what == what})
+            for network in sorted({f.network for f in all_figures if f.what == what})
         }
         name = f"the report's networks, P100, {strategy}, network left out"
         with_own = f"with their own runs among the fitted ones {100 * summary[what]:.1f} %"
-        made.append(Target(name, n, (wanted,), (ours,), why=f"{with_own}; {_over(each, wanted, 'networks')}"))
-    return made
+        targets.append(Target(name, n, (wanted,), (ours,), why=f"{with_own}; {_over(each, wanted, 'networks')}"))
+    return targets

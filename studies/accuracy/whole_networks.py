@@ -23,15 +23,15 @@ FEWEST_TRAINED = 60
 
 def peer_ratios(steps: Sequence[Example], table: LeftOutTable) -> dict[str, Array]:
     """predicted/measured of every step by every peer; NaN where a fitted one had too few steps to learn from."""
-    found = {name: _unfitted(name, steps) for name in UNFITTED}
+    ratios = {name: _unfitted(name, steps) for name in UNFITTED}
     seconds = np.array([step.seconds for step in steps])
     for name, (features, make) in STEP_PEERS.items():
         inputs = np.stack([features(step.columns) for step in steps])
-        found[name] = np.full(len(steps), np.nan)
-        for fitted_on, asked in _parts(table):
-            answer = make().fit(inputs[fitted_on], seconds[fitted_on]).seconds(inputs[asked])
-            found[name][asked] = answer / seconds[asked]
-    return found
+        ratios[name] = np.full(len(steps), np.nan)
+        for fitted_on, left_out in _parts(table):
+            answer = make().fit(inputs[fitted_on], seconds[fitted_on]).seconds(inputs[left_out])
+            ratios[name][left_out] = answer / seconds[left_out]
+    return ratios
 
 
 def _unfitted(name: str, steps: Sequence[Example]) -> Array:
@@ -47,7 +47,7 @@ def _parts(table: LeftOutTable) -> list[tuple[Places, Places]]:
         for group in np.unique(groups)
         for fold in np.unique(folds)
     ]
-    return [(others, asked) for others, asked in pairs if len(others) >= FEWEST_TRAINED and len(asked)]
+    return [(others, left_out) for others, left_out in pairs if len(others) >= FEWEST_TRAINED and len(left_out)]
 
 
 def _places(where: NDArray[np.bool_]) -> Places:

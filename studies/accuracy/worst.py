@@ -42,7 +42,7 @@ def order(ratios: Array) -> list[int]:
 
 def worst_steps(table: LeftOutTable, steps: Sequence[Example]) -> list[WorstRow]:
     """By source, with the family left out."""
-    found, twins, groups = [], layout_ratios(steps), table.groups()
+    worst_rows, twins, groups = [], layout_ratios(steps), table.groups()
     for source in np.unique(table.source):
         seen: set[str] = set()
         for place in order(np.where(table.source == source, table.ratios["family"], np.nan)):
@@ -53,13 +53,13 @@ def worst_steps(table: LeftOutTable, steps: Sequence[Example]) -> list[WorstRow]
                 where = " · ".join((*groups[place].split(" · ")[1:], f"batch {table.batch[place]}"))
                 reason = step_reason(steps[place], twins.get(place))
                 ratio = float(table.ratios["family"][place])
-                found.append(WorstRow(str(source), str(table.model[place]), where, ratio, reason))
-    return found
+                worst_rows.append(WorstRow(str(source), str(table.model[place]), where, ratio, reason))
+    return worst_rows
 
 
 def worst_runs(rows: pl.DataFrame) -> list[WorstRow]:
     """Of the sources the model was not trained on, as shipped; one per network and device."""
-    found = []
+    worst_rows = []
     for source in sorted(set(rows["source"]) - TRAINED_ON):
         part = rows.filter((pl.col("source") == source) & pl.col("reason").is_null())
         seen: set[tuple[str, str]] = set()
@@ -72,8 +72,8 @@ def worst_runs(rows: pl.DataFrame) -> list[WorstRow]:
                 break
             seen.add(key)
             where = f"{row['device_name']} · {row['precision']} · batch {row['batch_per_gpu']}"
-            found.append(WorstRow(source, row["model"], where, row["ratio"], _run_facts(row)))
-    return found
+            worst_rows.append(WorstRow(source, row["model"], where, row["ratio"], _run_facts(row)))
+    return worst_rows
 
 
 def _run_facts(row: dict[str, object]) -> str:
@@ -89,7 +89,7 @@ def _run_facts(row: dict[str, object]) -> str:
 
 def worst_ops(rows: pl.DataFrame, bound_ratio: Array) -> list[WorstRow]:
     """One per device, family and phase, as shipped."""
-    found = []
+    worst_rows = []
     for source in sorted(set(rows["source"])):
         mine = (rows["source"] == source).to_numpy()
         seen: set[tuple[str, ...]] = set()
@@ -104,8 +104,8 @@ def worst_ops(rows: pl.DataFrame, bound_ratio: Array) -> list[WorstRow]:
             launch = launch_seconds(find_device(row["device"], None, row["source"])) / row["seconds"]
             where = f"{row['device_name']} · {row['dtype']} · {row['phase']} · {_size(row)}"
             reason = op_reason(row, float(bound_ratio[place]), launch)
-            found.append(WorstRow(f"ops, {source}", str(row["op"]), where, row["ratio"], reason))
-    return found
+            worst_rows.append(WorstRow(f"ops, {source}", str(row["op"]), where, row["ratio"], reason))
+    return worst_rows
 
 
 def _size(row: dict[str, object]) -> str:
@@ -115,7 +115,7 @@ def _size(row: dict[str, object]) -> str:
 
 def worst_layers(asked: Sequence[AskedLayers]) -> list[WorstRow]:
     """Of the tenth that was left out."""
-    found = []
+    worst_rows = []
     for one in asked:
         rows = one.table.rows
         for place in order(one.ratio)[:TEN]:
@@ -127,21 +127,21 @@ def worst_layers(asked: Sequence[AskedLayers]) -> list[WorstRow]:
                 f"window {kernel:.0f}, stride {stride:.0f}, {rows.optimizer[place]}"
             )
             reason = layer_reason(float(one.table.seconds[place]), kernel, stride, channels, batch)
-            found.append(WorstRow(one.name, what, str(one.table.device[place]), float(one.ratio[place]), reason))
-    return found
+            worst_rows.append(WorstRow(one.name, what, str(one.table.device[place]), float(one.ratio[place]), reason))
+    return worst_rows
 
 
-def worst_report(found: Sequence[correction.Figure]) -> list[WorstRow]:
+def worst_report(all_figures: Sequence[correction.Figure]) -> list[WorstRow]:
     """Steps of the report's networks, the network left out."""
-    asked = [f for f in found if f.what.startswith("forecast") and f.left_out_ms is not None and f.measured_ms]
-    ratios = np.array([(f.left_out_ms or 0.0) / (f.measured_ms or 1.0) for f in asked])
+    forecasts = [f for f in all_figures if f.what.startswith("forecast") and f.left_out_ms is not None and f.measured_ms]
+    ratios = np.array([(f.left_out_ms or 0.0) / (f.measured_ms or 1.0) for f in forecasts])
     return [
         WorstRow(
             "report_runs",
-            asked[place].network,
-            f"{asked[place].what.removeprefix('forecast, ')} · {asked[place].optimizer} · batch {asked[place].batch}",
+            forecasts[place].network,
+            f"{forecasts[place].what.removeprefix('forecast, ')} · {forecasts[place].optimizer} · batch {forecasts[place].batch}",
             float(ratios[place]),
-            report_reason(asked[place]),
+            report_reason(forecasts[place]),
         )
         for place in order(ratios)[:TEN]
     ]

@@ -58,13 +58,13 @@ def runs(folder: Path) -> list[Run]:
         "epochs_in_time",
     ]
     grouped = table.group_by(keys).agg(pl.col("seconds").median(), pl.col("note").first()).sort(keys)
-    found = []
+    layers = []
     for row in grouped.iter_rows(named=True):
         batch, steps = row["batch_size_per_replica"], row["steps_per_epoch"]
         if "sample count uncertain" in row["note"]:
             steps = -(-CIFAR_IMAGES // (batch * row["gpu_count"]))
         total = row["epochs_in_time"] > 1
-        found.append(
+        layers.append(
             Run(
                 row["model"],
                 row["strategy"],
@@ -75,7 +75,7 @@ def runs(folder: Path) -> list[Run]:
                 total,
             )
         )
-    return found
+    return layers
 
 
 def start_up_seconds(folder: Path) -> float:

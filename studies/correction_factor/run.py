@@ -263,21 +263,21 @@ COLUMNS = (
 )
 
 
-def summary(found: Sequence[Figure]) -> dict[str, float]:
+def summary(all_figures: Sequence[Figure]) -> dict[str, float]:
     """MAPE of every kind of figure, and of the report's ways on the same rows."""
-    made = {what: _mean(f.error for f in found if f.what == what) for what in CLAIMS}
+    errors = {what: _mean(f.error for f in all_figures if f.what == what) for what in CLAIMS}
     for what in CLAIMS:
-        made[f"{what}, network left out"] = _mean(f.left_out_error for f in found if f.what == what)
-    sums = [f for f in found if f.what == "sum of measured layers"]
-    made["the report: sum / 1.5"] = _mean(abs(f.layers_ms / REPORT_FACTOR / (f.measured_ms or 1) - 1) for f in sums)
-    made["the sum as it is"] = _mean(abs(f.layers_ms / (f.measured_ms or 1) - 1) for f in sums)
-    made["factor itself, forecast blind"] = _mean(abs(f.forecast_ratio / (f.measured_ratio or 1) - 1) for f in sums)
+        errors[f"{what}, network left out"] = _mean(f.left_out_error for f in all_figures if f.what == what)
+    sums = [f for f in all_figures if f.what == "sum of measured layers"]
+    errors["the report: sum / 1.5"] = _mean(abs(f.layers_ms / REPORT_FACTOR / (f.measured_ms or 1) - 1) for f in sums)
+    errors["the sum as it is"] = _mean(abs(f.layers_ms / (f.measured_ms or 1) - 1) for f in sums)
+    errors["factor itself, forecast blind"] = _mean(abs(f.forecast_ratio / (f.measured_ratio or 1) - 1) for f in sums)
     for what in ("forecast, single", "forecast, mirrored"):
-        for network in sorted({f.network for f in found if f.what == what}):
-            mine = [f for f in found if f.what == what and f.network == network]
-            made[f"{what}, {network}"] = _mean(f.error for f in mine)
-            made[f"{what}, {network} left out"] = _mean(f.left_out_error for f in mine)
-    return made
+        for network in sorted({f.network for f in all_figures if f.what == what}):
+            mine = [f for f in all_figures if f.what == what and f.network == network]
+            errors[f"{what}, {network}"] = _mean(f.error for f in mine)
+            errors[f"{what}, {network} left out"] = _mean(f.left_out_error for f in mine)
+    return errors
 
 
 def _mean(values: Iterable[float | None]) -> float:
@@ -302,11 +302,11 @@ def main() -> int:
     """Fit, forecast, write, print."""
     folder = data_folder()
     fitted = fitted_stack(folder)
-    found = figures(folder, STACK)
-    RESULT.write_text(figures_csv(COLUMNS, found), encoding="utf-8")
-    for row in csv.reader(StringIO(figures_csv(COLUMNS, found))):
+    all_figures = figures(folder, STACK)
+    RESULT.write_text(figures_csv(COLUMNS, all_figures), encoding="utf-8")
+    for row in csv.reader(StringIO(figures_csv(COLUMNS, all_figures))):
         print("{:38} {:18} {:15} {:8} {:>5} {:>11} {:>11} {:>11} {:>9} {:>14} {:>14}".format(*row))
-    errors = summary(found)
+    errors = summary(all_figures)
     for name, error in errors.items():
         print(f"{name:44} {error:7.1%}" + (f"   claimed {CLAIMS[name]:.0%}" if name in CLAIMS else ""))
     print(

@@ -151,14 +151,14 @@ def _page(rows: Sequence[dict[str, Any]], families: Sequence[str]) -> Iterator[s
     yield ""
     yield "## Opaque operators"
     yield ""
-    found: dict[str, list[str]] = {}
+    users_by_target: dict[str, list[str]] = {}
     for row in rows:
         for target in row.get("opaque", ()):
-            found.setdefault(target, []).append(row["model"])
-    if found:
+            users_by_target.setdefault(target, []).append(row["model"])
+    if users_by_target:
         yield "| operator | networks |"
         yield "|---|---|"
-        for target, users in sorted(found.items(), key=lambda item: -len(item[1])):
+        for target, users in sorted(users_by_target.items(), key=lambda item: -len(item[1])):
             more = f" and {len(users) - 4} more" if len(users) > 4 else ""
             yield f"| `{target}` | {', '.join(f'`{u}`' for u in users[:4])}{more} |"
     else:

@@ -63,40 +63,40 @@ def errors(mid: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
     return float(1e3 * np.sqrt(np.mean((mid - seconds) ** 2))), float(np.mean(np.abs(mid / seconds - 1)))
 
 
-def protocol(kept: Sequence[LayerTable], tests: Sequence[LayerTable]) -> Iterator[Figure]:
+def protocol(training: Sequence[LayerTable], tests: Sequence[LayerTable]) -> Iterator[Figure]:
     """Random split by GPU: trained on nine tenths, scored on the last.
 
     Intervals are set on half of that and counted on the other.
     """
     halves = [[test.at(np.arange(len(test.rows)) % 2 == i) for test in tests] for i in (0, 1)]
-    model = with_intervals(train(kept, FULL), halves[0])
+    model = with_intervals(train(training, FULL), halves[0])
     for kind in ("conv2d", "dense"):
         justus = [t for t in tests if t.rows.kind == kind and t.stack[0] == "tensorflow1"]
-        peer = RawTimeMLP(epochs=40).fit([t for t in kept if t.rows.kind == kind and t.stack[0] == "tensorflow1"])
+        peer = RawTimeMLP(epochs=40).fit([t for t in training if t.rows.kind == kind and t.stack[0] == "tensorflow1"])
         yield from _scored(model, peer, kind, justus, "random tenth")
     report = [t for t in tests if t.stack[0] == "tensorflow2"]
-    peer = RawTimeMLP(epochs=60).fit([t for t in kept if t.stack[0] == "tensorflow2"])
+    peer = RawTimeMLP(epochs=60).fit([t for t in training if t.stack[0] == "tensorflow2"])
     yield from _scored(model, peer, "conv2d", report, "random tenth of the report")
 
 
 def _scored(
     model: LayersModel, peer: RawTimeMLP, kind: str, tests: Sequence[LayerTable], split: str
 ) -> Iterator[Figure]:
-    found: list[tuple[np.ndarray, ...]] = []
+    results: list[tuple[np.ndarray, ...]] = []
     is_paper = kind == "conv2d" and split == "random tenth"
     for test in tests:
         for device, stack, mine in test.setups():
             part = test.at(mine)
             answer, theirs = model.answer(part.rows, device, stack), peer.seconds(part.rows, device)
             is_inside = (answer.low <= part.seconds) & (part.seconds <= answer.high)
-            found.append((answer.mid, part.seconds, theirs, is_inside))
-            yield _figure(split, kind, str(part.device[0]), found[-1], is_paper)
-    together = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+            results.append((answer.mid, part.seconds, theirs, is_inside))
+            yield _figure(split, kind, str(part.device[0]), results[-1], is_paper)
+    together = tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
     yield _figure(split, kind, ALL, together, is_paper)
 
 
-def _figure(split: str, kind: str, device: str, found: tuple[np.ndarray, ...], is_paper: bool) -> Figure:
-    mid, seconds, theirs, is_inside = found
+def _figure(split: str, kind: str, device: str, results: tuple[np.ndarray, ...], is_paper: bool) -> Figure:
+    mid, seconds, theirs, is_inside = results
     rmse, mape = errors(mid, seconds)
     peer_rmse, peer_mape = errors(theirs, seconds)
     coverage = float(is_inside[1::2].mean()) if len(seconds) >= 100 else None
@@ -108,18 +108,18 @@ def _figure(split: str, kind: str, device: str, found: tuple[np.ndarray, ...], i
     return Figure(split, kind, device, len(seconds), rmse, mape, coverage, paper, peer_rmse, peer_mape, claim, is_met)
 
 
-def left_out(kept: Sequence[LayerTable], tests: Sequence[LayerTable]) -> Iterator[Figure]:
+def left_out(training: Sequence[LayerTable], tests: Sequence[LayerTable]) -> Iterator[Figure]:
     """One GPU after another is unknown: no row of it is trained on, its report rows included.
 
     Then fifty rows of it are given.
     """
     justus = [t for t in tests if t.stack[0] == "tensorflow1"]
     for name in JUSTUS_DEVICES:
-        model = train([without(table, name) for table in kept], LEFT_OUT_GROWTH)
+        model = train([without(table, name) for table in training], LEFT_OUT_GROWTH)
         for test in justus:
             held = only(test, name)
             held = held.at(np.arange(min(TESTED_ROWS, len(held.rows))))
-            peer = RawTimeMLP(epochs=12).fit([_third(without(t, name)) for t in kept if _is_like(t, held)])
+            peer = RawTimeMLP(epochs=12).fit([_third(without(t, name)) for t in training if _is_like(t, held)])
             yield from _left_out(model, peer, name, held)
 
 
@@ -173,8 +173,8 @@ def _left_out(model: LayersModel, peer: RawTimeMLP, name: str, held: LayerTable)
 def figures() -> tuple[Figure, ...]:
     """Every figure of the study."""
     splits = [read_split(name, data_folder()) for name in ("layers_conv2d", "layers_dense", "layers_conv2d_tf2")]
-    kept, tests = [k for k, _ in splits], [t for _, t in splits]
-    return (*protocol(kept, tests), *left_out(kept, tests))
+    training, tests = [k for k, _ in splits], [t for _, t in splits]
+    return (*protocol(training, tests), *left_out(training, tests))
 
 
 COLUMNS = (
@@ -194,12 +194,12 @@ COLUMNS = (
 
 def main() -> int:
     """Train, score, write, print."""
-    found = figures()
-    text = figures_csv(COLUMNS, found)
+    results = figures()
+    text = figures_csv(COLUMNS, results)
     RESULT.write_text(text, encoding="utf-8")
     for row in csv.reader(StringIO(text)):
         print("{:36} {:7} {:10} {:>6} {:>8} {:>6} {:>8} {:>13} {:>12} {:>9} {:>6}".format(*row))
-    missed = [f"{f.split}: {f.layer} {f.device}" for f in found if not f.is_met]
+    missed = [f"{f.split}: {f.layer} {f.device}" for f in results if not f.is_met]
     print("every claim is met" if not missed else f"missed: {', '.join(missed)}")
     return 1 if missed else 0
 

@@ -49,22 +49,22 @@ def bridge(data: Path, model: CostModel) -> tuple[list[Scored], Mapping[str, int
     table = [row for row in read_table(data / "runs.parquet").to_dicts() if row["source"] == SOURCE]
     runs, failures = read_runs(table)
     reasons = Counter(re.sub(r"^[^:]*: ", "", failure.reason) for failure in failures)
-    found: list[Scored] = []
+    scored: list[Scored] = []
     for reference, shape in dict.fromkeys((run.reference, run.input_shape) for run in runs):
         network = find_model(reference, shape, allow_code=False)
         answers: dict[Question, tuple[Interval, float] | str] = {}
         for run in runs:
             if (run.reference, run.input_shape) != (reference, shape):
                 continue
-            asked = (run.recipe, run.device.name, run.strategy, run.gpus, run.nodes)
-            if asked not in answers:
-                answers[asked] = _answer(network, run, model)
-            answer = answers[asked]
+            key = (run.recipe, run.device.name, run.strategy, run.gpus, run.nodes)
+            if key not in answers:
+                answers[key] = _answer(network, run, model)
+            answer = answers[key]
             if isinstance(answer, str):
                 reasons[answer] += 1
             else:
-                found.append(Scored(run, *answer, (reference, *asked)))
-    return found, reasons
+                scored.append(Scored(run, *answer, (reference, *key)))
+    return scored, reasons
 
 
 def _answer(network: Any, run: Run, model: CostModel) -> tuple[Interval, float] | str:

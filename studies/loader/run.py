@@ -102,30 +102,30 @@ def real_step(dataset: object, case: Case, batch: int, steps: int) -> tuple[floa
 def sleeping(case: Case) -> Row:
     """The service is known: what was drawn, plus what sleeping oversleeps (measured)."""
     steps = 48
-    taken, ours, thesis = [], [], []
+    measured, ours, thesis = [], [], []
     dataset = Sleeping(SLEEP_SECONDS, case.variation, SLEEP_BATCH * (steps + 2 * case.prefetch * case.workers))
     for _ in range(REPEATS):
         measured = measure_loader(DataLoader(dataset, batch_size=SLEEP_BATCH), budget_seconds=1.0)
         # What was drawn is known; how much longer a sleep takes here is measured on the samples behind the first batch.
         seen = dataset.seconds[SLEEP_BATCH : SLEEP_BATCH + measured.samples]
         oversleep = max(0.0, measured.wait_seconds - mean(seen))
-        known = replace(
+        measured_service = replace(
             measured.service(),
             wait_seconds=mean(dataset.seconds) + oversleep,
             variation=case.variation,
             samples_seconds=(),
         )
         step, busy = real_step(dataset, case, SLEEP_BATCH, steps)
-        feed = Feed(known, Host(usable_cpus()), SLEEP_BATCH, case.workers, case.prefetch)
-        taken.append(step)
+        feed = Feed(measured_service, Host(usable_cpus()), SLEEP_BATCH, case.workers, case.prefetch)
+        measured.append(step)
         ours.append(feed.step_seconds(busy))
-        thesis.append(max(busy, known.seconds(SLEEP_BATCH) / case.workers))
-    return Row(case, median(taken), median(ours), median(thesis), median(ours))
+        thesis.append(max(busy, measured_service.seconds(SLEEP_BATCH) / case.workers))
+    return Row(case, median(measured), median(ours), median(thesis), median(ours))
 
 
 def decoding(case: Case, dataset: object) -> Row:
     """Speed and idle cores are measured beside each run."""
-    taken, ours, thesis, naive = [], [], [], []
+    measured, ours, thesis, naive = [], [], [], []
     for _ in range(REPEATS):
         measured = measure_loader(DataLoader(dataset, batch_size=DECODE_BATCH), budget_seconds=2.0)  # type: ignore[arg-type]
         before = idle_cpus(case.workers, 1.0)
@@ -133,11 +133,11 @@ def decoding(case: Case, dataset: object) -> Row:
         idle = mean((before, idle_cpus(case.workers, 1.0)))
         service: Service = measured.service()
         feed = Feed(service, Host(idle), DECODE_BATCH, case.workers, case.prefetch)
-        taken.append(step)
+        measured.append(step)
         ours.append(feed.step_seconds(busy))
         thesis.append(max(busy, service.seconds(DECODE_BATCH) / case.workers))
         naive.append(replace(feed, host=Host(usable_cpus())).step_seconds(busy))
-    return Row(case, median(taken), median(ours), median(thesis), median(naive))
+    return Row(case, median(measured), median(ours), median(thesis), median(naive))
 
 
 def main() -> int:

@@ -19,10 +19,10 @@ from epochcast.graph.trace import Trace
 def with_weight_decay(trace: Trace) -> Trace:
     """The step with this update instead of its own."""
     template = trace.template
-    kept = [place for place, op in enumerate(template.base) if op.phase is not Phase.UPDATE]
+    other_ops = [place for place, op in enumerate(template.base) if op.phase is not Phase.UPDATE]
     update = [op for p in trace.parameters if p.trainable for op in _update(p.tensor)]
-    ops = (*(template.base[place] for place in kept), *update)
-    growths = (*(template.growths[place] for place in kept), *(None for _ in update))
+    ops = (*(template.base[place] for place in other_ops), *update)
+    growths = (*(template.growths[place] for place in other_ops), *(None for _ in update))
     return replace(trace, template=Template(ops, growths))
 
 

@@ -104,13 +104,13 @@ class Tuned:
 def tuned(folder: Path) -> tuple[list[Tuned], dict[str, int]]:
     """Every row that can be asked, and how many could not, by reason."""
     table = pl.read_parquet(folder / "runs.parquet").filter(pl.col("source") == "litgpt")
-    found, refused = [], dict[str, int]()
+    tuned_rows, refused = [], dict[str, int]()
     for row in table.iter_rows(named=True):
         try:
-            found.append(_tuned(row))
+            tuned_rows.append(_tuned(row))
         except EpochcastError as error:
             refused[str(error)] = refused.get(str(error), 0) + 1
-    return found, refused
+    return tuned_rows, refused
 
 
 def _tuned(row: Mapping[str, Any]) -> Tuned:
@@ -157,9 +157,9 @@ def _untied(name: str, tokens: int) -> BuiltModel:
     return BuiltModel(name, partial(entry.build, name, input_shape=(tokens,)))
 
 
-def section(found: Sequence[Tuned], refused: Mapping[str, int]) -> Iterator[str]:
+def section(tuned_rows: Sequence[Tuned], refused: Mapping[str, int]) -> Iterator[str]:
     """The lines of the page."""
-    scored = [point for point in found if point.is_possible]
+    scored = [point for point in tuned_rows if point.is_possible]
     yield from (
         "## Fine-tuning with LoRA",
         "",
@@ -180,7 +180,7 @@ def section(found: Sequence[Tuned], refused: Mapping[str, int]) -> Iterator[str]
         figures = (abs(errors).mean(), np.median(abs(errors)), errors.mean())
         yield f"| {WAYS[way]} | {len(errors)} | {figures[0]:.1%} | {figures[1]:.1%} | {figures[2]:+.1%} |"
     yield ""
-    impossible = [point for point in found if not point.is_possible]
+    impossible = [point for point in tuned_rows if not point.is_possible]
     if impossible:
         named = ", ".join(f"{p.name} ({p.measured_bytes / 1e9:.1f} GB)" for p in impossible)
         yield f"Not scored: {named}, which trained everything in less than their parameters, gradients and Adam's two"

@@ -16,10 +16,10 @@ def kept_lifetimes(reference: str, shape: tuple[int, ...], recipe: Recipe) -> Li
     """Gradients are zeroed, not dropped, as PyTorch did by default before 2.0; sums are made in place, as since."""
     path = _path(reference, shape, recipe)
     if path.exists():
-        with np.load(path, allow_pickle=False) as kept:
-            columns = {name: kept[name] for name in _COLUMNS}
+        with np.load(path, allow_pickle=False) as arrays:
+            columns = {name: arrays[name] for name in _COLUMNS}
             names = ("",) * len(columns["roles"])
-            ops = int(kept["ops"])  # where the update begins matters to ranks that share it out; this is one device
+            ops = int(arrays["ops"])  # where the update begins matters to ranks that share it out; this is one device
             return Lifetimes(names, ops=ops, keeps_gradients=True, update=ops, **columns)
     lives = lifetimes(find_model(reference, shape).trace(recipe), set_to_none=False)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -78,8 +78,8 @@ def profiled(network: str, optimizer: str, size: int, batch: int) -> Check:
     for _ in range(WARM_UP_STEPS):
         step()
     trace = find_model(f"torchvision:{network}", (3, size, size)).trace(recipe)
-    found = peak_memory(trace, find_device("cpu"))
-    return Check(network, optimizer, found.allocated_bytes, step.peak_bytes())
+    forecast = peak_memory(trace, find_device("cpu"))
+    return Check(network, optimizer, forecast.allocated_bytes, step.peak_bytes())
 
 
 def tracked(network: str, optimizer: str, size: int, batch: int) -> Check:

@@ -127,12 +127,12 @@ def _nin_on_k20x() -> Iterator[Figure]:
         yield Figure(f"NiN, {gpus} K20X, batch {batch}, speed-up", "x", ours, speedup, measured)
 
 
-def as_csv(found: tuple[Figure, ...]) -> str:
+def as_csv(all_figures: tuple[Figure, ...]) -> str:
     """The figures as the text of `result.csv`."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["what", "unit", "ours", "paleo", "error", "paleo_with_cudnn_choice", "measured"])
-    for figure in found:
+    for figure in all_figures:
         error = "" if figure.error is None else f"{figure.error:+.4f}"
         cells = [_show(figure.ours), _show(figure.paleo), error, _show(figure.paleo_other), _show(figure.measured)]
         writer.writerow([figure.what, figure.unit, *cells])
@@ -143,9 +143,9 @@ def _show(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def page(found: tuple[Figure, ...]) -> str:
+def page(all_figures: tuple[Figure, ...]) -> str:
     """docs/one-weird-trick.md: AlexNet on 1 to 8 K20s."""
-    by_name = {figure.what: figure for figure in found}
+    by_name = {figure.what: figure for figure in all_figures}
     lines = []
     for gpus, measured in MEASURED_HOURS.items():
         paleo = by_name[f"AlexNet, {gpus} K20, hybrid"]
@@ -188,14 +188,14 @@ That is 19 MB in 1.2 ms of computing, so the rounds wait for the wire; PALEO cha
 
 def main() -> int:
     """Recompute, write, print."""
-    found = figures()
-    text = as_csv(found)
+    all_figures = figures()
+    text = as_csv(all_figures)
     RESULT.write_text(text, encoding="utf-8")
     for row in csv.reader(StringIO(text)):
         print("{:44} {:5} {:>9} {:>9} {:>8} {:>24} {:>9}".format(*row))
-    missed = [figure.what for figure in found if not figure.is_reproduced]
-    compared = sum(figure.error is not None for figure in found)
-    PAGE.write_text(page(found), encoding="utf-8")
+    missed = [figure.what for figure in all_figures if not figure.is_reproduced]
+    compared = sum(figure.error is not None for figure in all_figures)
+    PAGE.write_text(page(all_figures), encoding="utf-8")
     print(f"{compared - len(missed)} of {compared} figures within {TOLERANCE:.0%}")
     return 1 if missed else 0
 

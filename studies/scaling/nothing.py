@@ -77,17 +77,25 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int)
     for group in groups.values():
         answers, refused = forecast_group(group, model)
         reasons.update(kind_of(f.reason, f.model) for f in refused)
-        found = {answer.row_index: answer.seconds for answer in answers}
-        kept = [run for run in group if run.row_index in found]
-        known = {run.row_index: singles[run.row_index] for run in kept if run.row_index in singles}
-        alone = [_alone(run, known[run.row_index]) for run in kept if run.row_index in known]
-        own = {a.row_index: abs(a.seconds.mid / known[a.row_index].seconds - 1) for a in _answers(alone, model, {})}
+        forecasts = {answer.row_index: answer.seconds for answer in answers}
+        forecast_runs = [run for run in group if run.row_index in forecasts]
+        measured_singles = {run.row_index: singles[run.row_index] for run in forecast_runs if run.row_index in singles}
+        alone = [
+            _alone(run, measured_singles[run.row_index]) for run in forecast_runs if run.row_index in measured_singles
+        ]
+        own = {
+            a.row_index: abs(a.seconds.mid / measured_singles[a.row_index].seconds - 1)
+            for a in _answers(alone, model, {})
+        }
         given = {
-            a.row_index: a.seconds.mid for a in _answers([run for run in kept if run.row_index in known], model, known)
+            a.row_index: a.seconds.mid
+            for a in _answers(
+                [run for run in forecast_runs if run.row_index in measured_singles], model, measured_singles
+            )
         }
         asked += [
-            Asked(run, found[run.row_index], seconds, own.get(run.row_index), given.get(run.row_index))
-            for run, seconds in zip(kept, _rooflines(kept), strict=True)
+            Asked(run, forecasts[run.row_index], seconds, own.get(run.row_index), given.get(run.row_index))
+            for run, seconds in zip(forecast_runs, _rooflines(forecast_runs), strict=True)
         ]
     return Source(name, len(several), asked, reasons)
 
@@ -97,8 +105,8 @@ def _alone(run: Run, single: Single) -> Run:
     return replace(run, job=replace(run.job, accumulate=single.accumulate), gpus=1, nodes=1, strategy=None)
 
 
-def _answers(runs: list[Run], model: CostModel, known: Mapping[int, Single]) -> list[RunForecast]:
-    return forecast_group(runs, model, singles=known)[0] if runs else []
+def _answers(runs: list[Run], model: CostModel, measured_singles: Mapping[int, Single]) -> list[RunForecast]:
+    return forecast_group(runs, model, singles=measured_singles)[0] if runs else []
 
 
 def spaced(runs: Sequence[Run], most: int) -> list[Run]:
@@ -117,17 +125,17 @@ def _rooflines(runs: Sequence[Run]) -> list[float]:
     if not runs:
         return []
     network = find_model(runs[0].reference, runs[0].input_shape, allow_code=False)
-    kept: dict[Any, float] = {}
+    forecast_runs: dict[Any, float] = {}
     for run in runs:
         key = (run.recipe, run.device.name)
-        if key not in kept:
+        if key not in forecast_runs:
             trace = network.trace(run.recipe)
             seconds, is_update = (
                 Roofline().costs(trace.columns, run.device, run.setting).mid,
                 trace.columns.phase == UPDATE,
             )
-            kept[key] = float(run.recipe.accumulate * seconds[~is_update].sum() + seconds[is_update].sum())
-    return [kept[(run.recipe, run.device.name)] * _model_fraction(run) for run in runs]
+            forecast_runs[key] = float(run.recipe.accumulate * seconds[~is_update].sum() + seconds[is_update].sum())
+    return [forecast_runs[(run.recipe, run.device.name)] * _model_fraction(run) for run in runs]
 
 
 def _model_fraction(run: Run) -> float:
@@ -156,8 +164,8 @@ def _cells(asked: Sequence[Asked]) -> list[str]:
     roofline = [a.error(a.roofline_seconds) for a in asked]
     inside = np.mean([a.seconds.holds(a.run.step_seconds) for a in asked])
     cells = [_percent(ours), f"{100 * np.median(ours):.1f}", f"{100 * inside:.0f}", _percent(roofline)]
-    known = [(a, a.single_error, a.given_seconds) for a in asked]
-    both = [(a, single, given) for a, single, given in known if single is not None and given is not None]
+    measured_singles = [(a, a.single_error, a.given_seconds) for a in asked]
+    both = [(a, single, given) for a, single, given in measured_singles if single is not None and given is not None]
     if not both:
         return [*cells, "0", "–", "–", "–"]
     return [

@@ -21,13 +21,13 @@ def repeat_errors(table: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
             groups.setdefault((row["model"], row["batch_per_gpu"], row["grad_accum"], placed), []).append(
                 float(row["step_seconds"])
             )
-    found: dict[str, list[float]] = {}
+    errors_by_model: dict[str, list[float]] = {}
     for (model, *_), steps in groups.items():
         for place, seconds in enumerate(steps):
             others = [*steps[:place], *steps[place + 1 :]]
             if others:
-                found.setdefault(model, []).append(abs(median(others) / seconds - 1))
-    return found
+                errors_by_model.setdefault(model, []).append(abs(median(others) / seconds - 1))
+    return errors_by_model
 
 
 def lines(errors: Mapping[str, list[float]]) -> list[str]:

@@ -75,8 +75,8 @@ def bench(path: Path, shares: Shares, threads: int, say: Callable[[str], None]) 
         report = campaign.run(steps, out, here, budget_seconds=shares.steps)
         say(f"{report.measured} steps in {report.seconds:.0f} s, {report.failed} failed")
         with collectives.reused_groups():
-            asked = collectives.questions(2, names=("all_reduce",), limit_seconds=1.0)
-            report = campaign.run(asked, out, here, budget_seconds=shares.collectives)
+            all_questions = collectives.questions(2, names=("all_reduce",), limit_seconds=1.0)
+            report = campaign.run(all_questions, out, here, budget_seconds=shares.collectives)
         say(f"{report.measured} collectives in {report.seconds:.0f} s, {report.failed} failed")
     rows = keras_rows(BENCHED_KERAS, path, "2s", 1, shares.keras)
     say(f"{len(rows)} steps of Keras, {sum(row.failed is not None for row in rows)} failed")
@@ -193,7 +193,7 @@ def layer_sums(rows: Sequence[Trained]) -> list[LayerSum]:
 
     The report knows convolutions over images and dense layers, with the activation behind each.
     """
-    known: dict[layers.Layer, float] = {}
+    layer_seconds: dict[layers.Layer, float] = {}
     sums = []
     for row in rows:
         graph = find_model(row.reference, None if row.input_shape is None else tuple(row.input_shape)).graph(row.batch)
@@ -201,10 +201,10 @@ def layer_sums(rows: Sequence[Trained]) -> list[LayerSum]:
         if any(isinstance(op.kind, Conv) and len(op.kind.stride) > 2 for op in graph.ops):
             total = nan  # a sum that leaves out the convolutions would be a straw man
         for layer in layers_of(graph, row.optimizer):
-            if layer not in known:
+            if layer not in layer_seconds:
                 (question,) = layers.questions("cpu", "report", [layer])
-                known[layer] = layers.measure(replace(question, limit_seconds=LAYER_SECONDS)).low_seconds or nan
-            total += known[layer]
+                layer_seconds[layer] = layers.measure(replace(question, limit_seconds=LAYER_SECONDS)).low_seconds or nan
+            total += layer_seconds[layer]
         sums.append(LayerSum(row.model, row.batch, total or nan))
     return sums
 

@@ -134,8 +134,8 @@ def scaling_row(run: Scaled, profile: Path) -> ScalingRow:
 
 def mape(errors: Sequence[float]) -> float:
     """Mean of absolute values, of those that are known."""
-    known = [abs(e) for e in errors if not math.isnan(e)]
-    return mean(known) if known else math.nan
+    known_errors = [abs(e) for e in errors if not math.isnan(e)]
+    return mean(known_errors) if known_errors else math.nan
 
 
 def main() -> int:
