@@ -133,15 +133,15 @@ def worst_layers(asked: Sequence[AskedLayers]) -> list[WorstRow]:
 
 def worst_report(all_figures: Sequence[correction.Figure]) -> list[WorstRow]:
     """Steps of the report's networks, the network left out."""
-    forecasts = [f for f in all_figures if f.what.startswith("forecast") and f.left_out_ms is not None and f.measured_ms]
-    ratios = np.array([(f.left_out_ms or 0.0) / (f.measured_ms or 1.0) for f in forecasts])
+    scored = [f for f in all_figures if f.what.startswith("forecast") and f.left_out_ms is not None and f.measured_ms]
+    ratios = np.array([(f.left_out_ms or 0.0) / (f.measured_ms or 1.0) for f in scored])
     return [
         WorstRow(
             "report_runs",
-            forecasts[place].network,
-            f"{forecasts[place].what.removeprefix('forecast, ')} · {forecasts[place].optimizer} · batch {forecasts[place].batch}",
+            scored[place].network,
+            f"{scored[place].what.removeprefix('forecast, ')} · {scored[place].optimizer} · batch {scored[place].batch}",
             float(ratios[place]),
-            report_reason(forecasts[place]),
+            report_reason(scored[place]),
         )
         for place in order(ratios)[:TEN]
     ]

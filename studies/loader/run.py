@@ -102,7 +102,7 @@ def real_step(dataset: object, case: Case, batch: int, steps: int) -> tuple[floa
 def sleeping(case: Case) -> Row:
     """The service is known: what was drawn, plus what sleeping oversleeps (measured)."""
     steps = 48
-    measured, ours, thesis = [], [], []
+    step_seconds, ours, thesis = [], [], []
     dataset = Sleeping(SLEEP_SECONDS, case.variation, SLEEP_BATCH * (steps + 2 * case.prefetch * case.workers))
     for _ in range(REPEATS):
         measured = measure_loader(DataLoader(dataset, batch_size=SLEEP_BATCH), budget_seconds=1.0)
@@ -117,15 +117,15 @@ def sleeping(case: Case) -> Row:
         )
         step, busy = real_step(dataset, case, SLEEP_BATCH, steps)
         feed = Feed(measured_service, Host(usable_cpus()), SLEEP_BATCH, case.workers, case.prefetch)
-        measured.append(step)
+        step_seconds.append(step)
         ours.append(feed.step_seconds(busy))
         thesis.append(max(busy, measured_service.seconds(SLEEP_BATCH) / case.workers))
-    return Row(case, median(measured), median(ours), median(thesis), median(ours))
+    return Row(case, median(step_seconds), median(ours), median(thesis), median(ours))
 
 
 def decoding(case: Case, dataset: object) -> Row:
     """Speed and idle cores are measured beside each run."""
-    measured, ours, thesis, naive = [], [], [], []
+    step_seconds, ours, thesis, naive = [], [], [], []
     for _ in range(REPEATS):
         measured = measure_loader(DataLoader(dataset, batch_size=DECODE_BATCH), budget_seconds=2.0)  # type: ignore[arg-type]
         before = idle_cpus(case.workers, 1.0)
@@ -133,11 +133,11 @@ def decoding(case: Case, dataset: object) -> Row:
         idle = mean((before, idle_cpus(case.workers, 1.0)))
         service: Service = measured.service()
         feed = Feed(service, Host(idle), DECODE_BATCH, case.workers, case.prefetch)
-        measured.append(step)
+        step_seconds.append(step)
         ours.append(feed.step_seconds(busy))
         thesis.append(max(busy, service.seconds(DECODE_BATCH) / case.workers))
         naive.append(replace(feed, host=Host(usable_cpus())).step_seconds(busy))
-    return Row(case, median(measured), median(ours), median(thesis), median(naive))
+    return Row(case, median(step_seconds), median(ours), median(thesis), median(naive))
 
 
 def main() -> int:
