@@ -1,4 +1,4 @@
-"""`make bench`: the speed of epochcast itself, as ratios where possible, against the limits we set ourselves.
+"""`make bench`: the speed of epochcast itself, as ratios where possible, against the project's own limits.
 
     python -m benchmarks [--strict]
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure and the most it may be; `note` says what it is made of."""
+    """One figure and its upper limit; `note` says how it is computed."""
 
     what: str
     value: float
@@ -73,7 +73,7 @@ def start_up() -> Iterator[Figure]:
 
 
 def forecasting() -> Iterator[Figure]:
-    """In one process."""
+    """Forecasts in one process."""
     import epochcast as ec
     from epochcast.api import find_model
     from epochcast.graph.recipe import Recipe
@@ -89,7 +89,7 @@ def forecasting() -> Iterator[Figure]:
     yield Figure("forecast of resnet50, warm", warm * 1e3, "ms", 50)
     trace = model.trace(Recipe(64))
     rebatched = best(lambda: [trace.rebatch(next(batches)).columns for _ in range(500)], 3) / 500
-    built = best(lambda: _afresh().trace(Recipe(64)).columns, 3)
+    built = best(lambda: _rebuilt_resnet50().trace(Recipe(64)).columns, 3)
     yield Figure("resnet50 at another batch", rebatched * 1e3, "ms", 5)
     yield Figure(
         "the same against building it", rebatched / built, "of it", 0.05, f"building takes {built * 1e3:.0f} ms"
@@ -99,7 +99,7 @@ def forecasting() -> Iterator[Figure]:
     yield Figure("1,000 configurations of a small network", sweep * 10, "s", 1.0)
 
     def largest(nodes: int) -> object:
-        _afresh()
+        _rebuilt_resnet50()
         return ec.forecast(
             "llama2_70b",
             device="H100",
@@ -117,8 +117,8 @@ def forecasting() -> Iterator[Figure]:
     yield Figure("first forecast of llama2_70b on 10,240 GPUs", many, "s", 2.0, f"{many / few:.2f} times that on 64")
 
 
-def _afresh() -> "Model":
-    """ResNet-50 of a zoo that has forgotten what it built."""
+def _rebuilt_resnet50() -> "Model":
+    """ResNet-50, built again by the zoo."""
     from epochcast.capture.zoo import zoo_model
 
     zoo_model.cache.clear()
@@ -126,20 +126,20 @@ def _afresh() -> "Model":
 
 
 def planning() -> Iterator[Figure]:
-    """Every offer of the catalogue, the model traced and nothing else known."""
+    """Every offer of the catalogue, with the model traced and all other caches empty."""
     import epochcast as ec
     from epochcast.api import find_model
 
     for name in ("mnist_cnn", "resnet50"):
         plan = partial(ec.plan, find_model(name), dataset="imagenet-1k", batch=1024)
-        ways = plan().considered
+        configurations = plan().considered
         plan_seconds = best(plan, 3)
         yield Figure(
             f"1,000 configurations planned, {name}",
-            1e3 * plan_seconds / ways,
+            1e3 * plan_seconds / configurations,
             "s",
             1.0,
-            f"{ways} in {plan_seconds:.2f} s",
+            f"{configurations} in {plan_seconds:.2f} s",
         )
 
 

@@ -21,7 +21,7 @@ STUDIES = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one study."""
+    """The result of one study."""
 
     name: str
     verdict: str
@@ -36,7 +36,7 @@ def names() -> list[str]:
 
 
 def run(name: str, *, is_named: bool) -> Outcome:
-    """Run one study, or say why not."""
+    """Run one study; the outcome says why where it was not run."""
     start = time.perf_counter()
     try:
         module = import_module(f"studies.{name}.run")

@@ -1,4 +1,4 @@
-"""The model card: what the shipped model was trained on, and how it does on what was left out."""
+"""The model card: what the shipped model was trained on, and its errors on what was left out."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

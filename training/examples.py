@@ -41,7 +41,7 @@ class Example:
 
 
 def scratch() -> Path:
-    """Where captured numbers are kept between runs."""
+    """The folder for captured numbers between runs."""
     return Path(os.environ.get("EPOCHCAST_SCRATCH") or user_cache_path("epochcast") / "examples")
 
 
@@ -105,7 +105,7 @@ def select(columns: Columns, keep: np.ndarray) -> Columns:
 
 
 def _columns(reference: str, shape: tuple[int, ...] | None, recipe: Recipe, batch: int, batches: set[int]) -> Columns:
-    """From the scratch folder, or captured now for all the batches that will be wanted."""
+    """From the scratch folder, or captured now for all batches that are needed."""
     path = _path(reference, shape, recipe)
     arrays = {}
     if path.exists():

@@ -1,4 +1,4 @@
-"""Where the measurements lie, and where what was learnt from them is written."""
+"""Where the measurements are, and where trained models are written."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ def data_folder() -> Path:
 
 
 def write(path: Path, data: bytes) -> None:
-    """All of it or nothing."""
+    """Write a file; it is never half written."""
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         file.write(data)
     Path(file.name).chmod(0o644)

@@ -1,4 +1,4 @@
-"""What the trained nets say devices sustain, as rows of `hardware/profiles.toml`."""
+"""What devices sustain according to the trained nets, as rows of `hardware/profiles.toml`."""
 
 from collections.abc import Mapping, Sequence
 from math import exp, log

@@ -1,4 +1,4 @@
-"""A GPU that `LayersModel` has not seen, from a few dozen measured layers: they decide between its siblings.
+"""A GPU that `LayersModel` has not seen, from a few dozen measured layers, which choose between similar GPUs.
 
     log t = Σ w_s (log t_s + o_s) + b + z·β
 
@@ -28,7 +28,7 @@ LEAST_ROWS = 10
 
 @dataclass(frozen=True)
 class LayerCalibration:
-    """o, w, β, the means of b and z, and how far above and below the middle the truth lies."""
+    """o, w, β, the means of b and z, and how far the measurements lie above and below the middle."""
 
     siblings: tuple[Setup, ...]
     offsets: Array

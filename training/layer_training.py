@@ -1,4 +1,4 @@
-"""Growing a `LayersModel`: coefficients, trees on what they leave, intervals.
+"""Training a `LayersModel`: coefficients, trees on their residuals, intervals.
 
     c(setup)   = argmin_{c ≥ 0} Σ ((Σ c_t·term_t − t) / t^0.75)²   large rows count, but not alone
     trees      ≈ log(t / base), weighted by t^0.4                  between a relative and an absolute error
@@ -57,7 +57,7 @@ LIGHT: Mapping[str, Growth] = {
 
 
 def train(tables: Sequence[LayerTable], growth: Mapping[str, Growth] = FULL) -> LayersModel:
-    """A model from measured rows. Tables of one kind are pooled; their setups are told apart by GPU and stack."""
+    """A model from measured rows. Tables of one kind are pooled; their setups differ by GPU and stack."""
     setups: list[Setup] = []
     forests: dict[str, Forest] = {}
     for kind in LAYER_KINDS:
@@ -87,7 +87,7 @@ Group = tuple[Device, str, LayerTable]
 
 
 def _groups(tables: Iterable[LayerTable]) -> list[Group]:
-    """Setups in the order of their generation, so that a split on their place parts old from new."""
+    """Setups in the order of their generation, so that a split on their position separates old from new."""
     groups = [
         (device, stack, table.at(mine & table.is_measured))
         for table in tables

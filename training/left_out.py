@@ -1,4 +1,4 @@
-"""Training on part of the material, and how the forecasts of the rest turn out.
+"""Training on part of the data, and the errors of the forecasts of the rest.
 
 Three splits: families of networks (device known), devices (neither steps nor ops are seen of it or of any board with
 the same chip; similar devices answer for it), and rows at random. A device that was left out is then calibrated with

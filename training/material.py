@@ -1,4 +1,4 @@
-"""What the net is trained on: timed ops, and steps of whole networks with every op of theirs."""
+"""What the net is trained on: timed ops, and steps of whole networks with all their ops."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ WEIGHTS = {
 
 @dataclass
 class Material:
-    """Everything the net learns from."""
+    """All training data of the net."""
 
     ops: OpRows
     floors: NDArray[np.float64]
@@ -50,7 +50,7 @@ def gather() -> Material:
 
 
 def measured_steps(folder: Path) -> tuple[list[Example], dict[str, str]]:
-    """Every step that is learnt from, always in the same order, and the networks that could not be captured."""
+    """Every step of the training data, always in the same order, and the networks that could not be captured."""
     single = pl.col("gpus") == 1
     runs = pl.read_parquet(folder / "runs.parquet").filter(
         single
@@ -76,7 +76,7 @@ def _mode_weight(example: Example) -> float:
 
 
 def _distinct(table: pl.DataFrame) -> pl.DataFrame:
-    """One name per architecture where several weights of it were timed: the same network teaches nothing twice."""
+    """One name per architecture where several of its weights were timed: a repeated network adds nothing."""
     same = [
         "forward_macs_per_sample",
         "activations_per_sample",

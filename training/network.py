@@ -75,12 +75,12 @@ class Kernels:
         return len(self.cap)
 
     def at(self, pick: torch.Tensor) -> "Kernels":
-        """Some of them."""
+        """Some of the ops."""
         return Kernels(*(values[pick] for values in vars(self).values()))
 
     @classmethod
     def joined(cls, parts: Iterable["Kernels"]) -> "Kernels":
-        """One after the other."""
+        """All ops, concatenated."""
         return cls(*(torch.cat(values) for values in zip(*(vars(part).values() for part in parts), strict=True)))
 
 
@@ -151,7 +151,7 @@ def net_row(example: Example, devices: Vocabulary, stacks: Vocabulary, weight: f
 
 
 def stack_name(source: str, device: str) -> str:
-    """Whose host it was."""
+    """The software stack whose host launched the kernels."""
     return f"{source} · {device}"
 
 

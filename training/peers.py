@@ -1,4 +1,4 @@
-"""Published ways to predict the time of layers and of steps, re-implemented, to stand beside ours in the studies.
+"""Published methods to predict the time of layers and of steps, re-implemented, to compare with ours in the studies.
 
 `RawTimeMLP` is Justus et al. (2018), "Predicting the Computational Cost of Deep Learning Models": a fully connected
 network from the layer's hyper-parameters and the GPU's data sheet to milliseconds, trained on the squared error of

@@ -1,4 +1,4 @@
-"""How sure the model is of an op of a kind: the 5 % and 95 % quantiles of measured over predicted, op by op.
+"""The uncertainty of the model for each kind of op: the 5 % and 95 % quantiles of measured over predicted, op by op.
 
     log distance below, above = softplus(w·features + b)
 
@@ -55,7 +55,7 @@ def fit_quantiles(models: Sequence[EfficiencyNet], ops: OpRows, nets: Sequence[N
 
 
 def step_widths(model: EfficiencyNet, nets: Sequence[NetRow], quantiles: Quantiles) -> Array:
-    """How unsure the ops of each step are, weighed by their seconds; 1 is typical."""
+    """The uncertainty of the ops of each step, weighted by their seconds; 1 is typical."""
     widths = []
     for net in nets:
         seconds = model.kernel_seconds(net)

@@ -1,4 +1,4 @@
-"""Conformal intervals: the factors between which nine of ten left-out truths lie.
+"""Conformal intervals: the factors between which nine of ten left-out measurements lie.
 
     low, high = the 5 % and 95 % quantiles of measured/predicted over steps that were left out of the training
 
@@ -30,7 +30,7 @@ def outside_of(chips: int) -> tuple[float, float]:
 
 
 def chip_of(device: Device) -> tuple[str, str, int]:
-    """What boards with the same chip have in common."""
+    """The name of a board's chip, which several boards may share."""
     return device.vendor, device.generation, device.compute_units
 
 
@@ -43,7 +43,7 @@ def chips_of(names: NDArray[np.str_]) -> NDArray[np.str_]:
 def spread_of(
     log_errors: Array, labels: NDArray[np.str_] | None = None, outside: tuple[float, float] = OUTSIDE
 ) -> tuple[float, float]:
-    """Factors low < 1 < high of the middle, from log(predicted/measured); every label weighs the same."""
+    """Factors low < 1 < high of the middle, from log(predicted/measured); every label has the same weight."""
     is_scored = np.isfinite(log_errors)
     ratios = -log_errors[is_scored]
     if labels is None:

@@ -53,7 +53,7 @@ def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: dic
 
 
 def error_table(material: Material, errors: LeftOut, widths: NDArray[np.float64]) -> str:
-    """Predicted over measured of every step by every split, with what tells the step apart; no measurement."""
+    """Predicted over measured of every step by every split, with what identifies the step; without the measurement."""
     out = io.StringIO()
     add = csv.writer(out, lineterminator="\n").writerow
     names = ["source", "device", "model", "family", "precision", "mode", "layout", "batch", "age", "products", "width"]

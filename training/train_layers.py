@@ -1,4 +1,4 @@
-"""`python -m training.train_layers`: the model of single-layer benchmarks, trained and written down.
+"""`python -m training.train_layers`: the model of single-layer benchmarks, trained and saved.
 
 Reads EPOCHCAST_DATA; writes `cost/layer_trees.json.gz` and `docs/model-card-layers.md`. Nine tenths of the rows are
 trained on (`split_seed0` of Justus' tables, a seeded tenth of the report's is left out); half of the last tenth sets

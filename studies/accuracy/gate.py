@@ -24,12 +24,12 @@ def scores_of(figures: Iterable[Figure]) -> Scores:
 
 
 def read_scores(path: Path = SCORES) -> Scores:
-    """What is committed; nothing where nothing was accepted yet."""
+    """The committed scores; empty where none were accepted yet."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def write_scores(new_scores: Scores, path: Path = SCORES) -> None:
-    """Accept these as what later runs are held against."""
+    """Accept these scores; later runs are compared with them."""
     path.write_text(json.dumps(new_scores, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

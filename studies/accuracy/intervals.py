@@ -1,4 +1,4 @@
-"""How many intervals hold, counted on rows that did not set them.
+"""Coverage of the intervals, counted on rows that were not used to set them.
 
     known device      the spread comes from the other folds of families (the device's own rows where it has a hundred)
     unseen device     the spread comes from the other chips, each left out in turn, each with the same weight
@@ -94,6 +94,6 @@ def given_runs(card: str) -> list[GivenRuns]:
 
 
 def verdict(holds: float) -> str:
-    """In words."""
+    """The coverage in words."""
     low, high = WANTED
     return "too narrow" if holds < low else "too wide" if holds > high else "as wanted"

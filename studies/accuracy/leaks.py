@@ -1,4 +1,4 @@
-"""What a split by name lets through: relatives of a network under another label.
+"""What a split by name misses: relatives of a network under another label.
 
 A family is left out by the leading word of a network's name (`run_table.family_of`). A left-out `resnet` has a
 `tv_resnet34` in another fold.

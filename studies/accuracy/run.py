@@ -26,7 +26,7 @@ from studies.accuracy.shipped import (
     OP_ROWS,
     ROWS,
     SEVERAL,
-    Asked,
+    ScoredTable,
     reasons_why_not,
     score_layers,
     score_ops,
@@ -62,8 +62,8 @@ class Peers:
 class Shipped:
     """What the shipped model gives on a sample of every table."""
 
-    runs: Asked
-    ops: Asked
+    runs: ScoredTable
+    ops: ScoredTable
     op_peers: dict[str, Array]
     layers: list[Figure]
     worst: list[WorstRow]

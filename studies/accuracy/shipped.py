@@ -31,14 +31,14 @@ OP_PEERS = ("roofline", "paleo")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScoredTable:
     """The rows of a table that were asked: its columns, `ratio`, `inside` and `reason` where there is no forecast."""
 
     figures: list[Figure]
     rows: pl.DataFrame
 
 
-def score_runs(folder: Path, networks: int = NETWORKS, rows: int = ROWS) -> Asked:
+def score_runs(folder: Path, networks: int = NETWORKS, rows: int = ROWS) -> ScoredTable:
     """A sample of `runs`, all of `transformer_runs`."""
     runs = sampled_runs(pl.read_parquet(folder / "runs.parquet"), networks, rows)
     transformers = pl.read_parquet(folder / "transformer_runs.parquet").with_columns(is_single=pl.col("gpus") == 1)
@@ -53,10 +53,10 @@ def score_runs(folder: Path, networks: int = NETWORKS, rows: int = ROWS) -> Aske
     keys = ["source", "device_name", "precision", "mode", "layout", "seen"]
     single = _figures(ONE, named.filter("is_single"), keys)
     several = _figures(SEVERAL, named.filter(~pl.col("is_single")), ["source", "device_name"])
-    return Asked([*single, *several], answered)
+    return ScoredTable([*single, *several], answered)
 
 
-def score_ops(folder: Path, rows: int = OP_ROWS) -> tuple[Asked, dict[str, Array]]:
+def score_ops(folder: Path, rows: int = OP_ROWS) -> tuple[ScoredTable, dict[str, Array]]:
     """A sample of `ops`; and predicted/measured of the peers on the same rows."""
     table = every(pl.read_parquet(folder / "ops.parquet"), ("source", "device", "dtype", "family", "phase"), rows)
     answered = _answered(table)
@@ -67,7 +67,7 @@ def score_ops(folder: Path, rows: int = OP_ROWS) -> tuple[Asked, dict[str, Array
     for name in OP_PEERS:
         found = evaluate(table, cost_model=find_cost_model(name)).predicted
         peers[name] = found.mid_seconds / found.measured_seconds
-    return Asked(figures, answered), peers
+    return ScoredTable(figures, answered), peers
 
 
 def _trained_on() -> pl.Expr:
@@ -115,7 +115,7 @@ def reasons_why_not(table: pl.DataFrame) -> dict[str, tuple[int, str]]:
 
 
 @dataclass(frozen=True)
-class AskedLayers:
+class ScoredLayers:
     """The left-out tenth of one single-layer table, answered by the shipped model of such benchmarks."""
 
     name: str
@@ -124,7 +124,7 @@ class AskedLayers:
     inside: Array
 
 
-def score_layers(folder: Path) -> tuple[list[Figure], list[AskedLayers]]:
+def score_layers(folder: Path) -> tuple[list[Figure], list[ScoredLayers]]:
     """Rows no training saw; half of them set the intervals, so those are counted on the other half."""
     figures, asked = [], []
     for name in TABLES:
@@ -139,5 +139,5 @@ def score_layers(folder: Path) -> tuple[list[Figure], list[AskedLayers]]:
             mine_too: NDArray[np.bool_] = test.device == device_name
             label = SEPARATOR.join((name, str(device_name), "fp32", NEW))
             figures.append(figure(LAYERS, label, ratio[mine_too], inside[mine_too]))
-        asked.append(AskedLayers(name, test, ratio, inside))
+        asked.append(ScoredLayers(name, test, ratio, inside))
     return figures, asked

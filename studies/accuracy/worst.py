@@ -14,7 +14,7 @@ from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
 from studies.accuracy.others import report_reason
 from studies.accuracy.reasons import layer_reason, layout_ratios, op_reason, run_reason, step_reason
-from studies.accuracy.shipped import TRAINED_ON, AskedLayers
+from studies.accuracy.shipped import TRAINED_ON, ScoredLayers
 from studies.correction_factor import run as correction
 from training.examples import Example, examples
 
@@ -113,10 +113,10 @@ def _size(row: dict[str, object]) -> str:
     return " ".join(f"{name} {row[name]}" for name in names if row.get(name) is not None)
 
 
-def worst_layers(asked: Sequence[AskedLayers]) -> list[WorstRow]:
+def worst_layers(layer_tables: Sequence[ScoredLayers]) -> list[WorstRow]:
     """Of the tenth that was left out."""
     worst_rows = []
-    for one in asked:
+    for one in layer_tables:
         rows = one.table.rows
         for place in order(one.ratio)[:TEN]:
             kernel, stride, channels, batch = (
@@ -138,10 +138,10 @@ def worst_report(all_figures: Sequence[correction.Figure]) -> list[WorstRow]:
     return [
         WorstRow(
             "report_runs",
-            scored[place].network,
-            f"{scored[place].what.removeprefix('forecast, ')} · {scored[place].optimizer} · batch {scored[place].batch}",
-            float(ratios[place]),
-            report_reason(scored[place]),
+            scored[i].network,
+            f"{scored[i].what.removeprefix('forecast, ')} · {scored[i].optimizer} · batch {scored[i].batch}",
+            float(ratios[i]),
+            report_reason(scored[i]),
         )
-        for place in order(ratios)[:TEN]
+        for i in order(ratios)[:TEN]
     ]

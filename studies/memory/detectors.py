@@ -35,7 +35,7 @@ WORST = 8
 
 @dataclass(frozen=True)
 class Peak:
-    """One row: what was published, what we say, and what we say with transforms."""
+    """One row: the published peak, our forecast, and our forecast with transforms."""
 
     source: str
     model: str
@@ -46,7 +46,7 @@ class Peak:
 
 
 def detector_peaks() -> tuple[list[Peak], Counter[str]]:
-    """Every row with a peak that can be asked, and how many of each source cannot."""
+    """Every row with a peak that can be forecast, and how many of each source cannot."""
     peaks: list[Peak] = []
     refused: Counter[str] = Counter()
     table = pl.read_parquet(data_folder() / "runs.parquet").drop_nulls("peak_memory_bytes")

@@ -80,7 +80,7 @@ EVERYWHERE: Mapping[str, tuple[int, int]] = {
 
 @dataclass(frozen=True)
 class Tuned:
-    """One row: what was tuned how, what PyTorch counted, what we say."""
+    """One row: the model and method, PyTorch's peak, and our forecast."""
 
     name: str
     way: str
@@ -102,7 +102,7 @@ class Tuned:
 
 
 def tuned(folder: Path) -> tuple[list[Tuned], dict[str, int]]:
-    """Every row that can be asked, and how many could not, by reason."""
+    """Every row that can be forecast, and how many cannot, by reason."""
     table = pl.read_parquet(folder / "runs.parquet").filter(pl.col("source") == "litgpt")
     tuned_rows, refused = [], dict[str, int]()
     for row in table.iter_rows(named=True):
@@ -124,7 +124,7 @@ def _tuned(row: Mapping[str, Any]) -> Tuned:
 
 
 def _question(row: Mapping[str, Any]) -> tuple[str, str, Recipe, int]:
-    """The model, the way it is tuned, the recipe and the tokens of the longest text."""
+    """The model, the method of fine-tuning, the recipe and the tokens of the longest text."""
     task = str(row["task"])
     if row["peak_memory_bytes"] is None or not row["batch_per_gpu"]:
         raise BadInput("generation or pre-training without a batch")

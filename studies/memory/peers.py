@@ -1,4 +1,4 @@
-"""Other ways to say how much memory a step needs, each as its makers state it."""
+"""Other methods to estimate the memory of a step, each as its authors state it."""
 
 from epochcast.graph.kinds import View
 from epochcast.graph.op import Phase

@@ -55,7 +55,7 @@ TRACKED_SIZE = 224
 
 @dataclass(frozen=True)
 class Point:
-    """One measured peak: who, where, what we say, what others say."""
+    """One measured peak: model, device, our forecast, and other estimates."""
 
     model: str
     batch: int
@@ -159,7 +159,7 @@ class Bracket:
 
     @property
     def is_inside(self) -> bool:
-        """Whether what we expect lies between them."""
+        """Whether our expected batch lies between them."""
         return self.fits <= self.found.expected < self.fails
 
     @property
@@ -204,7 +204,7 @@ def thesis() -> list[tuple[str, int, int, LargestBatch]]:
 
 
 def truth() -> tuple[list[Check], list[Check]]:
-    """Real steps on this host, and MemTracker's account of steps on `meta`."""
+    """Real steps on this host, and the peaks of MemTracker for steps on `meta`."""
     return (
         [profiled(name, o, size, TRUTH_BATCH) for name, size in PROFILED.items() for o in CHECKED_OPTIMIZERS],
         [tracked(name, o, TRACKED_SIZE, TRUTH_BATCH) for name in TRACKED for o in CHECKED_OPTIMIZERS],

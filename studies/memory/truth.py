@@ -58,7 +58,7 @@ TRACKED = (
 
 @dataclass(frozen=True)
 class Check:
-    """One step: what we say is alive at most, and what was counted."""
+    """One step: our peak of allocated bytes, and the counted one."""
 
     network: str
     optimizer: str
@@ -72,7 +72,7 @@ class Check:
 
 
 def profiled(network: str, optimizer: str, size: int, batch: int) -> Check:
-    """A real step on the CPU: everything the allocator hands out and takes back."""
+    """A real step on the CPU: all that the allocator allocates and frees."""
     recipe = Recipe(batch, optimizer=optimizer)
     step = TorchStep(find_network(f"torchvision:{network}", (3, size, size)), recipe, "cpu")
     for _ in range(WARM_UP_STEPS):

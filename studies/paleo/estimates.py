@@ -132,6 +132,6 @@ def pcie(gpus: int) -> Group:
 
 
 def infiniband(gpus: int) -> Group:
-    """One GPU per box."""
+    """One GPU per node."""
     link = Link(0.0, INFINIBAND_BYTES_PER_SECOND)
     return Group(gpus, 1, link, link)

@@ -59,7 +59,7 @@ def forecasts(rows: list[Row], logs: dict[str, float]) -> list[float]:
 
 
 def _known(runner: str, values: dict[str, float]) -> Waiting:
-    """The constants of who runs the ranks."""
+    """The constants of the framework that runs the ranks."""
     changes: dict[str, Any] = {name: value for name, value in values.items() if name in Waiting.__slots__}
     if runner == TENSORFLOW:
         changes["spread_fraction"] = values["tensorflow_spread_fraction"]

@@ -33,7 +33,7 @@ UPDATE = PHASES.index(Phase.UPDATE)
 
 
 @dataclass(frozen=True)
-class Asked:
+class ForecastRun:
     """A run, our forecast, the roofline's step of one GPU; where that was measured, our error of it and our forecast
     given it.
     """
@@ -55,7 +55,7 @@ class Source:
 
     name: str
     rows: int
-    asked: Sequence[Asked]
+    asked: Sequence[ForecastRun]
     reasons: Mapping[str, int]
 
 
@@ -73,7 +73,7 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int)
     groups: dict[Any, list[Run]] = {}
     for run in spaced([run for run in runs if run.gpus > 1], most):
         groups.setdefault((run.reference, run.input_shape), []).append(run)
-    asked: list[Asked] = []
+    asked: list[ForecastRun] = []
     for group in groups.values():
         answers, refused = forecast_group(group, model)
         reasons.update(kind_of(f.reason, f.model) for f in refused)
@@ -94,7 +94,7 @@ def _source(name: str, table: list[dict[str, Any]], model: CostModel, most: int)
             )
         }
         asked += [
-            Asked(run, forecasts[run.row_index], seconds, own.get(run.row_index), given.get(run.row_index))
+            ForecastRun(run, forecasts[run.row_index], seconds, own.get(run.row_index), given.get(run.row_index))
             for run, seconds in zip(forecast_runs, _rooflines(forecast_runs), strict=True)
         ]
     return Source(name, len(several), asked, reasons)
@@ -139,7 +139,7 @@ def _rooflines(runs: Sequence[Run]) -> list[float]:
 
 
 def _model_fraction(run: Run) -> float:
-    """Which part of the model one GPU works on."""
+    """The part of the model that one GPU computes."""
     placement = run_placement(run)
     return placement.replicas / placement.gpus
 
@@ -157,7 +157,7 @@ def table_of(sources: Sequence[Source]) -> list[str]:
     return lines
 
 
-def _cells(asked: Sequence[Asked]) -> list[str]:
+def _cells(asked: Sequence[ForecastRun]) -> list[str]:
     if not asked:
         return ["–"] * 4 + ["0"] + ["–"] * 3
     ours = [a.error(a.seconds.mid) for a in asked]
@@ -182,7 +182,7 @@ def _percent(errors: Sequence[float]) -> str:
 
 
 def reasons_of(sources: Sequence[Source]) -> list[str]:
-    """Why rows cannot be asked, by kind."""
+    """Why rows cannot be forecast, by kind."""
     lines = ["| source | rows | why they cannot be asked |", "|---|---|---|"]
     for source in sources:
         ordered = sorted(source.reasons.items(), key=lambda item: (-item[1], item[0]))

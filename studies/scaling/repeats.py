@@ -1,4 +1,4 @@
-"""How far measured steps are from each other where nothing that a forecast is told differs.
+"""How much measured steps differ where all inputs of a forecast are the same.
 
 Pollux placed the same job in the same numbers of GPUs per box in several orders (1 + 2 + 3, 3 + 1 + 2): on other boxes
 of the cluster, at another time. Every such step is held against the median of the others. No forecast that does not

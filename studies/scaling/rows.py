@@ -1,4 +1,4 @@
-"""Measured steps on several GPUs beside the known step of one, and when their gradients are ready."""
+"""Measured steps on several GPUs with the measured step of one, and when their gradients are ready."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -35,7 +35,7 @@ THIN = 50
 
 @dataclass(frozen=True)
 class Row:
-    """A run on several GPUs, taken apart: `ready` are its buckets with the seconds at which they may leave."""
+    """A run on several GPUs, split into its parts: `ready` are its buckets with the seconds at which they may leave."""
 
     run: Run
     placement: Placement
@@ -48,13 +48,13 @@ class Row:
 
     @property
     def slice(self) -> str:
-        """What joins its GPUs."""
+        """The link that joins its GPUs."""
         if self.placement.nodes > 1:
             return "several boxes"
         return f"one box, {'NVLink' if self.group.inner.medium == 'nvlink' else 'PCIe'}"
 
     def seconds(self, group: Group | None = None, known: Waiting | None = None) -> float:
-        """The forecast step, with other wires or constants where given."""
+        """The forecast step, with other links or constants where given."""
         return (
             self.single_seconds
             + _data_parallel(self.placement)

@@ -1,4 +1,4 @@
-"""What the second, the eighth, the sixty-fourth GPU buys: forecasts against measured runs and all-reduces.
+"""Forecasts on several GPUs against measured runs and all-reduces.
 
     python -m studies scaling                writes docs/scaling-accuracy.md
 
@@ -157,7 +157,7 @@ def slices(rows: list[Row]) -> Iterable[tuple[str, list[Row]]]:
 
 
 def collective_group(row: dict[str, Any]) -> Group:
-    """The wires of a measured all-reduce, as its table describes them."""
+    """The links of a measured all-reduce, as its table describes them."""
     text = row["interconnect"]
     inner = "pcie3_switch" if SINGLE_ROOT in text else "pcie3"
     outer = "omni_path" if PHI in row["device"] else "infiniband_fdr"

@@ -69,7 +69,7 @@ class ScalingRun:
 
     @property
     def exchange_seconds(self) -> float:
-        """What together takes beyond beside; zero where noise makes it less."""
+        """Seconds of `together` beyond `beside`; zero where noise makes it less."""
         return max(0.0, self.together.seconds - self.beside.seconds)
 
     def as_dict(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class ScalingRun:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The processes of a way: the environment of each, and which take part in what."""
+    """The processes of a strategy: the environment of each, and which take part in what."""
 
     environments: tuple[Mapping[str, str], ...]
     alone: tuple[int, ...]
@@ -202,7 +202,7 @@ def _multi_worker() -> Layout:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listens on."""
+    """Free ports of the loopback."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

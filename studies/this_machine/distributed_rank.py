@@ -1,4 +1,4 @@
-"""A process of `distributed`: builds a real training step, alone or among others, and runs as many as it is told.
+"""A process of `distributed`: builds a real training step, alone or among others, and runs as many as requested.
 
 Threads are set before anything runs: one per process. MirroredStrategy keeps both replicas in one process, so there it
 is one per operator and as many operators at once as there are replicas.
@@ -35,7 +35,7 @@ _steps: list[Steps] = []
 
 
 def answer(order: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Get ready, run steps, or tell the weights."""
+    """Set up, run steps, or return the weights."""
     match order["do"]:
         case "start":
             rank, ranks = int(os.environ["RANK"]), int(order["ranks"])

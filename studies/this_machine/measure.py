@@ -37,7 +37,7 @@ SCALING_SECONDS = 6.0
 
 @dataclass(frozen=True)
 class Shares:
-    """How the seconds of the bench are shared out."""
+    """How the seconds of the bench are divided."""
 
     ops: float = 200.0
     steps: float = 55.0

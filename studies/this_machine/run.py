@@ -52,7 +52,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True)
 class Row:
-    """One network at one batch: forecast, measured, and what the rivals say (NaN where they were not asked)."""
+    """One network at one batch: forecast, measured, and the forecasts of other methods (NaN where there are none)."""
 
     framework: str
     trained: Trained
@@ -90,7 +90,7 @@ class ScalingRow:
 
 
 def kept(path: Path, kind: type[K], make: Callable[[], Sequence[K]]) -> list[K]:
-    """What is measured, or what a file of an earlier run says was."""
+    """The measurements, or those in a file of an earlier run."""
     if not path.exists():
         path.write_text(json.dumps([asdict(one) for one in make()]))  # type: ignore[call-overload]
     found = [kind(**entry) for entry in json.loads(path.read_text())]
@@ -98,7 +98,7 @@ def kept(path: Path, kind: type[K], make: Callable[[], Sequence[K]]) -> list[K]:
 
 
 def forecast_rows(framework: str, trained: Sequence[Trained], profile: Path) -> list[Row]:
-    """What the profile says of networks that were trained."""
+    """Forecasts of the trained networks with the profile."""
     rows = []
     for case in trained:
         seconds = ec.forecast(
