@@ -13,7 +13,7 @@ from typing import Any
 from epochcast.caching import Cache
 from epochcast.capture.model import BuiltModel, Model
 from epochcast.errors import BadInput
-from epochcast.graph.checked import count_of, made, mapping, row_of, rows_of, text_of, texts_of, value_of
+from epochcast.graph.checked import built, count_of, mapping, row_of, rows_of, text_of, texts_of, value_of
 from epochcast.graph.kinds import View
 from epochcast.graph.op import Graph, Op, Parameter
 from epochcast.graph.rebatch import Template
@@ -152,7 +152,7 @@ def _graph_from(document: Mapping[str, Any], file: str) -> GraphTemplate:
         count_of(about, "units_per_sample", place),
         texts_of(about, "notes", place),
     )
-    return GraphTemplate(made(place, lambda: Graph(*parts)), template)
+    return GraphTemplate(built(place, lambda: Graph(*parts)), template)
 
 
 def _traces_from(document: Mapping[str, Any], file: str) -> dict[Recipe, Trace]:

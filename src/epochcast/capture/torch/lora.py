@@ -34,7 +34,7 @@ class LoraLinear(nn.Module):
 def with_lora(module: nn.Module, rank: int, targets: Sequence[str] = (), alpha: float | None = None) -> nn.Module:
     """The module, frozen and changed in place: an update beside every linear layer whose last name is in `targets`."""
     if rank < 1:
-        raise BadInput(f"the rank of LoRA must be at least 1, got {rank}")
+        raise BadInput(f"`lora` must be a rank of at least 1, got {rank}")
     wanted = set(targets or DEFAULT_TARGETS)
     module.requires_grad_(False)
     found = [

@@ -25,7 +25,7 @@ from epochcast.graph.op import Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
-from epochcast.graph.training import stored
+from epochcast.graph.training import as_recipe_stores
 
 _FORWARD = Recipe(1, mode="forward")
 _ONE_AT_A_TIME = Lock()  # torch calls the hooks of a recorder for the modules of every thread
@@ -95,7 +95,7 @@ class TorchModel:
         parameters = self.parameters(recipe.freeze)
         small, large = self._captured(recipe)
         tail = (*self._unscaled(recipe, parameters), *derived_update(parameters, recipe))
-        steps = [stored(_joined(c.ops, tail), parameters, recipe) for c in (small, large)]
+        steps = [as_recipe_stores(_joined(c.ops, tail), parameters, recipe) for c in (small, large)]
         if recipe.checkpointing:
             steps = [checkpointed(ops, self.name) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
