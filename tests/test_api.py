@@ -58,7 +58,7 @@ def test_a_model_can_be_a_name_or_itself() -> None:
     by_name = ec.forecast("mnist_cnn", device="V100", batch=8)
     itself = ec.forecast(zoo_model("mnist_cnn"), device="V100", batch=8)
     assert by_name.as_dict() == itself.as_dict()
-    with pytest.raises(BadInput, match="a float is no model"):
+    with pytest.raises(BadInput, match="a float is not a model"):
         ec.forecast(1.5, device="V100", batch=8)
 
 

@@ -149,7 +149,7 @@ def test_a_spec_of_alexnets_layers_has_its_published_count() -> None:
         ([{"type": "add", "from": ["a", "input"]}], "'from': no layer above called 'a'; known: input"),
         ([{"type": "conv", "channels": 8, "kernel": 9}], "conv turns 3×8×8 into 8×0×0: the input is too small"),
         ([{"type": "conv", "channels": 8, "kernel": [3]}], "expected 2 sizes, got (3,)"),
-        ([{"type": "lstm", "hidden": 8}], "needs (length, width), like 128×768; it is given 3×8×8"),
+        ([{"type": "lstm", "hidden": 8}], "needs (length, width), like 128×768; got 3×8×8"),
         ([{"type": "flatten"}, {"type": "add", "from": ["flatten", "input"]}], "192 and 3×8×8 do not fit"),
         ([{"type": "relu", "name": "input"}], "the name is taken by another layer or input"),
         ([{"type": "reshape", "shape": [4, 4]}], "3×8×8 has 192 elements, 'shape' 16"),

@@ -1,4 +1,4 @@
-"""What every front end hands on: something that has a forward graph and a training step at any batch size."""
+"""What every front end returns: a model with a forward graph and a training step at any batch size."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """What answers call it."""
+        """The name that answers show."""
         ...
 
     def graph(self, batch: int) -> Graph:
@@ -24,13 +24,13 @@ class Model(Protocol):
         ...
 
     def trace(self, recipe: Recipe) -> Trace:
-        """One step by a recipe. Asking again at another batch size builds nothing."""
+        """One step by a recipe. Another batch size of the same recipe builds nothing."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class BuiltModel:
-    """A model whose forward graph is built by rule; loss, backward and update are derived."""
+    """A model whose forward graph is built by a function of the batch; loss, backward and update are derived."""
 
     name: str
     build: Callable[[int], Graph]
@@ -47,6 +47,6 @@ class BuiltModel:
         return replace(self._traces.get(key, lambda: self._pair(key).trace(key)), recipe=recipe)
 
     def _pair(self, recipe: Recipe) -> BatchPair:
-        """The last one is kept: who asks whether a step fits asks for other precisions and for checkpointing next."""
+        """The last pair is cached: where a step does not fit, other precisions and checkpointing are tried next."""
         key = replace(recipe, precision="fp32", channels_last=False, checkpointing=False, four_bit=False)
         return self._pairs.get(key, lambda: BatchPair.at(self.build, key))
