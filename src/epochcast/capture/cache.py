@@ -52,7 +52,7 @@ def folder() -> Path | None:
 
 @dataclass(eq=False)
 class CachedModel:
-    """A model that is loaded only if its step is not on disk. `about` is all that the step depends on but the recipe."""
+    """A model that is loaded only if its step is not on disk. `about` is what it depends on besides the recipe."""
 
     name: str
     about: Mapping[str, Any]

@@ -184,9 +184,7 @@ class _Walk:
         self.inputs = {t.name for t in trace.inputs}
         self.root: dict[str, str] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
-        self.sized_last: dict[
-            str, tuple[Tensor, str]
-        ] = {}  # last tensor of a name and its storage: sized
+        self.sized_last: dict[str, tuple[Tensor, str]] = {}  # last tensor of a name and its storage: sized
         self.born: dict[str, int] = {}
         self.last: dict[str, int] = {}
         self.born_in: dict[str, Phase] = {}

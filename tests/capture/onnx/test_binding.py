@@ -51,9 +51,7 @@ def test_a_dimension_without_a_name_is_the_batch_in_front(tmp_path: Path) -> Non
 
 def test_other_open_dimensions_ask_for_the_input(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx", ["N", 3, "height", "width"], [node("Relu")])
-    with pytest.raises(
-        BadInput, match=r"input 'x' has dimensions of unknown size \('height', 'width'\); give `input_shape`"
-    ):
+    with pytest.raises(BadInput, match=r"'x' has dimensions of unknown size \('height', 'width'\); give `input_shape`"):
         load_onnx(path)
     assert load_onnx(path, (3, 8, 9)).graph(2).outputs[0].shape == (2, 3, 8, 9)
     with pytest.raises(BadInput, match="the input is 3xheightxwidth for one sample, got 3x8"):
