@@ -58,7 +58,7 @@ def test_a_model_can_be_a_name_or_itself() -> None:
     by_name = ec.forecast("mnist_cnn", device="V100", batch=8)
     itself = ec.forecast(zoo_model("mnist_cnn"), device="V100", batch=8)
     assert by_name.as_dict() == itself.as_dict()
-    with pytest.raises(BadInput, match="a float is no model"):
+    with pytest.raises(BadInput, match="a float is not a model"):
         ec.forecast(1.5, device="V100", batch=8)
 
 
@@ -166,7 +166,7 @@ def test_a_device_of_ones_own_is_forecast_with_a_loader_and_advised_on() -> None
         (lambda: ec.Forecast("m", "V100", 0.1), "step_seconds must be an Interval, got 0.1"),
         (lambda: ec.Forecast("m", "V100", ec.Interval.exact(0.0)), "a step takes more than no time"),
         (lambda: ec.Forecast("m", "V100", ec.Interval.exact(1.0), warnings="abc"), "warnings must be a list of texts"),
-        (lambda: ec.Job(5), "a int is no model"),
+        (lambda: ec.Job(5), "a int is not a model"),
         (lambda: ec.Job("resnet50", framework_version="abc"), "framework_version must begin like 1.13"),
         (lambda: ec.Job("resnet50", reference="a.py:f"), "reference says what makes a live model"),
         (lambda: ec.inspect("mnist_cnn", input_shape="3x64x64"), "input_shape must be a list of whole numbers"),

@@ -12,7 +12,7 @@ from epochcast.bench.networks import find_network
 from epochcast.bench.torch_step import WARM_UP_STEPS, TorchStep
 from epochcast.capture.resolve import find_model
 from epochcast.capture.torch.construct import constructed, on_meta
-from epochcast.capture.torch.fused import cuda_choices
+from epochcast.capture.torch.fused import cuda_kernels
 from epochcast.capture.torch.shim import import_torchvision
 from epochcast.capture.torch.steps import OPTIMIZERS
 from epochcast.graph.recipe import Recipe
@@ -97,7 +97,7 @@ def tracked(network: str, optimizer: str, size: int, batch: int) -> Check:
     update = OPTIMIZERS[optimizer](list(module.parameters()))
     tracker = MemTracker()
     tracker.track_external(module, update, images, labels)
-    with cuda_choices(), tracker:
+    with cuda_kernels(), tracker:
         for number in range(2):
             torch.autograd.backward(nn.functional.cross_entropy(module(images), labels))
             update.step()

@@ -113,7 +113,7 @@ def test_a_write_that_fails_leaves_nothing_behind(kept: Path, monkeypatch: pytes
         raise OSError("no space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.warns(CacheWarning, match="the capture is not kept: no space left"):
+    with pytest.warns(CacheWarning, match="the capture is not cached: no space left"):
         Counted().cached().trace(RECIPE)
     assert list(kept.iterdir()) == []
 

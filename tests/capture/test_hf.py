@@ -136,12 +136,13 @@ def test_whisper_takes_a_spectrogram_and_tokens() -> None:
 
 def test_a_length_nobody_chose_is_noted() -> None:
     model = hf_model(reference("LlamaConfig", max_position_embeddings=4096))
-    assert model.notes == ("512 tokens per sample are assumed; choose with --input",)
+    assert model.notes == ("512 tokens per sample are assumed; give the input size to change that",)
     assert model.units_per_sample == 512
 
 
 @pytest.mark.parametrize(
-    ("shape", "says"), [((600,), "bert takes at most 512 tokens, got 600"), ((3, 8, 8), "takes a number of tokens")]
+    ("shape", "says"),
+    [((600,), "bert takes at most 512 tokens, got 600"), ((3, 8, 8), "such as 128, got 3x8x8")],
 )
 def test_an_input_that_does_not_fit_is_refused(shape: tuple[int, ...], says: str) -> None:
     with pytest.raises(BadInput, match=says):
@@ -161,7 +162,7 @@ def test_a_config_file_names_its_task(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("{", "is not JSON"), ("[]", "has no model_type"), ('{"model_type": "nonsense"}', "is refused")],
+    [("{", "is not JSON"), ("[]", "has no model_type"), ('{"model_type": "nonsense"}', "is not a valid configuration")],
 )
 def test_a_broken_config_file_is_said(tmp_path: Path, content: str, says: str) -> None:
     path = tmp_path / "config.json"

@@ -48,7 +48,7 @@ def test_pickles_are_never_loaded(tmp_path: Path, name: str) -> None:
 def test_a_file_of_another_kind_is_told_what_is_read(tmp_path: Path) -> None:
     path = tmp_path / "model.txt"
     path.write_text("resnet50")
-    with pytest.raises(BadInput, match=r"is no model file we read; known endings: \.onnx, \.keras"):
+    with pytest.raises(BadInput, match=r"is not a model file that can be read; known: \.onnx, \.keras"):
         find_model(path)
 
 
@@ -66,5 +66,5 @@ def test_a_broken_json_file_goes_to_the_spec_reader(tmp_path: Path) -> None:
 
 
 def test_a_thing_that_is_no_model_is_told_what_would_be() -> None:
-    with pytest.raises(BadInput, match=r"a dict is no model: give a name, a file, an nn\.Module or a Keras model"):
+    with pytest.raises(BadInput, match=r"a dict is not a model: give a name, a file, an nn\.Module or a Keras model"):
         find_model({})

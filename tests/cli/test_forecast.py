@@ -196,7 +196,7 @@ BAD = {
     "resnet50 --device V100 --batch 1 --price cheap": "'cheap' is not a price in dollars per hour; write it like 2.50",
     "resnet50 --device V100 --batch 1 --price -1": "'-1' is not a price in dollars per hour",
     "resnet50 --device V100 --batch 1 --price nan": "'nan' is not a price in dollars per hour",
-    "resnet50 --device V100 --batch 1 --freeze nix*": "matches no parameter of resnet50; layers begin with: bn1, conv1",
+    "resnet50 --device V100 --batch 1 --freeze nix*": "--freeze pattern 'nix*' matches no parameter of resnet50",
     "resnet50 --device V100 --batch 1 --no-aux": "resnet50 has no auxiliary heads to drop",
     "resnet50 --device V100 --batch 1 --input 224": "takes an input of 3 positive sizes, such as 3x224x224; got 224",
     "resnet50 --device V100 --batch 1 --input large": "'large' is not a shape; write it like 3x224x224",
@@ -253,7 +253,7 @@ def test_lora_needs_less_of_everything_and_says_what_it_is(command: Command) -> 
     ("more", "message"),
     [
         ("--lora 8 --lora-target nope", "no linear layer is called nope; the model has: c_attn, c_fc, c_proj, lm_head"),
-        ("--four-bit", "only frozen weights are kept in four bits"),
+        ("--four-bit", "--four-bit needs frozen weights: give a rank (--lora) or parameters to freeze (--freeze)"),
     ],
 )
 def test_what_cannot_be_tuned_is_one_line(more: str, message: str, command: Command) -> None:

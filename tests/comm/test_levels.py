@@ -124,7 +124,7 @@ def test_two_levels_cost_what_they_always_did(size: int, nodes: int, each: int, 
 
 
 def test_ranks_that_do_not_fill_the_parts_are_refused() -> None:
-    with pytest.raises(BadInput, match="5 ranks do not share out evenly over 2 parts of a box"):
+    with pytest.raises(BadInput, match="5 ranks cannot be divided evenly over 2 parts of a box"):
         Group(1, 5, SWITCH, NETWORK, (Level(2, SOCKET),))
     with pytest.raises(BadInput, match="a level must have at least 1 child, got 0"):
         Level(0, SWITCH)

@@ -189,13 +189,13 @@ def test_more_flops_or_bytes_never_make_an_op_cheaper(flops: float, traffic: flo
 
 
 def test_the_nets_are_asked_once_for_every_batch_and_device(trace: Trace) -> None:
-    model = replace(load_learned(), opinions=Cache(8))
+    model = replace(load_learned(), net_outputs=Cache(8))
     for batch in (1, 8, 64):
         for name in ("T4", "V100"):
             model.costs(trace.rebatch(batch).columns, find_device(name), TODAY)
-    assert len(model.opinions) == 1
+    assert len(model.net_outputs) == 1
     model.costs(trace.columns, find_device("T4"), replace(TODAY, channels_last=True))
-    assert len(model.opinions) == 2
+    assert len(model.net_outputs) == 2
 
 
 def test_an_op_costs_the_same_wherever_it_stands(trace: Trace) -> None:

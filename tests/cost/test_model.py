@@ -135,7 +135,7 @@ def test_the_contract_finds_a_dice_thrower(step: Step, device: Device) -> None:
             mid = generator.random(len(columns))
             return Costs.by(self.name, mid, mid, mid)
 
-    with pytest.raises(BrokenContract, match="dice answers differently when asked again"):
+    with pytest.raises(BrokenContract, match="dice gives different results for the same trace"):
         check_op_cost(Dice(), step("conv_net"), device)
 
 

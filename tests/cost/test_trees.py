@@ -40,5 +40,5 @@ def test_a_tree_that_is_no_preorder_is_refused(broken: list[tuple[int, float]]) 
 
 
 def test_a_split_on_a_feature_nobody_named_is_refused() -> None:
-    with pytest.raises(BadInput, match="1 features splits on others"):
+    with pytest.raises(BadInput, match="1 features splits on unknown features"):
         Forest.from_preorder(("x",), [[(3, 0.0), (LEAF, 1.0), (LEAF, 2.0)]])

@@ -140,7 +140,9 @@ def test_dropout_writes_a_mask() -> None:
 
 
 def test_an_input_that_is_too_small_is_told_so() -> None:
-    with pytest.raises(BadInput, match=r"vgg16: .* of 512×1×1: the input is too small for this network"):
+    with pytest.raises(
+        BadInput, match=r"vgg16: .* turns 512×1×1 into 512×0×0: the input is too small for this network"
+    ):
         zoo_model("vgg16", (3, 16, 16)).graph(1)
 
 

@@ -14,7 +14,7 @@ from epochcast.graph.backward import gradients
 from epochcast.graph.build import Builder
 from epochcast.graph.kinds import KIND_CLASSES, Kind, Opaque
 from epochcast.graph.op import Graph, Op, Phase
-from epochcast.graph.receptive import through
+from epochcast.graph.receptive import field_after
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.trace import CLASSES, Trace
@@ -23,7 +23,7 @@ from epochcast.graph.work import OpClass, class_rule, flops, op_class, work
 # Formulas without a default that would do for any kind. Bytes, kernels and the shape as a product have one (every
 # operand once, one kernel, a column), what is kept beside a result too (nothing), and a kernel that cannot be measured
 # is refused by name.
-TABLES: dict[str, Any] = {"flops": flops, "class": class_rule, "gradients": gradients, "receptive field": through}
+TABLES: dict[str, Any] = {"flops": flops, "class": class_rule, "gradients": gradients, "receptive field": field_after}
 
 
 @dataclass(frozen=True, slots=True)

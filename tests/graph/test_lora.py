@@ -57,9 +57,9 @@ def test_lora_beside_nothing_names_the_linear_layers() -> None:
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        ({"lora": -1}, "the rank of LoRA must be at least 1, got -1"),
-        ({"lora_targets": ("q_proj",)}, "the rank of LoRA must be at least 1, got 0"),
-        ({"four_bit": True}, "only frozen weights are kept in four bits: name a rank of LoRA, or what is frozen"),
+        ({"lora": -1}, "`lora` must be a rank of at least 1, got -1"),
+        ({"lora_targets": ("q_proj",)}, "`lora` must be a rank of at least 1, got 0"),
+        ({"four_bit": True}, "`four_bit` needs frozen weights: give a rank"),
     ],
 )
 def test_a_recipe_refuses_what_makes_no_sense(recipe: dict[str, object], message: str) -> None:

@@ -21,7 +21,7 @@ def test_another_batch_is_the_same_recipe() -> None:
     [
         ({"batch": 0}, "batch must be at least 1, got 0"),
         ({"batch": -4}, "batch must be at least 1, got -4"),
-        ({"accumulate": 0}, "gradient accumulation must be at least 1, got 0"),
+        ({"accumulate": 0}, "`accumulate` must be at least 1, got 0"),
     ],
 )
 def test_a_count_below_one_is_refused(options: dict[str, Any], message: str) -> None:

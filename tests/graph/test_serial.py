@@ -120,7 +120,7 @@ def document() -> dict[str, Any]:
     ("path", "value", "message"),
     [
         (["ops", 1, 2], [7], r"ops document.ops\[1\].inputs: no tensor 7; the table has 3"),
-        (["ops", 1, 2], 0, r"ops\[1\].inputs must be a list of places"),
+        (["ops", 1, 2], 0, r"ops\[1\].inputs must be a list of indices"),
         (["ops", 1, 1], True, r"ops\[1\]: no kind True; the table has 2"),
         (["ops", 0], ["fc"], r"ops\[0\] must be a list of 4 to 9 entries, got \['fc'\]"),
         (["tensors", 2, 1], [2, -4], r"tensors\[2\] must begin with a name and a shape"),

@@ -107,7 +107,7 @@ def test_fused_updates_move_fewer_bytes() -> None:
 
 def test_a_freeze_that_matches_nothing_says_where_layers_begin() -> None:
     with pytest.raises(
-        BadInput, match=r"--freeze 'features\.\*' matches no parameter of resnet18; layers begin with: bn1"
+        BadInput, match=r"`freeze` pattern 'features\.\*' matches no parameter of resnet18; layers begin with: bn1"
     ):
         step_ops(zoo_model("resnet18").graph(2), Recipe(2, freeze=("features.*",)))
 

@@ -141,5 +141,5 @@ def test_an_unknown_medium_is_refused() -> None:
 def test_boxes_that_are_not_filled_alike_have_the_ranks_they_have() -> None:
     """2 + 2 + 1."""
     assert Group(3, 2, NVLINK, ETHERNET, empty=1).ranks == 5
-    with pytest.raises(BadInput, match="every box has a rank, and 4 of 3 × 2 places are empty"):
+    with pytest.raises(BadInput, match="every box needs a rank, but 4 of 3 × 2 places are empty"):
         Group(3, 2, NVLINK, ETHERNET, empty=4)

@@ -117,5 +117,5 @@ def test_a_broken_part_names_its_place() -> None:
         load_topologies(broken)
     with pytest.raises(BadInput, match=r"row 1 \(a\), parts 1: unknown key 'links'"):
         load_topologies(broken.replace("count = 1", "count = 2, links = 1"))
-    with pytest.raises(BadInput, match="8 GPUs do not share out evenly over the parts of a box"):
+    with pytest.raises(BadInput, match="8 GPUs cannot be divided evenly over the parts of a box"):
         load_topologies(broken.replace("count = 1", "count = 3"))

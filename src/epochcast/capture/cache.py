@@ -1,9 +1,9 @@
-"""Captured steps kept on disk, so that a model is run on `meta` once and read in milliseconds afterwards.
+"""Captured steps cached on disk, so that a model is run on `meta` once and read in milliseconds afterwards.
 
-A file is named by the SHA-256 of everything the step depends on: the reference, the input size, the recipe without
-its batch, the files the reference points at (and the sources beside them), the versions of the packages that build
-and run the model, and our own sources. It holds gzipped JSON, is written beside its place and moved there, and is
-ignored, with a warning, where it cannot be read. EPOCHCAST_CACHE names the folder; `off` turns it off.
+A file is named by the SHA-256 of everything the step depends on: the reference, the input size, the recipe without its
+batch, the files the reference points at (and the sources beside them), the versions of the packages that build and run
+the model, and the sources of epochcast. It holds gzipped JSON. It is written to a temporary file and then moved into
+place. A file that cannot be read is ignored, with a warning. EPOCHCAST_CACHE names the folder; `off` turns it off.
 """
 
 import gzip
@@ -29,11 +29,11 @@ from epochcast.graph.serial import graph_from_json, graph_to_json, trace_from_js
 from epochcast.graph.trace import Trace
 
 FORMAT = 2
-"""Counts what a document may hold; files of another format have other names and are left alone."""
+"""The version of the file format. It is part of the file name, so files of other versions are never read."""
 PACKAGES = ("torch", "timm", "torchvision", "transformers", "epochcast")
 SOURCE_ENDINGS = (".py", ".json", ".yaml", ".yml", ".toml")
 MOST_SOURCES = 400
-"""A folder with more sources than this is not looked through, and what comes from it is not kept."""
+"""A folder with more source files than this is not read, and models from it are not cached."""
 
 
 class CacheWarning(UserWarning):
@@ -41,10 +41,10 @@ class CacheWarning(UserWarning):
 
 
 def folder() -> Path | None:
-    """Where captures are kept; None where the cache is off."""
-    named = os.environ.get("EPOCHCAST_CACHE")
-    if named is not None:
-        return None if named.strip().casefold() in ("", "off", "0", "none") else Path(named)
+    """The folder of the cache; None where the cache is off."""
+    setting = os.environ.get("EPOCHCAST_CACHE")
+    if setting is not None:
+        return None if setting.strip().casefold() in ("", "off", "0", "none") else Path(setting)
     from platformdirs import user_cache_path
 
     return user_cache_path("epochcast") / "captures"
@@ -52,9 +52,7 @@ def folder() -> Path | None:
 
 @dataclass(eq=False)
 class CachedModel:
-    """A model that is only loaded when its step is not on disk yet. `about` is what the step depends on besides the
-    recipe.
-    """
+    """A model that is loaded only if its step is not on disk. `about` is what it depends on besides the recipe."""
 
     name: str
     about: Mapping[str, Any]
@@ -70,33 +68,34 @@ class CachedModel:
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
         key = {**self.about, "graph": batch}
-        graph: Graph = _kept(key, graph_from_json, graph_to_json, lambda: self.model.graph(batch))
+        graph: Graph = _cached(key, graph_from_json, graph_to_json, lambda: self.model.graph(batch))
         return graph
 
     def trace(self, recipe: Recipe) -> Trace:
-        """One step by a recipe, from disk where it is there."""
-        alone = recipe.at(1)
-        key = {**self.about, "recipe": asdict(alone)}
+        """One step by a recipe, from disk if it is there."""
+        single = recipe.at(1)
+        key = {**self.about, "recipe": asdict(single)}
         trace: Trace = self._traces.get(
-            alone, lambda: _kept(key, trace_from_json, trace_to_json, lambda: self.model.trace(alone))
+            single,
+            lambda: _cached(key, trace_from_json, trace_to_json, lambda: self.model.trace(single)),
         )
         return trace.rebatch(recipe.batch)
 
 
-def _kept(
+def _cached(
     key: Mapping[str, Any], decode: Callable[..., Any], encode: Callable[[Any], Any], make: Callable[[], Any]
 ) -> Any:
-    """What is on disk under a key, or what `make` gives, which is put there."""
-    where = folder()
-    if where is None or key.get("sources") == "many":
+    """The value on disk for a key; else what `make` returns, which is then written to disk."""
+    cache_folder = folder()
+    if cache_folder is None or key.get("sources") == "many":
         return make()
     text = json.dumps({"format": FORMAT, **key}, sort_keys=True, default=str)
-    path = where / f"{sha256(text.encode()).hexdigest()}.json.gz"
-    found = _read(path, decode)
-    if found is None:
-        found = make()
-        _write(path, encode(found))
-    return found
+    path = cache_folder / f"{sha256(text.encode()).hexdigest()}.json.gz"
+    value = _read(path, decode)
+    if value is None:
+        value = make()
+        _write(path, encode(value))
+    return value
 
 
 def _read(path: Path, decode: Callable[..., Any]) -> Any:
@@ -110,20 +109,20 @@ def _read(path: Path, decode: Callable[..., Any]) -> Any:
 
 
 def _write(path: Path, document: Any) -> None:
-    """Whole or not at all: another process may read or write the same file."""
+    """Write atomically: another process may read or write the same file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(document, separators=(",", ":"))
         write_bytes(path, gzip.compress(text.encode(), compresslevel=5, mtime=0))
     except OSError as problem:
-        warnings.warn(f"the capture is not kept: {problem}", CacheWarning, stacklevel=4)
+        warnings.warn(f"the capture is not cached: {problem}", CacheWarning, stacklevel=4)
 
 
 # ---- what a step depends on ---------------------------------------------------------------------
 
 
 def about(reference: str, input_shape: tuple[int, ...] | None, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything but the recipe that decides what is captured."""
+    """Everything that determines the capture, except the recipe."""
     return {
         "reference": reference,
         "input": input_shape,
@@ -143,7 +142,7 @@ def _version(package: str) -> str:
 
 @remembered(1)
 def _own_sources() -> str:
-    """Our own code decides what is captured too, between two versions."""
+    """A digest of epochcast's own sources, which may change between two releases."""
     root = Path(__file__).parents[1]
     return _digest(
         [*(root / "graph").glob("*.py"), *(root / "capture").glob("*.py"), *(root / "capture/torch").glob("*.py")]
@@ -151,13 +150,13 @@ def _own_sources() -> str:
 
 
 def _sources_behind(reference: str) -> str:
-    """A digest of the files a reference runs or reads; "many" where they cannot all be looked at."""
+    """A digest of the files a reference runs or reads; "many" where there are too many to read."""
     place, _, _ = reference.rpartition(":")
-    family, _, rest = reference.partition(":")
+    family, _, name = reference.partition(":")
     if family in ("timm", "torchvision"):
         return ""
     if family == "hf":
-        path = Path(rest)
+        path = Path(name)
         return _digest([path]) if path.suffix == ".json" and path.is_file() else ""
     if place.endswith(".py"):
         return _tree(Path(place).resolve().parent)
@@ -165,11 +164,11 @@ def _sources_behind(reference: str) -> str:
 
 
 def _package_sources(name: str) -> str:
-    """A package beside us, as the factory's import would find it, or an installed one."""
-    here = Path.cwd() / name
-    if here.is_dir():
-        return _tree(here)
-    if here.with_suffix(".py").is_file():
+    """A digest of a package in the working directory, which an import would find first, or of an installed one."""
+    local_package = Path.cwd() / name
+    if local_package.is_dir():
+        return _tree(local_package)
+    if local_package.with_suffix(".py").is_file():
         return _tree(Path.cwd())
     try:
         spec = find_spec(name)
@@ -181,13 +180,13 @@ def _package_sources(name: str) -> str:
 
 
 def _tree(root: Path) -> str:
-    found = []
+    paths = []
     for path in root.rglob("*"):
         if path.suffix in SOURCE_ENDINGS and path.is_file():
-            found.append(path)
-        if len(found) > MOST_SOURCES:
+            paths.append(path)
+        if len(paths) > MOST_SOURCES:
             return "many"
-    return _digest(found)
+    return _digest(paths)
 
 
 def _digest(paths: Iterable[Path]) -> str:

@@ -17,7 +17,7 @@ QUANTITIES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """`one` against `other`, of which the ratios are asked."""
+    """Two models; ratios are `other` over `one`."""
 
     one: Inspection
     other: Inspection

@@ -1,7 +1,7 @@
 """A short text that changes when a model does: a digest of the shapes of its parameters.
 
-It tells whether what a reference makes today is what it made when a job was written down. Sizes count, not values and
-not the order of dimensions, in which front ends differ; a change that keeps every parameter's size is not seen.
+It shows whether a reference still gives the same model as when a job was saved. Only sizes count: not values, and not
+the order of dimensions, which differs between front ends. A change that keeps the size of every parameter is missed.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from hashlib import sha256
 
 
 def fingerprint(model: object) -> str:
-    """Of a live `nn.Module`, a Keras model, or whatever `find_model` understands."""
+    """The fingerprint of an `nn.Module`, a Keras model, or anything `find_model` accepts."""
     parameters = getattr(model, "named_parameters", None)
     if callable(parameters) and not hasattr(model, "get_config"):
         return _digest(tuple(parameter.shape) for _, parameter in parameters())

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from epochcast.capture.torch.model import TorchModel
 
 LONGEST_GUESS = 512
-"""A model that takes longer texts is looked at with this many tokens unless told otherwise."""
+"""Tokens per sample for models that accept longer texts, where `input_shape` is not given."""
 
 # What a family is pretrained for, where its configuration does not name an architecture.
 _FAMILIES: Mapping[str, str] = {
@@ -53,7 +53,7 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What stands behind `hf:`: a file, or a configuration class with overrides."""
+    """What follows `hf:`: a file, or a configuration class with overrides."""
 
     path: str = ""
     config: str = ""
@@ -89,7 +89,7 @@ def parse_reference(text: str) -> Reference:
 
 
 def load_hf(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> Model:
-    """The same, kept on disk once it is captured."""
+    """The model of a configuration; its captures are cached on disk."""
     text = f"hf:{reference.removeprefix('hf:')}"
     parse_reference(text)
     return CachedModel(text, about(text, input_shape, options), lambda: hf_model(text, input_shape, **options))
@@ -125,9 +125,9 @@ def hf_model(
 
 @contextmanager
 def _unpadded() -> Iterator[None]:
-    """Without the looks at values whether a mask hides anything: our examples hold one text per row and no padding.
+    """Without transformers' checks whether a mask hides anything: they read values, which `meta` tensors do not have.
 
-    Each function of transformers' masking_utils that looks is answered as it would be for such rows.
+    The examples hold one text per row and no padding; the functions of masking_utils return what they would for these.
     """
     from transformers import masking_utils
     from transformers.utils import logging as transformers_logging
@@ -135,7 +135,7 @@ def _unpadded() -> Iterator[None]:
     logging: Any = transformers_logging
 
     def without_padding(original: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda padding_mask, *rest, **words: original(None, *rest, **words)
+        return lambda padding_mask, *arguments, **options: original(None, *arguments, **options)
 
     replacements: dict[str, Callable[..., Any]] = {"find_packed_sequence_indices": lambda position_ids: None}
     for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
@@ -144,7 +144,7 @@ def _unpadded() -> Iterator[None]:
     originals = {name: getattr(masking_utils, name) for name in replacements if hasattr(masking_utils, name)}
     verbosity = logging.get_verbosity()
     try:
-        logging.set_verbosity_error()  # it advises on losses and generation, which is nothing a forecast does
+        logging.set_verbosity_error()  # it warns about losses and generation, which do not matter here
         for name in originals:
             setattr(masking_utils, name, replacements[name])
         yield
@@ -170,22 +170,22 @@ def _transformers() -> Any:
 def _configuration(transformers: Any, reference: Reference, text: str) -> Any:
     if reference.path:
         return _from_file(transformers, Path(reference.path))
-    found = getattr(transformers, reference.config, None)
-    if found is None or not isinstance(found, type) or not issubclass(found, transformers.PretrainedConfig):
-        known = [type_.__name__ for type_ in _config_classes(transformers)]
-        raise UnknownName("Hugging Face configuration", reference.config, known)
+    kind = getattr(transformers, reference.config, None)
+    if kind is None or not isinstance(kind, type) or not issubclass(kind, transformers.PretrainedConfig):
+        class_names = [type_.__name__ for type_ in _config_classes(transformers)]
+        raise UnknownName("Hugging Face configuration", reference.config, class_names)
     try:
-        return found(**dict(reference.overrides))
+        return kind(**dict(reference.overrides))
     except Exception as problem:
-        raise BadInput(f"{text} is refused: {problem}") from problem
+        raise BadInput(f"{text} is not a valid configuration: {problem}") from problem
 
 
 def _config_classes(transformers: Any) -> list[type]:
     from transformers.models.auto import configuration_auto
 
     names: Any = configuration_auto
-    found = (getattr(transformers, name, None) for name in sorted(set(names.CONFIG_MAPPING_NAMES.values())))
-    return [c for c in found if isinstance(c, type)]
+    members = (getattr(transformers, name, None) for name in sorted(set(names.CONFIG_MAPPING_NAMES.values())))
+    return [c for c in members if isinstance(c, type)]
 
 
 def _from_file(transformers: Any, path: Path) -> Any:
@@ -198,11 +198,11 @@ def _from_file(transformers: Any, path: Path) -> Any:
         raise BadInput(f"{file} is not JSON: {problem}") from None
     kind = values.pop("model_type", None) if isinstance(values, dict) else None
     if kind is None:
-        raise BadInput(f"{file} has no model_type, so it is no Hugging Face configuration")
+        raise BadInput(f"{file} has no model_type, so it is not a Hugging Face configuration")
     try:
         return transformers.AutoConfig.for_model(kind, **values)
     except Exception as problem:
-        raise BadInput(f"{file} is refused: {str(problem).splitlines()[0]}") from problem
+        raise BadInput(f"{file} is not a valid configuration: {str(problem).splitlines()[0]}") from problem
 
 
 def _task(config: Any) -> str:
@@ -224,30 +224,32 @@ def _example(config: Any, task: str, shape: tuple[int, ...] | None) -> tuple[Any
 
     from epochcast.capture.torch.example import Example
 
-    def of(*sizes: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
+    def meta_tensor(*sizes: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
         return torch.empty((2, *sizes), dtype=dtype, device="meta")
 
     if task == "ImageClassification":
         size = getattr(config, "image_size", 224) or 224
         height, width = (size, size) if isinstance(size, int) else tuple(size)
         pixels = shape or (getattr(config, "num_channels", 3), height, width)
-        return Example((), {"pixel_values": of(*pixels, dtype=torch.float32), "labels": of()}), 1, ()
+        return Example((), {"pixel_values": meta_tensor(*pixels, dtype=torch.float32), "labels": meta_tensor()}), 1, ()
     if task == "SpeechSeq2Seq":
         frames = 2 * config.max_source_positions
         length = shape[0] if shape else min(config.max_target_positions, LONGEST_GUESS)
-        features = of(config.num_mel_bins, frames, dtype=torch.float32)
-        return Example((), {"input_features": features, "labels": of(length)}), length, ()
+        features = meta_tensor(config.num_mel_bins, frames, dtype=torch.float32)
+        return Example((), {"input_features": features, "labels": meta_tensor(length)}), length, ()
     if shape is not None and len(shape) != 1:
-        raise BadInput(f"a text model takes a number of tokens, like --input 128, not {'x'.join(map(str, shape))}")
+        raise BadInput(
+            f"`input_shape` of a text model is a number of tokens, such as 128, got {'x'.join(map(str, shape))}"
+        )
     longest = next(
         (n for n in (getattr(config, k, None) for k in _LENGTHS) if isinstance(n, int) and n > 0), LONGEST_GUESS
     )
     if shape is not None and shape[0] > longest and hasattr(config, "max_position_embeddings"):
         raise BadInput(f"{config.model_type} takes at most {longest} tokens, got {shape[0]}")
     length = shape[0] if shape else min(longest, LONGEST_GUESS)
-    notes = () if shape else (f"{length} tokens per sample are assumed; choose with --input",)
-    labels = of() if task == "SequenceClassification" else of(length)
-    return Example((), {"input_ids": of(length), "labels": labels}), length, notes
+    notes = () if shape else (f"{length} tokens per sample are assumed; give the input size to change that",)
+    labels = meta_tensor() if task == "SequenceClassification" else meta_tensor(length)
+    return Example((), {"input_ids": meta_tensor(length), "labels": labels}), length, notes
 
 
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")

@@ -15,7 +15,7 @@ from epochcast.units import show_count
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One row: what a layer makes of one sample."""
+    """One row: the numbers of one layer for one sample."""
 
     name: str
     kind: str
@@ -54,21 +54,21 @@ class Inspection(Displayed):
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """What the last layer makes."""
+        """The output shape of the last layer."""
         return self.layers[-1].output_shape if self.layers else self.input_shape
 
     def brief(self) -> "Inspection":
-        """Without layers that have neither weights nor matrix work and leave the size as it was: relu, dropout, add.
+        """Without layers that have neither weights nor matrix work and keep the size: relu, dropout, add.
 
-        Activations are then those of the layers that remain, as if the others worked in place.
+        Activations are those of the remaining layers, as if the others worked in place.
         """
         sizes = [0, *(layer.activations for layer in self.layers)]
-        kept = tuple(
+        layers = tuple(
             layer
             for layer, before in zip(self.layers, sizes, strict=False)
             if layer.parameters or layer.forward_flops or layer.activations != before
         )
-        return replace(self, layers=kept, activations_per_sample=sum(layer.activations for layer in kept))
+        return replace(self, layers=layers, activations_per_sample=sum(layer.activations for layer in layers))
 
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast inspect`."""
@@ -102,20 +102,20 @@ def inspect_graph(model: Model, *, count_bias: bool = True) -> Inspection:
     for op in graph.ops:
         if not isinstance(op.kind, View):
             rows.setdefault(op.layer, []).append(op)
-    seen: set[str] = set()
+    counted_weights: set[str] = set()
     layers = []
     for name, ops in rows.items():
         main = max(ops, key=lambda op: (work(op).flops, bool(op.weights)))
         numbers = [(op_class(op.kind, op), work(op)) for op in ops]
-        fresh = {w.name for op in ops for w in op.weights} - seen
-        seen |= fresh
+        new_weights = {w.name for op in ops for w in op.weights} - counted_weights
+        counted_weights |= new_weights
         last = ops[-1]
         layers.append(
             Layer(
                 name,
                 main.kind.label,
                 last.output.shape[1:],
-                sum(counted.get(n, 0) for n in fresh),
+                sum(counted.get(n, 0) for n in new_weights),
                 prod(last.output.shape[1:]),
                 sum(w.flops for c, w in numbers if c.is_matrix),
                 sum(w.flops for c, w in numbers if not c.is_matrix),

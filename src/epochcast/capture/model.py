@@ -1,4 +1,4 @@
-"""What every front end hands on: something that has a forward graph and a training step at any batch size."""
+"""What every front end returns: a model with a forward graph and a training step at any batch size."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from typing import Protocol
 from epochcast.caching import Cache
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import Looks, Trace
+from epochcast.graph.trace import BatchPair, Trace
 
 
 class Model(Protocol):
@@ -16,7 +16,7 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """What answers call it."""
+        """The name that answers show."""
         ...
 
     def graph(self, batch: int) -> Graph:
@@ -24,18 +24,18 @@ class Model(Protocol):
         ...
 
     def trace(self, recipe: Recipe) -> Trace:
-        """One step by a recipe. Asking again at another batch size builds nothing."""
+        """One step by a recipe. Another batch size of the same recipe builds nothing."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class BuiltModel:
-    """A model whose forward graph is built by rule; loss, backward and update are derived."""
+    """A model whose forward graph is built by a function of the batch; loss, backward and update are derived."""
 
     name: str
     build: Callable[[int], Graph]
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 32))
-    _looks: Cache[Recipe, Looks] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 1))
+    _pairs: Cache[Recipe, BatchPair] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 1))
 
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
@@ -44,9 +44,9 @@ class BuiltModel:
     def trace(self, recipe: Recipe) -> Trace:
         """The derived step; the first call for a recipe builds it at two batch sizes, later ones only resize."""
         key = replace(recipe, batch=1, accumulate=1, uneven=0.0)
-        return replace(self._traces.get(key, lambda: self._look(key).trace(key)), recipe=recipe)
+        return replace(self._traces.get(key, lambda: self._pair(key).trace(key)), recipe=recipe)
 
-    def _look(self, recipe: Recipe) -> Looks:
-        """The last one is kept: who asks whether a step fits asks for other precisions and for checkpointing next."""
+    def _pair(self, recipe: Recipe) -> BatchPair:
+        """The last pair is cached: where a step does not fit, other precisions and checkpointing are tried next."""
         key = replace(recipe, precision="fp32", channels_last=False, checkpointing=False, four_bit=False)
-        return self._looks.get(key, lambda: Looks.at(self.build, key))
+        return self._pairs.get(key, lambda: BatchPair.at(self.build, key))

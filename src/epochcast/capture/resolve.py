@@ -1,4 +1,4 @@
-"""From what a user writes after the command to a model.
+"""From a reference, as users write it, to a model.
 
     resnet50                       the zoo
     timm:NAME, torchvision:NAME    built there without weights
@@ -7,8 +7,8 @@
     pkg.module:factory, file.py:factory    the user's own code (only the command line and Python take these)
     file.onnx, file.keras, Keras file.json (it has `class_name`), our spec file.toml or .json
 
-A file.py alone is answered with the models that are written in it, and so is a name that it does not have. Each front
-end is imported only when it is named.
+For a file.py without a name, or with a name that it does not have, the error lists the models in the file. A front end
+is imported only when it is needed.
 """
 
 import json
@@ -26,7 +26,7 @@ DETECTION_PREFIXES = ("mmdetection", "mmdetection_v1", "detectron2", "maskrcnn_b
 def find_model(
     reference: object, input_shape: tuple[int, ...] | None = None, *, aux: bool = True, allow_code: bool = True
 ) -> Model:
-    """The model behind a reference or a live object; `allow_code` false refuses what would run the user's Python."""
+    """The model of a reference or a live object; `allow_code` false refuses references that run the user's Python."""
     if not isinstance(reference, str | Path):
         return _from_object(reference, input_shape)
     text = str(reference)
@@ -42,7 +42,7 @@ def find_model(
 
     if text not in ZOO and Path(text).exists():
         raise BadInput(
-            f"{text!r} is no model file we read; known endings: .onnx, .keras, .json, .toml, file.py:factory"
+            f"{text!r} is not a model file that can be read; known: .onnx, .keras, .json, .toml, file.py:factory"
         )
     if text not in ZOO:
         raise UnknownName("model", text, ZOO)
@@ -72,7 +72,7 @@ def _from_library(text: str, input_shape: tuple[int, ...] | None) -> Model:
 
 
 def _from_code(text: str, input_shape: tuple[int, ...] | None) -> Model:
-    """What the user's Python makes; a script that names no function of its own is answered, not run."""
+    """What the user's code makes. A script without a function name is not run; the error says what it holds."""
     if text.endswith(".py"):
         from epochcast.capture.script import script_without_factory
 
@@ -80,9 +80,9 @@ def _from_code(text: str, input_shape: tuple[int, ...] | None) -> Model:
     if text.rpartition(":")[0].endswith(".py"):
         from epochcast.capture.script import name_not_in_script
 
-        answer = name_not_in_script(text)
-        if answer is not None:
-            raise answer
+        error = name_not_in_script(text)
+        if error is not None:
+            raise error
     from epochcast.capture.torch import load_torch
 
     return load_torch(text, input_shape)
@@ -124,38 +124,38 @@ def _is_keras(path: Path) -> bool:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError):
-        return False  # the spec reader says what is wrong with it
+        return False  # the spec reader reports what is wrong with it
     return isinstance(document, dict) and "class_name" in document
 
 
 _KERAS = frozenset({"keras", "tensorflow", "tf_keras"})
 
 
-def check_live(thing: object) -> None:
-    """Refuse what is neither a model of ours nor one of a framework."""
-    if not (_is_model(thing) or _packages(thing) & {*_KERAS, "torch"}):
-        raise BadInput(f"a {type(thing).__name__} is no model: give a name, a file, an nn.Module or a Keras model")
+def check_live(value: object) -> None:
+    """Raise if it is neither a `Model` nor a model of a framework."""
+    if not (_is_model(value) or _packages(value) & {*_KERAS, "torch"}):
+        raise BadInput(f"a {type(value).__name__} is not a model: give a name, a file, an nn.Module or a Keras model")
 
 
-def _is_model(thing: object) -> bool:
-    return callable(getattr(thing, "trace", None)) and callable(getattr(thing, "graph", None))
+def _is_model(value: object) -> bool:
+    return callable(getattr(value, "trace", None)) and callable(getattr(value, "graph", None))
 
 
-def _packages(thing: object) -> set[str]:
+def _packages(value: object) -> set[str]:
     """Top-level packages of its class and its bases."""
-    return {cls.__module__.partition(".")[0] for cls in type(thing).__mro__}
+    return {cls.__module__.partition(".")[0] for cls in type(value).__mro__}
 
 
-def _from_object(thing: Any, input_shape: tuple[int, ...] | None) -> Model:
-    """By what it is made of; a Keras model on torch is a torch module too, and read as Keras."""
-    check_live(thing)
-    if _is_model(thing):
-        model: Model = thing
+def _from_object(value: Any, input_shape: tuple[int, ...] | None) -> Model:
+    """By its base classes. A Keras model on torch is a torch module, too; it is read as Keras."""
+    check_live(value)
+    if _is_model(value):
+        model: Model = value
         return model
-    if _packages(thing) & _KERAS:
+    if _packages(value) & _KERAS:
         from epochcast.capture.keras import from_keras
 
-        return from_keras(thing)
+        return from_keras(value)
     from epochcast.capture.torch import TorchModel
 
-    return TorchModel.from_module(thing, input_shape)
+    return TorchModel.from_module(value, input_shape)

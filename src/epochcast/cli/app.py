@@ -7,6 +7,7 @@ needs when it runs, so that `--help` loads neither numpy nor rich.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -107,11 +108,21 @@ def _usage(error: Exception) -> str:
     return f"{message().rstrip('.')}; see: {command} --help"
 
 
+def _with_flags(line: str) -> str:
+    """The library names a parameter in backticks; here it is a flag: `input_shape` becomes --input."""
+    if "`" not in line:
+        return line
+    from epochcast.cli.job_options import JOB_FLAGS, PLACE_FLAGS
+
+    flags = {name: one.command_flag for name, one in {**JOB_FLAGS, **PLACE_FLAGS}.items()}
+    return re.sub(r"`(\w+)`", lambda match: flags.get(match[1], match[0]), line)
+
+
 def _report(message: object, code: int, arguments: Sequence[str] = ()) -> int:
     """Print the message on one line, then its notes, such as the end of the user's own traceback. A note that is a
     model to name instead of the one in `arguments` is printed as the whole command to type.
     """
-    line = " ".join(str(message).split())
+    line = _with_flags(" ".join(str(message).split()))
     model, instead = getattr(message, "asked", None), getattr(message, "instead", ())
     notes = [str(note) for note in getattr(message, "__notes__", ())]
     if model in arguments:

@@ -8,9 +8,9 @@ IJHPCA 19(1):
 
 A message takes α + n/B (`Link.seconds`, B as sustained); adding two buffers is free. k boxes hold g ranks each; a group
 may have more levels (GPUs on a switch, switches in a box, boxes; `hardware.cluster`), level i with fᵢ children.
-Textbook algorithms but "hierarchical" are flat: they do not know who shares a switch or a box, so each message is
-charged to the slowest link of the group. "auto" and "double_tree" are NCCL's, which know. Every formula is closed:
-10,000 ranks cost as much to forecast as two.
+The textbook algorithms except "hierarchical" are flat: they ignore which ranks share a switch or a box, so each message
+is charged to the slowest link of the group. "auto" and "double_tree" are NCCL's and use the levels. Every formula is
+closed: 10,000 ranks take as long to forecast as two.
 
 PALEO (Qi et al. 2017) uses one_to_all, tree, butterfly and butterfly_mixing with α = 0.
 """
@@ -26,20 +26,20 @@ from epochcast.hardware.link import Link
 
 
 def ring(size_bytes: float, group: Group) -> float:
-    """2(p-1)(α + n/pB). The least bytes per link there can be (Patarasuk & Yuan 2009); latency grows with p."""
+    """2(p-1)(α + n/pB). The minimum of bytes per link (Patarasuk & Yuan 2009); latency grows with p."""
     return _ring(size_bytes, group.ranks, group.slowest)
 
 
 def tree(size_bytes: float, group: Group) -> float:
-    """2⌈log₂p⌉(α + n/B). Sums climb a binomial tree to one rank and come down again; whole buffers, no pipelining."""
+    """2⌈log₂p⌉(α + n/B). Reduce along a binomial tree to one rank, then broadcast; whole buffers, no pipelining."""
     return 2 * ceil(log2(group.ranks)) * group.slowest.seconds(size_bytes)
 
 
 def butterfly(size_bytes: float, group: Group) -> float:
-    """⌊log₂p⌋(α + n/B); two messages more when p is no power of two.
+    """⌊log₂p⌋(α + n/B); two messages more when p is not a power of two.
 
     Recursive doubling: in round i every rank swaps its whole buffer with the one 2ⁱ away. Ranks beyond the largest
-    power of two first hand their buffer to a partner and receive the sum at the end.
+    power of two first send their buffer to a partner and receive the sum at the end.
     """
     rounds = group.ranks.bit_length() - 1
     folding = 0 if group.ranks == 2**rounds else 2
@@ -49,9 +49,9 @@ def butterfly(size_bytes: float, group: Group) -> float:
 def butterfly_mixing(size_bytes: float, group: Group) -> float:
     """α + n/B, whatever p > 1: one round of the butterfly per training step.
 
-    Not an all-reduce: after a step a rank holds the mean of two ranks, after log₂p steps every gradient has reached
-    everybody, each step being computed on weights that are only partly mixed (Zhao & Canny 2013, SDM). It buys time
-    with staleness, so "fastest" never picks it.
+    Not an all-reduce: after a step a rank holds the mean of two ranks, after log₂p steps every gradient has reached all
+    ranks, and each step uses weights that are only partly mixed (Zhao & Canny 2013, SDM). It is faster but stale, so
+    "fastest" never picks it.
     """
     return group.slowest.seconds(size_bytes) if group.ranks > 1 else 0.0
 
@@ -67,7 +67,7 @@ def hierarchical(size_bytes: float, group: Group) -> float:
 
 
 def halving_doubling(size_bytes: float, group: Group) -> float:
-    """2⌊log₂p⌋α + 2n(p'-1)/p'B, p' the largest power of two in p; two whole messages more when p is none.
+    """2⌊log₂p⌋α + 2n(p'-1)/p'B, p' the largest power of two in p; two whole messages more when p is not one.
 
     Rabenseifner: recursive halving scatters the sums, recursive doubling gathers them.
     """
@@ -103,15 +103,17 @@ def hierarchical_copy(size_bytes: float, group: Group) -> float:
 
 
 def auto(size_bytes: float, group: Group) -> float:
-    """What NCCL would choose: ring or double tree, by LL, LL128 or Simple, whichever its own model says is quickest.
+    """What NCCL would choose: ring or double tree, by LL, LL128 or Simple, whichever is fastest by its own model.
 
-    ring: start + 2(p-k)α_in + 2kα_out + 2n(p-1)/pB with the protocol's share of α and B (NCCL's tuning.cc). Of the
-    hops of a ring as many cross a level as it has children in all; the hops inside them are of the levels below.
+    ring: start + 2(p-k)α_in + 2kα_out + 2n(p-1)/pB with the protocol's share of α and B (NCCL's tuning.cc). A ring
+    crosses a level as often as the level has children in all; its other hops are inside the levels below.
     """
     if group.ranks == 1:
         return 0.0
     usable = [protocol for protocol in protocols() if protocol.runs_on(group)]
-    return min(way(size_bytes, group, protocol) for protocol in usable for way in (_nccl_ring, _double_tree))
+    return min(
+        algorithm(size_bytes, group, protocol) for protocol in usable for algorithm in (_nccl_ring, _double_tree)
+    )
 
 
 def _nccl_ring(size_bytes: float, group: Group, protocol: Protocol) -> float:
@@ -121,16 +123,16 @@ def _nccl_ring(size_bytes: float, group: Group, protocol: Protocol) -> float:
 
 
 def _ring_hops_seconds(group: Group) -> float:
-    """Latency of 2(p-1) hops around a ring, of which a level with c children in all has 2c, less those further out."""
-    seconds, further, children = 0.0, 0, 1
+    """Latency of 2(p-1) hops around a ring. A level with c children in all has 2c, less those of outer levels."""
+    seconds, outer_hops, children = 0.0, 0, 1
     levels = group.levels
     for place in range(len(levels) - 1, -1, -1):
         level = levels[place]
         children *= level.fanout
         if level.fanout > 1 or place == 0:
             hops = 2 * children if place else 2 * (children - 1)
-            seconds += max(0, hops - further) * level.link.latency_seconds
-            further = max(further, hops)
+            seconds += max(0, hops - outer_hops) * level.link.latency_seconds
+            outer_hops = max(outer_hops, hops)
     return seconds
 
 
@@ -174,7 +176,7 @@ PARTIAL = frozenset({"butterfly_mixing"})
 """Algorithms after which ranks do not yet hold the whole sum."""
 
 
-@remembered(4096)  # buckets of one size, on the wires of one box, are asked for again and again
+@remembered(4096)  # buckets of one size on the same links are requested many times
 def all_reduce_seconds(size_bytes: float, group: Group, algorithm: str = "auto") -> float:
     """Seconds to all-reduce `size_bytes` over `group`; "fastest" is the best of those that finish the sum."""
     if not (isfinite(size_bytes) and size_bytes >= 0):

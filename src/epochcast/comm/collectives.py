@@ -1,4 +1,4 @@
-"""Time of the collectives beside the all-reduce, as NCCL runs them: rings, and messages between pairs.
+"""Time of the collectives other than the all-reduce, as NCCL runs them: rings, and messages between pairs.
 
 Notation as in `comm.allreduce`: p ranks in k boxes of g, α and B of the slowest link, n bytes. Boxes may have levels.
 """
@@ -19,7 +19,7 @@ __all__ = [
     "ring_shift_seconds",
 ]
 
-# Peers a rank talks to at once in an all-to-all: NCCL spreads point-to-point messages over its channels
+# Peers a rank exchanges with at once in an all-to-all: NCCL spreads point-to-point messages over its channels
 # (MAXCHANNELS is 32, of which small boxes use about eight).
 PEERS_AT_ONCE = 8
 
@@ -46,8 +46,8 @@ def broadcast_seconds(size_bytes: float, group: Group) -> float:
 def all_to_all_seconds(size_bytes: float, group: Group) -> float:
     """⌈(p-1)/8⌉α + max(n(g-1)/pB_in, g·n(p-g)/pB_out): every rank has n bytes, a p-th part for each of the others.
 
-    What goes between the children of each level travels at once over that level's links, which the ranks below a child
-    share: what stays in the box by the inner link, what leaves it by the outer one.
+    Each level's links carry the traffic between its children at the same time, shared by the ranks below a child:
+    traffic within a box uses the inner link, traffic between boxes the outer one.
     """
     _check(size_bytes)
     if group.ranks == 1:
@@ -64,7 +64,7 @@ def all_to_all_seconds(size_bytes: float, group: Group) -> float:
 def point_to_point_seconds(size_bytes: float, group: Group) -> float:
     """α + n/B between neighbours: of one box, or, where the group has several, all ranks of a box at once to the next.
 
-    The ranks of a box share its outer link, so each gets a g-th part of it; likewise those of a part of a box.
+    The ranks of a box share its outer link, so each gets a g-th of it; the same holds for parts of a box.
     """
     _check(size_bytes)
     seconds, below = 0.0, 1
@@ -76,7 +76,7 @@ def point_to_point_seconds(size_bytes: float, group: Group) -> float:
 
 
 def ring_shift_seconds(size_bytes: float, group: Group) -> float:
-    """α + n/B of the slowest link: every rank hands n bytes to the next one of a ring, all at once."""
+    """α + n/B of the slowest link: every rank sends n bytes to the next one of a ring, all at once."""
     _check(size_bytes)
     return group.slowest.seconds(size_bytes) if group.ranks > 1 else 0.0
 

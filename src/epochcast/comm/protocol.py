@@ -1,8 +1,8 @@
-"""NCCL's protocols: how a message is put on the wire decides its latency and how much of the bandwidth is data.
+"""NCCL's protocols: the encoding of a message determines its latency and which fraction of the bandwidth is data.
 
-LL sends every four bytes with a flag, which needs no fence and is quick, but halves the rate; LL128 does so per
-128 bytes and relies on NVLink keeping their order; Simple fences large pieces. Small messages go by LL, large ones by
-Simple.
+LL sends every four bytes with a flag, which needs no fence and has low latency, but halves the rate. LL128 does so per
+128 bytes and relies on NVLink keeping their order. Simple uses fences between large pieces. Small messages use LL,
+large ones Simple.
 """
 
 import tomllib
@@ -26,7 +26,7 @@ class Protocol:
     source: str
 
     def runs_on(self, group: Group) -> bool:
-        """Whether every link the group uses takes it."""
+        """Whether every link that the group uses supports it."""
         return all(link.medium in self.media for link in group.used_links)
 
 

@@ -1,19 +1,19 @@
-"""What ranks that step together cost each other beyond the wire.
+"""What synchronous ranks cost each other in addition to communication.
 
-Steps of one rank vary by a relative spread σ, and everybody waits for the slowest of p. For p normal draws
+Steps of one rank vary by a relative spread σ, and all ranks wait for the slowest of p. For p normal draws
 
     E[max] ≈ σ · Φ⁻¹((p - 3/8)/(p + 1/4))                       (Blom 1958)
 
-so the wait grows like √(2 ln p). `accumulate` passes between two exchanges average out: σ/√accumulate. Boxes differ
-more than the GPUs of one, TensorFlow's steps more than PyTorch's, and batches may differ, too (`Batch`). Beside it is a
-share of the step that several GPUs cost whatever their number (host and power shared by a box), and host seconds per
-exchanged step.
+so the wait grows like √(2 ln p). `accumulate` passes between two exchanges average out: σ/√accumulate. Boxes vary
+more than the GPUs of one box, TensorFlow's steps more than PyTorch's, and batches may differ, too (`Batch`). Two more
+terms: a fraction of the step that several GPUs cost whatever their number (a box shares host and power), and host
+seconds per exchanged step.
 
 Kernels slow down while a collective moves data through the same memory: each hidden second of it costs
 
     min(1, κ · B_wire/B_memory)  seconds,
 
-nearly nothing behind an Ethernet card, all of it behind NVLink, where hiding gains nothing.
+almost none of it with an Ethernet card, all of it with NVLink, where overlap gains nothing.
 """
 
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
 
 PYTORCH, TENSORFLOW, HOROVOD = "pytorch", "tensorflow", "horovod"
-"""Who runs the ranks: each has a spread of its own and host seconds per exchanged step."""
+"""The software that runs the ranks: each has its own spread and host seconds per exchanged step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The fitted constants, from fitted.toml; the first two are those of who runs the ranks."""
+    """The fitted constants, from fitted.toml; the first two depend on the software that runs the ranks."""
 
     spread_fraction: float
     step_seconds: float
@@ -54,11 +54,11 @@ def waiting(runner: str = PYTORCH) -> Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How the batch of one rank differs from another's, beside what it holds.
+    """How much the work of one rank's batch differs from another's.
 
-    Of samples of different lengths n differ by s/√n of their work (translation). Where all are padded to the longest,
-    it counts alone, and the longest of n varies by s/n (speech; lengths that have an end). Batches of other sizes each
-    time, images of sides drawn anew, differ by `spread_fraction` whatever n is.
+    The work of n samples of different lengths varies by s/√n (translation). If all are padded to the longest, only that
+    counts, and the longest of n varies by s/n (speech; lengths with an upper bound). Batches whose size is drawn each
+    time (image sizes) differ by `spread_fraction` for any n.
     """
 
     ragged_samples: int = 0
@@ -66,7 +66,7 @@ class Batch:
     spread_fraction: float = 0.0
 
     def spread(self, constants: Waiting) -> float:
-        """All of it as a fraction of a step."""
+        """The total spread as a fraction of a step."""
         ragged, n = 0.0, self.ragged_samples
         if n:
             ragged = (
@@ -76,38 +76,38 @@ class Batch:
 
 
 ALIKE = Batch()
-"""Every rank has as much to do."""
+"""All ranks have the same work."""
 
 
 def exchange_error_seconds(added_seconds: float) -> tuple[float, float]:
-    """How far below and above what an exchange adds to a step may really lie."""
+    """How far the real cost of an exchange may be below and above the forecast."""
     error = fitted()["exchange_error"]
     return added_seconds * float(error["below_fraction"]), added_seconds * float(error["above_fraction"])
 
 
 def slowest_of(ranks: int) -> float:
-    """Φ⁻¹((p - 3/8)/(p + 1/4)): how many spreads the slowest of p ranks lies above their mean; 0 for one."""
+    """Φ⁻¹((p - 3/8)/(p + 1/4)): how many spreads the slowest of p ranks is above their mean; 0 for one."""
     return NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25)) if ranks > 1 else 0.0
 
 
 def waiting_seconds(
     compute_seconds: float, group: Group, constants: Waiting, *, accumulate: int = 1, batch: Batch = ALIKE
 ) -> float:
-    """What a step of `compute_seconds` on each rank of a group waits for the slowest, and pays for being many."""
+    """Seconds that a step of `compute_seconds` waits for the slowest rank, and the costs of sharing a box."""
     if group.ranks == 1:
         return 0.0
-    own = (
+    rank_spread = (
         constants.spread_fraction
         if group.nodes == 1
         else max(constants.spread_fraction, constants.network_spread_fraction)
     )
-    spread = hypot(own, batch.spread(constants))
+    spread = hypot(rank_spread, batch.spread(constants))
     fraction = spread * slowest_of(group.ranks) / sqrt(accumulate) + constants.shared_fraction
     return compute_seconds * fraction + constants.step_seconds
 
 
 def contention_fraction(group: Group, device: Device, constants: Waiting | None = None) -> float:
-    """Seconds that kernels lose per second of a collective running beside them; all where processors do both."""
+    """Seconds that kernels lose per second of a collective running beside them; 1 where CPUs do both."""
     if device.kind == "cpu":
         return 1.0
     wire = group.slowest.sustained_bytes_per_second

@@ -1,9 +1,9 @@
-"""A cost model corrected by what was measured on the user's own device.
+"""A cost model corrected by measurements on the user's device.
 
     kernel' = kernel · (compute_factor where arithmetic binds, memory_factor where traffic binds) · class_factor
 
-Which limb binds is read off the data sheet's roofline, so that it does not depend on the model that is corrected. The
-interval of every op becomes the profile's `step_spread`, which was found on whole steps.
+Which side binds follows from the roofline of the data sheet, so that it does not depend on the corrected model. The
+interval of every op becomes the profile's `step_spread`, which was measured on whole steps.
 """
 
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ from epochcast.hardware.link import to_text
 from epochcast.hardware.profile import Profile, user_profile
 
 LEARNED = "learned"
-"""The name of the default model, in whose place what `epochcast fit` made of a device stands."""
+"""The name of the default model, which the fitted model of a device (`epochcast fit`) replaces."""
 
-# A launch that takes no time: as short as a data sheet may say.
+# A launch that takes no time: the least that a data sheet may have.
 NO_LAUNCH_SECONDS = 1e-8
 
 
@@ -46,16 +46,16 @@ class Calibrated:
 
     @property
     def name(self) -> str:
-        """The model's own, marked."""
+        """The name of the base model, marked as calibrated."""
         return f"{self.base.name}, calibrated"
 
     @property
     def is_monotone(self) -> bool:
-        """Not where an op may change from one limb to the other, unless both have one factor."""
+        """Only if compute and memory have the same factor: an op may change from one bound to the other."""
         return self.base.is_monotone and self.profile.compute_factor == self.profile.memory_factor
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """The corrected answer."""
+        """The corrected costs."""
         costs = self.base.costs(columns, device, setting)
         if device.name != self.profile.device:
             return costs
@@ -86,15 +86,15 @@ def _class_factor(factors: Mapping[str, float], name: str) -> float:
 
 
 def with_profile(model: CostModel, device: Device) -> CostModel:
-    """The model under what the user measured of the device, where there is something that was made for this model.
+    """The model with the user's measurements of the device, if there are any for this model.
 
-    In place of the default model stands the one that `epochcast fit` made of the device. A host that was not measured
-    is answered by the formula: the learned model knows accelerators only.
+    The fitted model of a device (`epochcast fit`) replaces the default model. A host without one uses the analytic
+    model: the learned model was trained on accelerators only.
     """
     if model.name == LEARNED:
-        own = own_model(device)
-        if own is not None:
-            return own
+        fitted_model = own_model(device)
+        if fitted_model is not None:
+            return fitted_model
         if is_host(device):
             return Analytic()
     profile = user_profile(device)
@@ -102,13 +102,13 @@ def with_profile(model: CostModel, device: Device) -> CostModel:
 
 
 def calibrated_device(model: CostModel, device: Device) -> Device:
-    """The device with the launch seconds of that profile, and the link that was measured; the data sheet is left alone.
+    """The device with the launch seconds of its profile, and the measured link; the rest is the data sheet.
 
-    Processors start their own ops, so that nothing is launched ahead: the seconds of an op hold its start.
+    A CPU launches nothing ahead: the seconds of an op include its start.
     """
-    own = own_model(device) if model.name == LEARNED else model if isinstance(model, Local) else None
-    if own is not None and own.device == device.name:
-        return measured_device(own, device)
+    fitted_model = own_model(device) if model.name == LEARNED else model if isinstance(model, Local) else None
+    if fitted_model is not None and fitted_model.device == device.name:
+        return measured_device(fitted_model, device)
     profile = user_profile(device)
     if profile is None or profile.relative_to != model.name or profile.launch_seconds is None:
         return device
@@ -131,10 +131,10 @@ def model_in(path: Path, device: Device) -> Local:
 
 
 def hints(model: CostModel, device: Device) -> tuple[str, ...]:
-    """What would make the answer better."""
+    """Suggestions that would make the answer more accurate."""
     if model.name != LEARNED or not is_host(device) or own_model(device) is not None:
         return ()
     return (
-        "this host was never measured, the answer is a formula's; "
-        "`epochcast bench ops --out ops.jsonl` and `epochcast fit ops.jsonl` make it learn the machine",
+        "this host was never measured, so a formula is used; "
+        "to measure it, run `epochcast bench ops --out ops.jsonl` and `epochcast fit ops.jsonl`",
     )

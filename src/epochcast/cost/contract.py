@@ -1,8 +1,8 @@
-"""What every cost model promises, as a check anyone can run on their own.
+"""The contract of cost models, as a check that anyone can run on their own model.
 
-`check_op_cost` costs a trace twice and at twice the batch and looks: nothing of the trace was changed; both answers are
-alike; every answer is finite, ordered and, where the op has work, positive; a model that claims to be monotone does not
-get cheaper when every op has more to do.
+`check_op_cost` costs a trace twice, and at twice the batch, and checks: the trace was not changed; both results are
+equal; every result is finite, ordered and, if the op has work, positive; a model that claims to be monotone does not
+get cheaper when every op has more work.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from epochcast.hardware.device import Device
 
 
 class BrokenContract(AssertionError):
-    """A cost model that does not keep its promise; the message says which one, where."""
+    """A cost model that breaks the contract; the message says which part, and for which op."""
 
 
 def check_op_cost(model: CostModel, trace: Trace, device: Device) -> None:
@@ -23,12 +23,12 @@ def check_op_cost(model: CostModel, trace: Trace, device: Device) -> None:
     first, second = (model.costs(trace.columns, device, TODAY) for _ in range(2))
     for old, new in zip(before, _arrays(trace), strict=True):
         if not np.array_equal(old, new):
-            raise BrokenContract(f"{model.name} changes the trace it is asked about")
+            raise BrokenContract(f"{model.name} changes the trace")
     if len(first) != len(trace.columns):
         raise BrokenContract(f"{model.name} answers for {len(first)} ops of {len(trace.columns)}")
     for end in ("low", "mid", "high"):
         if not np.array_equal(getattr(first, end), getattr(second, end), equal_nan=True):
-            raise BrokenContract(f"{model.name} answers differently when asked again")
+            raise BrokenContract(f"{model.name} gives different results for the same trace")
     _check_values(model, first, trace)
     if model.is_monotone:
         _check_monotone(model, first, trace, device)
@@ -54,12 +54,12 @@ def _check_values(model: CostModel, costs: Costs, trace: Trace) -> None:
 
 
 def _check_monotone(model: CostModel, costs: Costs, trace: Trace, device: Device) -> None:
-    more = trace.rebatch(2 * trace.batch)
-    larger = model.costs(more.columns, device, TODAY)
+    larger_trace = trace.rebatch(2 * trace.batch)
+    larger_costs = model.costs(larger_trace.columns, device, TODAY)
     for end in ("low", "mid", "high"):
         with np.errstate(invalid="ignore"):
-            cheaper = getattr(larger, end) < getattr(costs, end) * (1 - 1e-9)
-        wrong = np.flatnonzero(cheaper & (more.columns.flops >= trace.columns.flops))
+            cheaper = getattr(larger_costs, end) < getattr(costs, end) * (1 - 1e-9)
+        wrong = np.flatnonzero(cheaper & (larger_trace.columns.flops >= trace.columns.flops))
         if len(wrong):
             raise BrokenContract(f"{model.name} gets cheaper with more work for {_described(trace, int(wrong[0]))}")
 

@@ -3,8 +3,8 @@
     compute efficiency = class compute ratio · generation fp32 (fp64; tensor where the math is tf32, fp16, bf16, fp8)
     memory efficiency  = class memory ratio  · generation memory
 
-Rows of `efficiency.toml` say where they come from. `factor` is the ratio by which nine of ten ops of a class lie around
-it. A generation that is not listed uses the row "other"; its ops get `unknown_factor` on top.
+Rows of `efficiency.toml` say where they come from. Nine of ten ops of a class are within
+`factor` of it. A generation that is not listed uses the row "other"; its ops also get `unknown_factor`.
 """
 
 from collections.abc import Mapping
@@ -50,8 +50,8 @@ class GenerationEfficiency:
     source: str
 
     def __post_init__(self) -> None:
-        for what in ("fp32", "tensor", "fp64", "memory"):
-            _check_fraction(what, getattr(self, f"{what}_fraction"), 1.0)
+        for kind in ("fp32", "tensor", "fp64", "memory"):
+            _check_fraction(kind, getattr(self, f"{kind}_fraction"), 1.0)
 
     def compute_fraction(self, math: str) -> float:
         """The fraction of the peak in `math`."""
@@ -135,6 +135,6 @@ def _unknown(row: rows.Row) -> float:
     return row.number("factor")
 
 
-def _check_fraction(what: str, value: float, most: float) -> None:
+def _check_fraction(name: str, value: float, most: float) -> None:
     if not 0 < value <= most:
-        raise BadInput(f"{what} must be above 0 and at most {most:g}, got {value}")
+        raise BadInput(f"{name} must be above 0 and at most {most:g}, got {value}")

@@ -1,15 +1,15 @@
-"""Products in eight and four bits, by what the same product takes in sixteen.
+"""Products in eight and four bits, from the seconds of the same product in sixteen.
 
     t₈ = t₁₆ · r₈/r₁₆        r₁₆ = max(f/P, b₁₆/B)    r₈ = max(f/(g·P), b₈/B)
 
 f flops, b bytes in that format, P the device's peak in bf16, B its bandwidth; t₁₆ is another model's answer for the
-product in bf16. g is how much faster products really are: NVIDIA's published benchmark of Transformer Engine ("GEMM
+product in bf16. g is the measured speed-up of products: NVIDIA's published benchmark of Transformer Engine ("GEMM
 profiling", operands quantised beforehand, the twelve products of a layer 4,096 wide on 15,872 tokens) has, over bf16,
 
     fp8 1.90 (H200), 1.92 (B300)    mxfp8 1.83 (B300)    nvfp4 3.48 (B300)
 
-and data sheets promise 2, 2 and 6. A device whose data sheet promises less than g gains what it promises: nothing where
-it has no such format. None of our measured runs was used for g.
+while data sheets promise 2, 2 and 6. If a data sheet promises less than g, that is the speed-up: 1 without such a
+format. None of our measured runs was used for g.
 
 The interval of t₁₆ is widened by SPREAD: in the same benchmark the gain in fp8 goes from 1.33 to 2.13 by shape.
 """
@@ -31,7 +31,7 @@ NARROW, WIDE = op_math_index("fp8"), op_math_index("bf16")
 
 @dataclass(frozen=True)
 class EightBit:
-    """Answers for narrow products, by asking `base` for wide ones; has no answer for anything else."""
+    """Costs narrow products from what `base` says of wide ones; has no answer for other ops."""
 
     base: CostModel
     name: str = "eight_bit"
@@ -42,16 +42,17 @@ class EightBit:
         narrow = (columns.math == NARROW) & columns.is_matrix
         low, mid, high = (np.full(len(columns), np.nan) for _ in range(3))
         if narrow.any():
-            few = columns.at(narrow)
-            wide = replace(
-                few,
-                math=np.full(len(few), WIDE),
-                element_bytes=np.full(len(few), 2.0),
-                read_bytes=2 * few.read_bytes,  # both operands are a byte an element
+            products = columns.at(narrow)
+            wide_products = replace(
+                products,
+                math=np.full(len(products), WIDE),
+                element_bytes=np.full(len(products), 2.0),
+                read_bytes=2 * products.read_bytes,  # both operands are a byte an element
             )
-            # Such products are those of linear layers: the layout of images is nothing to them.
-            costs = self.base.costs(wide, device, replace(setting, channels_last=False))
-            ratio = _bound(few, device, _gains(few, device)) / _bound(wide, device, np.ones(len(few)))
+            # Such products belong to linear layers: the layout of images does not matter.
+            costs = self.base.costs(wide_products, device, replace(setting, channels_last=False))
+            wide_bound = _bound(wide_products, device, np.ones(len(products)))
+            ratio = _bound(products, device, _gains(products, device)) / wide_bound
             low[narrow], mid[narrow], high[narrow] = (
                 costs.low * ratio / SPREAD,
                 costs.mid * ratio,

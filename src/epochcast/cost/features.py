@@ -1,11 +1,11 @@
-"""What a learned cost model is told about an op: its kind, and the extents of it that the batch does not change.
+"""The features of an op for the learned cost model: its kind, and those of its sizes that the batch does not change.
 
-How large an op is, the model learns from one number alone, the seconds that its work needs at the least
-(`cost.learned`), in which more flops and bytes always count as more. None of the features grows with the batch: not the
-rows of a product, not the inner extent where a gradient of weights is summed over them, not the number of elements.
-Nor is the device among them. What it sustains is a number of its own (`hardware.sustained`); trees and nets that were
-told data sheets did not extrapolate to new ones, and a model that cannot see the device cannot make a faster one
-slower. So a step has the same features at every batch and on every device: they are a function of its `Outline`.
+The size of an op enters the model by one number only, the least seconds that its work needs (`cost.learned`), which
+always grows with flops and bytes. None of the features grows with the batch: not the rows of a product, not the inner
+size where the gradient of a weight is summed over rows, not the number of elements. The device is not a feature either.
+What it sustains is a separate number (`hardware.sustained`): trees and nets with data sheets as features did not
+extrapolate to new devices, and a model without them cannot make a faster device slower. So a step has the same features
+at every batch and on every device: they are a function of its `Outline`.
 """
 
 from hashlib import blake2b
@@ -26,14 +26,14 @@ Array = NDArray[np.float64]
 TILE = 128
 
 _OF_WEIGHTS = tuple(Gradient).index(Gradient.WEIGHTS)
-# Products of which a larger batch makes more, not larger ones.
+# A larger batch means more of these products, not larger ones.
 _PER_SAMPLE = np.array([c in (OpClass.BATCHED_MATMUL, OpClass.ATTENTION) for c in CLASSES])
-# Vector ops whose rows lie within a sample.
+# Vector ops whose rows are within a sample.
 _BY_ROW = np.array([c in (OpClass.LAYER_NORM, OpClass.OTHER_NORM, OpClass.SOFTMAX) for c in CLASSES])
 
 
 class Outline(NamedTuple):
-    """What the features of ops are made of, as the columns have it; extents that grow with the batch are 0."""
+    """The columns that features are computed from; sizes that grow with the batch are 0."""
 
     m: Array
     n: Array
@@ -65,7 +65,7 @@ class Outline(NamedTuple):
         return blake2b(b"".join(array.tobytes() for array in self), digest_size=16).digest()
 
     def distinct(self) -> tuple["Outline", NDArray[np.int64]]:
-        """Each kind of op once, and for every op which of them it is."""
+        """Each distinct op once, and for every op its index among them."""
         rows = zip(*(array.tolist() for array in self), strict=True)
         places: dict[tuple[float, ...], int] = {}
         index = np.array([places.setdefault(row, len(places)) for row in rows], dtype=np.int64)

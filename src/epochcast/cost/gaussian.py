@@ -3,7 +3,7 @@
     k(x, x') = c² + g²·[same kind] + s²·M(d)·(1 if same kind else ρ),     d² = Σ ((x_i − x'_i)/l_i)²
     M(d) = (1 + √5·d + 5d²/3)·e^(−√5·d)                                    (Matérn 5/2)
 
-A kind is a small number that tells points apart which have no distance: the directions of an op. The mean of the prior
+A kind is a small number that separates points which have no distance: the directions of an op. The mean of the prior
 is zero, so that far from every point the answer is zero with the width of the prior.
 """
 
@@ -18,7 +18,7 @@ from epochcast.caching import Cache, Derived, derived_property
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Added to the diagonal, relative to it, so that a point given twice does no harm.
+# Added to the diagonal, relative to it, so that duplicate points do no harm.
 JITTER = 1e-9
 
 
@@ -58,7 +58,7 @@ class Kernel:
 
     @property
     def prior_deviation(self) -> float:
-        """What is believed of a point before any was seen."""
+        """The standard deviation of a point before any data."""
         return float(np.sqrt(self.common**2 + self.offset**2 + self.signal**2))
 
 

@@ -1,8 +1,8 @@
 """Host seconds to start the kernels of a step.
 
 A framework spends a few microseconds of Python and C++ on every kernel it starts, whatever the kernel does. On a fast
-device with small kernels this is the step. A calibrated device has its own figure; for the others it was fitted with
-the learned model, beside the device itself where steps of it were measured.
+device with small kernels this is most of the step. A calibrated device has its own value; for the others it was fitted
+with the learned model, per device where its steps were measured.
 """
 
 import numpy as np

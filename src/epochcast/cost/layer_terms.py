@@ -1,11 +1,11 @@
-"""A single-layer run as a sum of physical terms, and what a learned model is told about it.
+"""A single-layer run as a sum of physical terms, and the features of a learned model of it.
 
     seconds ≈ Σ c_t · term_t,   c_t ≥ 0
 
 A term is the seconds that one part of the run (`single_layer.parts`) would take at the data sheet's peak or
 bandwidth, or 1 for the host's share. The coefficients belong to one setup (a GPU and a software stack) and say how
 far from the data sheet each part runs: 1.3 on `update_input` means 77 % of the memory bandwidth. The sum alone is
-right to 20–30 %; what it misses (which algorithm cuDNN takes, how tiles fit) the trees learn as a ratio, from
+accurate to 20–30 %; the rest (which algorithm cuDNN chooses, how tiles fit) is a ratio that the trees learn from
 `features`.
 """
 
@@ -112,8 +112,7 @@ are multiprocessors."""
 def features(rows: LayerRows, device: Device, setup_place: int, generation: str, base_seconds: Array) -> Array:
     """One row per layer, one column per name of `FEATURES`.
 
-    `setup_place` and `generation` are those of the setup whose habits are asked for, which may be another than
-    `device`'s own.
+    `setup_place` and `generation` are those of the setup whose kernels are assumed, which may differ from `device`.
     """
     table = terms(rows, device)
     compute, traffic = table[:, TERMS.index("product_compute")], table[:, TERMS.index("product_traffic")]
@@ -121,7 +120,7 @@ def features(rows: LayerRows, device: Device, setup_place: int, generation: str,
     depth = rows.channels_in * rows.kernel**2
     waves = np.ceil(pixels / 128) * np.ceil(rows.channels_out / 64) / device.compute_units
     images = rows.batch * (rows.channels_in + rows.channels_out) + rows.channels_in * rows.channels_out
-    given = {
+    columns = {
         "setup": np.full(len(rows), float(setup_place)),
         "age": np.full(len(rows), float(age(generation))),
         "batch": rows.batch,
@@ -165,7 +164,7 @@ def features(rows: LayerRows, device: Device, setup_place: int, generation: str,
         "is_product": (rows.kernel == 1) & (rows.stride == 1),
     }
     # Single precision, as the trees were grown on: a threshold between two values then divides the same rows.
-    return np.stack([np.asarray(given[name], dtype=np.float32) for name in FEATURES], axis=1).astype(np.float64)
+    return np.stack([np.asarray(columns[name], dtype=np.float32) for name in FEATURES], axis=1).astype(np.float64)
 
 
 def _filled(size: Array, tile: int) -> Array:

@@ -2,11 +2,10 @@
 
     seconds(row, setup) = base · exp(trees(features)),   base = Σ c_t(setup) · term_t(row, device)
 
-A *setup* is a GPU with a software stack on which thousands of layers were measured; it owns the coefficients c_t and
-a place among the trees' features. A GPU that nobody measured is answered by its *siblings*: the terms come from its
-own data sheet, the efficiencies and the habits of kernels from each setup of its kind (Kepler, or newer), and the
-median of what they say counts, one voice per die. Trees never see raw times: outside
-their range they leave the physical terms as they are.
+A *setup* is a GPU with a software stack on which thousands of layers were measured; it has the coefficients c_t and
+is a feature of the trees. A GPU that was not measured is costed by its *siblings*: the terms come from its own data
+sheet, the efficiencies and the trees' corrections from each setup of its family (Kepler, or newer), and the result is
+the median over dies. Trees never see raw times: outside their range they leave the physical terms as they are.
 
 Written by `python -m training.train_layers`; the file holds the date, the data and its errors.
 """
@@ -35,7 +34,7 @@ FILE = "layer_trees.json.gz"
 FORMAT = 1
 # Groups of rows with an interval of their own: whether the row trains, and how long it takes.
 SIZE_EDGES_SECONDS = (1e-3, 1e-2)
-# A setup with fewer measured rows does not speak for other GPUs.
+# A setup with fewer measured rows is not used for other GPUs.
 LEAST_SIBLING_ROWS = 1000
 
 
@@ -63,8 +62,8 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Seconds per row; `answered_by` says whether the setup itself or its siblings spoke."""
+class LayerSeconds:
+    """Seconds per row; `answered_by` says whether the setup itself or its siblings were used."""
 
     low: Array
     mid: Array
@@ -86,38 +85,38 @@ class LayersModel:
         return next((s for s in self.of_kind(kind) if s.device == device.name and s.stack == stack), None)
 
     def siblings(self, kind: str, device: Device) -> tuple[Setup, ...]:
-        """Who answers for a GPU.
+        """The setups used for a GPU.
 
-        Its own other stacks, else all well-measured setups of Kepler, or of what came after.
+        Its own setups with other stacks, else all well-measured setups of Kepler, or of newer generations.
         """
-        able = [s for s in self.of_kind(kind) if s.rows >= LEAST_SIBLING_ROWS]
-        own = [s for s in able if s.device == device.name]
-        if own:
-            return tuple(own)
+        measured = [s for s in self.of_kind(kind) if s.rows >= LEAST_SIBLING_ROWS]
+        same_device = [s for s in measured if s.device == device.name]
+        if same_device:
+            return tuple(same_device)
         is_kepler = device.generation == "kepler"
-        alike = [s for s in able if (s.generation == "kepler") == is_kepler]
-        return tuple(alike or able)
+        same_family = [s for s in measured if (s.generation == "kepler") == is_kepler]
+        return tuple(same_family or measured)
 
     def seconds_as(self, rows: LayerRows, device: Device, setup: Setup) -> Array:
-        """What `device` would take if its kernels had the habits of `setup`."""
+        """The seconds of `device` if its kernels behaved like those of `setup`."""
         base = setup.base_seconds(rows, device)
         inputs = features(rows, device, setup.place, setup.generation, base)
         return base * np.exp(self.forests[rows.kind].values(inputs))
 
-    def answer(self, rows: LayerRows, device: Device, stack: str) -> Answer:
+    def answer(self, rows: LayerRows, device: Device, stack: str) -> LayerSeconds:
         """low, mid and high of every row, by the setup or by its siblings."""
         setup = self.setup(rows.kind, device, stack)
         if setup is not None:
             mid = self.seconds_as(rows, device, setup)
             below, above = _widths(setup, rows, mid)
-            return Answer(mid * np.exp(below), mid, mid * np.exp(above), "layers")
+            return LayerSeconds(mid * np.exp(below), mid, mid * np.exp(above), "layers")
         siblings = self.siblings(rows.kind, device)
         logs, dies = self.sibling_logs(rows, device, siblings), [_die(s) for s in siblings]
-        # One voice per die, however many boards and stacks of it were measured; then the middle one.
-        voices = [logs[:, [d == die for d in dies]].mean(axis=1) for die in sorted(set(dies))]
-        mid = np.exp(np.median(voices, axis=0))
+        # The mean per die, however many boards and stacks of it were measured; then the median over dies.
+        by_die = [logs[:, [d == die for d in dies]].mean(axis=1) for die in sorted(set(dies))]
+        mid = np.exp(np.median(by_die, axis=0))
         narrow, wide = self.unknown_widths[rows.kind]
-        return Answer(mid * np.exp(narrow), mid, mid * np.exp(wide), "layers, unseen GPU")
+        return LayerSeconds(mid * np.exp(narrow), mid, mid * np.exp(wide), "layers, unseen GPU")
 
     def sibling_logs(self, rows: LayerRows, device: Device, siblings: tuple[Setup, ...]) -> Array:
         """log seconds of every row as each sibling would take them, one column each."""
@@ -150,7 +149,7 @@ def layers_model() -> LayersModel:
     """The shipped model."""
     path = files("epochcast.cost").joinpath(FILE)
     if not path.is_file():
-        raise EpochcastError(f"{FILE} is not there; make it with: python -m training.train_layers")
+        raise EpochcastError(f"{FILE} is missing; write it with: python -m training.train_layers")
     return from_bytes(path.read_bytes())
 
 

@@ -1,19 +1,19 @@
-"""The learned cost model: a small ensemble of nets that say how far an op stays behind what the device sustains.
+"""The learned cost model: a small ensemble of nets that predict how much slower an op is than what the device sustains.
 
     arithmetic = factors · flops/(g·peak)           traffic = factors · bytes/(b·bandwidth·(1 + 3·min(1, L2/bytes)))
     bound      = max(arithmetic, traffic)
     seconds    = e^-cap · min(Σ_j e^(a_j) · s·(bound/s)^(p_j) · MiB^(q_j) + e^c·arithmetic + e^d·traffic,  60·bound)
 
 s = 10 µs. g, b and the factors (by group of op, by generation of the framework) are what the device sustains
-(`hardware.sustained`), or similar devices do where nobody measured it. a, c and d come out of nets that see neither the
-device nor the size of the op (`cost.features`); that of the bound is never below 0. p and q are never negative. So more
-flops, more bytes, a larger batch or a slower device never make an op cheaper, whatever the nets learnt: small ops are
-slower than their bound by the terms with p < 1, those that outgrow caches by the one with q > 0, those near the ridge
-of the roofline by both limbs.
+(`hardware.sustained`), or similar devices where it was not measured. a, c and d are outputs of nets whose inputs are
+neither the device nor the size of the op (`cost.features`); that of the bound is never below 0. p and q are never
+negative. So more flops, more bytes, a larger batch or a slower device never make an op cheaper, whatever the nets
+learnt: small ops are slower than their bound by the terms with p < 1, those larger than the caches by the one with q >
+0, those near the ridge of the roofline by both sides.
 
-Trained by `make model` (`fit.train`), kept as text, evaluated with numpy: no framework is needed to forecast. An op has
-quantiles of its own, from ops measured alone; errors of whole steps on families and devices that were left out of the
-training set the interval of a step (`spreads`), which ops share by their quantiles.
+Trained by `make model` (`fit.train`), stored as text, evaluated with numpy: a forecast needs no framework. Each op has
+quantiles, from ops measured alone. The interval of a step (`spreads`) comes from errors of whole steps on families and
+devices left out of the training; it is distributed over ops by their quantiles.
 """
 
 import json
@@ -42,7 +42,7 @@ Array = NDArray[np.float64]
 _CONVOLUTION_CAP = float(np.log(2.6))
 # Everything else: a little above one, for operands that stay in cache between ops.
 _CAP = float(np.log(1.25))
-# An op is taken to reach a sixtieth of its bound at the least: the worst that was measured and is no accident.
+# An op is assumed to reach at least a sixtieth of its bound: the worst that was measured repeatedly.
 MOST_SLOWDOWN = float(np.log(60.0))
 # The powers (of the bound, of the bytes) whose terms are summed, and the unit of the bound: about the length of a
 # kernel that does not fill a device.
@@ -56,7 +56,7 @@ UNIT_SECONDS = 1e-5
 CACHE_SPEED = 4.0
 # Traffic counts from here, about a cache line for each multiprocessor, in MiB as a logarithm.
 LEAST_TRAFFIC = -8.0
-# How much surer or less sure than a typical op one is taken to be within the interval of a step.
+# The least and most width of an op's interval, relative to a typical op, within the interval of a step.
 LEAST_WIDTH, MOST_WIDTH = 0.5, 2.0
 # Ops that go through a net at once. OpenBLAS starts threads for a product of more than 4 · 65,536 multiply-adds
 # (interface/gemm.c); on cores that others use, waiting for them takes longer than the net itself.
@@ -105,15 +105,15 @@ def op_groups(columns: Columns, setting: Setting) -> NDArray[np.int64]:
 
 
 def caps(columns: Columns) -> Array:
-    """The most each op may beat its bound by, as a logarithm."""
+    """The logarithm of how much faster than its bound each op may be."""
     table = np.array([_CONVOLUTION_CAP if c in _WINOGRAD else _CAP for c in CLASSES])
     return table[columns.op_class]
 
 
 def log_bounds(columns: Columns, device: Device) -> tuple[Array, Array]:
-    """Logarithms of the roofline's two limbs: arithmetic, and traffic as far as it does not come out of the L2 cache.
+    """Logarithms of the two sides of the roofline: arithmetic, and memory traffic with the L2 cache considered.
 
-    What fits was written by the op before, and is read several times faster than from memory.
+    What fits into the cache was written by the op before, and is read several times faster than from memory.
     """
     bound = bounds(columns, device)
     cached = np.minimum(1.0, (device.l2_bytes or 0) / np.maximum(columns.bytes, 1.0))
@@ -132,7 +132,7 @@ def is_fp32_products(columns: Columns) -> bool:
 class Net:
     """One member: dense layers with SiLU between them, in double precision.
 
-    In single precision an op's seconds would depend on the processor and on where the op stands, by 1e-7.
+    In single precision an op's seconds would depend on the CPU and on the op's position, by 1e-7.
     """
 
     weights: tuple[Array, ...]
@@ -150,7 +150,7 @@ class Net:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """How far below and above the middle nine of ten ops of a kind lie: logarithms, softplus of lines in the features.
+    """How far below and above the middle nine of ten ops of a kind are: logarithms, a softplus of linear functions.
 
     `typical` is the mean of both for most of a step's ops.
     """
@@ -166,8 +166,8 @@ class Quantiles:
 
 
 @dataclass(frozen=True)
-class Opinion:
-    """What the ensemble says of the ops of a step, at whatever batch and on whatever device.
+class NetOutputs:
+    """The outputs of the ensemble for the ops of a step, the same at any batch and on any device.
 
     `factors` are e^a, e^c and e^d by net, distinct op and term; `distances` are the quantiles of every distinct op;
     `index` says which of those each op is.
@@ -178,8 +178,8 @@ class Opinion:
     index: NDArray[np.int64]
 
     def slowdown(self, terms: Array) -> Array:
-        """log Σ_j e^(a_j)·term_j of every op, bounded, in the mean of the nets; `terms` are logarithms of what each is
-        to the bound.
+        """log Σ_j e^(a_j)·term_j of every op, bounded, as the mean of the nets; `terms` are logarithms relative to the
+        bound.
         """
         sums = (self.factors[:, self.index] * np.exp(terms)).sum(axis=2)
         slowdown: Array = np.minimum(np.log(sums), MOST_SLOWDOWN).mean(axis=0)
@@ -190,7 +190,7 @@ class Opinion:
 class Learned:
     """The ensemble as a cost model.
 
-    `seen` is the range of every feature in training: beyond it the nets are not asked. `spreads` are the factors of the
+    `seen` is the range of every feature in training: features are clipped to it. `spreads` are the factors of the
     90 % interval of a step on a device that was measured ("known") and on one that was not ("unseen"); networks of
     fp32 products (transformers, mostly) are forecast better and have their own.
     """
@@ -201,61 +201,61 @@ class Learned:
     spreads: Mapping[str, tuple[float, float]]
     name: str = "learned"
     is_monotone: bool = True
-    opinions: Cache[tuple[bytes, Setting], Opinion] = field(default_factory=lambda: Cache(256), compare=False)
+    net_outputs: Cache[tuple[bytes, Setting], NetOutputs] = field(default_factory=lambda: Cache(256), compare=False)
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """Seconds of every op; low and high are those of a step, shared out among its ops."""
-        own, opinion = sustained(device), self._opinion(columns, setting)
-        mid = self._middle(opinion, columns, device, setting)
-        group = "known" if own.is_known else "unseen"
+        """Seconds of every op; low and high are those of a step, distributed over its ops."""
+        limits, outputs = sustained(device), self._net_outputs(columns, setting)
+        mid = self._middle(outputs, columns, device, setting)
+        group = "known" if limits.is_known else "unseen"
         if is_fp32_products(columns):
             low, high = self.spreads[f"{group}, fp32 products"]
         else:
-            low, high = own.spread or self.spreads[group]
-        widths = np.clip(opinion.distances.mean(axis=1) / self.quantiles.typical, LEAST_WIDTH, MOST_WIDTH)
-        return Costs.by(self.name, mid * (low**widths)[opinion.index], mid, mid * (high**widths)[opinion.index])
+            low, high = limits.spread or self.spreads[group]
+        widths = np.clip(outputs.distances.mean(axis=1) / self.quantiles.typical, LEAST_WIDTH, MOST_WIDTH)
+        return Costs.by(self.name, mid * (low**widths)[outputs.index], mid, mid * (high**widths)[outputs.index])
 
     def alone(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """The same for ops that are asked about one by one: low and high are the quantiles of each."""
-        opinion = self._opinion(columns, setting)
-        mid = self._middle(opinion, columns, device, setting)
-        below, above = opinion.distances[opinion.index].T
+        """The same for ops on their own: low and high are the quantiles of each op."""
+        outputs = self._net_outputs(columns, setting)
+        mid = self._middle(outputs, columns, device, setting)
+        below, above = outputs.distances[outputs.index].T
         return Costs.by(self.name, mid * np.exp(-below), mid, mid * np.exp(above))
 
-    def _opinion(self, columns: Columns, setting: Setting) -> Opinion:
-        """Asked for once per step: neither batch nor device changes it."""
+    def _net_outputs(self, columns: Columns, setting: Setting) -> NetOutputs:
+        """Evaluated once per step: neither batch nor device changes them."""
         ops = Outline.of(columns)
-        return self.opinions.get((ops.digest, setting), lambda: self._asked(ops, setting))
+        return self.net_outputs.get((ops.digest, setting), lambda: self._evaluated(ops, setting))
 
-    def _asked(self, ops: Outline, setting: Setting) -> Opinion:
+    def _evaluated(self, ops: Outline, setting: Setting) -> NetOutputs:
         distinct, index = ops.distinct()
         inputs: Array = np.clip(outline_features(distinct, setting), *self.seen)
         blocks = [inputs[i : i + ROWS_AT_ONCE] for i in range(0, max(1, len(inputs)), ROWS_AT_ONCE)]
         outputs = np.stack([np.concatenate([net(block) for block in blocks]) for net in self.nets])
         outputs[:, :, BOUND] = np.logaddexp(0.0, outputs[:, :, BOUND])  # softplus
-        return Opinion(np.exp(outputs), np.concatenate([self.quantiles(block) for block in blocks]), index)
+        return NetOutputs(np.exp(outputs), np.concatenate([self.quantiles(block) for block in blocks]), index)
 
-    def _middle(self, opinion: Opinion, columns: Columns, device: Device, setting: Setting) -> Array:
-        own = sustained(device)
+    def _middle(self, outputs: NetOutputs, columns: Columns, device: Device, setting: Setting) -> Array:
+        limits = sustained(device)
         compute, memory = log_bounds(columns, device)
-        fractions = np.array([own.math_fraction(math) for math in OP_MATHS])
-        peaks = np.where(columns.is_matrix, fractions[columns.math], own.vector_fraction)
-        limbs = np.stack([compute - np.log(peaks), memory - np.log(own.bandwidth_fraction)], axis=1)
+        fractions = np.array([limits.math_fraction(math) for math in OP_MATHS])
+        peaks = np.where(columns.is_matrix, fractions[columns.math], limits.vector_fraction)
+        limbs = np.stack([compute - np.log(peaks), memory - np.log(limits.bandwidth_fraction)], axis=1)
         sharp = limbs.max(axis=1)
-        factors = np.array([own.group_factors.get(group, 1.0) for group in GROUPS])[op_groups(columns, setting)]
-        factors = factors * own.generation_factors.get(GENERATIONS[setting.generation], 1.0)
+        factors = np.array([limits.group_factors.get(group, 1.0) for group in GROUPS])[op_groups(columns, setting)]
+        factors = factors * limits.generation_factors.get(GENERATIONS[setting.generation], 1.0)
         bound = factors * np.exp(sharp)
         p, q = np.array(POWERS).T
         powers = np.outer(np.log(bound / UNIT_SECONDS), p - 1) + np.outer(log_traffic(columns), q)
         terms = np.concatenate([powers, limbs - sharp[:, None]], axis=1)
-        mid: Array = np.maximum(bound * np.exp(opinion.slowdown(terms) - caps(columns)), KERNEL_SECONDS)
+        mid: Array = np.maximum(bound * np.exp(outputs.slowdown(terms) - caps(columns)), KERNEL_SECONDS)
         mid[~self.knows(columns, device)] = np.nan
         return mid
 
     def knows(self, columns: Columns, device: Device) -> NDArray[np.bool_]:
-        """Not what no GPU was seen doing: opaque ops, eight-bit arithmetic, anything on another kind of device."""
-        seen = (columns.op_class != CLASSES.index(OpClass.OPAQUE)) & (columns.math != op_math_index("fp8"))
-        return seen if device.kind == "gpu" else np.zeros_like(seen)
+        """Which ops were in the training data: no opaque ops, no eight-bit arithmetic, only GPUs."""
+        is_known = (columns.op_class != CLASSES.index(OpClass.OPAQUE)) & (columns.math != op_math_index("fp8"))
+        return is_known if device.kind == "gpu" else np.zeros_like(is_known)
 
 
 def log_traffic(columns: Columns) -> Array:

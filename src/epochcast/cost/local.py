@@ -2,14 +2,15 @@
 
     seconds(op)  = base(op) · e^f(op) · class_factor + host_seconds + written bytes · fresh_seconds_per_byte
     base(op)     = a·launches + b·flops + c·bytes          one (a, b, c) per group: op class and bytes per element
-    f            = what the measured ops of the group say  (`gaussian.Process` over the logarithms of sizes)
+    f            = fitted to the measured ops of the group (`gaussian.Process` over the logarithms of sizes)
 
 Near a measured op the answer is that measurement, between several it is interpolated, far from all it is the line of
-its group. A group without measurements is answered by the line through all of them. The rest is per framework, what
-whole steps told beyond the sum of their ops: autograd and Python, caches, and memory that is given back to the system
-after every step and must be fetched page by page in the next.
+its group. A group without measurements uses the line through all ops. The other terms are per framework and were fitted
+to whole steps, which take longer than the sum of their ops: autograd and Python, caches, and memory that is returned to
+the system after every step and mapped again page by page in the next.
 
-The interval is that of the step. Errors within a group are taken to be one error, those of groups to be unrelated:
+The interval is that of the step. Errors within a group are assumed to be one error, those of different groups to be
+independent:
 
     σ² = σ_steps² + Σ_groups (share of the group · mean σ_f of its ops)²,      mid·e^(±1.645 σ)
 """
@@ -35,10 +36,11 @@ NINETY = 1.645
 
 SIZES = ("flops", "bytes", "m", "n", "k", "count", "kernel", "stride", "groups", "launches")
 FEATURES = (*SIZES, "read_share")
-"""What says how near two ops are: logarithms of sizes, and which part of its bytes an op reads.
+"""The features that define the distance of two ops: logarithms of sizes, and the fraction of its bytes that an op
+reads.
 
-The last tells functions apart that are alike otherwise, as a dropout, which draws numbers and writes a mask, from a
-relu. It is stretched, so that a difference of a twentieth counts as much as a size e times as large.
+The last separates functions that have the same sizes, such as a relu and a dropout, which draws numbers and writes a
+mask. It is scaled so that a difference of a twentieth counts as much as a size e times as large.
 """
 
 READ_STRETCH = 20.0
@@ -48,11 +50,11 @@ Key = tuple[str, int]
 """Op class and bytes per element."""
 
 ALL: Key = ("", 0)
-"""The group that answers for those without measurements."""
+"""The group that is used for those without measurements."""
 
 
 def coordinates(columns: Columns) -> Array:
-    """Where each op stands among others."""
+    """The coordinates of each op."""
     sizes = [np.log(np.maximum(np.asarray(getattr(columns, name), dtype=np.float64), 1.0)) for name in SIZES]
     return np.stack([*sizes, READ_STRETCH * columns.read_bytes / np.maximum(columns.bytes, 1.0)], axis=1)
 
@@ -87,7 +89,7 @@ class Group:
     """What was measured of one class in one element size: the line, and the ops themselves.
 
     `points` are coordinates, `kinds` the directions (an index of `Gradient`), `log_ratios` the logarithms of measured
-    over the line, `noises` how far each may be off.
+    over the line, `noises` the uncertainty of each.
     """
 
     line: Line
@@ -104,7 +106,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Correction:
-    """What whole steps of one framework told.
+    """The corrections fitted to whole steps of one framework.
 
     By phase, seconds of the host per op and of fresh memory per byte written; factors of classes; σ of a step.
     """
@@ -175,27 +177,27 @@ class Local:
         return Costs.by(self.name, mid / factor, mid, mid * factor)
 
     def correction(self, framework: str) -> Correction:
-        """Of a framework; where none of its steps were measured, what PyTorch's told, if those were."""
-        own = self.corrections.get(framework)
-        return own or self.corrections.get(DEFAULT_FRAMEWORK) or Correction()
+        """The correction of a framework; if its steps were not measured, PyTorch's; else none."""
+        correction = self.corrections.get(framework)
+        return correction or self.corrections.get(DEFAULT_FRAMEWORK) or Correction()
 
     def op_seconds(self, columns: Columns) -> tuple[Array, Array, Integers]:
         """Logarithms of the seconds of every op alone, their deviations, and the place of its group in `groups`."""
-        where, near = keys(columns), coordinates(columns)
+        group_keys, points = keys(columns), coordinates(columns)
         names = list(self.groups)
-        places = np.array([names.index(key if key in self.groups else ALL) for key in where], dtype=np.int64)
+        places = np.array([names.index(key if key in self.groups else ALL) for key in group_keys], dtype=np.int64)
         logs, deviations = np.zeros(len(columns)), np.zeros(len(columns))
         for place in np.unique(places):
-            mine = places == place
+            in_group = places == place
             key = names[place]
-            mean, deviation = self._processes[key].answers(near[mine], columns.gradient[mine])
-            logs[mine] = np.log(self.groups[key].line.seconds(columns)[mine]) + mean
-            deviations[mine] = deviation
+            mean, deviation = self._processes[key].answers(points[in_group], columns.gradient[in_group])
+            logs[in_group] = np.log(self.groups[key].line.seconds(columns)[in_group]) + mean
+            deviations[in_group] = deviation
         return logs, deviations, places
 
 
 def step_deviation(seconds: Array, deviations: Array, places: Integers, steps: float) -> float:
-    """σ of the logarithm of a sum: one error per group, groups unrelated, and what steps scatter beyond."""
+    """σ of the logarithm of a sum: one error per group, groups independent, and the scatter of whole steps."""
     total = float(seconds.sum())
     if not total:
         return steps
@@ -203,7 +205,7 @@ def step_deviation(seconds: Array, deviations: Array, places: Integers, steps: f
     return float(np.sqrt(steps**2 + sum(share**2 for share in shares)))
 
 
-def _check_names(what: str, names: Iterable[str], table: list[str]) -> None:
+def _check_names(kind: str, names: Iterable[str], table: list[str]) -> None:
     for name in names:
         if name not in table:
-            raise UnknownName(what, name, table)
+            raise UnknownName(kind, name, table)

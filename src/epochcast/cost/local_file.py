@@ -1,8 +1,7 @@
-"""The model of a measured device as one readable text file, and where the user's own are kept.
+"""The model of a measured device as a readable text file, and the folder of the user's files.
 
-JSON with a line per measured op: where it stands (by `features`, in their order), its direction,
-the logarithm of measured over line, and its noise. `epochcast fit` writes it; unknown keys are refused, and files are
-written whole or not at all.
+JSON with a line per measured op: its coordinates (`features`, in their order), its direction, the logarithm of measured
+over line, and its noise. `epochcast fit` writes it. Unknown keys are refused; files are written atomically.
 """
 
 import json
@@ -32,12 +31,12 @@ _LINK_KEYS = ("latency_seconds", "bandwidth_bytes_per_second", "name", "source")
 
 
 def local_path(device: Device) -> Path:
-    """The file of a device's own model, whether it is there or not."""
+    """The path of the fitted model of a device; the file may not exist."""
     return profiles_folder() / f"{plain(device.name)}.json"
 
 
 def own_model(device: Device) -> Local | None:
-    """What `epochcast fit` left for this device on this host; None where it did not."""
+    """The model that `epochcast fit` saved for this device on this host, if there is one."""
     path = local_path(device)
     if not path.is_file():
         return None
@@ -48,7 +47,7 @@ def own_model(device: Device) -> Local | None:
 
 
 def save_local(model: Local, path: Path) -> None:
-    """Write a model, whole or not at all."""
+    """Write a model atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, to_text(model))
 
@@ -106,7 +105,7 @@ def _group_text(name: str, element_bytes: int, group: Group) -> str:
 
 
 def from_text(text: str, file: str) -> Local:
-    """The model in a text; what is wrong with it is named with the file."""
+    """The model in a text; errors name the file."""
     try:
         document = _only(json.loads(text), _KEYS, "")
         if document["format"] != FORMAT:
@@ -132,7 +131,7 @@ def from_text(text: str, file: str) -> Local:
     except (UnknownName, BadInput) as problem:
         raise BadInput(f"{file}: {problem}") from None
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
-        raise BadInput(f"{file} is no profile of `epochcast fit`: {problem}") from None
+        raise BadInput(f"{file} is not a profile of `epochcast fit`: {problem}") from None
 
 
 def _only(entry: Any, keys: tuple[str, ...], place: str) -> Mapping[str, Any]:

@@ -1,10 +1,10 @@
 """What a cost model is: from the columns of a step, a device and a setting to low ≤ mid ≤ high seconds per op.
 
 Contract (`contract.check_op_cost` runs it): pure and deterministic; finite and positive wherever an op has work;
-ordered. A model may answer NaN, meaning "not mine"; a `Chain` then asks the next. Nothing is ever costed at zero
-because nobody knew it: a chain whose last model still has no answer raises and names the op.
+ordered. A model may answer NaN, meaning "no answer"; a `Chain` then asks the next model. Unknown never means zero: if
+the last model of a chain has no answer, the chain raises and names the op.
 
-low … high is meant to hold the truth in `interval.COVERAGE` of ops. How errors of ops combine is for whoever adds them.
+low … high should contain the truth for `interval.COVERAGE` of ops. The caller decides how errors of ops combine.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 class Costs:
     """Seconds per entry of some columns; NaN in all three where the model has no answer.
 
-    `answered` indexes `models`, the names of those who answered; it is -1 where nobody did.
+    `answered` indexes `models`, the names of the models that answered; it is -1 where none did.
     """
 
     low: Array
@@ -73,7 +73,7 @@ class CostModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What `answered_by` says."""
+        """The name shown in `answered_by`."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class Chain:
 
     @property
     def is_monotone(self) -> bool:
-        """Models need not agree where one hands over to the next, so only a chain of one can promise it."""
+        """Models need not agree where one takes over from another, so only a chain of one model can be monotone."""
         return len(self.models) == 1 and self.models[0].is_monotone
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
@@ -124,8 +124,8 @@ class Chain:
         missing = np.flatnonzero(filled.answered < 0)
         if len(missing):
             index = int(missing[0])
-            what = f"{self.name} cannot cost {describe_op(columns, index)} on {device.name}; {len(missing)} such ops"
-            raise Unanswered(what, index)
+            message = f"{self.name} cannot cost {describe_op(columns, index)} on {device.name}; {len(missing)} such ops"
+            raise Unanswered(message, index)
         return filled
 
 

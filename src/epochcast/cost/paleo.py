@@ -6,7 +6,7 @@ p is the platform's percent of peak, one number for a framework on all its ops: 
 (mid); with perfect pipelining the longer one is left (low). A series of layers adds; nothing overlaps, launches are
 free.
 
-Conventions of the published program, found by holding its figures against ours (`studies/paleo`):
+Conventions of the published program, found by comparing its figures with ours (`studies/paleo`):
 
 - The backward pass of a convolution is two products, for the data and for the weights. The first counts as a dense
   convolution that makes the whole input from the padded gradient, 2·N·H·W·C_in·C_out·k² / stride²: a fully connected
@@ -23,7 +23,7 @@ A convolution is a product ("gemm"), or the cheaper of that and, for square wind
              result, 2·16 per tile and pair of channels
 
 where PALEO asked cuDNN's heuristic, which needs a GPU. Both are optimistic: one percent of peak is used for all
-algorithms. Tiles are counted as on square images. A window is known by its number of taps only: 1x9 is taken for 3x3.
+algorithms. Tiles are counted as on square images. Only the number of taps of a window is known: 1x9 counts as 3x3.
 """
 
 from collections.abc import Iterator, Mapping
@@ -87,9 +87,9 @@ class Paleo:
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
             raise UnknownName("convolution algorithm", self.algorithm, ALGORITHMS)
-        for what, value in (("compute_fraction", self.compute_fraction), ("update_fraction", self.update_fraction)):
+        for name, value in (("compute_fraction", self.compute_fraction), ("update_fraction", self.update_fraction)):
             if not 0 < value <= 1:
-                raise ValueError(f"{what} must be in (0, 1], got {value}")
+                raise ValueError(f"{name} must be in (0, 1], got {value}")
         if not self.high_factor >= 1:
             raise ValueError(f"high_factor must be at least 1, got {self.high_factor}")
 

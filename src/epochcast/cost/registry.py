@@ -1,6 +1,6 @@
 """Every cost model that answers as it is shipped, by name; `learned` is the default.
 
-Models that must be fitted first join a `Chain` as values; they have no entry here.
+Models that must be fitted first are passed to a `Chain` directly; they have no entry here.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ DEFAULT = "learned"
 @dataclass(frozen=True)
 class Shipped:
     """The learned model, read from its text on first use; `eight_bit` answers for narrow products, the analytic model
-    for what neither knows.
+    for all other ops.
     """
 
     name: str = "learned"

@@ -1,4 +1,4 @@
-"""The roofline (Williams, Waterman & Patterson 2009), bare and divided by what devices are known to sustain.
+"""The roofline (Williams, Waterman & Patterson 2009), alone and divided by what devices sustain.
 
     c = flops / peak(math)          m = bytes / bandwidth
     roofline:  max(c, m)                                       no kernel is faster, but for what stays in cache
@@ -25,7 +25,7 @@ from epochcast.hardware.device import Device
 
 @dataclass(frozen=True)
 class Bounds:
-    """The two limbs of the roofline: seconds if only arithmetic, or only memory, took time."""
+    """The two sides of the roofline: seconds if only arithmetic, or only memory traffic, took time."""
 
     compute: Array
     memory: Array
@@ -37,7 +37,7 @@ def bounds(columns: Columns, device: Device) -> Bounds:
 
 
 def peaks(columns: Columns, device: Device) -> Array:
-    """The peak that bounds each op. Only maths that occur are asked for, so a device may lack the others."""
+    """The peak that bounds each op. Only maths that occur are looked up, so a device may lack the others."""
     matrix, vector = np.ones(len(OP_MATHS)), np.ones(len(OP_MATHS))
     for index in set(columns.math[columns.is_matrix].tolist()):
         matrix[index] = device.peak(OP_MATHS[index])
@@ -93,8 +93,8 @@ def _factors(columns: Columns, device: Device, table: Priors) -> Array:
     return factor if table.knows(device.generation) else factor * table.unknown_factor
 
 
-def _per_class(columns: Columns, table: Priors, what: str) -> Array:
+def _per_class(columns: Columns, table: Priors, field: str) -> Array:
     values: NDArray[np.float64] = np.array(
-        [getattr(table.classes[c], what) if c is not OpClass.VIEW else 1.0 for c in CLASSES], dtype=np.float64
+        [getattr(table.classes[c], field) if c is not OpClass.VIEW else 1.0 for c in CLASSES], dtype=np.float64
     )
     return values[columns.op_class]

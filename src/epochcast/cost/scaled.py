@@ -1,4 +1,4 @@
-"""A cost model whose kernels all take so many times as long: one that meets a measured step."""
+"""A cost model scaled by one factor, so that it matches a measured step."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,14 @@ from epochcast.hardware.device import Device
 
 @dataclass(frozen=True)
 class Scaled:
-    """`base`, every answer multiplied by `factor`."""
+    """`base`, all its seconds multiplied by `factor`."""
 
     base: CostModel
     factor: float
 
     @property
     def name(self) -> str:
-        """The base's own."""
+        """The name of the base."""
         return self.base.name
 
     @property

@@ -1,4 +1,4 @@
-"""What of the software decides kernels: memory layout, framework and its generation."""
+"""Software settings that decide which kernels run: memory layout, framework and its generation."""
 
 from dataclasses import dataclass
 
@@ -27,12 +27,12 @@ class Setting:
 
 
 TODAY = Setting(framework_age=0.77)
-"""What is taken where nobody says otherwise: PyTorch 2.4."""
+"""The default: PyTorch 2.4."""
 
 
 def turns_channels_last(framework: str, precision: str, device: Device) -> bool:
-    """Whether the framework lays images out channels last by itself: TensorFlow's layout optimizer (grappler) does
-    where convolutions in mixed precision run on tensor cores, and NCHW elsewhere.
+    """Whether the framework itself chooses channels last: TensorFlow's layout optimizer (grappler) does if convolutions
+    in mixed precision run on tensor cores, and uses NCHW otherwise.
     """
     has_cores = device.vendor == "NVIDIA" and device.generation not in _BEFORE_TENSOR_CORES
     return framework == "tensorflow" and precision.startswith("amp") and has_cores

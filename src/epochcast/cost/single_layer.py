@@ -1,4 +1,4 @@
-"""What a single-layer benchmark times: the work of the layer, and the work that only the benchmark has.
+"""What a single-layer benchmark measures: the work of the layer, and the work that exists only in the benchmark.
 
 Justus et al. (2018), and Wattanasirichaigoon & Ranglani (2020) after them, time one layer as a network of its own, in
 which *input and target are trainable variables*. One timed run is then
@@ -85,10 +85,10 @@ class LayerRows:
             raise UnknownName("kind of single layer", self.kind, LAYER_KINDS)
         for name in sorted(set(self.optimizer) - set(UPDATE_BYTES)):
             raise UnknownName("optimizer of the single-layer benchmark", str(name), UPDATE_BYTES)
-        for what in ("batch", "size", "kernel", "stride", "channels_in", "channels_out"):
-            values = getattr(self, what)
+        for name in ("batch", "size", "kernel", "stride", "channels_in", "channels_out"):
+            values = getattr(self, name)
             if len(values) != len(self.batch) or not (values >= 1).all():
-                raise BadInput(f"a single layer needs {what} of at least 1 in every row")
+                raise BadInput(f"a single layer needs {name} of at least 1 in every row")
         if not (self.output_size >= 1).all():
             raise BadInput("a single layer's window does not fit its image")
 
@@ -154,9 +154,9 @@ def parts(rows: LayerRows) -> Mapping[str, Columns]:
     per_element = rows.update_bytes_per_element / ELEMENT_BYTES / 2  # half is read, half written, in round numbers
     pixels_in, pixels_out = rows.batch * rows.size**2, rows.batch * rows.output_size**2
     window = rows.kernel**2
-    every = np.ones(len(rows))
+    always = np.ones(len(rows))
     products = {
-        "product": (Gradient.NONE, every, x + w, y, (pixels_out, rows.channels_out, rows.channels_in * window)),
+        "product": (Gradient.NONE, always, x + w, y, (pixels_out, rows.channels_out, rows.channels_in * window)),
         "data_gradient": (Gradient.DATA, trains, y + w, x, (pixels_in, rows.channels_in, rows.channels_out * window)),
         "weight_gradient": (
             Gradient.WEIGHTS,
@@ -229,14 +229,14 @@ def _columns(
     op_class: NDArray[np.int64],
     phase: Phase,
     gradient: Gradient = Gradient.NONE,
-    **given: Array,
+    **values: Array,
 ) -> Columns:
     ones = np.ones(size)
     numbers: dict[str, Array] = {
         name: ones for name in ("m", "n", "k", "count", "launches", "kernel", "stride", "groups", "samples")
     }
     numbers |= {"channels_in": np.zeros(size), "channels_out": np.zeros(size)}
-    numbers |= given
+    numbers |= values
     is_matrix = np.array([kind.is_matrix for kind in CLASSES])
     return Columns(
         **numbers,

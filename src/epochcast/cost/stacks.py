@@ -1,8 +1,8 @@
-"""Host seconds of a software stack: what stands between a sum of kernels and a step of a small network.
+"""Host seconds of a software stack: the difference between a sum of kernels and a step of a small network.
 
     one session run      run + op · ops                          a single-layer benchmark pays `run` for every layer
     one training step    step + op · ops + v · variables         v by optimizer: what it runs beyond one fused op
-    mirrored             + mirrored + gradient bytes / bandwidth one all-reduce behind the backward pass
+    mirrored             + mirrored + gradient bytes / bandwidth one all-reduce after the backward pass
     first epoch          + start_up                              building the graph, choosing algorithms
 
 Rows of `stacks.toml` say where they come from.
@@ -35,19 +35,19 @@ class Stack:
     source: str
 
     def __post_init__(self) -> None:
-        for what in ("run", "op", "step", "start_up", "mirrored"):
-            if not 0 <= getattr(self, f"{what}_seconds") < 60:
-                raise BadInput(f"{what}_seconds must be between 0 and 60, got {getattr(self, f'{what}_seconds')}")
+        for part in ("run", "op", "step", "start_up", "mirrored"):
+            if not 0 <= getattr(self, f"{part}_seconds") < 60:
+                raise BadInput(f"{part}_seconds must be between 0 and 60, got {getattr(self, f'{part}_seconds')}")
         if not self.mirrored_bytes_per_second > 0:
             raise BadInput(f"mirrored bandwidth must be above 0, got {self.mirrored_bytes_per_second}")
 
     def host_seconds(self, ops: int, variables: int, optimizer: str) -> float:
         """Of one training step."""
         try:
-            each = self.variable_seconds[optimizer]
+            per_variable_seconds = self.variable_seconds[optimizer]
         except KeyError:
             raise UnknownName(f"optimizer of stack {self.name}", optimizer, self.variable_seconds) from None
-        return self.step_seconds + self.op_seconds * ops + each * variables
+        return self.step_seconds + self.op_seconds * ops + per_variable_seconds * variables
 
     def mirrored_extra_seconds(self, gradient_bytes: float) -> float:
         """α + bytes/B: what MirroredStrategy adds to the step of one replica."""

@@ -6,7 +6,7 @@ LightGBM grows the trees (Ke et al. 2017), `training/forests.py` flattens and wr
 LightGBM nor its system library. A forest is written as the nodes of each tree in preorder, so the left child of a node
 is the next node and only features, thresholds and leaf values need to be stored.
 
-Limits: numerical splits only (no categories), and no missing values: a NaN is refused, not routed.
+Limits: numerical splits only (no categories), and no missing values: a NaN raises.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class Forest:
         if not len(self.feature) == len(self.number) == len(self.right):
             raise BadInput("a forest needs a feature, a number and a right child for every node")
         if len(self.feature) and not (self.feature >= LEAF).all() & (self.feature < len(self.features)).all():
-            raise BadInput(f"a forest of {len(self.features)} features splits on others")
+            raise BadInput(f"a forest of {len(self.features)} features splits on unknown features")
         if not np.isfinite(self.number).all():
             raise BadInput("a forest needs finite thresholds and values")
 
@@ -74,21 +74,21 @@ class Forest:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _block(self, rows: Array) -> Array:
-        """All trees at once: every row walks down every tree; who stands on a leaf stays there."""
+        """All trees at once: every row goes down every tree; at a leaf it stays."""
         left, split, threshold = self._walk
         node = np.tile(self.roots, len(rows))
         starts = np.repeat(np.arange(len(rows)) * rows.shape[1], len(self.roots))
         flat = rows.reshape(-1)
         while True:
             goes_left = flat[starts + split[node]] <= threshold[node]
-            there = np.where(goes_left, left[node], self.right[node])
-            if np.array_equal(there, node):
+            next_node = np.where(goes_left, left[node], self.right[node])
+            if np.array_equal(next_node, node):
                 return np.asarray(self.number[node].reshape(len(rows), -1).sum(axis=1))
-            node = there
+            node = next_node
 
     @derived_property
     def _walk(self) -> tuple[Integers, Integers, Array]:
-        """Left children, features and thresholds, made so that a leaf leads to itself."""
+        """Left children, features and thresholds, such that a leaf leads to itself."""
         is_leaf, places = self.feature == LEAF, np.arange(len(self.feature))
         return (
             np.where(is_leaf, places, places + 1),
@@ -103,14 +103,16 @@ class Forest:
         places = np.array(document["number"], dtype=np.int64)
         number: Array = np.asarray(places * float(document["value_step"]), dtype=np.float64)
         for f, table in enumerate(document["thresholds"]):
-            mine = feature == f
-            number[mine] = np.array(table, dtype=np.float64)[places[mine]] if mine.any() else 0.0
+            splits = feature == f
+            number[splits] = np.array(table, dtype=np.float64)[places[splits]] if splits.any() else 0.0
         roots = np.array(document["roots"], dtype=np.int64)
         return cls(tuple(document["features"]), feature, number, _right_children(feature, roots), roots)
 
 
 def _right_children(feature: Integers, roots: Integers) -> Integers:
-    """Where the right subtree of every split begins: after all of its left one. Refuses what is no preorder."""
+    """Where the right subtree of every split begins: after all of its left one. Raises if the nodes are not in
+    preorder.
+    """
     right = np.zeros(len(feature), dtype=np.int64)
     ends = [*roots[1:].tolist(), len(feature)][: len(roots)]
     for root, end in zip(roots.tolist(), ends, strict=True):

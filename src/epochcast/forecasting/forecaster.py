@@ -116,7 +116,7 @@ def _step(
     )
     if job.loader_seconds is None:
         if job.workers is not None or job.cpus is not None:
-            raise BadInput("workers and cpus of a loader mean nothing without its speed: give loader_seconds")
+            raise BadInput("workers and cpus of a loader mean nothing without its speed: give `loader_seconds`")
         return step, ()
     service, _ = service_of(trace, job.loader_seconds)
     host, assumed = host_of(placement, cpus=job.cpus, memory_bytes=float("inf"))

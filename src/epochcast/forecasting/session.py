@@ -10,10 +10,10 @@ from pathlib import Path
 from epochcast.caching import Cache
 from epochcast.capture.model import Model
 from epochcast.capture.resolve import find_model
+from epochcast.cost.cached import CachedCosts
 from epochcast.cost.calibrated import calibrated_device, hints, model_in, with_profile
 from epochcast.cost.model import CostModel
 from epochcast.cost.registry import find_cost_model
-from epochcast.cost.remembering import Remembering
 from epochcast.cost.scaled import Scaled
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.step import StepForecast
@@ -95,7 +95,7 @@ class Session:
 
     def _cost_model(self, device: Device) -> CostModel:
         costing = self._costing(device)
-        return Remembering(with_profile(costing, device) if self._with_own_profiles else costing)
+        return CachedCosts(with_profile(costing, device) if self._with_own_profiles else costing)
 
 
 def _state(model: object) -> Hashable:

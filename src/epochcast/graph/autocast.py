@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
 
-from epochcast.graph.eight_bit import narrowed
-from epochcast.graph.half import halved
+from epochcast.graph.eight_bit import with_narrow_products
+from epochcast.graph.half import stored_as
 from epochcast.graph.kinds import (
     Attention,
     Conv,
@@ -61,9 +61,9 @@ def with_precision(ops: Iterable[Op], parameters: Iterable[Parameter], precision
         case Method.AUTOCAST:
             return _Autocast(parameters, precision.products).walk(ops)
         case Method.QUANTISED:
-            return narrowed(ops, parameters, precision.products)
+            return with_narrow_products(ops, parameters, precision.products)
         case Method.STORED:
-            return tuple(halved(ops, precision.products))
+            return tuple(stored_as(ops, precision.products))
         case Method.AS_IT_IS if precision.on_tensor_cores:
             return tuple(replace(op, tf32=True) if isinstance(op.kind, _LOW) else op for op in ops)
         case Method.AS_IT_IS:
@@ -71,7 +71,7 @@ def with_precision(ops: Iterable[Op], parameters: Iterable[Parameter], precision
 
 
 class _Rule(Enum):
-    """What autocast does to an op: cast its operands down, cast them up, let the kernel widen as it reads, nothing."""
+    """What autocast does to an op: cast its operands down, cast them up, let the kernel cast up, nothing."""
 
     LOW = "low"
     FULL = "full"
@@ -80,7 +80,7 @@ class _Rule(Enum):
 
 
 def _rule(op: Op, low: DType) -> _Rule:
-    """Gradients follow the dtype of what arrives, except where the kernel is the forward one's other half."""
+    """A gradient runs in the dtype of the incoming gradient, unless its kernel belongs to the forward one."""
     forward = not op.is_gradient
     match op.kind:
         case Matmul() | Conv() | Attention() | Recurrent():
@@ -101,7 +101,7 @@ def _rule(op: Op, low: DType) -> _Rule:
 
 
 class _Autocast:
-    """One walk over a step: `stored` is the dtype each tensor has by now, `copies` the casts made of each.
+    """One walk over a step: `stored` is the current dtype of each tensor, `copies` the casts made of each.
 
     The cast of a trained weight is kept for the whole step; any other tensor is cast again by every layer that reads
     it, and the copy is what that layer saves for its backward pass.
@@ -113,16 +113,16 @@ class _Autocast:
         self.stored = {p.name: p.tensor.dtype for p in self.parameters.values()}
         self.copies: dict[str, dict[tuple[DType, str], Tensor]] = {}
         self.products: set[str] = set()
-        self.weak: set[str] = set()  # made from nothing (noise, fills): a model makes them in the dtype of its data
-        self.made: list[Op] = []
+        self.weak: set[str] = set()  # without float inputs (noise, fills): created in the dtype of the data
+        self.new_ops: list[Op] = []
 
     def walk(self, ops: Iterable[Op]) -> tuple[Op, ...]:
         for op in ops:
             if op.phase is Phase.UPDATE:
-                self.made.append(op)
+                self.new_ops.append(op)
             else:
                 self._rewrite(op)
-        return tuple(self.made)
+        return tuple(self.new_ops)
 
     def _rewrite(self, op: Op) -> None:
         rule = _Rule.LOW if self._is_bias(op) else _rule(op, self.low)
@@ -136,26 +136,27 @@ class _Autocast:
             case _Rule.PROMOTE:
                 target = self._widest(op)
         casts = rule in (_Rule.LOW, _Rule.FULL)
-        keeps = isinstance(op.kind, Norm)  # scale, shift and statistics stay as they are, whatever the data
-        inputs = tuple(self._as(t, target, op) if casts else self._current(t) for t in op.inputs)
-        weights = tuple(self._as(t, target, op) if casts and not keeps else self._current(t) for t in op.weights)
-        place = len(self.made)
-        # A kernel that widens on the way in narrows on the way back.
-        fused = keeps or rule is _Rule.WIDEN
+        keeps_weights = isinstance(op.kind, Norm)  # scale, shift and statistics stay as they are, whatever the data
+        inputs = tuple(self._in_dtype(t, target, op) if casts else self._current(t) for t in op.inputs)
+        casts_weights = casts and not keeps_weights
+        weights = tuple(self._in_dtype(t, target, op) if casts_weights else self._current(t) for t in op.weights)
+        place = len(self.new_ops)
+        # A kernel that casts up in forward casts down in backward.
+        fused = keeps_weights or rule is _Rule.WIDEN
         outputs = tuple(self._result(t, target, op, fused) for t in op.outputs)
-        self.made.insert(place, replace(op, inputs=inputs, weights=weights, outputs=outputs))
+        self.new_ops.insert(place, replace(op, inputs=inputs, weights=weights, outputs=outputs))
         is_weak = all(t.name in self.weak for t in (*op.inputs, *op.weights) if t.dtype.is_float)
         (self.weak.update if is_weak else self.weak.difference_update)(t.name for t in op.outputs)
 
     def _is_bias(self, op: Op) -> bool:
-        """Whether it adds the bias of a linear layer by a kernel of its own: autocast casts for the whole layer."""
+        """Whether it is a separate kernel that adds the bias of a linear layer: autocast casts the whole layer."""
         if op.kind != Elementwise("add") or op.is_gradient or not op.inputs:
             return False
         first, *others = (*op.inputs, *op.weights)
         return first.name in self.products and all(len(t.shape) == 1 and t.name in self.parameters for t in others)
 
     def _widest(self, op: Op) -> DType:
-        """Operands stay as they are and the kernel promotes; a norm works in the dtype of its data."""
+        """The widest dtype of the operands, which the kernel promotes to; a norm works in the dtype of its data."""
         operands = op.inputs[:1] if isinstance(op.kind, Norm) else (*op.inputs, *op.weights)
         strong = [t for t in operands if t.dtype.is_float and t.name not in self.weak]
         dtypes = [self._current(t).dtype for t in strong or operands if t.dtype.is_float]
@@ -165,31 +166,30 @@ class _Autocast:
     def _current(self, tensor: Tensor) -> Tensor:
         return replace(tensor, dtype=self.stored.get(tensor.name, tensor.dtype))
 
-    def _as(self, tensor: Tensor, dtype: DType, op: Op) -> Tensor:
+    def _in_dtype(self, tensor: Tensor, dtype: DType, op: Op) -> Tensor:
         """The tensor in that dtype: as it is, an earlier copy, or a new cast in front of this op."""
-        now = self._current(tensor)
-        if now.dtype is dtype or not now.dtype.is_float:
-            return now
+        current = self._current(tensor)
+        if current.dtype is dtype or not current.dtype.is_float:
+            return current
         parameter = self.parameters.get(tensor.name)
         user = "" if parameter is not None and parameter.trainable else op.layer
         copies = self.copies.setdefault(tensor.name, {})
         if (dtype, user) not in copies:
             name = f"{tensor.name}@{dtype.value}" + (f":{user}" if user else "")
             copies[dtype, user] = copy = tensor.copy(name, dtype)
-            self.made.append(Op(f"{op.name}.cast", Copy("cast"), (now,), (copy,), (), op.phase, op.layer))
+            self.new_ops.append(Op(f"{op.name}.cast", Copy("cast"), (current,), (copy,), (), op.phase, op.layer))
         return replace(copies[dtype, user], shape=tensor.shape)
 
     def _result(self, tensor: Tensor, dtype: DType, op: Op, fused: bool) -> Tensor:
         """An output in `dtype`; a gradient is cast to its tensor's dtype behind the op, or inside it where `fused`."""
         if not tensor.dtype.is_float:
             return tensor
-        own = self.stored.get(tensor.relation.adds_to_gradient_of, dtype)
-        self.copies.pop(tensor.name, None)  # the storage is written anew
-        self.stored[tensor.name] = own
-        if own is dtype or (fused and op.is_gradient):
-            return replace(tensor, dtype=own)
-        made = tensor.copy(f"{tensor.name}@{dtype.value}", dtype)
-        self.made.append(
-            Op(f"{op.name}.uncast", Copy("cast"), (made,), (replace(tensor, dtype=own),), (), op.phase, op.layer)
-        )
-        return made
+        final_dtype = self.stored.get(tensor.relation.adds_to_gradient_of, dtype)
+        self.copies.pop(tensor.name, None)  # the storage is overwritten
+        self.stored[tensor.name] = final_dtype
+        if final_dtype is dtype or (fused and op.is_gradient):
+            return replace(tensor, dtype=final_dtype)
+        uncast = tensor.copy(f"{tensor.name}@{dtype.value}", dtype)
+        final = replace(tensor, dtype=final_dtype)
+        self.new_ops.append(Op(f"{op.name}.uncast", Copy("cast"), (uncast,), (final,), (), op.phase, op.layer))
+        return uncast

@@ -2,7 +2,7 @@
 
 Reverse-mode differentiation (Griewank & Walther 2008) as PyTorch's engine does it: ops in reverse order; a tensor with
 several uses collects its gradients by additions; data and weight gradients are separate products; nothing is computed
-for a tensor that no trainable parameter lies behind.
+for a tensor that does not depend on a trainable parameter.
 
 A rule takes the forward op and the set of tensor names whose gradient is wanted and yields backward ops.
 """
@@ -49,7 +49,7 @@ def gradient_name(name: str) -> str:
 
 
 def differentiable(graph: Graph) -> Wanted:
-    """Names of the tensors a gradient must reach: trainable parameters and all that is computed from one."""
+    """Names of the tensors that need a gradient: trainable parameters and all that is computed from one."""
     names = {p.name for p in graph.parameters if p.trainable}
     for op in graph.ops:
         if any(t.name in names for t in (*op.inputs, *op.weights)):
@@ -61,18 +61,18 @@ def backward(graph: Graph) -> tuple[Op, ...]:
     """The backward ops of a graph whose last ops are its loss."""
     wanted = differentiable(graph)
     arrived = {t.name for t in graph.outputs if t.name in wanted}
-    made: list[Op] = []
+    ops: list[Op] = []
     for op in reversed(graph.ops):
         if not any(t.name in arrived for t in op.outputs):
             continue
         for piece in gradients(op.kind, op, wanted):
-            made.extend(_accumulated(piece, arrived))
-    return tuple(made)
+            ops.extend(_accumulated(piece, arrived))
+    return tuple(ops)
 
 
 def _accumulated(op: Op, arrived: set[str]) -> Iterator[Op]:
-    """The op itself; where its result meets an earlier gradient of the same tensor, an addition behind it. `arrived`
-    are the tensors that have a gradient by now.
+    """The op itself. If the same tensor already has a gradient, an addition follows. `arrived` are the names of the
+    tensors that have a gradient so far.
     """
     outputs, additions = [], []
     for tensor in op.outputs:
@@ -116,7 +116,7 @@ def gradients(kind: Kind, op: Op, wanted: Wanted) -> Iterator[Op]:
 def _(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
     """C = A·B: dA = dC·Bᵀ, dB = Aᵀ·dC; a linear layer's rows are flattened, its bias gradient is a sum over rows.
 
-    A weight of more than two dimensions is many weights, each for its own rows (experts).
+    A weight of more than two dimensions is a stack of weights, each for its own rows (experts).
     """
     arriving = grad(op.output)
     first = op.inputs[0]
@@ -141,7 +141,7 @@ def _(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
 def _computed_products(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
     """Both operands computed, or the second a stack of weights.
 
-    An operand stored transposed gets its gradient stored so: dAᵀ = B·dCᵀ, dBᵀ = dCᵀ·A.
+    The gradient of an operand that is stored transposed is stored transposed, too: dAᵀ = B·dCᵀ, dBᵀ = dCᵀ·A.
     """
     first, second, arriving = *(*op.inputs, *op.weights)[:2], grad(op.output)
     if len(second.shape) == 2 and not kind.transpose_a:  # one matrix for all rows: they are flattened
@@ -180,9 +180,9 @@ def _summed(
     if len(operands[1].shape) == 2 or prod(target.shape[:-2]) == prod(lead):
         yield _derived(op, kind, operands, (result,), gradient=gradient, suffix=suffix)
         return
-    whole = _unsummed(op, target, (*lead, *target.shape[-2:]))
-    yield _derived(op, kind, operands, (whole,), gradient=gradient, suffix=suffix)
-    yield _derived(op, Reduce("sum"), (whole,), (result,), gradient=gradient, suffix=f"{suffix}.sum")
+    unsummed = _unsummed(op, target, (*lead, *target.shape[-2:]))
+    yield _derived(op, kind, operands, (unsummed,), gradient=gradient, suffix=suffix)
+    yield _derived(op, Reduce("sum"), (unsummed,), (result,), gradient=gradient, suffix=f"{suffix}.sum")
 
 
 def _unsummed(op: Op, target: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -224,7 +224,9 @@ def _(kind: Attention, op: Op, wanted: Wanted) -> Iterator[Op]:
 
 @gradients.register
 def _(kind: Recurrent, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """Data and weight gradients of the whole sequence together, as cuDNN runs them; frozen weights leave the data's."""
+    """Data and weight gradients of the whole sequence together, as cuDNN runs them; with frozen weights, of the data
+    only.
+    """
     first = op.inputs[0]
     results = tuple(grad(t) for t in (first, *op.weights) if t.name in wanted)
     trains = any(w.name in wanted for w in op.weights)
@@ -258,7 +260,7 @@ def _(kind: Softmax, op: Op, wanted: Wanted) -> Iterator[Op]:
 
 @gradients.register
 def _(kind: Pool, op: Op, wanted: Wanted) -> Iterator[Op]:
-    """Max pooling needs to know where the maximum was: it reads its input and indices; averaging does not.
+    """Max pooling reads its input and the indices of the maxima; average pooling reads neither.
 
     A global average spreads its gradient by a broadcast and a division.
     """
@@ -377,7 +379,7 @@ def _(kind: Loss, op: Op, wanted: Wanted) -> Iterator[Op]:
 
 @gradients.register
 def _(kind: OptimizerUpdate, op: Op, wanted: Wanted) -> Iterator[Op]:
-    raise ValueError(f"{op.name}: an update is no part of a forward pass")
+    raise ValueError(f"{op.name}: an optimizer update cannot be part of a forward pass")
 
 
 gradients.register(Opaque, gradients.dispatch(object))

@@ -1,7 +1,7 @@
 """A builder of forward graphs: the layers people name, each as the ops a framework runs for it.
 
 Every front end that knows layers rather than kernels (the zoo, spec files, Keras, ONNX) builds through this, so that
-one layer means the same ops everywhere. A tensor goes in, a tensor comes out; parameters and names are kept on the way.
+one layer means the same ops everywhere. Its methods take and return tensors; it collects ops and parameters.
 
 >>> b = Builder("tiny", batch=2)
 >>> x = b.input("image", (3, 32, 32))
@@ -55,7 +55,7 @@ class Builder:
         self._scope: list[str] = []
         self._counts: dict[str, int] = {}
 
-    # ---- frame ----------------------------------------------------------------------------------
+    # ---- inputs, parameters, ops ----------------------------------------------------------------------------------
 
     @contextmanager
     def scope(self, name: str) -> Iterator[None]:
@@ -73,19 +73,19 @@ class Builder:
         return tensor
 
     def constant(self, name: str, shape: Sequence[int], dtype: DType = DType.FLOAT32) -> Tensor:
-        """A tensor that is there from the start and is not trained: a mask, a table of positions."""
+        """A tensor that exists from the start and is not trained: a mask, a table of positions."""
         tensor = Tensor(tuple(shape), dtype, self._path(name))
         self.inputs.append(tensor)
         return tensor
 
     def parameter(self, name: str, shape: Sequence[int], *, trainable: bool = True) -> Tensor:
-        """A learned tensor; asking again by the same full name gives the same one (shared layers, tied weights)."""
+        """A learned tensor; the same full name gives the same tensor again (shared layers, tied weights)."""
         path = self._path(name)
-        known = self.parameters.get(path)
-        if known is not None:
-            if known.tensor.shape != tuple(shape):
-                raise BadInput(f"{path} is shared but has two shapes: {known.tensor.shape} and {tuple(shape)}")
-            return known.tensor
+        shared = self.parameters.get(path)
+        if shared is not None:
+            if shared.tensor.shape != tuple(shape):
+                raise BadInput(f"{path} is shared but has two shapes: {shared.tensor.shape} and {tuple(shape)}")
+            return shared.tensor
         tensor = Tensor(tuple(shape), DType.FLOAT32, path)
         self.parameters[path] = Parameter(tensor, trainable, path.rpartition(".")[0])
         return tensor
@@ -102,19 +102,19 @@ class Builder:
     ) -> tuple[Tensor, ...]:
         """Any op: its kind, its operands and the shapes of its results."""
         layer = self._path(name or kind.label)
-        unique = self._unique(layer)
-        main = next((t.dtype for t in (*inputs, *weights) if t.dtype.is_float), DType.FLOAT32)
-        kinds = dtypes or [main] * len(shapes)
+        op_name = self._unique(layer)
+        operand_dtype = next((t.dtype for t in (*inputs, *weights) if t.dtype.is_float), DType.FLOAT32)
+        output_dtypes = dtypes or [operand_dtype] * len(shapes)
         for shape in shapes:
             if any(size < 1 for size in shape):
-                given = " and ".join(_show(t.shape[1:]) for t in inputs)
-                made = _show(shape[1:])
-                raise BadInput(f"{self.name}: {layer} makes {made} of {given}: the input is too small for this network")
+                input_shapes = " and ".join(_show(t.shape[1:]) for t in inputs)
+                turned = f"{layer} turns {input_shapes} into {_show(shape[1:])}"
+                raise BadInput(f"{self.name}: {turned}: the input is too small for this network")
         outputs = tuple(
-            Tensor(tuple(shape), dtype, unique if i == 0 else f"{unique}:{i}")
-            for i, (shape, dtype) in enumerate(zip(shapes, kinds, strict=True))
+            Tensor(tuple(shape), dtype, op_name if i == 0 else f"{op_name}:{i}")
+            for i, (shape, dtype) in enumerate(zip(shapes, output_dtypes, strict=True))
         )
-        self.ops.append(Op(unique, kind, tuple(inputs), outputs, tuple(weights), layer=layer))
+        self.ops.append(Op(op_name, kind, tuple(inputs), outputs, tuple(weights), layer=layer))
         return outputs
 
     def finish(
@@ -339,8 +339,8 @@ class Builder:
         """One output per element; the result has the broadcast shape of the inputs."""
         shape = broadcast([t.shape for t in inputs])
         if shape is None:
-            shown = " and ".join(_show(t.shape[1:]) for t in inputs)
-            raise BadInput(f"{self.name}: {name or function} joins {shown}, which do not fit: use another input size")
+            shapes = " and ".join(_show(t.shape[1:]) for t in inputs)
+            raise BadInput(f"{self.name}: {name or function} joins {shapes}, which do not fit: use another input size")
         return self.op(Elementwise(function), inputs, [shape], name=name or function)[0]
 
     def relu(self, x: Tensor, *, name: str | None = None) -> Tensor:
@@ -368,8 +368,8 @@ class Builder:
         self, function: str, x: Tensor, axes: Sequence[int], *, keep: bool = False, name: str | None = None
     ) -> Tensor:
         """Sum, mean, … over some dimensions."""
-        gone = {a % len(x.shape) for a in axes}
-        shape = tuple(1 if i in gone else n for i, n in enumerate(x.shape) if keep or i not in gone)
+        reduced_axes = {a % len(x.shape) for a in axes}
+        shape = tuple(1 if i in reduced_axes else n for i, n in enumerate(x.shape) if keep or i not in reduced_axes)
         return self.op(Reduce(function), [x], [shape], name=name or function)[0]
 
     # ---- moving data ----------------------------------------------------------------------------
@@ -381,8 +381,8 @@ class Builder:
         for other in tensors[1:]:
             if other.shape[:axis] != first.shape[:axis] or other.shape[axis + 1 :] != first.shape[axis + 1 :]:
                 shapes = " and ".join(_show(t.shape[1:]) for t in tensors)
-                what = name or "concatenate"
-                raise BadInput(f"{self.name}: {what} joins {shapes}, which do not fit: use another input size")
+                label = name or "concatenate"
+                raise BadInput(f"{self.name}: {label} joins {shapes}, which do not fit: use another input size")
         shape = list(first.shape)
         shape[axis] = sum(t.shape[axis] for t in tensors)
         return self.op(Copy("concatenate"), tensors, [shape], name=name or "concatenate")[0]
@@ -415,7 +415,7 @@ class Builder:
     def opaque(
         self, target: str, inputs: Sequence[Tensor], shapes: Sequence[Sequence[int]], *, name: str | None = None
     ) -> tuple[Tensor, ...]:
-        """An op nobody has a rule for: bytes known, listed in the answer."""
+        """An op without a rule: its bytes are known, and the answer lists it."""
         return self.op(Opaque(target), inputs, shapes, name=name or target)
 
     # ---- names ----------------------------------------------------------------------------------
@@ -424,15 +424,15 @@ class Builder:
         return ".".join([*self._scope, name])
 
     def _fresh(self, label: str) -> str:
-        """The label, numbered where a layer of this scope has it: unnamed layers do not share their weights."""
-        taken = {op.layer for op in self.ops}
-        number = next(n for n in count() if self._path(f"{label}{n or ''}") not in taken)
+        """The label, with a number if this scope already has it: unnamed layers do not share their weights."""
+        used_layers = {op.layer for op in self.ops}
+        number = next(n for n in count() if self._path(f"{label}{n or ''}") not in used_layers)
         return f"{label}{number or ''}"
 
     def _unique(self, path: str) -> str:
-        seen = self._counts.get(path, 0)
-        self._counts[path] = seen + 1
-        return f"{path}/out" if seen == 0 else f"{path}/out{seen}"
+        uses = self._counts.get(path, 0)
+        self._counts[path] = uses + 1
+        return f"{path}/out" if uses == 0 else f"{path}/out{uses}"
 
 
 def _spread(value: Sizes, dims: int) -> tuple[int, ...]:

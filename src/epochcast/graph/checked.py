@@ -1,4 +1,4 @@
-"""Plain values as they come out of a JSON or TOML file, each checked, each refusal naming its place (`ops[3].name`)."""
+"""Checks of values read from a JSON or TOML file. An error names the place of the value (`ops[3].name`)."""
 
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -10,42 +10,42 @@ E = TypeVar("E", bound=Enum)
 T = TypeVar("T")
 
 
-def like(default: object, value: object, place: str) -> object:
-    """The value, if it is of its default's type; a list becomes a tuple."""
+def checked_like(default: object, value: object, place: str) -> object:
+    """The value, if it has the type of the default; a list becomes a tuple."""
     if isinstance(default, tuple) and isinstance(value, list):
         item: type = str if any(isinstance(v, str) for v in (*default, *value)) else int
         if all(type(v) is item for v in value):
             return tuple(value)
     elif type(value) is type(default):
         return value
-    wanted = (
+    expected = (
         "a list"
         if isinstance(default, tuple)
         else {bool: "true or false", int: "a whole number"}.get(type(default), "text")
     )
-    raise BadInput(f"{place} must be {wanted}, got {value!r}")
+    raise BadInput(f"{place} must be {expected}, got {value!r}")
 
 
 def row_of(row: object, place: str, least: int, defaults: list[Any]) -> list[Any]:
-    """At least `least` entries; the rest, where left out, from `defaults`."""
+    """At least `least` entries; missing ones at the end come from `defaults`."""
     most = least + len(defaults)
     if not isinstance(row, list) or not least <= len(row) <= most:
         raise BadInput(f"{place} must be a list of {least} to {most} entries, got {row!r}")
     return [*row, *defaults[len(row) - least :]]
 
 
-def member(enum: type[E], value: object, place: str) -> E:
-    """The member of that value."""
+def enum_member(enum: type[E], value: object, place: str) -> E:
+    """The member of an enum with this value."""
     try:
         return enum(value)
     except ValueError:
         raise BadInput(f"{place}: no {value!r}; known: {', '.join(m.value for m in enum)}") from None
 
 
-def made(place: str, make: Callable[[], T]) -> T:
-    """What `make` makes; a refusal of the value itself gets its place."""
+def built(place: str, build: Callable[[], T]) -> T:
+    """What `build` returns; an error it raises is prefixed with the place."""
     try:
-        return make()
+        return build()
     except EpochcastError as error:
         raise BadInput(f"{place}: {error}") from None
     except (TypeError, ValueError) as error:
@@ -53,7 +53,7 @@ def made(place: str, make: Callable[[], T]) -> T:
 
 
 def is_int(value: object) -> bool:
-    """A whole number; true and false are none."""
+    """A whole number; true and false do not count."""
     return type(value) is int
 
 
@@ -70,7 +70,7 @@ def mapping(json: object, place: str) -> Mapping[str, Any]:
 
 
 def value_of(document: Mapping[str, Any], key: str, place: str) -> Any:
-    """What stands under a key that must be there."""
+    """The value of a required key."""
     if key not in document:
         raise BadInput(f"{place} has no {key!r}")
     return document[key]

@@ -1,8 +1,8 @@
 """Gradient checkpointing (Chen et al. 2016) as a rewrite of a step: blocks keep their inputs and run again in backward.
 
 Of a checkpointed block only what later blocks read stays in memory. Just before the first backward op of the block, its
-forward ops run once more (they are backward ops then, but no gradients), and the block's backward ops read what these
-make. That is torch.utils.checkpoint around every block.
+forward ops run once more. They then belong to the backward phase, but compute no gradients; the block's backward ops
+read their results. That is torch.utils.checkpoint around every block.
 
 A *block* is a repeated part of the network: the modules below one number of a list (`encoder.layer.3`, `layer1.0`).
 Where that gives fewer than six blocks, the next number counts too (`stages.0.blocks.1`). A network without such names
@@ -27,59 +27,60 @@ def checkpointed(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:
     blocks = _blocks({op.layer for op in forward})
     if not blocks:
         raise BadInput(f"{name} has no repeated blocks to checkpoint: none of its layers is in a numbered list")
-    inside: dict[str, list[Op]] = {}
+    ops_of: dict[str, list[Op]] = {}
     for op in forward:
         if op.layer in blocks:
-            inside.setdefault(blocks[op.layer], []).append(op)
-    renamed = {block: {t.name for op in members for t in op.outputs} for block, members in inside.items()}
-    made: list[Op] = []
-    begun: set[str] = set()
+            ops_of.setdefault(blocks[op.layer], []).append(op)
+    outputs_of = {block: {t.name for op in members for t in op.outputs} for block, members in ops_of.items()}
+    new_ops: list[Op] = []
+    recomputed_blocks: set[str] = set()
     for op in ops:
         block = blocks.get(op.layer, "") if op.phase is Phase.BACKWARD else ""
-        if not block or block not in inside:
-            made.append(op)
+        if not block or block not in ops_of:
+            new_ops.append(op)
             continue
-        if block not in begun:
-            begun.add(block)
-            made.extend(_again(member, renamed[block]) for member in inside[block])
-        made.append(replace(op, inputs=_read(op.inputs, renamed[block]), weights=_read(op.weights, renamed[block])))
-    return tuple(made)
+        if block not in recomputed_blocks:
+            recomputed_blocks.add(block)
+            new_ops.extend(_recomputed_op(member, outputs_of[block]) for member in ops_of[block])
+        names = outputs_of[block]
+        new_ops.append(replace(op, inputs=_recomputed(op.inputs, names), weights=_recomputed(op.weights, names)))
+    return tuple(new_ops)
 
 
-def _again(op: Op, names: set[str]) -> Op:
+def _recomputed_op(op: Op, names: set[str]) -> Op:
     """A forward op as the backward pass runs it."""
     return replace(
         op,
-        name=_again_name(op.name),
-        inputs=_read(op.inputs, names),
-        weights=_read(op.weights, names),
-        outputs=_read(op.outputs, names),
+        name=_recomputed_name(op.name),
+        inputs=_recomputed(op.inputs, names),
+        weights=_recomputed(op.weights, names),
+        outputs=_recomputed(op.outputs, names),
         phase=Phase.BACKWARD,
     )
 
 
-def _read(tensors: tuple[Tensor, ...], names: set[str]) -> tuple[Tensor, ...]:
-    return tuple(_recomputed(t) if t.name in names else t for t in tensors)
+def _recomputed(tensors: tuple[Tensor, ...], names: set[str]) -> tuple[Tensor, ...]:
+    return tuple(_recomputed_tensor(t) if t.name in names else t for t in tensors)
 
 
-def _recomputed(tensor: Tensor) -> Tensor:
+def _recomputed_tensor(tensor: Tensor) -> Tensor:
     relation = tensor.relation._replace(is_recomputed=True)
-    return Tensor(tensor.shape, tensor.dtype, _again_name(tensor.name), relation)
+    return Tensor(tensor.shape, tensor.dtype, _recomputed_name(tensor.name), relation)
 
 
-def _again_name(name: str) -> str:
+def _recomputed_name(name: str) -> str:
     return f"{name}%again"
 
 
 def _blocks(layers: Iterable[str]) -> dict[str, str]:
     """The block of every layer that is in one."""
-    known = [layer for layer in layers if layer]
+    named_layers = [layer for layer in layers if layer]
     for depth, is_number in ((1, str.isdecimal), (2, str.isdecimal), (1, _ends_in_digit), (2, _ends_in_digit)):
-        found = {layer: block for layer in known if (block := _prefix(layer, depth, is_number))}
-        whole = set(found.values())
-        found |= {layer: layer for layer in known if layer in whole}  # what a block's own forward does
-        if len(whole) >= FEWEST_BLOCKS:
-            return found
+        block_of = {layer: block for layer in named_layers if (block := _prefix(layer, depth, is_number))}
+        blocks = set(block_of.values())
+        block_of |= {layer: layer for layer in named_layers if layer in blocks}  # ops of the block itself
+        if len(blocks) >= FEWEST_BLOCKS:
+            return block_of
     return {}
 
 

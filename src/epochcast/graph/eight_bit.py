@@ -8,12 +8,12 @@ What runs in what: the three products of every linear layer (experts too) in the
 rest in bfloat16. The layer in front of the loss stays in bfloat16, as the frameworks leave it.
 
 What is kept: gradients of parameters, the optimizer's state and its own copy of the parameters in float32; the
-parameters that are multiplied, two bytes each: a product wants its operands one way round and its gradient the other,
-and in both they are kept quantised from one update to the next.
+parameters that are multiplied, two bytes each: a product reads them as stored, its gradient reads them transposed, and
+both quantised copies are kept from one update to the next.
 
-What it costs: x and dy are read in bfloat16 and written narrow twice, once each way round; the second copy of x is what
-waits for the backward pass. Scales (a number per tensor, per 32 or per 16 values) are not counted, which is all that
-fp8 and mxfp8 differ in.
+What it costs: x and dy are read in bfloat16 and written narrow twice, as stored and transposed; the transposed copy of
+x is kept for the backward pass. Scales (a number per tensor, per 32 or per 16 values) are not counted; fp8 and mxfp8
+differ only in these.
 """
 
 from collections.abc import Iterable
@@ -24,32 +24,32 @@ from epochcast.graph.op import Gradient, Op, Parameter, Phase
 from epochcast.graph.tensor import DType, Relation, Tensor
 
 
-def narrowed(ops: Iterable[Op], parameters: Iterable[Parameter], narrow: DType) -> tuple[Op, ...]:
+def with_narrow_products(ops: Iterable[Op], parameters: Iterable[Parameter], narrow: DType) -> tuple[Op, ...]:
     """The same step with products in a narrow format. `ops` are in float32."""
     return _Walk(tuple(ops), parameters, narrow).walk()
 
 
 class _Walk:
-    """One walk over a step. `copies` has the narrow pair of every tensor by now: as it lies, and turned."""
+    """One walk over a step. `copies` has the two narrow copies of every tensor so far: as stored, and transposed."""
 
     def __init__(self, ops: tuple[Op, ...], parameters: Iterable[Parameter], narrow: DType) -> None:
         self.ops, self.narrow = ops, narrow
         self.parameters = {p.name: p for p in parameters}
         self.wide = _before_the_loss(ops)
         self.copies: dict[str, tuple[Tensor, Tensor]] = {}
-        self.made: list[Op] = []
+        self.new_ops: list[Op] = []
 
     def walk(self) -> tuple[Op, ...]:
         for op in self.ops:
             if op.phase is Phase.UPDATE:
-                self.made.append(self._updated(op))
+                self.new_ops.append(self._updated(op))
             elif isinstance(op.kind, Matmul) and self._is_linear(op):
                 self._product(op)
             else:
                 self._plain(op)
         if any(op.phase is Phase.UPDATE for op in self.ops):
-            self.made.append(self._rewritten())
-        return tuple(self.made)
+            self.new_ops.append(self._rewritten())
+        return tuple(self.new_ops)
 
     def _is_linear(self, op: Op) -> bool:
         """Whether a product is a linear layer's, or one of its gradients, and may be narrow."""
@@ -59,16 +59,16 @@ class _Walk:
     def _product(self, op: Op) -> None:
         inputs = tuple(self._narrow(t, op) for t in op.inputs)
         weights = tuple(self._narrow(t, op) if place == 0 else self._stored(t) for place, t in enumerate(op.weights))
-        self._add(replace(op, inputs=inputs, weights=weights))
+        self._append(replace(op, inputs=inputs, weights=weights))
 
     def _plain(self, op: Op) -> None:
         inputs, weights = (tuple(self._stored(t) for t in side) for side in (op.inputs, op.weights))
-        self._add(replace(op, inputs=inputs, weights=weights))
+        self._append(replace(op, inputs=inputs, weights=weights))
 
-    def _add(self, op: Op) -> None:
+    def _append(self, op: Op) -> None:
         for tensor in op.outputs:
-            self.copies.pop(tensor.name, None)  # the storage is written anew
-        self.made.append(replace(op, outputs=tuple(self._stored(t) for t in op.outputs)))
+            self.copies.pop(tensor.name, None)  # the storage is overwritten
+        self.new_ops.append(replace(op, outputs=tuple(self._stored(t) for t in op.outputs)))
 
     def _stored(self, tensor: Tensor) -> Tensor:
         """Gradients of parameters are float32, everything else is bfloat16."""
@@ -77,7 +77,7 @@ class _Walk:
         return replace(tensor, dtype=DType.BFLOAT16)
 
     def _narrow(self, tensor: Tensor, op: Op) -> Tensor:
-        """The narrow copy a product reads; it is made in front of the first one that wants it."""
+        """The narrow copy a product reads; it is made before the first product that needs it."""
         if tensor.dtype is not DType.FLOAT32:
             return tensor
         if tensor.name in self.parameters:
@@ -87,17 +87,17 @@ class _Walk:
             pair = copy, replace(copy, name=f"{copy.name}:turned")
             self.copies[tensor.name] = pair
             source = self._stored(tensor)
-            self.made.append(Op(f"{op.name}.quantize", Copy("quantize"), (source,), pair, (), op.phase, op.layer))
-        straight, turned = self.copies[tensor.name]
-        return replace(turned if op.gradient is Gradient.WEIGHTS else straight, shape=tensor.shape)
+            self.new_ops.append(Op(f"{op.name}.quantize", Copy("quantize"), (source,), pair, (), op.phase, op.layer))
+        as_stored, transposed = self.copies[tensor.name]
+        return replace(transposed if op.gradient is Gradient.WEIGHTS else as_stored, shape=tensor.shape)
 
     def _updated(self, op: Op) -> Op:
-        """A pass of the optimizer over its own copies."""
+        """A pass of the optimizer over its float32 copies (master weights)."""
 
-        def own(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        def masters(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             return tuple(_master(t) if t.name in self.parameters else t for t in tensors)
 
-        return replace(op, inputs=own(op.inputs), outputs=own(op.outputs))
+        return replace(op, inputs=masters(op.inputs), outputs=masters(op.outputs))
 
     def _rewritten(self) -> Op:
         """The parameters written from the optimizer's copies, once a step."""
@@ -114,10 +114,10 @@ def _master(parameter: Tensor) -> Tensor:
 
 
 def _before_the_loss(ops: tuple[Op, ...]) -> frozenset[str]:
-    """Names of weights whose product the loss reads, through views if need be; the last product's without a loss."""
+    """Names of weights whose product the loss reads, also through views; without a loss, that of the last product."""
     source: dict[str, str] = {}
     product: dict[str, str] = {}
-    found: set[str] = set()
+    names: set[str] = set()
     for op in ops:
         if op.phase is not Phase.FORWARD:
             break
@@ -126,5 +126,5 @@ def _before_the_loss(ops: tuple[Op, ...]) -> frozenset[str]:
         elif isinstance(op.kind, Matmul) and op.weights:
             product[op.output.name] = op.weights[0].name
         elif isinstance(op.kind, Loss) or op.kind == Softmax(log=True):
-            found |= {product.get(source.get(t.name, t.name), "") for t in op.inputs}
-    return frozenset(found - {""} or list(product.values())[-1:])
+            names |= {product.get(source.get(t.name, t.name), "") for t in op.inputs}
+    return frozenset(names - {""} or list(product.values())[-1:])

@@ -2,10 +2,10 @@
 
     bytes = n/2 + 4·n/64        n values of four bits, a float32 scale for every 64 of them
 
-Every product that reads such a weight has it written out first, forward and backward, in float16 and then in the
-precision of the step (bitsandbytes quantises from float16 and writes out what it quantised). The input of a product
-waits for the backward pass, though only a trained weight would need it (`MatMul4Bit` there). Weights of linear layers
-are kept so; embeddings and norms are not.
+Before every product that reads such a weight, forward and backward, the weight is dequantised to float16 and then cast
+to the precision of the step (bitsandbytes quantises from float16 and dequantises to it). The input of a product is kept
+for the backward pass, though only a trained weight would need it (`MatMul4Bit` there). Only weights of linear layers
+are kept in four bits; embeddings and norms are not.
 """
 
 from collections.abc import Iterable
@@ -20,40 +20,41 @@ BLOCK = 64
 
 
 def with_four_bits(ops: Iterable[Op], parameters: Iterable[Parameter]) -> tuple[Op, ...]:
-    """The step with the frozen weights of linear layers kept in four bits."""
-    every = tuple(ops)
+    """The step with the frozen weights of linear layers in four bits."""
+    all_ops = tuple(ops)
     frozen = {p.name for p in parameters if not p.trainable and len(p.tensor.shape) > 1}
     linear, elsewhere = set[str](), set[str]()
-    for op in every:
+    for op in all_ops:
         (linear if isinstance(op.kind, Matmul) else elsewhere).update(t.name for t in (*op.inputs, *op.weights))
-    kept = (frozen & linear) - elsewhere
-    made: list[Op] = []
-    fed: dict[str, Tensor] = {}  # what the product with a weight was fed, by the weight
-    for op in every:
-        weights = [t for t in (*op.inputs, *op.weights) if t.name in kept]
+    packed = (frozen & linear) - elsewhere
+    new_ops: list[Op] = []
+    product_inputs: dict[str, Tensor] = {}  # the input of the product with a weight, by the weight's name
+    for op in all_ops:
+        weights = [t for t in (*op.inputs, *op.weights) if t.name in packed]
         if not weights or op.phase is Phase.UPDATE:
-            made.append(op)
+            new_ops.append(op)
             continue
         weight = weights[0]
         if op.gradient is Gradient.NONE:
-            fed[weight.name] = op.inputs[0]
-        elif weight.name in fed:
-            made.append(_waiting(op, fed[weight.name]))
+            product_inputs[weight.name] = op.inputs[0]
+        elif weight.name in product_inputs:
+            new_ops.append(_keep_until(op, product_inputs[weight.name]))
         copy = weight.copy(f"{weight.name}@written:{op.name}", weight.dtype)
         half = weight.copy(f"{copy.name}:half", DType.FLOAT16)
-        made.append(Op(f"{op.name}.dequantize", Copy("cast"), (_packed(weight),), (half,), (), op.phase, op.layer))
-        made.append(Op(f"{op.name}.written", Copy("cast"), (half,), (copy,), (), op.phase, op.layer))
-        made.append(replace(op, inputs=_read(op.inputs, copy, weight), weights=_read(op.weights, copy, weight)))
-    return tuple(made)
+        new_ops.append(Op(f"{op.name}.dequantize", Copy("cast"), (_packed(weight),), (half,), (), op.phase, op.layer))
+        new_ops.append(Op(f"{op.name}.written", Copy("cast"), (half,), (copy,), (), op.phase, op.layer))
+        inputs, weights_read = (_reading_copy(side, copy, weight) for side in (op.inputs, op.weights))
+        new_ops.append(replace(op, inputs=inputs, weights=weights_read))
+    return tuple(new_ops)
 
 
-def _waiting(op: Op, fed: Tensor) -> Op:
-    """Nothing runs; the tensor is there until here."""
-    kept = fed.copy(f"{fed.name}@kept", fed.dtype)
-    return Op(f"{op.name}.kept", View("kept"), (fed,), (kept,), (), op.phase, op.layer)
+def _keep_until(op: Op, product_input: Tensor) -> Op:
+    """An op that runs nothing: it keeps the tensor in memory until here."""
+    kept = product_input.copy(f"{product_input.name}@kept", product_input.dtype)
+    return Op(f"{op.name}.kept", View("kept"), (product_input,), (kept,), (), op.phase, op.layer)
 
 
-def _read(tensors: tuple[Tensor, ...], copy: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
+def _reading_copy(tensors: tuple[Tensor, ...], copy: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
     return tuple(replace(copy, shape=t.shape) if t.name == weight.name else t for t in tensors)
 
 

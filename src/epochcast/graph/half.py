@@ -1,8 +1,8 @@
-"""A step stored and run in another format than float32, but for what the model widens by itself.
+"""A step stored and run in another format than float32, except for what the model itself computes in float32.
 
-Models that are trained so still compute some things in float32 inside: Hugging Face's root-mean-square norms cast their
+Such models still compute some things in float32: Hugging Face's root-mean-square norms cast their
 input up and their result down. A builder marks the two places by views, `View(WIDEN)` and `View(NARROW)`: in float32
-they move nothing, here they are casts, and what is computed between them stays in float32, gradients too.
+they move nothing; here they are casts. What is computed between them stays in float32, gradients too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,19 +14,20 @@ from epochcast.graph.tensor import DType, Tensor
 WIDEN, NARROW = "widen", "narrow"
 
 
-def halved(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
-    """The same step in `dtype`. `ops` are in float32; only what is narrower than that is widened."""
+def stored_as(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
+    """The same step in `dtype`. `ops` are in float32; only formats narrower than float32 have casts."""
     is_narrow = dtype.bytes < DType.FLOAT32.bytes
     wide: set[str] = set()
-    kept: dict[tuple[str, tuple[int, ...]], Tensor] = {}  # most are read again
+    stored_tensors: dict[tuple[str, tuple[int, ...]], Tensor] = {}  # most are needed again
 
     def stored(tensor: Tensor) -> Tensor:
         key = (tensor.name, tensor.shape)
-        found = kept.get(key)
-        if found is None:
+        result = stored_tensors.get(key)
+        if result is None:
             stays = tensor.dtype is not DType.FLOAT32 or _owner(tensor) in wide
-            found = kept[key] = tensor if stays else Tensor(tensor.shape, dtype, tensor.name, tensor.relation)
-        return found
+            result = tensor if stays else Tensor(tensor.shape, dtype, tensor.name, tensor.relation)
+            stored_tensors[key] = result
+        return result
 
     for op in ops:
         mark = op.kind.function if isinstance(op.kind, View) else ""
@@ -42,5 +43,5 @@ def halved(ops: Iterable[Op], dtype: DType) -> Iterator[Op]:
 
 
 def _owner(tensor: Tensor) -> str:
-    """The tensor itself, or the one it is the gradient (or a part of it, or not yet summed) of."""
+    """The tensor that this is the gradient of (or a part of it, or before its sum), else the tensor itself."""
     return tensor.relation.adds_to_gradient_of or tensor.relation.unsummed_of or tensor.name

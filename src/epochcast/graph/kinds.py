@@ -1,9 +1,9 @@
 """What an operator does, as small typed values. A kind never depends on the batch: sizes are on the tensors of an `Op`.
 
 Formulas over kinds (`work`, `backward`, `receptive`) dispatch on the class, so a new kind is a class and an entry here,
-and its formulas there; `tests/graph/test_kinds.py` names the tables that lack one. Who has no formula for its flops is
-treated as `Opaque` is. Conventions: images are channels-first (N, C, …spatial) in shapes, whatever the memory layout;
-token tensors are (N, length, width).
+and its formulas there; `tests/graph/test_kinds.py` names the tables that lack one. A kind without a formula for its
+flops is treated like `Opaque`. Conventions: images are channels-first (N, C, …spatial) in shapes, whatever the memory
+layout; token tensors are (N, length, width).
 """
 
 from dataclasses import dataclass, fields
@@ -50,7 +50,7 @@ class Conv(Kind):
 class Attention(Kind):
     """softmax(QKᵀ)V fused, as a flash kernel runs it: q (N, H, L, D), k and v (N, H_kv, S, D).
 
-    No L x S matrix is in memory. With a `window` a query looks at so many keys at the most; 0 is at all of them.
+    No L x S matrix is in memory. `window` is how many keys a query looks at, at most; 0: all of them.
     """
 
     label: ClassVar[str] = "attention"
@@ -180,7 +180,7 @@ class OptimizerUpdate(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Opaque(Kind):
-    """An operator we cannot name. Its bytes are known, its flops are not: costed by bytes and listed in the answer."""
+    """An operator without a formula. Its bytes are known, its flops are not: costed by bytes, listed in the answer."""
 
     label: ClassVar[str] = "opaque"
     target: str = "unknown"

@@ -3,8 +3,8 @@ linear layers.
 
     y = W x + (α/r) · B A dropout(x)        A (r, in), B (out, r)
 
-Only A and B are trained: what is frozen has neither gradients nor optimizer state, and layers in front of the first
-update have no backward pass. Each update has a dropout of its own.
+Only A and B are trained. Frozen parameters have neither gradients nor optimizer state, and layers before the first
+update have no backward pass. Each update has its own dropout.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,22 +21,22 @@ DEFAULT_TARGETS = ("q_proj", "v_proj", "query", "value", "q", "v", "c_attn", "qu
 
 def with_lora(graph: Graph, rank: int, targets: Sequence[str] = ()) -> Graph:
     """The graph frozen, with an update beside every linear layer whose last name is in `targets`."""
-    wanted = set(targets or DEFAULT_TARGETS)
+    target_names = set(targets or DEFAULT_TARGETS)
     frozen = tuple(replace(p, trainable=False) for p in graph.parameters)
     added: list[Parameter] = []
     ops: list[Op] = []
     for op in graph.ops:
-        is_target = _is_linear(op) and op.layer.rpartition(".")[2] in wanted
+        is_target = _is_linear(op) and op.layer.rpartition(".")[2] in target_names
         ops.extend(_adapted(op, rank, added) if is_target else (op,))
     if not added:
         linear = sorted({op.layer.rpartition(".")[2] for op in graph.ops if _is_linear(op)})
-        raise no_targets(wanted, linear)
+        raise no_targets(target_names, linear)
     return replace(graph, ops=tuple(ops), parameters=(*frozen, *added))
 
 
-def no_targets(wanted: set[str], linear: Sequence[str]) -> BadInput:
-    """What a model is refused with that has none of the wanted layers."""
-    names = ", ".join(sorted(wanted))
+def no_targets(target_names: set[str], linear: Sequence[str]) -> BadInput:
+    """The error for a model that has none of the target layers."""
+    names = ", ".join(sorted(target_names))
     return BadInput(f"no linear layer is called {names}; the model has: {', '.join(linear) or 'none'}")
 
 
@@ -47,9 +47,9 @@ def _is_linear(op: Op) -> bool:
 def _adapted(op: Op, rank: int, added: list[Parameter]) -> Iterator[Op]:
     """The layer, dropout, A, B, the scale and the sum; the sum has the layer's name."""
     x, y = op.inputs[0], op.output
-    kept = replace(y, name=f"{y.name}|base")
+    base = replace(y, name=f"{y.name}|base")
     pieces = {"lora_a": (rank, x.shape[-1]), "lora_b": (y.shape[-1], rank)}
-    yield replace(op, outputs=(kept,))
+    yield replace(op, outputs=(base,))
     update = replace(x, name=f"{op.layer}.lora_dropout/out")
     mask = replace(update, dtype=DType.BOOL, name=f"{update.name}:1")
     yield Op(update.name, Elementwise("dropout"), (x,), (update, mask), layer=f"{op.layer}.lora_dropout")
@@ -57,9 +57,9 @@ def _adapted(op: Op, rank: int, added: list[Parameter]) -> Iterator[Op]:
         layer = f"{op.layer}.{name}"
         weight = Parameter(Tensor(shape, DType.FLOAT32, f"{layer}.weight"), True, layer)
         added.append(weight)
-        made = Tensor((*x.shape[:-1], shape[0]), y.dtype, f"{layer}/out")
-        yield Op(f"{layer}/out", Matmul(transpose_b=True), (update,), (made,), (weight.tensor,), layer=layer)
-        update = made
+        product = Tensor((*x.shape[:-1], shape[0]), y.dtype, f"{layer}/out")
+        yield Op(f"{layer}/out", Matmul(transpose_b=True), (update,), (product,), (weight.tensor,), layer=layer)
+        update = product
     scaled = replace(update, name=f"{op.layer}.lora_b/scaled")
     yield Op(scaled.name, Elementwise("scale"), (update,), (scaled,), layer=op.layer)
-    yield Op(f"{op.name}.sum", Elementwise("add"), (kept, scaled), (y,), layer=op.layer)
+    yield Op(f"{op.name}.sum", Elementwise("add"), (base, scaled), (y,), layer=op.layer)

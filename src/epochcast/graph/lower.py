@@ -27,24 +27,25 @@ def _eager(op: Op) -> Iterator[Op]:
         k, v = repeated
     scores = Tensor((*q.shape[:-1], k.shape[-2]), q.dtype, f"{op.name}.scores")
 
-    def named(step: str) -> Tensor:
+    def scores_after(step: str) -> Tensor:
         return replace(scores, name=f"{op.name}.{step}")
 
     sinks, op = op.weights, replace(op, weights=())
     yield replace(op, name=f"{op.name}.scores", kind=Matmul(transpose_b=True), inputs=(q, k), outputs=(scores,))
-    yield replace(op, name=f"{op.name}.scale", kind=Elementwise("scale"), inputs=(scores,), outputs=(named("scaled"),))
-    last = named("scaled")
+    last = scores_after("scaled")
+    yield replace(op, name=f"{op.name}.scale", kind=Elementwise("scale"), inputs=(scores,), outputs=(last,))
     if kind.causal:
-        mask = replace(op, name=f"{op.name}.mask", kind=Elementwise("mask"), inputs=(last,), outputs=(named("masked"),))
-        yield mask
-        last = mask.output
+        masked = scores_after("masked")
+        yield replace(op, name=f"{op.name}.mask", kind=Elementwise("mask"), inputs=(last,), outputs=(masked,))
+        last = masked
+    weights = scores_after("weights")
     if sinks:
         wider = (*scores.shape[:-1], scores.shape[-1] + 1)
         joined = replace(scores, shape=wider, name=f"{op.name}.joined")
         yield replace(op, name=joined.name, kind=Copy("concatenate"), inputs=(last, *sinks), outputs=(joined,))
-        weighed = replace(joined, name=f"{op.name}.softmax")
-        yield replace(op, name=weighed.name, kind=Softmax(), inputs=(joined,), outputs=(weighed,))
-        yield replace(op, name=f"{op.name}.slice", kind=View("slice"), inputs=(weighed,), outputs=(named("weights"),))
+        probabilities = replace(joined, name=f"{op.name}.softmax")
+        yield replace(op, name=probabilities.name, kind=Softmax(), inputs=(joined,), outputs=(probabilities,))
+        yield replace(op, name=f"{op.name}.slice", kind=View("slice"), inputs=(probabilities,), outputs=(weights,))
     else:
-        yield replace(op, name=f"{op.name}.softmax", kind=Softmax(), inputs=(last,), outputs=(named("weights"),))
-    yield replace(op, name=f"{op.name}.mix", kind=Matmul(), inputs=(named("weights"), v), outputs=op.outputs)
+        yield replace(op, name=f"{op.name}.softmax", kind=Softmax(), inputs=(last,), outputs=(weights,))
+    yield replace(op, name=f"{op.name}.mix", kind=Matmul(), inputs=(weights, v), outputs=op.outputs)

@@ -1,7 +1,7 @@
 """The one table of maths: in which formats multiply units work, and what is done where a device lacks one.
 
 An op names its math (`Op.math`), a data sheet lists peaks by math (`hardware.device`), a cost model asks for the one
-that bounds an op. Whoever meets a name that is not here raises.
+that bounds an op. A name that is not in the table raises.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from epochcast.errors import UnknownName
 class Math:
     """A format of multiply units.
 
-    `stand_in`: what software computes in where the silicon lacks the format; nothing stands in where it is empty.
-    `vector`: whose peak bounds arithmetic element by element; empty where no op is in this math, which is then a line
-    of data sheets alone. `on_tensor_cores`: products run on tensor or matrix cores where there are any.
+    `stand_in`: the format that software computes in where the hardware lacks this one; empty: there is none.
+    `vector`: the math whose peak bounds arithmetic element by element; empty: no op runs in this math, it is only a
+    line of data sheets. `on_tensor_cores`: products run on tensor or matrix cores where there are any.
     """
 
     stand_in: str = ""
@@ -40,11 +40,11 @@ MATHS: Mapping[str, Math] = {
 }
 
 OP_MATHS = tuple(name for name, math in MATHS.items() if math.vector)
-"""What the arithmetic of an op can be in; columns hold places in this."""
+"""Every math an op can run in; the columns of a trace hold indices into this."""
 
 
 def op_math_index(name: str) -> int:
-    """The place of a math in OP_MATHS."""
+    """The index of a math in OP_MATHS."""
     if name not in OP_MATHS:
         raise UnknownName("math of an op", name, OP_MATHS)
     return OP_MATHS.index(name)

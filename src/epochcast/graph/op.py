@@ -21,7 +21,7 @@ class Phase(Enum):
 
 
 class Gradient(Enum):
-    """What a backward op computes: the gradient of its data, of its weights, both at once, or it is no gradient."""
+    """What a backward op computes: the gradient of its data, of its weights, both at once, or none."""
 
     NONE = "none"
     DATA = "data"
@@ -121,14 +121,14 @@ class Graph:
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        known = {t.name for t in self.inputs} | {p.name for p in self.parameters}
+        defined = {t.name for t in self.inputs} | {p.name for p in self.parameters}
         for op in self.ops:
             for tensor in (*op.inputs, *op.weights):
-                if tensor.name not in known:
+                if tensor.name not in defined:
                     raise ValueError(f"{self.name}: op {op.name!r} reads {tensor.name!r} before it is made")
-            known.update(t.name for t in op.outputs)
+            defined.update(t.name for t in op.outputs)
         for tensor in self.outputs:
-            if tensor.name not in known:
+            if tensor.name not in defined:
                 raise ValueError(f"{self.name}: output {tensor.name!r} is never made")
 
     @property
@@ -144,17 +144,19 @@ class Graph:
     def frozen(self, patterns: Iterable[str]) -> "Graph":
         """The same graph with every parameter whose name or layer matches a glob pattern frozen."""
         globs = tuple(patterns)
-        hits = dict.fromkeys(globs, 0)
+        matches = dict.fromkeys(globs, 0)
 
         def is_frozen(parameter: Parameter) -> bool:
             matched = [g for g in globs if fnmatchcase(parameter.name, g) or fnmatchcase(parameter.layer, g)]
             for glob in matched:
-                hits[glob] += 1
+                matches[glob] += 1
             return bool(matched)
 
         parameters = tuple(replace(p, trainable=p.trainable and not is_frozen(p)) for p in self.parameters)
-        for glob, count in hits.items():
+        for glob, count in matches.items():
             if not count:
                 layers = ", ".join(sorted({p.layer.split(".")[0] for p in self.parameters})[:8])
-                raise BadInput(f"--freeze {glob!r} matches no parameter of {self.name}; layers begin with: {layers}")
+                raise BadInput(
+                    f"`freeze` pattern {glob!r} matches no parameter of {self.name}; layers begin with: {layers}"
+                )
         return replace(self, parameters=parameters)

@@ -1,9 +1,9 @@
 """The update of the parameters, pass by pass, with the state each rule keeps and the bytes each pass moves.
 
 A rule is a list of passes over all trainable tensors, in the order PyTorch's `foreach` implementations run them
-(torch/optim/*.py, `_multi_tensor_*`): p is the parameter, g its gradient; of the other letters those a rule lists are
-its state and the rest temporaries. `foreach` runs each pass as multi-tensor kernels; `loop` runs each pass once per
-tensor; `fused` runs the whole rule in one kernel that reads every tensor once and writes back parameters and state.
+(torch/optim/*.py, `_multi_tensor_*`): p is the parameter, g its gradient; other letters are its state where the rule
+lists them, else temporaries. `foreach` runs each pass as multi-tensor kernels; `loop` runs each pass once per tensor;
+`fused` runs the whole rule in one kernel that reads every tensor once and writes back parameters and state.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,8 +28,8 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An optimizer: its passes, its per-parameter state by letter and name, and what it takes the norm of before the
-    last pass. `state_dtype` is that of the state where it is not the parameter's.
+    """An optimizer: its passes, its per-parameter state by letter and name, and the letters whose norms are taken
+    before the last pass. `state_dtype` is the dtype of the state where it differs from the parameter's.
     """
 
     passes: tuple[Pass, ...]

@@ -1,9 +1,9 @@
-"""Precisions: what a step is stored in, what its products are computed in, and how it comes to that.
+"""Precisions: how a step is stored, how its products are computed, and how a float32 step is rewritten to get there.
 
     fp32                    everything in float32
     tf32                    stored in float32, products on tensor cores
     amp_fp16, amp_bf16      stored in float32, cast op by op (`autocast`)
-    fp16, bf16, fp64        everything stored so, the optimizer's state too (`half`)
+    fp16, bf16, fp64        everything stored in it, the optimizer's state too (`half`)
     fp8, mxfp8, nvfp4       products of linear layers in eight or four bits, the rest in bfloat16 (`eight_bit`)
 
 Loss scaling (amp_fp16) is charged only where a front end asks for it.
@@ -37,12 +37,12 @@ class Precision:
 
     @property
     def is_single(self) -> bool:
-        """Products of float32: half as many bytes are to be had."""
+        """Products are in float32: a narrower precision would halve the bytes."""
         return self.products is DType.FLOAT32
 
     @property
     def is_wide(self) -> bool:
-        """No parameter is in half or narrower while it is used."""
+        """Parameters are used in 32 bits or more."""
         return self.products.bytes >= DType.FLOAT32.bytes
 
     @property
@@ -57,7 +57,7 @@ class Precision:
 
     @property
     def scales_loss(self) -> bool:
-        """Whether small gradients would vanish: float16 has five bits of exponent, all others eight or more."""
+        """Whether the loss is scaled so that small gradients do not vanish: float16 has only five bits of exponent."""
         return self.is_autocast and self.products is DType.FLOAT16
 
     @property
@@ -76,7 +76,7 @@ def find_precision(name: str) -> Precision:
 
 
 def mixed_precision(maths: Container[str]) -> Precision:
-    """The mixed precision for a device with these maths: bfloat16 where it has that, as no loss is scaled there."""
+    """The mixed precision for a device with these maths: bfloat16 if it has that, since it needs no loss scaling."""
     return PRECISIONS["amp_bf16" if "bf16" in maths else "amp_fp16"]
 
 

@@ -1,8 +1,8 @@
-"""Any batch size from two: which dimensions grow with the batch, learnt by comparing the same ops at two sizes.
+"""A step at any batch size, from the same step at two: comparing them shows which dimensions grow with the batch.
 
 Every dimension of a training step is affine in the batch, d(n) = a + b·n (positions and channels have b = 0). Flops,
 bytes and matrix shapes are products of two such dimensions at most, so each is a quadratic in n, fixed by three points.
-A template is exact from batch 2 on; at 1 it keeps the sums over samples that broadcasting over a single one spares.
+A template is exact from batch 2 on. At batch 1 it still has the sums over samples that a single sample does not need.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -23,7 +23,7 @@ from epochcast.graph.work import Work, work
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-# Farther than anybody trains, so that every bend on the way shows.
+# Larger than any real batch, so that every bend below it shows.
 FAR_BATCH = 2**14
 
 Growth = tuple[tuple[int, int], ...] | None
@@ -35,9 +35,9 @@ Sides = tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]]
 
 @dataclass(frozen=True)
 class Template:
-    """The ops of a step as a function of the batch size: `base` is at the smaller of the sizes it was learnt from.
+    """The ops of a step as a function of the batch size: `base` are the ops at the smaller of the two sizes.
 
-    `derived` keeps what others read off the ops, which is the same at every batch.
+    `derived` caches what is computed from the ops and is the same at every batch.
     """
 
     base: tuple[Op, ...]
@@ -51,7 +51,7 @@ class Template:
 
     @without_collecting()
     def mapped(self, change: Callable[[Op, Sides | None], tuple[Op, Sides | None]]) -> "Template":
-        """With every op changed, each for itself."""
+        """The template with every op changed by `change`."""
         pairs = [change(op, growth) for op, growth in zip(self.base, self.growths, strict=True)]
         return Template(tuple([op for op, _ in pairs]), tuple([growth for _, growth in pairs]))
 
@@ -69,28 +69,31 @@ class Template:
                 "its control flow depends on the batch"
             )
         growths: list[Sides | None] = []
-        known: dict[tuple[tuple[int, ...], tuple[int, ...]], Growth] = {}  # the same few shapes in every layer
+        growth_of_shapes: dict[tuple[tuple[int, ...], tuple[int, ...]], Growth] = {}  # the shapes repeat in every layer
 
-        def growth(few: Tensor, many: Tensor) -> Growth:
-            key = (few.shape, many.shape)
-            if key not in known:
-                known[key] = _growth(few, small_batch, many, large_batch)
-            return known[key]
+        def growth(small_tensor: Tensor, large_tensor: Tensor) -> Growth:
+            key = (small_tensor.shape, large_tensor.shape)
+            if key not in growth_of_shapes:
+                growth_of_shapes[key] = _growth(small_tensor, small_batch, large_tensor, large_batch)
+            return growth_of_shapes[key]
 
-        for one, other in zip(small, large, strict=True):
-            if one is other:
+        for small_op, large_op in zip(small, large, strict=True):
+            if small_op is large_op:
                 growths.append(None)
                 continue
-            if one.kind != other.kind:
+            if small_op.kind != large_op.kind:
                 raise BadInput(
-                    f"op {one.name!r} changes: {one.kind} at batch {small_batch}, {other.kind} at batch {large_batch}"
+                    f"op {small_op.name!r} changes: {small_op.kind} at batch {small_batch}, "
+                    f"{large_op.kind} at batch {large_batch}"
                 )
             sides = []
-            for few, many in ((one.inputs, other.inputs), (one.outputs, other.outputs), (one.weights, other.weights)):
-                if len(few) != len(many):
-                    counts = f"{len(few)} operands at batch {small_batch} and {len(many)} at batch {large_batch}"
-                    raise BadInput(f"op {one.name!r} has {counts}")
-                sides.append(tuple(map(growth, few, many)))
+            for small_side, large_side in zip(_sides(small_op), _sides(large_op), strict=True):
+                if len(small_side) != len(large_side):
+                    raise BadInput(
+                        f"op {small_op.name!r} has {len(small_side)} operands at batch {small_batch} "
+                        f"and {len(large_side)} at batch {large_batch}"
+                    )
+                sides.append(tuple(map(growth, small_side, large_side)))
             growths.append((sides[0], sides[1], sides[2]) if any(any(side) for side in sides) else None)
         return cls(tuple(small), tuple(growths))
 
@@ -107,19 +110,19 @@ class Template:
         (constant, first, second), bent = self._quadratics
         numbers: Numbers = constant + batch * (first + batch * second)
         if len(bent):
-            samples, like = self.distinct
-            asked = [samples[number] for number in like[bent].tolist()]
-            numbers[bent] = [work(resized(op, growth, batch)) for op, growth in asked]
+            samples, sample_of = self.distinct
+            bent_ops = [samples[number] for number in sample_of[bent].tolist()]
+            numbers[bent] = [work(resized(op, growth, batch)) for op, growth in bent_ops]
         return numbers
 
     @derived_property
     def _quadratics(self) -> tuple[Numbers, Places]:
-        """Coefficients (3, ops, quantities) of n⁰, n¹, n² through the work at n = 1, 2, 3, and the ops they miss.
+        """Coefficients (3, ops, quantities) of n⁰, n¹, n² through the work at n = 1, 2, 3, and the ops they do not fit.
 
-        A few numbers have a bend: the larger of a table and of what is looked up in it. Such a maximum or minimum of
-        two straight lines lies off the curve at a batch far away.
+        A few numbers have a bend, such as the larger of a table and of what is looked up in it. A maximum or minimum of
+        two straight lines differs from the fitted curve at a large batch.
         """
-        samples, like = self.distinct
+        samples, sample_of = self.distinct
         sizes = (1, 2, 3, FAR_BATCH)
         works = [
             [work(resized(op, growth, n)) for n in sizes] if growth else [work(op)] * len(sizes)
@@ -133,24 +136,24 @@ class Template:
         constant = one - first - second
         extended = constant + FAR_BATCH * (first + FAR_BATCH * second)
         is_bent = ~np.all(np.isclose(extended, far, rtol=1e-9, atol=0), axis=1, keepdims=True)[:, 0]
-        return np.array([constant, first, second])[:, like], np.flatnonzero(is_bent[like])
+        return np.array([constant, first, second])[:, sample_of], np.flatnonzero(is_bent[sample_of])
 
     @derived_property
     def distinct(self) -> tuple[list[tuple[Op, Sides | None]], Places]:
-        """Ops that differ in more than names and layers, with their growths, and for every op the one it is like.
+        """Ops that differ in more than names and layers, with their growths, and for every op the index of its sample.
 
-        The layers of a network repeat: what is asked of each op is asked of a few. Only an update counts names.
+        The layers of a network repeat, so work per op is computed for few of them. Only updates depend on names.
         """
-        numbers: dict[Hashable, int] = {}
+        sample_by_key: dict[Hashable, int] = {}
         samples: list[tuple[Op, Sides | None]] = []
-        like: list[int] = []
+        sample_of: list[int] = []
         for place, (op, growth) in enumerate(zip(self.base, self.growths, strict=True)):
-            key = place if isinstance(op.kind, OptimizerUpdate) else (_look(op), growth)
-            if key not in numbers:
-                numbers[key] = len(samples)
+            key = place if isinstance(op.kind, OptimizerUpdate) else (_without_names(op), growth)
+            if key not in sample_by_key:
+                sample_by_key[key] = len(samples)
                 samples.append((op, growth))
-            like.append(numbers[key])
-        return samples, np.array(like, dtype=np.int64)
+            sample_of.append(sample_by_key[key])
+        return samples, np.array(sample_of, dtype=np.int64)
 
 
 def resized(op: Op, growth: Sides | None, batch: int) -> Op:
@@ -161,10 +164,14 @@ def resized(op: Op, growth: Sides | None, batch: int) -> Op:
     return Op(op.name, op.kind, inputs, outputs, weights, op.phase, op.layer, op.gradient, op.tf32)
 
 
-def _look(op: Op) -> Hashable:
-    """All of an op but its names."""
-    sides = (op.inputs, op.outputs, op.weights)
-    return op.kind, op.phase, op.gradient, op.tf32, tuple([tuple([(t.shape, t.dtype) for t in s]) for s in sides])
+def _without_names(op: Op) -> Hashable:
+    """An op without its names, as a key."""
+    sides = tuple([tuple([(t.shape, t.dtype) for t in side]) for side in _sides(op)])
+    return op.kind, op.phase, op.gradient, op.tf32, sides
+
+
+def _sides(op: Op) -> tuple[tuple[Tensor, ...], ...]:
+    return op.inputs, op.outputs, op.weights
 
 
 def _growth(small: Tensor, small_batch: int, large: Tensor, large_batch: int) -> Growth:
@@ -173,13 +180,13 @@ def _growth(small: Tensor, small_batch: int, large: Tensor, large_batch: int) ->
     if len(small.shape) != len(large.shape):
         raise BadInput(f"tensor {small.name!r} changes its rank with the batch: {small.shape} and {large.shape}")
     pairs = []
-    for one, other in zip(small.shape, large.shape, strict=True):
-        slope, rest = divmod(other - one, large_batch - small_batch)
-        if rest:
+    for small_size, large_size in zip(small.shape, large.shape, strict=True):
+        slope, remainder = divmod(large_size - small_size, large_batch - small_batch)
+        if remainder:
             raise BadInput(
                 f"tensor {small.name!r} does not grow evenly with the batch: {small.shape} and {large.shape}"
             )
-        pairs.append((one - slope * small_batch, slope))
+        pairs.append((small_size - slope * small_batch, slope))
     return tuple(pairs)
 
 

@@ -52,36 +52,36 @@ def receptive_fields(graph: Graph) -> dict[str, tuple[int, ...] | None]:
     spatial = graph.inputs[0].shape[2:] if graph.inputs else ()
     if not spatial or not graph.inputs[0].dtype.is_float:
         return {op.name: None for op in graph.ops}
-    one = Field((1,) * len(spatial), (1,) * len(spatial))
-    fields = {tensor.name: one for tensor in graph.inputs}
-    seen: dict[str, tuple[int, ...] | None] = {}
+    single_pixel = Field((1,) * len(spatial), (1,) * len(spatial))
+    fields = {tensor.name: single_pixel for tensor in graph.inputs}
+    size_of_op: dict[str, tuple[int, ...] | None] = {}
     for op in graph.ops:
         before = [fields[t.name] for t in op.inputs if t.name in fields]
         if not before:
-            seen[op.name] = None
+            size_of_op[op.name] = None
             continue
         joined = Field(
             tuple(max(sizes) for sizes in zip(*(f.size for f in before), strict=True)),
             tuple(max(jumps) for jumps in zip(*(f.jump for f in before), strict=True)),
         )
-        after = through(op.kind, op, joined, spatial)
-        seen[op.name] = after.size
+        after = field_after(op.kind, op, joined, spatial)
+        size_of_op[op.name] = after.size
         for tensor in op.outputs:
             fields[tensor.name] = after
-    return seen
+    return size_of_op
 
 
 @singledispatch
-def through(kind: Kind, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
-    """The field behind an op; what has no rule is taken to keep its positions, as the kinds below do."""
+def field_after(kind: Kind, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
+    """The field after an op. A kind without a rule is assumed to keep positions, as the kinds below do."""
     return field
 
 
 for _kind in (Norm, Softmax, Elementwise, Embedding, Gather, Scatter, Copy, View, Loss, OptimizerUpdate, Opaque):
-    through.register(_kind, through.dispatch(object))
+    field_after.register(_kind, field_after.dispatch(object))
 
 
-def _everything(field: Field, spatial: tuple[int, ...]) -> Field:
+def _whole_input(field: Field, spatial: tuple[int, ...]) -> Field:
     return Field(tuple(max(r, n) for r, n in zip(field.size, spatial, strict=True)), spatial)
 
 
@@ -92,7 +92,7 @@ def _windowed(field: Field, window: tuple[int, ...], stride: tuple[int, ...], di
     )
 
 
-@through.register
+@field_after.register
 def _(kind: Conv, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
     window = op.weights[0].shape[2:]
     if len(window) != len(spatial):
@@ -108,30 +108,30 @@ def _(kind: Conv, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
     return _windowed(field, window, kind.stride, kind.dilation)
 
 
-@through.register
+@field_after.register
 def _(kind: Pool, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
     if not all(kind.window):
-        return _everything(field, spatial)
+        return _whole_input(field, spatial)
     if len(kind.window) != len(spatial):
         return field
     return _windowed(field, kind.window, kind.stride, (1,) * len(spatial))
 
 
-@through.register(Attention)
-@through.register(Recurrent)
+@field_after.register(Attention)
+@field_after.register(Recurrent)
 def _(kind: Kind, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
-    return _everything(field, spatial)
+    return _whole_input(field, spatial)
 
 
-@through.register
+@field_after.register
 def _(kind: Matmul, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
-    """A weight applied to every token sees what it saw; to flattened features, everything, like a computed matrix."""
-    return field if op.weights and len(op.inputs[0].shape) > 2 else _everything(field, spatial)
+    """A weight applied to each token keeps the field. Flattened features or two computed tensors see all."""
+    return field if op.weights and len(op.inputs[0].shape) > 2 else _whole_input(field, spatial)
 
 
-@through.register
+@field_after.register
 def _(kind: Reduce, op: Op, field: Field, spatial: tuple[int, ...]) -> Field:
     """A mean over channels keeps its positions; one over positions sees everything."""
     before, after = op.inputs[0].shape, op.output.shape
     keeps_positions = after[-len(spatial) :] == before[-len(spatial) :]
-    return field if keeps_positions else _everything(field, spatial)
+    return field if keeps_positions else _whole_input(field, spatial)

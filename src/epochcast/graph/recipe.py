@@ -1,4 +1,4 @@
-"""How a model is trained, as far as one step of it depends on that."""
+"""How a model is trained: everything one step depends on."""
 
 from dataclasses import dataclass, replace
 
@@ -20,11 +20,11 @@ class Recipe:
     `checkpointing` runs every block's forward pass again in backward instead of keeping its activations.
 
     `lora` is the rank of the updates that are trained instead of the network (0: none), beside the linear layers whose
-    last name is in `lora_targets` (attention's projections where none is named). `four_bit` keeps the frozen weights of
+    last name is in `lora_targets` (by default the projections of attention). `four_bit` keeps the frozen weights of
     linear layers in four bits.
 
-    `uneven` is by which fraction of its work one batch differs from the next (one standard deviation): sides of images
-    that are drawn anew for each. On several GPUs everybody waits for the largest.
+    `uneven` is how much the work of one batch differs from the next, as a fraction (one standard deviation): image
+    sizes are drawn for each batch. With several GPUs all wait for the one with the most work.
     """
 
     batch: int
@@ -47,26 +47,26 @@ class Recipe:
         if self.batch < 1:
             raise BadInput(f"batch must be at least 1, got {self.batch}")
         if self.accumulate < 1:
-            raise BadInput(f"gradient accumulation must be at least 1, got {self.accumulate}")
+            raise BadInput(f"`accumulate` must be at least 1, got {self.accumulate}")
         if not 0 <= self.uneven < 1:
-            raise BadInput(f"batches differ by a fraction of their work, at least 0 and below 1, got {self.uneven}")
+            raise BadInput(f"`uneven` must be a fraction, at least 0 and below 1, got {self.uneven}")
         if self.lora < 0 or (self.lora_targets and not self.lora):
-            raise BadInput(f"the rank of LoRA must be at least 1, got {self.lora}")
+            raise BadInput(f"`lora` must be a rank of at least 1, got {self.lora}")
         if self.four_bit and not (self.lora or self.freeze):
-            raise BadInput("only frozen weights are kept in four bits: name a rank of LoRA, or what is frozen")
+            raise BadInput("`four_bit` needs frozen weights: give a rank (`lora`) or parameters to freeze (`freeze`)")
         object.__setattr__(self, "optimizer", find_optimizer(self.optimizer))
         object.__setattr__(self, "precision", find_precision(self.precision).name)
-        for what, value, known in (
+        for option, value, choices in (
             ("mode", self.mode, MODES),
             ("attention", self.attention, ("flash", "eager")),
             ("update style", self.update_style, STYLES),
         ):
-            if value not in known:
-                raise UnknownName(what, value, known)
+            if value not in choices:
+                raise UnknownName(option, value, choices)
 
     @property
     def precision_rules(self) -> Precision:
-        """What its precision means."""
+        """The precision by its name."""
         return PRECISIONS[self.precision]
 
     def at(self, batch: int) -> "Recipe":

@@ -2,9 +2,9 @@
 
 Every document holds two tables, so that what repeats is written once: `tensors`, rows of [name, shape, dtype, growth,
 relation], and `kinds`, rows of [label, attributes that are not the default]. An op is a row [name, kind, inputs,
-outputs, weights, phase, layer, gradient, tf32]; its operands are places in the table of tensors. Defaults at the end of
-a row are left out. The growth of a tensor is one [a, b] per dimension: a + b·batch; its relation has the fields of
-`Relation` that are not empty. What does not fit is refused by its place.
+outputs, weights, phase, layer, gradient, tf32]; its operands are indices into the table of tensors. Defaults at the end
+of a row are left out. The growth of a tensor is one [a, b] per dimension: a + b·batch; its relation has the fields of
+`Relation` that are not empty. Errors name the place of the bad value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,13 +13,13 @@ from typing import Any
 
 from epochcast.errors import BadInput
 from epochcast.graph.checked import (
+    built,
+    checked_like,
     count_of,
+    enum_member,
     is_int,
     is_pair,
-    like,
-    made,
     mapping,
-    member,
     row_of,
     rows_of,
     text_of,
@@ -85,7 +85,7 @@ def graph_from_json(json: object, place: str = "graph") -> Graph:
         count_of(document, "units_per_sample", place),
         texts_of(document, "notes", place),
     )
-    return made(place, lambda: Graph(*parts))
+    return built(place, lambda: Graph(*parts))
 
 
 def template_to_json(template: Template) -> Json:
@@ -138,7 +138,7 @@ def trace_from_json(json: object, place: str = "trace") -> Trace:
 
 
 def recipe_to_json(recipe: Recipe) -> Json:
-    """The batch and whatever is not the default."""
+    """The batch and every field that is not the default."""
     return {"batch": recipe.batch} | _attributes(recipe)
 
 
@@ -146,16 +146,16 @@ def recipe_from_json(json: object, place: str = "recipe") -> Recipe:
     """The recipe back."""
     document = mapping(json, place)
     batch = count_of(document, "batch", place)
-    rest = {key: value for key, value in document.items() if key != "batch"}
-    options = _read_attributes(Recipe, rest, place)
-    return made(place, lambda: Recipe(batch, **options))
+    attributes = {key: value for key, value in document.items() if key != "batch"}
+    options = _read_attributes(Recipe, attributes, place)
+    return built(place, lambda: Recipe(batch, **options))
 
 
 # ---- writing ------------------------------------------------------------------------------------
 
 
 class _Tables:
-    """What repeats, each value once, in the order it was first met."""
+    """Values that repeat, each written once, in the order of first use."""
 
     def __init__(self) -> None:
         self._tensors: dict[tuple[Tensor, Growth], int] = {}
@@ -205,8 +205,8 @@ def _relation_json(relation: Relation) -> Json:
 
 def _attributes(value: Any) -> Json:
     """Fields that have a default and differ from it; tuples become lists."""
-    found = {f.name: getattr(value, f.name) for f in fields(value) if f.default is not MISSING}
-    changed = {name: v for name, v in found.items() if v != _default(type(value), name)}
+    values = {f.name: getattr(value, f.name) for f in fields(value) if f.default is not MISSING}
+    changed = {name: v for name, v in values.items() if v != _default(type(value), name)}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in changed.items()}
 
 
@@ -215,7 +215,7 @@ def _default(kind: type[Any], name: str) -> Any:
 
 
 def _still(template: Template) -> list[int]:
-    """Ops whose growth is written out though nothing grows: kept so that equal stays equal."""
+    """Indices of ops that have growths, all of them None: kept so that a template read back is equal."""
     return [
         i
         for i, growth in enumerate(template.growths)
@@ -229,7 +229,7 @@ Sides = tuple[tuple[Growth, ...], tuple[Growth, ...], tuple[Growth, ...]]
 
 
 class _Reader:
-    """The tables of a document, and what refers to them."""
+    """Reads the tables of a document, and the rows that refer to them."""
 
     def __init__(self, document: Mapping[str, Any], place: str) -> None:
         self.document = document
@@ -242,8 +242,8 @@ class _Reader:
         ]
 
     def tensors(self, key: str) -> tuple[Tensor, ...]:
-        found = self._pick(rows_of(self.document, key, self.place), f"{self.place}.{key}")
-        return tuple(tensor for tensor, _ in found)
+        pairs = self._pick(rows_of(self.document, key, self.place), f"{self.place}.{key}")
+        return tuple(tensor for tensor, _ in pairs)
 
     def parameters(self) -> tuple[Parameter, ...]:
         parameters = []
@@ -274,14 +274,14 @@ class _Reader:
         tensors = [tuple(t for t, _ in side) for side in sides]
         growths = [tuple(g for _, g in side) for side in sides]
         op = Op(
-            name, self._kinds[kind], tensors[0], tensors[1], tensors[2],
-            member(Phase, phase, f"{place}.phase"), layer, member(Gradient, gradient, f"{place}.gradient"), tf32,
+            name, self._kinds[kind], tensors[0], tensors[1], tensors[2], enum_member(Phase, phase, f"{place}.phase"),
+            layer, enum_member(Gradient, gradient, f"{place}.gradient"), tf32,
         )  # fmt: skip
         return op, (growths[0], growths[1], growths[2])
 
     def _pick(self, indices: object, place: str) -> list[tuple[Tensor, Growth]]:
         if not isinstance(indices, list):
-            raise BadInput(f"{place} must be a list of places in the table of tensors, got {indices!r}")
+            raise BadInput(f"{place} must be a list of indices into the table of tensors, got {indices!r}")
         for index in indices:
             if not is_int(index) or not 0 <= index < len(self._tensors):
                 raise BadInput(f"{place}: no tensor {index!r}; the table has {len(self._tensors)}")
@@ -303,7 +303,7 @@ def _read_tensor(row: object, place: str) -> tuple[Tensor, Growth]:
     if not isinstance(name, str) or not isinstance(shape, list) or not all(is_int(n) and n >= 0 for n in shape):
         raise BadInput(f"{place} must begin with a name and a shape, got {row!r}")
     related = _read_relation(mapping(relation, f"{place}.relation"), f"{place}.relation")
-    tensor = Tensor(tuple(shape), member(DType, dtype, f"{place}.dtype"), name, related)
+    tensor = Tensor(tuple(shape), enum_member(DType, dtype, f"{place}.dtype"), name, related)
     if growth is None:
         return tensor, None
     if not isinstance(growth, list) or len(growth) != len(shape) or not all(is_pair(pair) for pair in growth):
@@ -313,14 +313,14 @@ def _read_tensor(row: object, place: str) -> tuple[Tensor, Growth]:
     return tensor, tuple((a, b) for a, b in growth)
 
 
-def _read_relation(given: Mapping[str, Any], place: str) -> Relation:
-    if not given:
+def _read_relation(row: Mapping[str, Any], place: str) -> Relation:
+    if not row:
         return UNRELATED
-    for field, value in given.items():
+    for field, value in row.items():
         if field not in Relation._fields:
             raise BadInput(f"{place} has no field {field!r}; known: {', '.join(Relation._fields)}")
-        like(getattr(UNRELATED, field), value, f"{place}.{field}")
-    return Relation(**given)
+        checked_like(getattr(UNRELATED, field), value, f"{place}.{field}")
+    return Relation(**row)
 
 
 def _read_kind(row: object, place: str) -> Kind:
@@ -328,14 +328,14 @@ def _read_kind(row: object, place: str) -> Kind:
     if not isinstance(label, str) or label not in KIND_CLASSES:
         raise BadInput(f"{place}: no kind of op called {label!r}; known: {', '.join(sorted(KIND_CLASSES))}")
     options = _read_attributes(KIND_CLASSES[label], mapping(attributes, place), f"{place} ({label})")
-    return made(place, lambda: KIND_CLASSES[label](**options))
+    return built(place, lambda: KIND_CLASSES[label](**options))
 
 
-def _read_attributes(kind: type[Any], given: Mapping[str, Any], place: str) -> Json:
-    known: dict[str, Field[Any]] = {f.name: f for f in fields(kind) if f.default is not MISSING}
-    read = {}
-    for name, value in given.items():
-        if name not in known:
-            raise BadInput(f"{place} has no attribute {name!r}; known: {', '.join(sorted(known)) or 'none'}")
-        read[name] = like(known[name].default, value, f"{place}.{name}")
-    return read
+def _read_attributes(kind: type[Any], row: Mapping[str, Any], place: str) -> Json:
+    fields_by_name: dict[str, Field[Any]] = {f.name: f for f in fields(kind) if f.default is not MISSING}
+    attributes = {}
+    for name, value in row.items():
+        if name not in fields_by_name:
+            raise BadInput(f"{place} has no attribute {name!r}; known: {', '.join(sorted(fields_by_name)) or 'none'}")
+        attributes[name] = checked_like(fields_by_name[name].default, value, f"{place}.{name}")
+    return attributes

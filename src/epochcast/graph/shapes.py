@@ -1,9 +1,9 @@
-"""The shapes behind an op: a convolution's geometry, attention's operands, and every op as a matrix product.
+"""The shapes of an op: a convolution's geometry, attention's operands, and every op as a matrix product.
 
 The matrix shape follows the implicit-GEMM view of cuDNN (Chetlur et al. 2014): a forward convolution is
 M = N·H'·W', N = C_out/groups, K = (C_in/groups)·k_h·k_w, repeated `groups` times. Its gradients are the two other
-products of the same three sizes. A strided data gradient is given by its result (M = N·H·W), most of whose taps meet
-no output: there 2·M·N·K·repeats exceeds its flops.
+products of the same three sizes. For a strided data gradient M is the size of its result (N·H·W), and most of its taps
+read no output: there 2·M·N·K·repeats exceeds its flops.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Matrix(NamedTuple):
 
 
 class ConvShape(NamedTuple):
-    """The geometry of a convolution, read off whichever tensors its direction has."""
+    """The geometry of a convolution, read from the tensors that its direction has."""
 
     batch: int
     channels_in: int
@@ -52,7 +52,7 @@ def conv_shape(op: Op) -> ConvShape:
 
 
 def attention_operands(op: Op) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k, v: the first inputs forward; behind the incoming gradient backward."""
+    """q, k, v: the first inputs in forward; after the incoming gradient in backward."""
     q, k, v = op.inputs[1:4] if op.is_gradient else op.inputs[:3]
     return q, k, v
 
@@ -146,5 +146,5 @@ def _(kind: Reduce, op: Op) -> Matrix:
 
 
 def sequence(op: Op) -> Tensor:
-    """The (N, T, I) input of a recurrent op: behind the incoming gradient backward."""
+    """The (N, T, I) input of a recurrent op; in backward it follows the incoming gradient."""
     return op.inputs[1] if op.is_gradient else op.inputs[0]

@@ -1,5 +1,5 @@
 """Tensors as a forecaster sees them: a shape, a dtype, the name of the storage behind them, and what they are to other
-tensors (a gradient, a copy). No values. Names tell storages apart and say nothing else: no code looks into them.
+tensors (a gradient, a copy). No values. A name identifies a storage and means nothing else: no code parses it.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class DType(Enum):
     UINT8 = "uint8"
     BOOL = "bool"
 
-    # Enum hashes by name, in Python; dtypes are looked up for every tensor, and each is there once.
+    # Enum hashes by name, which is slow; dtypes are looked up for every tensor, and each member exists once.
     __hash__ = object.__hash__
 
     @property
@@ -47,7 +47,7 @@ class DType(Enum):
     def math(self) -> str:
         """The row of `maths.MATHS` for arithmetic on this dtype; integers run at the fp32 rate.
 
-        Four bits go by the name of eight: only their `bits` tell them apart.
+        Four bits share the name of eight: only `bits` distinguishes them.
         """
         return _MATH.get(self, "fp32")
 
@@ -79,13 +79,13 @@ _MATH = {
 
 
 class Relation(NamedTuple):
-    """What a tensor is to others, by their names; empty where it is nothing of the kind.
+    """How a tensor relates to others, by their names; a field is empty where it does not apply.
 
     A gradient has exactly one of the first three: it is the whole `gradient_of` a tensor, one of several that are added
-    up to it (`summand_of`), or what the tensor's gradient is the sum of, as it was broadcast (`unsummed_of`).
-    `copy_of` is the original that was cast, quantised or written out; a copy of a copy has the first original, and the
+    up (`summand_of`), or the gradient of a broadcast tensor before its sum (`unsummed_of`).
+    `copy_of` is the original that was cast, quantised or dequantised; a copy of a copy names the first original, and a
     copy of a gradient is still a gradient. `master_of`: the optimizer's own copy of a parameter. `state_of`: what the
-    optimizer keeps for a parameter from step to step. `is_recomputed`: made a second time, by checkpointing.
+    optimizer keeps for a parameter from step to step. `is_recomputed`: computed a second time, by checkpointing.
     """
 
     gradient_of: str = ""
@@ -98,7 +98,7 @@ class Relation(NamedTuple):
 
     @property
     def adds_to_gradient_of(self) -> str:
-        """The tensor that this is the gradient of, or one of several gradients; empty where it is none."""
+        """The tensor that this is the gradient of, or one of several gradients of; else empty."""
         return self.gradient_of or self.summand_of
 
 
@@ -134,6 +134,6 @@ class Tensor:
         return Tensor(shape, self.dtype, self.name, self.relation)
 
     def copy(self, name: str, dtype: DType) -> "Tensor":
-        """A copy in a storage of its own."""
+        """A copy in its own storage."""
         original = self.relation.copy_of or self.name
         return Tensor(self.shape, dtype, name, self.relation._replace(copy_of=original))

@@ -1,7 +1,7 @@
 """What one training step executes, at a batch size that can be changed at once.
 
 A Trace keeps its ops as a template (affine in the batch) and its numbers as columns, so that a sweep over batch sizes
-never builds the ops again. `ops` are the typed values for whoever wants to read them.
+never builds the ops again. `ops` are the same as typed values.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,13 +23,13 @@ from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.shapes import conv_shape
 from epochcast.graph.tensor import Tensor
-from epochcast.graph.training import adapted, finished, float_ops
+from epochcast.graph.training import adapted, as_recipe_runs, float_ops
 from epochcast.graph.work import OpClass, op_class, opaque_names, work
 
 CLASSES = tuple(OpClass)
 PHASES = tuple(Phase)
 
-# Two sizes at which a model is looked at: neither 1 (frameworks squeeze it away) nor one a multiple of the other.
+# The two batch sizes a model is built at: neither is 1 (frameworks squeeze that away) nor a multiple of the other.
 SMALL_BATCH, LARGE_BATCH = 4, 6
 
 
@@ -118,7 +118,7 @@ class Trace:
 
     @property
     def opaque(self) -> tuple[str, ...]:
-        """Ops we could not name."""
+        """Names of ops without a formula."""
         names: tuple[str, ...] = self.template.derived.get("opaque", lambda: opaque_names(self.template.base))
         return names
 
@@ -129,14 +129,14 @@ class Trace:
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """Where in the ops each entry of the columns stands."""
+        """The index in `ops` of each entry of the columns."""
         return self._static[0]
 
     @derived_property
     def entries(self) -> NDArray[np.int64]:
         """For every op, its entry in the columns; a view has that of the kernel before it, -1 where there is none."""
-        found: NDArray[np.int64] = np.searchsorted(self.places, np.arange(self.op_count), side="right") - 1
-        return found
+        entries: NDArray[np.int64] = np.searchsorted(self.places, np.arange(self.op_count), side="right") - 1
+        return entries
 
     @property
     def op_count(self) -> int:
@@ -173,17 +173,17 @@ Static = tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]
 
 def _static(template: Template) -> Static:
     """What does not grow: which ops run kernels, and their classes, dtypes and window sizes."""
-    samples, like = template.distinct
+    samples, sample_of = template.distinct
     rows = [_row(op) for op, _ in samples]
     runs = np.array([not isinstance(op.kind, View) for op, _ in samples], dtype=np.bool_)
-    places = np.flatnonzero(runs[like])
-    return places, tuple(column[like[places]] for column in _arrays(rows))
+    places = np.flatnonzero(runs[sample_of])
+    return places, tuple(column[sample_of[places]] for column in _arrays(rows))
 
 
 _CLASS_INDEX = {c: i for i, c in enumerate(CLASSES)}
 _PHASE_INDEX = {p: i for i, p in enumerate(PHASES)}
 _GRADIENT_INDEX = {g: i for i, g in enumerate(Gradient)}
-# Four indices, six sizes, one truth: the order of `_row`.
+# Four indices, six sizes, one boolean: the order of `_row`.
 _STATIC_TYPES: tuple[type, ...] = (*[np.int64] * 4, *[np.float64] * 6, np.bool_)
 
 
@@ -214,7 +214,7 @@ def _row(op: Op) -> tuple[float, ...]:
 
 
 def columns_of(ops: Sequence[Op]) -> Columns:
-    """The numbers of ops that belong to no trace, views left out."""
+    """The numbers of ops without a trace, views left out."""
     run = [op for op in ops if not isinstance(op.kind, View)]
     grown = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
     samples = np.array([op.inputs[0].shape[0] if op.inputs and op.inputs[0].shape else 1 for op in run], dtype=float)
@@ -231,8 +231,8 @@ def _outline(op: Op) -> tuple[str, int, int, int]:
 
 
 @dataclass(frozen=True)
-class Looks:
-    """A model that is built by rule, at two batch sizes: its graphs, and the ops of its step in float32."""
+class BatchPair:
+    """A model built at two batch sizes: its graphs, and the ops of its step in float32."""
 
     small: Graph
     large: Graph
@@ -241,8 +241,8 @@ class Looks:
 
     @classmethod
     @without_collecting()
-    def at(cls, build: Callable[[int], Graph], recipe: Recipe) -> "Looks":
-        """Whatever the recipe says of precision and of running again."""
+    def at(cls, build: Callable[[int], Graph], recipe: Recipe) -> "BatchPair":
+        """Build the model twice. Precision and checkpointing of the recipe are applied later, by `trace`."""
         small, large = build(SMALL_BATCH), build(LARGE_BATCH)
         small_ops = float_ops(small, recipe.at(SMALL_BATCH))
         mode = "forward_backward" if recipe.mode == "training" else recipe.mode
@@ -252,21 +252,23 @@ class Looks:
 
     @without_collecting()
     def trace(self, recipe: Recipe) -> Trace:
-        """The step as the recipe keeps and runs it."""
-        small, large, few, many = self.small, self.large, self.small_ops, self.large_ops
-        base = finished(few, small, recipe)
-        if list(map(_outline, base)) == list(map(_outline, few)):  # no precision changes a shape: one size is enough
-            template = Template(base, Template.learn(few, SMALL_BATCH, many, LARGE_BATCH).growths)
+        """The step in the recipe's precision, with checkpointing where it asks for that."""
+        small, large, small_ops, large_ops = self.small, self.large, self.small_ops, self.large_ops
+        base = as_recipe_runs(small_ops, small, recipe)
+        if list(map(_outline, base)) == list(map(_outline, small_ops)):  # only dtypes changed: one size is enough
+            template = Template(base, Template.learn(small_ops, SMALL_BATCH, large_ops, LARGE_BATCH).growths)
         else:
-            template = Template.learn(base, SMALL_BATCH, finished(many, large, recipe), LARGE_BATCH)
+            template = Template.learn(base, SMALL_BATCH, as_recipe_runs(large_ops, large, recipe), LARGE_BATCH)
         parameters = adapted(small, recipe).parameters
         sample = tuple(
-            one if one.shape == other.shape else replace(one, shape=(1, *one.shape[1:]))
-            for one, other in zip(small.inputs, large.inputs, strict=True)
+            small_input
+            if small_input.shape == large_input.shape
+            else replace(small_input, shape=(1, *small_input.shape[1:]))
+            for small_input, large_input in zip(small.inputs, large.inputs, strict=True)
         )
         return Trace(small.name, recipe, template, parameters, sample, small.unit, small.units_per_sample, small.notes)
 
 
 def trace_from(build: Callable[[int], Graph], recipe: Recipe) -> Trace:
-    """The step of a model that is built by rule at any batch size, looked at twice."""
-    return Looks.at(build, recipe).trace(recipe)
+    """The step of a model, from a function that builds it at any batch size."""
+    return BatchPair.at(build, recipe).trace(recipe)

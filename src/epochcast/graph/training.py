@@ -1,4 +1,4 @@
-"""From a forward graph to what one step executes: loss, backward, update, in the wanted precision."""
+"""From a forward graph to what one step executes: loss, backward, update, in the precision of the recipe."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,11 +23,11 @@ LOSS_LAYER = "loss"
 
 def step_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
     """Every op of one step of a graph at the recipe's batch, in executable order."""
-    return finished(float_ops(graph, recipe), graph, recipe)
+    return as_recipe_runs(float_ops(graph, recipe), graph, recipe)
 
 
 def float_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
-    """The same in float32, nothing run again."""
+    """The same in float32, without checkpointing."""
     if graph.batch != recipe.batch:
         raise ValueError(f"the graph is at batch {graph.batch}, the recipe at {recipe.batch}")
     graph = adapted(graph, recipe)
@@ -43,35 +43,35 @@ def float_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
     )
 
 
-def finished(ops: tuple[Op, ...], graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
-    """Ops in float32 as the recipe keeps and runs them."""
-    ops = stored(ops, adapted(graph, recipe).parameters, recipe)
+def as_recipe_runs(ops: tuple[Op, ...], graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
+    """Float32 ops rewritten to the recipe's precision, with checkpointing where it asks for that."""
+    ops = as_recipe_stores(ops, adapted(graph, recipe).parameters, recipe)
     return checkpointed(ops, graph.name) if recipe.checkpointing and recipe.mode != "forward" else ops
 
 
 def adapted(graph: Graph, recipe: Recipe) -> Graph:
-    """The graph with what the recipe trains of it: low-rank updates in place of the network, nothing that is frozen."""
+    """The graph with LoRA's updates added and the parameters frozen that the recipe freezes."""
     if recipe.lora:
         graph = with_lora(graph, recipe.lora, recipe.lora_targets)
     return graph.frozen(recipe.freeze) if recipe.freeze else graph
 
 
-def stored(ops: tuple[Op, ...], parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[Op, ...]:
-    """Ops of a step as the recipe keeps them: frozen weights in four bits, the rest in its precision."""
+def as_recipe_stores(ops: tuple[Op, ...], parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[Op, ...]:
+    """Float32 ops as the recipe stores them: frozen weights in four bits, all others in its precision."""
     ops = with_four_bits(ops, parameters) if recipe.four_bit else ops
     return with_precision(ops, parameters, recipe.precision_rules)
 
 
 def with_loss(graph: Graph) -> Graph:
-    """The graph with its loss behind every output; the new outputs are the losses."""
+    """The graph with its loss after every output; the new outputs are the losses."""
     if graph.loss == "none":
         return graph
     ops, targets, results = list(graph.ops), [], []
     for output in graph.outputs:
-        made = tuple(_loss(output, graph.loss))
-        ops.extend(made)
-        targets.append(made[-1].inputs[1])
-        results.append(made[-1].output)
+        loss_ops = tuple(_loss(output, graph.loss))
+        ops.extend(loss_ops)
+        targets.append(loss_ops[-1].inputs[1])
+        results.append(loss_ops[-1].output)
     return replace(graph, inputs=(*graph.inputs, *targets), ops=tuple(ops), outputs=tuple(results))
 
 

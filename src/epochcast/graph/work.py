@@ -1,4 +1,4 @@
-"""What an op costs before any device is named: flops, bytes, its shape as a matrix product, its class, its kernels.
+"""What an op costs, independent of the device: flops, bytes, its shape as a matrix product, its class, its kernels.
 
 A multiply-add is two flops. Matrix flops are those of convolution, matmul, attention and recurrent cells, which is
 what publications count; everything else is arithmetic on elements and counted apart. Bytes are what an ideal kernel
@@ -109,17 +109,17 @@ def work(op: Op) -> Work:
 
 
 def op_class(kind: Kind, op: Op) -> OpClass:
-    """The class of an op. A kind whose flops nobody counts is opaque, whatever its class would be."""
+    """The class of an op. A kind without a formula for its flops is opaque, whatever its class would be."""
     return class_rule(kind, op) if is_counted(kind) else OpClass.OPAQUE
 
 
 def is_counted(kind: Kind) -> bool:
-    """Whether there is a formula for the flops of a kind, if only that it has none."""
+    """Whether there is a formula for the flops of a kind (which may be zero)."""
     return not isinstance(kind, Opaque) and flops.dispatch(type(kind)) is not flops.dispatch(object)
 
 
 def opaque_names(ops: Iterable[Op]) -> tuple[str, ...]:
-    """What we have no formula for, each once, in order: targets of opaque ops, labels of kinds."""
+    """Ops without a formula, each once, in order: targets of opaque ops, labels of kinds."""
     kinds = (op.kind for op in ops)
     uncounted = (kind for kind in kinds if not is_counted(kind))
     return tuple(dict.fromkeys(kind.target if isinstance(kind, Opaque) else kind.label for kind in uncounted))
@@ -210,7 +210,7 @@ _SOFTMAX_FLOPS = {False: 5, True: 4}
 
 @singledispatch
 def flops(kind: Kind, op: Op) -> int:
-    """A kind without a formula: nobody knows. Its class is opaque, so that it is costed by its bytes and listed."""
+    """A kind without a formula: unknown. Its class is opaque, so that it is costed by its bytes and listed."""
     return 0
 
 
@@ -221,7 +221,7 @@ def flops(kind: Kind, op: Op) -> int:
 @flops.register(View)
 @flops.register(Opaque)
 def _(kind: Kind, op: Op) -> int:
-    """No arithmetic; or, of the opaque, none that anybody knows."""
+    """No arithmetic; for opaque ops, unknown."""
     return 0
 
 
@@ -255,8 +255,8 @@ def _(kind: Attention, op: Op) -> int:
 
 @flops.register
 def _(kind: Recurrent, op: Op) -> int:
-    """2·N·T per weight: input and hidden products of every gate. Backward as much for the data, whoever wants it (the
-    gradient travels through all steps), and as much again for the weights, unless they are frozen.
+    """2·N·T per weight: input and hidden products of every gate. Backward as much for the data, in any case (the
+    gradient passes through all steps), and as much again for the weights, unless they are frozen.
     """
     batch, steps, _ = sequence(op).shape
     once = 2 * batch * steps * sum(w.elements for w in op.weights if len(w.shape) == 2)
@@ -391,14 +391,14 @@ def _(kind: OptimizerUpdate, op: Op) -> int:
     if kind.style == "loop" or not tensors:
         return max(1, len(tensors))
     lists = len({t.name for t in (*op.inputs, *op.outputs)}) // len(tensors)
-    room = _LAUNCH_TENSORS[min(max(lists, 1), len(_LAUNCH_TENSORS)) - 1]
-    started, held, blocks = 0, 0, 0
+    max_tensors = _LAUNCH_TENSORS[min(max(lists, 1), len(_LAUNCH_TENSORS)) - 1]
+    started, tensors_in_launch, blocks = 0, 0, 0
     for tensor in tensors:
-        held += 1
+        tensors_in_launch += 1
         blocks += ceil(tensor.elements / _BLOCK_ELEMENTS)
         if blocks >= _LAUNCH_BLOCKS:
             started, blocks = started + blocks // _LAUNCH_BLOCKS, blocks % _LAUNCH_BLOCKS
-            held = int(blocks > 0)
-        if held == room and blocks:
-            started, held, blocks = started + 1, 0, 0
+            tensors_in_launch = int(blocks > 0)
+        if tensors_in_launch == max_tensors and blocks:
+            started, tensors_in_launch, blocks = started + 1, 0, 0
     return max(1, started + (blocks > 0))

@@ -1,4 +1,6 @@
-"""Devices, links, groups of ranks, data sets and instances: what is known of hardware before anything is measured."""
+"""Devices, links, groups of ranks, data sets and instances: what data sheets and price lists say, before any
+measurement.
+"""
 
 from epochcast.hardware.catalogue import (
     datasets,

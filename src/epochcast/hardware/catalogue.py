@@ -1,11 +1,11 @@
-"""What we know by name: devices, links, data sets and instances, read from the `.toml` files beside this module.
+"""The catalogue: devices, links, data sets and instances by name, read from the `.toml` files in this folder.
 
-Files are read on first use, checked row by row and kept. Names are compared by `names.plain`.
+Files are read on first use, checked row by row and cached. Names are compared by `names.plain`.
 
 A device name is resolved in this order:
 
 1. `cpu`, `host`, `local`: this machine;
-2. `[alias_by_source]`: what a name means in one body of measurements ("TITAN X" in one is Pascal, in another Maxwell);
+2. `[alias_by_source]`: what a name means in a source of measurements ("TITAN X" is Pascal in one, Maxwell in another);
 3. a device's own name or alias;
 4. `[family]`: a bare family name ("A100") means its first variant, or, when a memory size is given, the variant
    nearest in memory;
@@ -55,11 +55,11 @@ class DeviceTable:
     ambiguous: Mapping[str, tuple[str, ...]]
     refused: Mapping[str, str]
     by_source: Mapping[str, Mapping[str, Device]]
-    spoken: tuple[str, ...]
-    """Names worth offering to someone who mistyped one."""
+    offered: tuple[str, ...]
+    """The names that an error for an unknown name suggests."""
 
     def find(self, name: str, memory_bytes: float | None = None, source: str | None = None) -> Device:
-        """The device called `name`; see the module for the order of meanings."""
+        """The device called `name`; the module's docstring has the order."""
         key = plain(name)
         if source is not None and key in self.by_source.get(source, {}):
             return self.by_source[source][key]
@@ -71,14 +71,14 @@ class DeviceTable:
             raise AmbiguousName("device", name, self.ambiguous[key])
         if key in self.refused:
             raise BadInput(f"device {name!r} is not in the catalogue: {self.refused[key]}")
-        raise UnknownName("device", name, self.spoken)
+        raise UnknownName("device", name, self.offered)
 
 
 def find_device(name: str, memory_bytes: float | None = None, source: str | None = None) -> Device:
     """The device called `name`.
 
-    `memory_bytes` chooses between the variants of a bare family name; `source` is the body of measurements the name
-    comes from, where that decides its meaning.
+    `memory_bytes` chooses between the variants of a bare family name; `source` is the source of measurements the name
+    comes from, if that decides its meaning.
     """
     if plain(name) in HOST_NAMES or (name.startswith(HOST_PREFIX) and name == detect_host().name):
         return detect_host()
@@ -121,15 +121,15 @@ def instances() -> tuple[Instance, ...]:
 
 
 def family(name: str) -> tuple[Device, ...]:
-    """The variants behind a bare family name, the default first; empty when `name` is not one."""
+    """The variants of a family name, the default first; empty if `name` is not one."""
     return _device_table().families.get(plain(name), ())
 
 
 def load_devices(text: str, file: str = DEVICES_FILE) -> DeviceTable:
     """The device table in a TOML text, checked."""
     document = rows.parse(text, file)
-    every = tuple(rows.read(document, "device", file, _device))
-    by_name = _index(every, file)
+    all_devices = tuple(rows.read(document, "device", file, _device))
+    by_name = _index(all_devices, file)
 
     def named(device: str, where: str) -> Device:
         if plain(device) not in by_name:
@@ -144,9 +144,10 @@ def load_devices(text: str, file: str = DEVICES_FILE) -> DeviceTable:
     }
     ambiguous = {
         plain(name): tuple(
-            named(one, f"[ambiguous] {name}").name for one in _names(many, f"{file}, [ambiguous] {name}")
+            named(candidate, f"[ambiguous] {name}").name
+            for candidate in _names(candidates, f"{file}, [ambiguous] {name}")
         )
-        for name, many in _section(document, "ambiguous", file).items()
+        for name, candidates in _section(document, "ambiguous", file).items()
     }
     refused = {plain(name): str(reason) for name, reason in _section(document, "refused", file).items()}
     by_source = {
@@ -161,8 +162,8 @@ def load_devices(text: str, file: str = DEVICES_FILE) -> DeviceTable:
             raise BadInput(
                 f"{file}: {key!r} is both a family, ambiguous or refused name and that of {by_name[key].name!r}"
             )
-    spoken = tuple(device.name for device in every) + tuple(_section(document, "family", file))
-    return DeviceTable(every, by_name, families, ambiguous, refused, by_source, spoken)
+    offered = tuple(device.name for device in all_devices) + tuple(_section(document, "family", file))
+    return DeviceTable(all_devices, by_name, families, ambiguous, refused, by_source, offered)
 
 
 def load_links(text: str, file: str = LINKS_FILE) -> Mapping[str, Link]:
@@ -275,22 +276,22 @@ def _instance(row: rows.Row) -> Instance:
     )
 
 
-def _index(things: Iterable[N], file: str) -> dict[str, N]:
-    """Things by plain name and alias; two things of one name are a mistake in the file."""
+def _index(rows: Iterable[N], file: str) -> dict[str, N]:
+    """Rows by plain name and alias; raises if two rows share a name."""
     index: dict[str, N] = {}
-    for thing in things:
-        for name in (thing.name, *thing.aliases):
-            other = index.setdefault(plain(name), thing)
-            if other is not thing:
-                raise BadInput(f"{file}: {name!r} names both {other.name!r} and {thing.name!r}")
+    for row in rows:
+        for name in (row.name, *row.aliases):
+            first = index.setdefault(plain(name), row)
+            if first is not row:
+                raise BadInput(f"{file}: {name!r} names both {first.name!r} and {row.name!r}")
     return index
 
 
-def _find(what: str, name: str, index: Mapping[str, N]) -> N:
+def _find(kind: str, name: str, index: Mapping[str, N]) -> N:
     try:
         return index[plain(name)]
     except KeyError:
-        raise UnknownName(what, name, {thing.name for thing in index.values()}) from None
+        raise UnknownName(kind, name, {row.name for row in index.values()}) from None
 
 
 def _nearest(variants: tuple[Device, ...], memory_bytes: float | None) -> Device:
@@ -308,6 +309,6 @@ def _section(document: Mapping[str, object], name: str, file: str) -> Mapping[st
 
 
 def _names(value: object, where: str) -> list[str]:
-    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not value or not all(isinstance(name, str) for name in value):
         raise BadInput(f"{where}: must be a list of device names, got {value!r}")
     return value

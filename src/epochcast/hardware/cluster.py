@@ -1,9 +1,9 @@
 """Ranks in boxes: an inner link joins the ranks of a box, an outer link joins the boxes.
 
-A box may have levels of its own (GPUs on a switch, switches on a socket, sockets in the box). On every level so many
-children are joined by a link, which is what leaves or enters one child and is shared by the ranks below it: a switch's
-uplink by its GPUs, a box's cards by its ranks. A ring or a tree through all ranks leaves and enters each child once, so
-it has the whole of it. Boxes are alike, except that some may have fewer ranks: only their number counts then.
+A box may have several levels (GPUs on a switch, switches on a socket, sockets in the box). On every level a number of
+children are joined by links. A child's link carries all traffic into and out of that child and is shared by the ranks
+below it: a switch's uplink by its GPUs, a box's network cards by its ranks. A ring or a tree through all ranks leaves
+and enters each child once, so it gets the whole link. All boxes are equal, except that some may have fewer ranks.
 """
 
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class Group:
     """`nodes` boxes of `ranks_per_node` ranks each; `inner` joins the ranks of a box.
 
     Where a box has levels, `inner` joins the ranks of the innermost, and `within` has the levels above it, inside out.
-    `empty` places are left over where a scheduler does not fill all boxes alike (2 + 2 + 1).
+    `empty` places are left over if a scheduler does not fill all boxes equally (2 + 2 + 1).
     """
 
     nodes: int
@@ -50,10 +50,10 @@ class Group:
             raise BadInput(f"ranks_per_node must be at least 1, got {self.ranks_per_node}")
         if not 0 <= self.empty <= self.nodes * (self.ranks_per_node - 1):
             raise BadInput(
-                f"every box has a rank, and {self.empty} of {self.nodes} × {self.ranks_per_node} places are empty"
+                f"every box needs a rank, but {self.empty} of {self.nodes} × {self.ranks_per_node} places are empty"
             )
         if self.within and self.ranks_per_node % self._units:
-            raise BadInput(f"{self.ranks_per_node} ranks do not share out evenly over {self._units} parts of a box")
+            raise BadInput(f"{self.ranks_per_node} ranks cannot be divided evenly over {self._units} parts of a box")
 
     @property
     def _units(self) -> int:
@@ -79,19 +79,19 @@ class Group:
 
     @property
     def across(self) -> Link:
-        """What joins the boxes: the outer link with what it sustains between so many boxes and ranks."""
+        """The link between boxes: the outer link with its sustained rate for this number of boxes and ranks."""
         if self.outer.pair_fraction == 1 and not self.outer.crowding:
             return self.outer
         return _across(self.outer, self.nodes, self.ranks)
 
     @property
     def used_links(self) -> tuple[Link, ...]:
-        """The links that carry anything: of the levels with several children; of a rank alone, its inner link."""
+        """The links that carry traffic: those of levels with several children; for a single rank its inner link."""
         return tuple(level.link for level in self.levels if level.fanout > 1) or (self.inner,)
 
     @property
     def slowest(self) -> Link:
-        """The link of least sustained bandwidth among those the group uses (at a tie, of greater latency)."""
+        """The used link with the least sustained bandwidth (of equal ones the one with the greater latency)."""
         return min(self.used_links, key=lambda link: (link.sustained_bytes_per_second, -link.latency_seconds))
 
 

@@ -9,7 +9,7 @@ multiply-add as two flops:
     fp32_vector, fp16_vector                  of the vector units, where the same format is faster on matrix cores
 
 On NVIDIA's GeForce cards fp16 with fp32 accumulation runs at half the advertised tensor rate; the lower one is given.
-Hardware does not know operators: which math an op uses is decided by whoever costs it.
+Devices know nothing of operators: the cost model decides which math an op uses.
 """
 
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ class Device:
                 _check_range(name, getattr(self, name), low, high)
 
     def peak(self, math: str) -> float:
-        """Flops per second in `math`; where the device lacks it, in the format that stands in for it."""
+        """Flops per second in `math`; if the device lacks it, in the format that replaces it."""
         if math not in MATHS:
             raise UnknownName("math", math, MATHS)
         tried = math
@@ -86,9 +86,9 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "l2_bytes": (2**14, 2**40),
     "launch_seconds": (1e-8, 1.0),
 }
-"""Wide on purpose: they catch a slipped prefix (GB for GiB is fine, GB for TB is not), not an unusual device."""
+"""Wide on purpose: they catch a wrong prefix (GB for TB, not GB for GiB), not an unusual device."""
 
 
-def _check_range(what: str, value: float, low: float, high: float) -> None:
+def _check_range(name: str, value: float, low: float, high: float) -> None:
     if not (isfinite(value) and low <= value <= high):
-        raise BadInput(f"{what} must be between {low:g} and {high:g}, got {value}")
+        raise BadInput(f"{name} must be between {low:g} and {high:g}, got {value}")

@@ -1,4 +1,4 @@
-"""This machine's processors as a Device, from what the operating system tells (no extra package needed).
+"""This machine's processors as a Device, from what the operating system reports (no extra package needed).
 
     peak fp32 = cores × clock × 2 FMA units × SIMD lanes × 2 flops
 
@@ -26,8 +26,8 @@ FMA_UNITS = 2
 BANDWIDTH_PER_CORE_BYTES_PER_SECOND = 10e9
 LEAST_BANDWIDTH_BYTES_PER_SECOND = 20e9
 MOST_BANDWIDTH_BYTES_PER_SECOND = 200e9
-# Apple's chips and most ARM Linux systems do not tell their clock; their fast cores run at 3.2 GHz or a little above.
-UNTOLD_CLOCK_HERTZ = 3.2e9
+# Apple's chips and most ARM Linux systems do not report their clock; their fast cores run at 3.2 GHz or a little above.
+DEFAULT_CLOCK_HERTZ = 3.2e9
 
 # fp32 lanes of the widest unit a flag promises, widest first (x86 flags, then ARM features).
 SIMD_LANES: Mapping[str, int] = {"avx512f": 16, "avx2": 8, "avx": 8, "sse2": 4, "asimd": 4, "neon": 4}
@@ -35,7 +35,7 @@ SIMD_LANES: Mapping[str, int] = {"avx512f": 16, "avx2": 8, "avx": 8, "sse2": 4, 
 
 @remembered(1)
 def detect_host() -> Device:
-    """This machine's CPU; asked once."""
+    """This machine's CPU; detected once."""
     match platform.system():
         case "Linux":
             return from_linux(
@@ -53,7 +53,7 @@ def detect_host() -> Device:
 
 
 def is_host(device: Device) -> bool:
-    """Whether a device is this machine's processors, or another's that describes itself."""
+    """Whether a device is the detected CPU of this or another machine."""
     return device.vendor == "host"
 
 
@@ -72,7 +72,7 @@ def from_linux(cpuinfo: str, meminfo: str, usable_cpus: int, clock_hertz: float 
     return _host(
         model=first.get("model name", platform.machine() or "unknown CPU"),
         cores=max(1, usable_cpus // threads_per_core),
-        clock_hertz=clock_hertz or (max(megahertz) * 1e6 if megahertz else UNTOLD_CLOCK_HERTZ),
+        clock_hertz=clock_hertz or (max(megahertz) * 1e6 if megahertz else DEFAULT_CLOCK_HERTZ),
         features=(first.get("flags") or first.get("Features") or "").split(),
         memory_bytes=int(memory[1]) * 1024,
     )
@@ -89,7 +89,7 @@ def from_sysctl(values: Mapping[str, str]) -> Device:
     return _host(
         model=values.get("machdep.cpu.brand_string", "Apple CPU"),
         cores=cores,
-        clock_hertz=float(values.get("hw.cpufrequency_max") or UNTOLD_CLOCK_HERTZ),
+        clock_hertz=float(values.get("hw.cpufrequency_max") or DEFAULT_CLOCK_HERTZ),
         features=x86 or ["neon", "fma"],
         memory_bytes=memory_bytes,
     )
@@ -122,7 +122,7 @@ def _host(model: str, cores: int, clock_hertz: float, features: list[str], memor
         source="this machine's operating system; two FMA units per core and the memory bandwidth are assumed",
         verified=False,
         aliases=HOST_NAMES,
-        note="the year is a placeholder: no system tells it",
+        note="the year is a placeholder: no system reports it",
     )
 
 
@@ -139,7 +139,7 @@ def _read(path: str) -> str:
 
 
 def _highest_clock_hertz(path: Path) -> float | None:
-    """The highest clock the kernel will set, in hertz; virtual machines do not tell."""
+    """The highest clock the kernel will set, in hertz; virtual machines do not report it."""
     try:
         return int(path.read_text(encoding="utf-8")) * 1e3
     except (OSError, ValueError):

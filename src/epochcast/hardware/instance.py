@@ -41,5 +41,5 @@ class Instance:
 
     @property
     def dollars_per_gpu_hour(self) -> float:
-        """The box's price shared out over its devices."""
+        """The price of the box divided by its devices."""
         return self.dollars_per_hour / self.gpus

@@ -3,9 +3,9 @@
 Bandwidths in the catalogue are nominal: what the wire carries in one direction after line coding, before protocol.
 `sustained_fraction` is the share of it that large messages of a collective were measured to reach, and B above is the
 sustained rate. `medium` says what kind of wire it is, which decides which of NCCL's protocols it takes
-(`comm.protocol`); `pair_fraction` is what is left of the sustained rate where two boxes alone exchange, and
-`crowding` how much slower the slowest flow gets with the number of ranks: B/(1 + c√p), as the largest of p
-draws from a heavy tail does.
+(`comm.protocol`); `pair_fraction` is the fraction of the sustained rate that two boxes alone reach, and `crowding` is
+the c in B/(1 + c√p), by which the slowest flow slows down with the number of ranks, as the largest of p draws from a
+heavy-tailed distribution does.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.units import parse_rate, parse_seconds
 
 MEDIA = ("", "pcie", "nvlink", "rdma", "tcp", "fabric", "memory")
-"""Kinds of wires; the empty one is a link nobody said more of than latency and bandwidth."""
+"""Kinds of wires; the empty one is a link given by latency and bandwidth only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def to_text(link: Link) -> str:
 
 
 def from_text(text: str) -> Link | None:
-    """The link that a text such as 40us+2.5GB/s describes; None where it is no such text."""
+    """The link that a text such as 40us+2.5GB/s describes; None if it is not such a text."""
     latency, plus, bandwidth = text.replace(" ", "").rpartition("s+")
     if not plus or not bandwidth.endswith("B/s"):
         return None

@@ -1,4 +1,4 @@
-"""When are two names the same? Case, spaces, punctuation and the vendor's brand do not count.
+"""Comparing names: case, spaces, punctuation and the vendor's brand do not count.
 
 "NVIDIA Tesla V100-SXM2-16GB" and "v100 sxm2 16gb" are one name; "GTX TITAN X" and "TITAN X" are two.
 """

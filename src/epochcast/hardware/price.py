@@ -1,7 +1,7 @@
 """What an hour of a device costs, from the catalogue's instances.
 
 Boxes are rented whole: g devices on boxes of b cost ⌈g/b⌉ boxes. Prices are on-demand list prices of the day the row
-names; an in-house box costs what its owner reckons. A device nobody offers has no price: None, never zero.
+names; an in-house box costs what its owner states. A device without an offer has no price: None, never zero.
 """
 
 from math import ceil
@@ -17,13 +17,13 @@ from epochcast.hardware.instance import Instance
 def price_dollars_per_hour(device_name: str, gpus: int = 1) -> tuple[float, Instance] | None:
     """The least dollars per hour for `gpus` of this device in whole boxes of one kind, and the box; None if unknown.
 
-    A bare family name is priced as its default variant, and only if nobody offers that one as any of its variants.
+    A family name is priced as its default variant; only if that one has no offer, as any of its variants.
     """
     if gpus < 1:
         raise BadInput(f"gpus must be at least 1, got {gpus}")
-    wanted = find_device(device_name).name
+    canonical_name = find_device(device_name).name
     variants = {variant.name for variant in family(device_name)}
-    return _cheapest({wanted}, gpus) or _cheapest(variants, gpus)
+    return _cheapest({canonical_name}, gpus) or _cheapest(variants, gpus)
 
 
 @remembered(1024)

@@ -1,12 +1,12 @@
-"""What a user measured on a device: by how much a cost model is off there.
+"""Profiles: factors by which a cost model is corrected on a device, from the user's measurements.
 
 Profiles come from `epochcast calibrate --save`, one file per device in the user's data folder (EPOCHCAST_PROFILES names
 another).
 
-The factors of a profile multiply what one cost model answers: `relative_to` names it, because another model errs
-otherwise.
+The factors of a profile multiply what one cost model answers: `relative_to` names it, because every model has
+its own errors.
 
-    kernel' = kernel · compute_factor or memory_factor (whichever limb of the roofline binds) · class_factor
+    kernel' = kernel · compute_factor or memory_factor (whichever bound of the roofline is larger) · class_factor
 """
 
 import os
@@ -29,8 +29,8 @@ class Profile:
     """One device under one software stack.
 
     `gemm_fraction` is the part of the peak that large products sustain, by math; `bandwidth_fraction` that of large
-    elementwise ops. `step_spread` are the factors low ≤ 1 ≤ high of the 90 % interval of a step. `rows` measurements
-    stand behind it.
+    elementwise ops. `step_spread` are the factors low ≤ 1 ≤ high of the 90 % interval of a step. `rows` is the number
+    of measurements.
     """
 
     device: str
@@ -75,7 +75,7 @@ class Profile:
 
 
 def user_profile(device: Device) -> Profile | None:
-    """What `epochcast calibrate --save` left for this device on this host; None where it did not."""
+    """The profile that `epochcast calibrate --save` wrote for this device on this host, if there is one."""
     path = profile_path(device)
     if not path.is_file():
         return None
@@ -86,12 +86,12 @@ def user_profile(device: Device) -> Profile | None:
 
 
 def profiles_folder() -> Path:
-    """Where the user's own profiles are."""
-    named = os.environ.get("EPOCHCAST_PROFILES")
-    return Path(named) if named else _default_folder()
+    """The folder of the user's profiles."""
+    folder = os.environ.get("EPOCHCAST_PROFILES")
+    return Path(folder) if folder else _default_folder()
 
 
-@remembered(1)  # every forecast looks there
+@remembered(1)  # every forecast needs it
 def _default_folder() -> Path:
     from platformdirs import user_data_path
 
@@ -99,12 +99,12 @@ def _default_folder() -> Path:
 
 
 def profile_path(device: Device) -> Path:
-    """The file of a device's own profile, whether it is there or not."""
+    """The path of a device's profile; the file may not exist."""
     return profiles_folder() / f"{plain(device.name)}.toml"
 
 
 def save_profile(profile: Profile, path: Path) -> None:
-    """Write a profile as the one of its device, whole or not at all."""
+    """Write a profile atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, to_toml([profile]))
 
@@ -174,17 +174,17 @@ def _value(value: object) -> str:
         case Mapping():
             return "{ " + ", ".join(f"{_value(str(key))} = {_value(inner)}" for key, inner in value.items()) + " }"
         case _:
-            raise TypeError(f"a {type(value).__name__} has no place in a profile")
+            raise TypeError(f"a {type(value).__name__} cannot be written to a profile")
 
 
 def _character(character: str) -> str:
-    """As a TOML basic string wants it: quotes, backslashes and control characters escaped."""
+    """Escaped for a TOML basic string: quotes, backslashes and control characters."""
     if character in '"\\':
         return "\\" + character
     is_control = ord(character) < 0x20 or ord(character) == 0x7F
     return f"\\u{ord(character):04x}" if is_control else character
 
 
-def _check(what: str, value: float, low: float, high: float) -> None:
+def _check(name: str, value: float, low: float, high: float) -> None:
     if not (isfinite(value) and low <= value <= high):
-        raise BadInput(f"{what} must be between {low:g} and {high:g}, got {value}")
+        raise BadInput(f"{name} must be between {low:g} and {high:g}, got {value}")

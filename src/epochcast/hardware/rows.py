@@ -28,12 +28,12 @@ def parse(text: str, file: str) -> Mapping[str, object]:
 
 
 class Row:
-    """One `[[table]]` entry. Each key is taken once with its type; `finish` refuses keys nobody asked for."""
+    """One `[[table]]` entry. Each key is read once with its type; `finish` refuses keys that were not read."""
 
     def __init__(self, cells: Mapping[str, object], where: str) -> None:
         self._cells = cells
         self._where = where
-        self._taken: set[str] = set()
+        self._read_keys: set[str] = set()
 
     def text(self, key: str, default: str | None = None) -> str:
         """A string."""
@@ -77,36 +77,36 @@ class Row:
 
     def tables(self, key: str, build: Callable[["Row"], T]) -> tuple[T, ...]:
         """What `build` makes of each of a list of inline tables; absent is empty."""
-        things = []
+        built = []
         for index, cells in enumerate(self._list(key, dict, "a list of tables"), start=1):
             row = Row(cells, f"{self._where}, {key} {index}")
-            things.append(build(row))
+            built.append(build(row))
             row.finish()
-        return tuple(things)
+        return tuple(built)
 
     def has(self, key: str) -> bool:
         """Whether the row gives `key`."""
         return key in self._cells
 
     def finish(self) -> None:
-        """Refuse a key that no one took: most likely misspelt."""
-        extra = sorted(set(self._cells) - self._taken)
+        """Refuse keys that were not read: most likely misspelt."""
+        extra = sorted(set(self._cells) - self._read_keys)
         if extra:
             raise BadInput(f"{self._where}: unknown key {extra[0]!r}")
 
-    def wrong(self, key: str, wanted: str, got: object) -> BadInput:
+    def wrong(self, key: str, expected: str, got: object) -> BadInput:
         """The error for a cell of the wrong type."""
-        return BadInput(f"{self._where}: {key!r} must be {wanted}, got {got!r}")
+        return BadInput(f"{self._where}: {key!r} must be {expected}, got {got!r}")
 
-    def _take(self, key: str, kind: type[T] | tuple[type[T], ...], wanted: str, default: T | None) -> T:
-        self._taken.add(key)
+    def _take(self, key: str, kind: type[T] | tuple[type[T], ...], expected: str, default: T | None) -> T:
+        self._read_keys.add(key)
         if key not in self._cells:
             if default is not None:
                 return default
             raise BadInput(f"{self._where}: {key!r} is missing")
         value = self._cells[key]
         if not _is(value, kind):
-            raise self.wrong(key, wanted, value)
+            raise self.wrong(key, expected, value)
         return value  # type: ignore[return-value]  # _is has just checked it
 
     def _parsed(self, key: str, parse_text: Callable[[str], T]) -> T:
@@ -116,15 +116,15 @@ class Row:
         except BadInput as error:
             raise BadInput(f"{self._where}: {key!r}: {error}") from None
 
-    def _list(self, key: str, kind: type[T], wanted: str) -> tuple[T, ...]:
-        items = self._take(key, list, wanted, [])
+    def _list(self, key: str, kind: type[T], expected: str) -> tuple[T, ...]:
+        items = self._take(key, list, expected, [])
         if not all(_is(item, kind) for item in items):
-            raise self.wrong(key, wanted, items)
+            raise self.wrong(key, expected, items)
         return tuple(items)
 
 
 def read(document: Mapping[str, object], table: str, file: str, build: Callable[[Row], T]) -> Iterator[T]:
-    """What `build` makes of every row of `[[table]]`; its complaints are given the file and the row."""
+    """What `build` makes of every row of `[[table]]`; errors name the file and the row."""
     entries = document.get(table, [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise BadInput(f"{file}: {table!r} must be written as [[{table}]] rows")
@@ -132,16 +132,16 @@ def read(document: Mapping[str, object], table: str, file: str, build: Callable[
         where = f"{file}, [[{table}]] row {index} ({cells.get('name', 'without a name')})"
         row = Row(cells, where)
         try:
-            thing = build(row)
+            built = build(row)
         except EpochcastError as error:
             message = str(error)
             raise BadInput(message if message.startswith(where) else f"{where}: {message}") from None
         row.finish()
-        yield thing
+        yield built
 
 
 def _is(value: object, kind: type | tuple[type, ...]) -> bool:
-    """isinstance, except that a bool is no number."""
+    """isinstance, except that a bool is not a number."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if isinstance(value, bool):
         return bool in kinds

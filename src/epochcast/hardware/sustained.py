@@ -1,16 +1,16 @@
-"""What devices sustain of their data sheets, fitted on public runs, and what to expect of one that nobody measured.
+"""Which fraction of its data sheet a device sustains, fitted on public runs, and an estimate for unmeasured devices.
 
 `profiles.toml` is written by `make model`, a row per measured device: fractions of the peak by math, of vector
 arithmetic and of bandwidth; by what factor the ops of a group, and all ops under a generation of a framework, take
-longer than on other devices; and the host seconds per kernel of every body of measurements that has steps of it.
+longer than on other devices; and the host seconds per kernel of every source of measurements that has its steps.
 
 A device without a row gets the mean of all rows, weighed by how similar the devices are (logarithms of fractions and
 factors):
 
     w = exp(-½ Σ (difference/length)²)
 
-over architecture, vendor, year, bytes per flop, how much faster halves are than singles, and whether the card is held
-to the power of its slot. What a framework did with one device is not lent to another.
+over architecture, vendor, year, bytes per flop, the ratio of fp16 to fp32 peaks, and whether the card is limited to the
+power of its slot. Factors of a framework on one device are not used for another.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ from epochcast.hardware.catalogue import devices
 from epochcast.hardware.device import Device
 
 FILE = "profiles.toml"
-# What a PCI Express slot gives without a cable: cards held to it never run at their boost clock.
+# What a PCI Express slot supplies without a cable: cards limited to it never run at their boost clock.
 SLOT_WATTS = 75.0
-# How different two devices are before they say little of each other.
+# How different two devices may be before they tell little about each other.
 _OTHER_GENERATION, _OTHER_VENDOR, _OTHER_POWER = 2.0, 3.0, 3.0
 _YEARS, _RATIO = 4.0, 0.7
 
@@ -35,8 +35,8 @@ _YEARS, _RATIO = 4.0, 0.7
 class Sustained:
     """Fractions of the data sheet, and factors of seconds by group of op and by generation of the framework.
 
-    `launch_seconds` are the host's per kernel, by source of measurements. `is_known` where the device was measured;
-    `spread` are the factors of the 90 % interval of a step where so much was measured that the device has its own.
+    `launch_seconds` are the host's per kernel, by source of measurements. `is_known`: the device was measured. `spread`
+    are the factors of the 90 % interval of a step, if enough was measured for the device to have its own.
     """
 
     math_fractions: Mapping[str, float] = field(hash=False)
@@ -56,17 +56,19 @@ class Sustained:
 
 @remembered(1024)
 def sustained(device: Device) -> Sustained:
-    """The device's own row, or that of another board of the same chip; what was not measured is taken from
+    """The device's own row, or that of another board of the same chip; missing values are estimated from
     similar devices.
     """
     table = _table()
     expected = prior(device, table, devices())
-    own = table.get(device.name) or next(
+    measured = table.get(device.name) or next(
         (table[d.name] for d in devices() if d.name in table and _same(d, device)), None
     )
-    if own is not None:
-        maths = {**expected.math_fractions, **own.math_fractions}
-        return replace(own, math_fractions=maths, group_factors={**expected.group_factors, **own.group_factors})
+    if measured is not None:
+        maths = {**expected.math_fractions, **measured.math_fractions}
+        return replace(
+            measured, math_fractions=maths, group_factors={**expected.group_factors, **measured.group_factors}
+        )
     published = _published().get(device.name)
     if published is None:
         return expected
@@ -74,7 +76,7 @@ def sustained(device: Device) -> Sustained:
 
 
 def stack_launch_seconds(stack: str, device: Device) -> float:
-    """Host seconds per kernel that were fitted for a body of measurements: beside this device, or beside all of it."""
+    """Host seconds per kernel fitted for a source of measurements: with this device, or with all its devices."""
     return sustained(device).launch_seconds.get(stack) or _launches()[stack]
 
 
@@ -109,10 +111,10 @@ def similarity(one: Device, other: Device) -> float:
 
 
 def _same(one: Device, other: Device) -> bool:
-    """Whether two boards differ in the size of their memory at most."""
-    ours, theirs = one.peak_flops_per_second, other.peak_flops_per_second
-    speeds = (one.generation, one.compute_units, one.memory_bytes_per_second, dict(ours))
-    return speeds == (other.generation, other.compute_units, other.memory_bytes_per_second, dict(theirs))
+    """Whether two boards are equal except for the size of their memory."""
+    peaks, other_peaks = one.peak_flops_per_second, other.peak_flops_per_second
+    speeds = (one.generation, one.compute_units, one.memory_bytes_per_second, dict(peaks))
+    return speeds == (other.generation, other.compute_units, other.memory_bytes_per_second, dict(other_peaks))
 
 
 def _is_slot_powered(device: Device) -> bool:

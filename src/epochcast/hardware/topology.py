@@ -1,8 +1,8 @@
 """Boxes by name: which devices a box has, how they are joined inside, and what leaves it.
 
-`DGX A100`, `p4d.24xlarge`, `ND96asr_v4`: rows of topologies.toml. Its name stands for device and links, so that
-`--topology` says in a word what `--device` and `--link` say in pieces. A box may have parts (switches, quads, sockets,
-trays): then the inner link joins the GPUs of the smallest part, and each of `parts` says what joins so many of them.
+`DGX A100`, `p4d.24xlarge`, `ND96asr_v4`: rows of topologies.toml. The name of a box stands for its device and
+its links. A box may have parts (switches, quads, sockets,
+trays): then the inner link joins the GPUs of the smallest part, and each entry of `parts` is the link between parts.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from epochcast.hardware.link import Link
 from epochcast.hardware.names import plain
 
 TOPOLOGIES_FILE = "topologies.toml"
-# Where neither a box nor a number was named: most boxes of data centres.
+# The default if neither a box nor a number is given: most boxes in data centres.
 GPUS_PER_NODE = 8
 
 
@@ -58,14 +58,14 @@ class Topology:
     parts: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
-        for what in ("gpus", "network_cards", "cpus"):
-            if getattr(self, what) < 1:
-                raise BadInput(f"{what} must be at least 1, got {getattr(self, what)}")
+        for name in ("gpus", "network_cards", "cpus"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name} must be at least 1, got {getattr(self, name)}")
         find_device(self.device)
         find_link(self.inner_link)
         find_link(self.outer_link)
         if self.gpus % prod(part.count for part in self.parts):
-            raise BadInput(f"{self.gpus} GPUs do not share out evenly over the parts of a box")
+            raise BadInput(f"{self.gpus} GPUs cannot be divided evenly over the parts of a box")
 
     @property
     def part_gpus(self) -> int:
@@ -74,7 +74,7 @@ class Topology:
 
     @property
     def levels(self) -> tuple[tuple[str, int | None, str], ...]:
-        """(what, how many, joined by which link) from the GPUs outwards; of boxes there are as many as one likes."""
+        """(what, how many, joined by which link) from the GPUs outwards; the number of boxes is not limited."""
         inside = ((part.name, part.count, part.link) for part in self.parts)
         return ("GPU", self.part_gpus, self.inner_link), *inside, ("box", None, self.outer_link)
 
@@ -90,8 +90,8 @@ class Topology:
     def inside(self, gpus: int) -> tuple[Link, tuple[Level, ...]]:
         """What joins `gpus` of a box: the link between GPUs, and the levels above it.
 
-        They sit in as few parts as hold them, evenly; where they do not share out evenly, all count as joined by the
-        slowest link between them.
+        They use as few parts as possible, evenly; if they cannot be divided evenly, all count as joined by the slowest
+        link between them.
         """
         links, levels = [find_link(self.inner_link)], []
         needed = ceil(gpus / self.part_gpus)
@@ -101,8 +101,8 @@ class Topology:
                 break
             link, above = find_link(part.link), ceil(needed / part.count)
             if not part.is_shared:
-                own = link.bandwidth_bytes_per_second * (gpus // needed)
-                link = replace(link, bandwidth_bytes_per_second=own)
+                part_bytes_per_second = link.bandwidth_bytes_per_second * (gpus // needed)
+                link = replace(link, bandwidth_bytes_per_second=part_bytes_per_second)
             links.append(link)
             levels.append(Level(ceil(needed / above), link))
             is_even = is_even and needed % above == 0
@@ -150,9 +150,9 @@ def load_topologies(text: str, file: str = TOPOLOGIES_FILE) -> Mapping[str, Topo
     boxes: dict[str, Topology] = {}
     for box in rows.read(rows.parse(text, file), "topology", file, _topology):
         for name in (box.name, *box.aliases):
-            other = boxes.setdefault(plain(name), box)
-            if other is not box:
-                raise BadInput(f"{file}: {name!r} names both {other.name!r} and {box.name!r}")
+            first = boxes.setdefault(plain(name), box)
+            if first is not box:
+                raise BadInput(f"{file}: {name!r} names both {first.name!r} and {box.name!r}")
     return boxes
 
 

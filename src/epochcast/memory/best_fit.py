@@ -1,7 +1,7 @@
 """A pool of memory with best fit, splitting and coalescing: what PyTorch's and TensorFlow's allocators share.
 
-The smallest free block that is large enough is taken, the lowest address first among equals. What a request leaves over
-becomes a free block of its own where the allocator says so. A freed block joins its free neighbours.
+A request gets the smallest free block that is large enough; of equal ones the one with the lowest address. The rest of
+the block becomes a new free block if the allocator splits it. A freed block is joined with its free neighbours.
 """
 
 from bisect import bisect_left, insort
@@ -26,7 +26,7 @@ class Pool:
         self.free_blocks: list[tuple[int, int, Block]] = []
 
     def best_fit(self, size_bytes: int) -> Block | None:
-        """Taken out of the pool; None where no free block is large enough."""
+        """Remove a block from the pool; None if no free block is large enough."""
         blocks = self.free_blocks
         at = bisect_left(blocks, (size_bytes,))
         if at == len(blocks):
@@ -36,18 +36,18 @@ class Pool:
         return block
 
     def split(self, block: Block, size_bytes: int) -> Block:
-        """Cut what a request does not need off the block, into the pool; the new free block."""
-        above, left = block.above, block.size_bytes - size_bytes
-        rest = Block(block.address + size_bytes, left)
-        rest.below, rest.above = block, above
+        """Split off what a request does not need, as a new free block of the pool; returns that block."""
+        above, remaining_bytes = block.above, block.size_bytes - size_bytes
+        remainder = Block(block.address + size_bytes, remaining_bytes)
+        remainder.below, remainder.above = block, above
         if above is not None:
-            above.below = rest
-        block.size_bytes, block.above = size_bytes, rest
-        self._put(rest)
-        return rest
+            above.below = remainder
+        block.size_bytes, block.above = size_bytes, remainder
+        self._put(remainder)
+        return remainder
 
     def free(self, block: Block) -> Block:
-        """Back into the pool, joined with its free neighbours; the block that comes of it."""
+        """Put a block back into the pool, joined with its free neighbours; returns the joined block."""
         above, below = block.above, block.below
         if above is not None and above.is_free:
             self.take(above)
@@ -60,7 +60,7 @@ class Pool:
         return block
 
     def take(self, block: Block) -> None:
-        """Out of the pool."""
+        """Remove a free block from the pool."""
         del self.free_blocks[bisect_left(self.free_blocks, (block.size_bytes, block.address))]
         block.is_free = False
 

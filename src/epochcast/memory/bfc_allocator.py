@@ -1,9 +1,9 @@
 """TensorFlow's best-fit-with-coalescing allocator (tensorflow/core/common_runtime/bfc_allocator.cc).
 
-A request is rounded up to 256 B. Bins of sizes make the search quick; what is found is the best fit. A chunk is split
+A request is rounded up to 256 B. Bins by size make the search fast; the result is the best fit. A chunk is split
 if it is at least twice the request or would waste 128 MiB. Memory comes in regions: with `allow_growth` each is twice
-the one before (2 MiB at first) or what the request needs; without, the first takes everything the device has left, so
-that nvidia-smi shows a full device whatever the model. Nothing is given back.
+the one before (2 MiB at first) or what the request needs; without, the first takes all free memory of the device, so
+that nvidia-smi shows a full device for any model. Nothing is returned to the device.
 """
 
 from epochcast.memory.best_fit import Block, Pool
@@ -16,7 +16,7 @@ MOST_WASTED_BYTES = 128 * 2**20
 
 
 class BfcAllocator:
-    """The state of one device's allocator; without a limit it always grows as it needs."""
+    """The state of one device's allocator; without a limit it grows as needed."""
 
     def __init__(self, limit_bytes: int | None = None, *, allow_growth: bool = True) -> None:
         self.limit_bytes = limit_bytes
@@ -44,17 +44,17 @@ class BfcAllocator:
         self._pool.free(block)
 
     def _extended(self, size: int) -> Block:
-        """A new region: twice the last, or as much as there is."""
+        """A new region: twice the last one, or all that is available."""
         while self._next_region_bytes < size:
             self._next_region_bytes *= 2
-        wanted = self._next_region_bytes
+        region_bytes = self._next_region_bytes
         if self.limit_bytes is not None:
-            left = self.limit_bytes - self.reserved_bytes
-            if size > left:
+            available_bytes = self.limit_bytes - self.reserved_bytes
+            if size > available_bytes:
                 raise OutOfMemory(f"{show_bytes(size)} more do not fit beside {show_bytes(self.reserved_bytes)}")
-            wanted = max(size, min(wanted, left))
+            region_bytes = max(size, min(region_bytes, available_bytes))
         self._next_region_bytes *= 2
-        return self._region(wanted)
+        return self._region(region_bytes)
 
     def _region(self, size: int) -> Block:
         self.reserved_bytes += size

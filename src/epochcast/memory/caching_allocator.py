@@ -23,7 +23,7 @@ ROUND_LARGE_BYTES = 2 * MIB
 
 
 class CachingAllocator:
-    """The state of one device's allocator; `limit_bytes` is what the device has left for it (None: no end)."""
+    """The state of one device's allocator; `limit_bytes` is the memory available to it (None: no limit)."""
 
     def __init__(self, limit_bytes: int | None = None, *, expandable_segments: bool = False) -> None:
         self.limit_bytes = limit_bytes
@@ -35,15 +35,15 @@ class CachingAllocator:
         self._next_address = 0
 
     def allocate(self, size_bytes: int) -> tuple[Pool, Block]:
-        """A block for a request, and the pool it goes back to."""
+        """A block for a request, and the pool it belongs to."""
         size = -(-size_bytes // ROUND_BYTES) * ROUND_BYTES or ROUND_BYTES
         is_small = size <= SMALL_REQUEST_BYTES
         pool = self._small if is_small else self._large
         block = pool.best_fit(size)
         if block is None:
             block = self._grown(pool, size) if self.is_expandable else self._segment(pool, size)
-        rest = block.size_bytes - size
-        if rest and (is_small or self.is_expandable or rest > SMALL_REQUEST_BYTES):
+        remaining_bytes = block.size_bytes - size
+        if remaining_bytes and (is_small or self.is_expandable or remaining_bytes > SMALL_REQUEST_BYTES):
             end = pool.split(block, size)
             if self.is_expandable and self._ends[pool] is block:
                 self._ends[pool] = end
@@ -51,9 +51,9 @@ class CachingAllocator:
         self.peak_allocated_bytes = max(self.peak_allocated_bytes, self.allocated_bytes)
         return pool, block
 
-    def free(self, given: tuple[Pool, Block]) -> None:
+    def free(self, allocation: tuple[Pool, Block]) -> None:
         """Give a block back."""
-        pool, block = given
+        pool, block = allocation
         self.allocated_bytes -= block.size_bytes
         joined = pool.free(block)
         if self.is_expandable and joined.above is None:
@@ -61,32 +61,32 @@ class CachingAllocator:
 
     def _segment(self, pool: Pool, size: int) -> Block:
         if pool is self._small:
-            wanted = SMALL_SEGMENT_BYTES
+            segment_bytes = SMALL_SEGMENT_BYTES
         elif size < LARGE_REQUEST_BYTES:
-            wanted = LARGE_SEGMENT_BYTES
+            segment_bytes = LARGE_SEGMENT_BYTES
         else:
-            wanted = -(-size // ROUND_LARGE_BYTES) * ROUND_LARGE_BYTES
-        if self._is_full(wanted):
+            segment_bytes = -(-size // ROUND_LARGE_BYTES) * ROUND_LARGE_BYTES
+        if self._is_full(segment_bytes):
             self._flush()
-        self._reserve(wanted)
-        block = Block(self._next_address, wanted)
-        self._next_address += wanted
+        self._reserve(segment_bytes)
+        block = Block(self._next_address, segment_bytes)
+        self._next_address += segment_bytes
         return block
 
     def _grown(self, pool: Pool, size: int) -> Block:
-        """The free end of the pool's range, with as many pages mapped behind it as the request needs."""
+        """The free end of the pool's range, with as many new pages mapped after it as the request needs."""
         page = self._page(pool)
         if self._is_full(-(-(size - self._tail_bytes(pool)) // page) * page):
-            for each in (self._small, self._large):
-                self._trim(each)
-        wanted = -(-(size - self._tail_bytes(pool)) // page) * page
-        self._reserve(wanted)
+            for any_pool in (self._small, self._large):
+                self._trim(any_pool)
+        mapped_bytes = -(-(size - self._tail_bytes(pool)) // page) * page
+        self._reserve(mapped_bytes)
         end = self._ends[pool]
         if end is not None and end.is_free:
             pool.take(end)
-            end.size_bytes += wanted
+            end.size_bytes += mapped_bytes
             return end
-        block = Block(0 if end is None else end.address + end.size_bytes, wanted)
+        block = Block(0 if end is None else end.address + end.size_bytes, mapped_bytes)
         block.below = end
         if end is not None:
             end.above = block
@@ -100,13 +100,13 @@ class CachingAllocator:
         end = self._ends[pool]
         return end.size_bytes if end is not None and end.is_free else 0
 
-    def _is_full(self, wanted: int) -> bool:
-        return self.limit_bytes is not None and self.reserved_bytes + wanted > self.limit_bytes
+    def _is_full(self, size_bytes: int) -> bool:
+        return self.limit_bytes is not None and self.reserved_bytes + size_bytes > self.limit_bytes
 
-    def _reserve(self, wanted: int) -> None:
-        if self._is_full(wanted):
-            raise OutOfMemory(f"{show_bytes(wanted)} more do not fit beside {show_bytes(self.reserved_bytes)}")
-        self.reserved_bytes += wanted
+    def _reserve(self, size_bytes: int) -> None:
+        if self._is_full(size_bytes):
+            raise OutOfMemory(f"{show_bytes(size_bytes)} more do not fit beside {show_bytes(self.reserved_bytes)}")
+        self.reserved_bytes += size_bytes
         self.peak_reserved_bytes = max(self.peak_reserved_bytes, self.reserved_bytes)
 
     def _flush(self) -> None:

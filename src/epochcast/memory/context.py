@@ -1,9 +1,9 @@
-"""What of a device's memory is not there for tensors: the driver's part, and the context of a process.
+"""Device memory that tensors cannot use: the driver's part, and the context of a process.
 
     room = usable − context
 
-`context.toml` has the numbers with their sources. Only GPUs have them: a CPU's allocator takes from the host as it
-goes, and nothing is known of other accelerators.
+`context.toml` has the numbers with their sources. Only GPUs have them: a CPU's allocator takes memory from the host as
+needed, and other accelerators were not measured.
 """
 
 from dataclasses import dataclass
@@ -43,12 +43,12 @@ def _usable(row: Row) -> tuple[str, float]:
 
 
 def context_bytes(device: Device) -> int:
-    """What one process holds before it has a tensor."""
+    """What one process takes before its first tensor."""
     if device.kind != "gpu":
         return 0
     contexts, _, _ = _tables()
-    found = contexts.get(device.generation, contexts[_DEFAULT])
-    return found.base_bytes + found.unit_bytes * device.compute_units
+    context = contexts.get(device.generation, contexts[_DEFAULT])
+    return context.base_bytes + context.unit_bytes * device.compute_units
 
 
 def usable_bytes(device: Device) -> int:

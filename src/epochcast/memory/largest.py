@@ -1,6 +1,6 @@
 """The largest batch that fits, by integer search over replays.
 
-A replay at batch n with the limit room/f says whether the step would still fit if it needed f times what we think. The
+A replay at batch n with the limit room/f tells whether the step would still fit if it needed f times the forecast. The
 search begins at the batch whose live storages alone fill the limit: no allocator can do better.
 """
 
@@ -17,20 +17,20 @@ from epochcast.memory.peak import Step, step_on
 from epochcast.memory.sharding import WHOLE, Shares
 
 TRIED, TRIED_APART = 7, 0.02
-"""How many smaller batches are looked at, and how far apart as a fraction of the largest."""
+"""How many smaller batches are tried, and their distance as a fraction of the largest."""
 
 MOST = 2**24
 """Larger than any batch: a step that still fits there does not grow."""
 
 FACTORS: Mapping[str, float] = {"safe": 1.15, "expected": 1.02, "limit": 0.93}
-"""What the need is multiplied by, chosen on 147 rows of memory_timm_intervals and the thesis' table: `safe` lies below
-what failed in 99 % of them, and `expected` makes up for what a replay does not see (studies/memory)."""
+"""What the need is multiplied by, chosen on 147 rows of memory_timm_intervals and the thesis' table: `safe` was below
+the batch that failed in 99 % of them, and `expected` corrects for what a replay does not see (studies/memory)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LargestBatch:
-    """Batches that fit: almost surely (`safe`), more likely than not (`expected`), with luck (`limit`); 0 where not
-    even one sample does.
+    """Batches that fit: almost surely (`safe`), more likely than not (`expected`), possibly (`limit`); 0 if not even
+    one sample fits.
     """
 
     safe: int
@@ -51,7 +51,7 @@ def largest_batch(
     allocator: str = "caching",
     shares: Shares = WHOLE,
 ) -> LargestBatch:
-    """Of the step on a device; the trace's own batch does not matter."""
+    """The largest batch of a step on a device; the trace's own batch does not matter."""
     step = step_on(
         trace, device, set_to_none=set_to_none, sums_in_place=sums_in_place, allocator=allocator, shares=shares
     )
@@ -59,18 +59,18 @@ def largest_batch(
 
 
 def largest_of(step: Step, device: Device) -> LargestBatch:
-    """Of storages that are known already."""
+    """The largest batch of a step whose storages are known."""
     room = room_bytes(device)
-    found = {name: _largest(step, int(room / factor)) for name, factor in FACTORS.items()}
-    # What a full device gives back depends on how blocks happen to lie, so a tighter limit may do a little better.
-    expected = max(found["safe"], found["expected"])
-    return LargestBatch(found["safe"], expected, max(expected, found["limit"]))
+    largest = {name: _largest(step, int(room / factor)) for name, factor in FACTORS.items()}
+    # What a full device frees depends on how its blocks are placed, so a tighter limit may do slightly better.
+    expected = max(largest["safe"], largest["expected"])
+    return LargestBatch(largest["safe"], expected, max(expected, largest["limit"]))
 
 
 def _largest(step: Step, limit_bytes: int) -> int:
     if not step.fits(1, limit_bytes):
         return 0
-    high = _most(step, limit_bytes) + 1
+    high = _most_by_live_bytes(step, limit_bytes) + 1
     low = max(1, 3 * high // 4)
     while low > 1 and not step.fits(low, limit_bytes):
         low, high = 3 * low // 4, low
@@ -81,8 +81,8 @@ def _largest(step: Step, limit_bytes: int) -> int:
 
 
 def _before_failures(step: Step, limit_bytes: int, largest: int) -> int:
-    """The last of the batches up to the largest before the first that fails: how blocks happen to lie in a full device
-    can make a smaller batch fail where a larger one fits.
+    """The last batch before the first that fails, up to the largest. On a full device the placement of blocks can make
+    a smaller batch fail where a larger one fits.
     """
     last = 0
     tried = sorted({max(1, round(largest * (1 - place * TRIED_APART))) for place in range(TRIED)})
@@ -93,7 +93,7 @@ def _before_failures(step: Step, limit_bytes: int, largest: int) -> int:
     return largest
 
 
-def _most(step: Step, limit_bytes: int) -> int:
+def _most_by_live_bytes(step: Step, limit_bytes: int) -> int:
     """The largest batch whose live storages alone fit."""
 
     def live(batch: int) -> int:
@@ -103,7 +103,7 @@ def _most(step: Step, limit_bytes: int) -> int:
     while live(high) <= limit_bytes:
         low, high = high, 2 * high
         if high > MOST:
-            raise BadInput(f"{step.name} does not grow with the batch: there is no largest one")
+            raise BadInput(f"{step.name} does not grow with the batch: there is no largest batch")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if live(middle) <= limit_bytes else (low, middle)

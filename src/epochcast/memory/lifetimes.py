@@ -1,13 +1,14 @@
-"""Births and deaths of every storage of a training step, affine in the batch.
+"""When every storage of a training step is allocated and freed, with its bytes, affine in the batch.
 
     bytes(n) = fixed + n·per_sample        of a storage at batch n (every dimension is affine in the batch)
 
-A storage is born by the first op that writes it and dies behind the last op that reads or writes it, which for a saved
-activation is in the backward pass. What was there before the step (parameters, optimizer state, buffers) stays to the
-end, and so do gradients and inputs. Views share their source's storage. Kernels also keep small things beside their
-results (`saved`): statistics of a norm, the log-sum-exp of attention, a recurrent layer's gates.
+A storage is allocated ("born") by the first op that writes it and freed after the last op that reads or writes it,
+which for a saved activation is in the backward pass. What exists before the step (parameters, optimizer state, buffers)
+stays to the end, and so do gradients and inputs. Views share the storage of their source. Kernels also save small
+tensors in addition to their results (`saved`): statistics of a norm, the log-sum-exp of attention, a recurrent layer's
+gates.
 
-Limit: a Python variable that holds a tensor longer than anyone reads it is not seen.
+Limit: a Python variable that holds a tensor after its last use is not seen.
 """
 
 from dataclasses import dataclass, field, replace
@@ -50,17 +51,18 @@ class Role(IntEnum):
 
 
 BEFORE = -1
-"""The place of what is there before the first op."""
+"""The place of storages that exist before the first op."""
 
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """One entry per storage: bytes at batch n, the places of the ops that make it and use it last, what it holds.
+    """One entry per storage: bytes at batch n, the places of the ops that write it first and use it last, what it
+    holds.
 
-    A place counts ops from 0; BEFORE is before the first, `ops` (their number) is after the last: it stays. Births are
-    those of a job's first step: gradients and optimizer state come into being there. `keeps_gradients`: later steps
-    begin with the gradients of the one before. `update` is the place of the first op that updates parameters.
-    `rank_own` are the storages that a rank holds beside its share of the others.
+    A place is the index of an op; BEFORE is before the first op; `ops` (their number) means that it is never freed.
+    Births are those of a job's first step, in which gradients and optimizer state are allocated. `keeps_gradients`:
+    later steps begin with the gradients of the one before. `update` is the place of the first op that updates
+    parameters. `rank_own` are the storages that a rank holds in addition to its share of the others.
     """
 
     names: tuple[str, ...]
@@ -75,7 +77,7 @@ class Lifetimes:
     rank_own: frozenset[str] = frozenset()
     derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 64))
     replays: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 256))
-    """What allocators made of them, by sizes and limit: devices of one generation ask for the same."""
+    """Results of replays, by sizes and limit: devices of one generation have the same."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -89,7 +91,7 @@ class Lifetimes:
         born: Integers,
         last: Integers,
     ) -> "Lifetimes":
-        """With more storages behind these."""
+        """The lifetimes with more storages appended."""
         return replace(
             self,
             names=(*self.names, *names),
@@ -111,15 +113,15 @@ class Lifetimes:
 
     @derived_property
     def kept(self) -> NDArray[np.bool_]:
-        """Which storages a later step finds there, though the first step made them."""
-        kept: NDArray[np.bool_] = self.roles == Role.OPTIMIZER_STATE
-        return kept | (self.roles == Role.GRADIENTS) if self.keeps_gradients else kept
+        """Which storages of the first step still exist when the next step begins."""
+        mask: NDArray[np.bool_] = self.roles == Role.OPTIMIZER_STATE
+        return mask | (self.roles == Role.GRADIENTS) if self.keeps_gradients else mask
 
     @derived_property
     def of_update(self) -> NDArray[np.bool_]:
-        """Which storages hold what an update makes and drops again: as large as the parameters it updates."""
-        found: NDArray[np.bool_] = (self.roles == Role.TEMPORARIES) & (self.born >= self.update)
-        return found
+        """Which storages are temporaries of the update: as large as the parameters it updates."""
+        mask: NDArray[np.bool_] = (self.roles == Role.TEMPORARIES) & (self.born >= self.update)
+        return mask
 
     def live_bytes(self, size_bytes: Integers) -> Integers:
         """(roles, ops + 1): bytes alive before the first op of a later step and during each, by role, where the
@@ -133,16 +135,16 @@ class Lifetimes:
 
     @derived_property
     def history(self) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-        """A job's beginning as an allocator sees it: the storages before the first step, and for two steps births (i)
-        and deaths (~i). Within an op, results are born before what it used last dies.
+        """The first two steps of a job as an allocator sees them: the storages before the first step, and for each step
+        births (i) and deaths (~i). Within an op, results are allocated before its last inputs are freed.
         """
         is_input = self.roles == Role.INPUTS
         before = np.flatnonzero((self.born == BEFORE) & ~is_input)
         inputs, mortal = np.flatnonzero(is_input), np.flatnonzero(self.last < self.ops)
 
-        def step(made: Integers) -> list[int]:
-            places = np.concatenate([2 * self.born[made], 2 * self.last[mortal] + 1])
-            codes: list[int] = np.concatenate([made, ~mortal])[np.argsort(places, kind="stable")].tolist()
+        def step(born_storages: Integers) -> list[int]:
+            places = np.concatenate([2 * self.born[born_storages], 2 * self.last[mortal] + 1])
+            codes: list[int] = np.concatenate([born_storages, ~mortal])[np.argsort(places, kind="stable")].tolist()
             return codes
 
         first = step(np.flatnonzero((self.born > BEFORE) | is_input))
@@ -153,11 +155,11 @@ class Lifetimes:
 
 @without_collecting()
 def lifetimes(trace: Trace, *, set_to_none: bool = True, sums_in_place: bool = True) -> Lifetimes:
-    """Of the trace's storages, at any batch; kept on the template. Gradients that are zeroed instead of dropped
-    (`set_to_none` false), or summed over several passes, are there from the beginning.
+    """The lifetimes of a trace's storages, at any batch; cached on the template. Gradients that are zeroed instead of
+    freed (`set_to_none` false), or summed over several passes, exist from the beginning of later steps.
 
     Autograd adds a second gradient of a value into the first (torch/csrc/autograd/input_buffer.cpp). It makes a new
-    sum instead (`sums_in_place` false) before PyTorch 2.0, and ever since where a dispatch mode looks on: MemTracker's.
+    sum instead (`sums_in_place` false) before PyTorch 2.0, and still does under a dispatch mode such as MemTracker's.
     """
     keeps_gradients = not set_to_none or trace.recipe.accumulate > 1
     lives: Lifetimes = trace.template.derived.get(
@@ -168,7 +170,7 @@ def lifetimes(trace: Trace, *, set_to_none: bool = True, sums_in_place: bool = T
 
 
 def _first_update(trace: Trace) -> int:
-    """The place of the first op of the update; behind the last op where there is none."""
+    """The place of the first op of the update; after the last op if there is none."""
     base = trace.template.base
     return next((place for place, op in enumerate(base) if op.phase is Phase.UPDATE), len(base))
 
@@ -182,17 +184,17 @@ class _Walk:
         self.inputs = {t.name for t in trace.inputs}
         self.root: dict[str, str] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
-        self.seen: dict[str, tuple[Tensor, str]] = {}  # the last tensor of a name and its storage: sized already
+        self.sized_last: dict[str, tuple[Tensor, str]] = {}  # last tensor of a name and its storage: sized
         self.born: dict[str, int] = {}
         self.last: dict[str, int] = {}
         self.born_in: dict[str, Phase] = {}
         self.last_in: dict[str, Phase] = {}
-        self.relations: dict[str, Relation] = {}  # what a storage is to others; nothing where it is not there
+        self.relations: dict[str, Relation] = {}  # the relation of a storage to others, if it has one
         self.pooled: dict[str, list[str]] = {}  # inputs of average pools by layer, the last one last
-        self.beside: dict[str, str] = {}  # what a kernel keeps beside its results → the storage it is read with
+        self.beside: dict[str, str] = {}  # what a kernel saves → the storage it is read with
         for place, (op, growth) in enumerate(zip(trace.template.base, trace.template.growths, strict=True)):
             self._see(place, op, growth)
-        for parameter in trace.parameters:  # not used by any op, still there
+        for parameter in trace.parameters:  # parameters that no op uses
             if parameter.name not in self.born:
                 self.sizes[parameter.name] = (parameter.tensor.bytes, parameter.tensor.bytes)
                 self.born[parameter.name] = BEFORE
@@ -212,21 +214,27 @@ class _Walk:
             self._use(place, op, tensor, out[index] if out else None, place)
         if isinstance(op.kind, Pool) and op.kind.style == "average":
             self._pool(place, op)
-        beside = 0 if op.is_gradient or op.phase is Phase.UPDATE else saved_bytes(op.kind, op)
-        if beside:
+        small_saved = 0 if op.is_gradient or op.phase is Phase.UPDATE else saved_bytes(op.kind, op)
+        if small_saved:
             name = f"{op.output.name}#saved"
-            many = beside if growth is None else saved_bytes(op.kind, self.trace.template.op(place, LARGE_BATCH))
-            self.sizes[name] = (beside, many)
+            large_saved = (
+                small_saved if growth is None else saved_bytes(op.kind, self.trace.template.op(place, LARGE_BATCH))
+            )
+            self.sizes[name] = (small_saved, large_saved)
             self.born[name] = place
             self.born_in[name] = op.phase
             if isinstance(op.kind, Norm) and op.kind.style == "batch" and op.phase is Phase.FORWARD:
                 running = f"{op.output.name}#running"  # mean and variance over steps, beside those of the batch
-                self.sizes[running], self.born[running], self.born_in[running] = (beside, beside), BEFORE, op.phase
+                self.sizes[running], self.born[running], self.born_in[running] = (
+                    (small_saved, small_saved),
+                    BEFORE,
+                    op.phase,
+                )
             anchor = op.inputs[0] if isinstance(op.kind, Norm) else op.output
             self.beside[name] = self.root.get(anchor.name, anchor.name)
 
     def _pool(self, place: int, op: Op) -> None:
-        """The backward pass of an average reads nothing of its input, but autograd keeps it."""
+        """The backward pass of average pooling does not read its input, but autograd keeps it."""
         waiting = self.pooled.setdefault(op.layer, [])
         if not op.is_gradient:
             waiting.append(self.root.get(op.inputs[0].name, op.inputs[0].name))
@@ -236,24 +244,24 @@ class _Walk:
 
     def _use(self, place: int, op: Op, tensor: Tensor, growth: Growth, birth: int) -> None:
         name = self.root.get(tensor.name, tensor.name)
-        if self.seen.get(tensor.name) != (tensor, name):
-            self.seen[tensor.name] = (tensor, name)
+        if self.sized_last.get(tensor.name) != (tensor, name):
+            self.sized_last[tensor.name] = (tensor, name)
             self._size(name, tensor, growth)
         if name not in self.born:
-            self.born[name] = place if _is_state(tensor.relation) else birth  # the first update makes it
+            self.born[name] = place if _is_state(tensor.relation) else birth  # allocated by the first update
             self.born_in[name], self.relations[name] = op.phase, tensor.relation
         self.last[name], self.last_in[name] = place, op.phase
 
     def _size(self, name: str, tensor: Tensor, growth: Growth) -> None:
-        few, many = self.sizes.get(name, (0, 0))
+        small_before, large_before = self.sizes.get(name, (0, 0))
         small = tensor.bytes
         large = small if growth is None else _bytes_at(growth, tensor.dtype.bytes, LARGE_BATCH)
-        self.sizes[name] = (max(few, small), max(many, large))
+        self.sizes[name] = (max(small_before, small), max(large_before, large))
         if name in self.parameters:
             self.sizes[name] = (small, large)  # in the precision of the step
 
     def _is_gradient(self, relation: Relation) -> bool:
-        """Whether it is the whole gradient of a parameter, and no copy of it."""
+        """Whether it is the whole gradient of a parameter, not a copy of it."""
         return relation.gradient_of in self.parameters and not relation.copy_of
 
     def result(self) -> Lifetimes:
@@ -282,7 +290,7 @@ class _Walk:
         return self.last[self.beside.get(name, name)]
 
     def _role(self, name: str) -> Role:
-        """By what it is to a parameter; else by when it is made and when it is last used."""
+        """By its relation to a parameter; else by when it is written first and used last."""
         relation = self.relations.get(name, UNRELATED)
         if name in self.parameters:
             return Role.PARAMETERS

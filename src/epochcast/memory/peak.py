@@ -3,12 +3,12 @@
     peak = what the allocator holds + context
     what the allocator holds = storages alive at the peak + workspaces + rounding and fragmentation
 
-Live storages follow from the trace (`lifetimes`), what a rank has of them from the strategy (`sharding`), what the
-allocator makes of them from a replay of a job's first two steps (`caching_allocator`), workspaces and context from
-fitted tables (`workspaces`, `context`). Where the whole does not fit, the replay is repeated with the device's limit:
-PyTorch then gives cached segments back before it fails.
+Live storages follow from the trace (`lifetimes`), a rank's share of them from the strategy (`sharding`), what the
+allocator reserves for them from a replay of a job's first two steps (`caching_allocator`), workspaces and context from
+fitted tables (`workspaces`, `context`). If it does not fit, the replay is repeated with the device's limit: PyTorch
+then frees cached segments before it fails.
 
-On a CPU there is no cache and no context: the peak is what is alive.
+On a CPU there is no cache and no context: the peak is the live storages.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ ALLOCATORS: Mapping[str, Callable[[int | None], Allocator]] = {
 
 @dataclass(frozen=True)
 class Timeline:
-    """Bytes alive during every op (the first entry: before the first op), by what they hold."""
+    """Live bytes during every op (the first entry: before the first op), by role."""
 
     names: tuple[str, ...]
     phases: tuple[str, ...]
@@ -83,7 +83,7 @@ class PeakMemory:
 
 @dataclass(frozen=True)
 class Step:
-    """A step's storages on a device, ready to be asked about any batch."""
+    """The storages of a step on a device, at any batch."""
 
     name: str
     lives: Lifetimes
@@ -97,16 +97,16 @@ class Step:
 
     @property
     def workspaces(self) -> frozenset[int]:
-        """Storages that are done without where there is no room."""
+        """Storages that the step can do without if there is no room."""
         return frozenset(np.flatnonzero(self.lives.roles == Role.WORKSPACE).tolist())
 
     @property
     def is_cached(self) -> bool:
-        """Whether a caching allocator stands between the step and the device."""
+        """Whether the device has a caching allocator."""
         return self.device is None or self.device.kind != "cpu"
 
     def size_bytes(self, batch: int) -> Integers:
-        """Of every storage, this rank's share; of a workspace that is too large to be asked for, 0."""
+        """This rank's share of every storage; 0 for a workspace that is too large to be requested."""
         size_bytes = self.shares.scaled(self.lives.bytes_at(batch), self.lives)
         most = None if self.device is None else most_workspace_bytes(self.device)
         if most is not None:
@@ -114,11 +114,11 @@ class Step:
         return size_bytes
 
     def live_bytes(self, batch: int) -> Integers:
-        """(roles, ops + 1): what is alive, of this rank's share."""
+        """(roles, ops + 1): live bytes of this rank."""
         return self.lives.live_bytes(self.size_bytes(batch))
 
     def is_hopeless(self, batch: int, limit_bytes: int) -> bool:
-        """Whether what is alive at one time is more than a limit, workspaces left out: no allocator makes it fit."""
+        """Whether live bytes without workspaces exceed a limit at any time: then no allocator makes it fit."""
         live = self.live_bytes(batch)
         return int((live.sum(axis=0) - live[Role.WORKSPACE]).max()) > limit_bytes
 
@@ -144,7 +144,7 @@ class Step:
             return None
 
     def fits(self, batch: int, limit_bytes: int) -> bool:
-        """Whether a replay within a limit succeeds; where it cannot, nothing is replayed."""
+        """Whether a replay within a limit succeeds; a hopeless one is not run."""
         if self.is_hopeless(batch, limit_bytes):
             return False
         try:
@@ -167,19 +167,19 @@ def step_on(
     `sums_in_place`: a second gradient is added into the first. PyTorch before 2.0 did neither.
     """
     if device is not None and device.memory_bytes <= 0:
-        raise BadInput(f"{device.name} has no memory size; whether a step fits cannot be said")
+        raise BadInput(f"{device.name} has no memory size, so it is not known whether a step fits")
     lives = lifetimes(trace, set_to_none=set_to_none, sums_in_place=sums_in_place)
-    return Step(trace.name, _held(lives, trace, device, shares), device, shares, allocator)
+    return Step(trace.name, _with_rank_storages(lives, trace, device, shares), device, shares, allocator)
 
 
-def _held(lives: Lifetimes, trace: Trace, device: Device | None, shares: Shares) -> Lifetimes:
-    """With workspaces and what a rank holds on top; devices of one generation ask for the same, which is kept."""
+def _with_rank_storages(lives: Lifetimes, trace: Trace, device: Device | None, shares: Shares) -> Lifetimes:
+    """The lifetimes with workspaces and a rank's extra storages. Devices of one generation share the cached result."""
     generation = None if device is None else (device.kind, device.generation)
-    held: Lifetimes = lives.derived.get(
+    result: Lifetimes = lives.derived.get(
         ("held", generation, trace.recipe.channels_last, *shares.on_top),
         lambda: shares.of(with_workspaces(lives, trace, device)),
     )
-    return held
+    return result
 
 
 def peak_memory(
@@ -222,7 +222,7 @@ def _entries(trace: Trace) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _usage(step: Step, batch: int) -> tuple[Usage, bool | None]:
-    """Of an endless device; where that is too much, of the real one."""
+    """The usage without a limit; if that is too much, with the limit of the device."""
     free = step.usage(batch)
     if step.device is None:
         return free, None
@@ -238,7 +238,7 @@ def _usage(step: Step, batch: int) -> tuple[Usage, bool | None]:
 
 
 def _interval(mid: float, device: Device | None, fits: bool | None) -> Interval:
-    """Around the middle; what fits holds no more than there is."""
+    """An interval around the middle; a step that fits needs at most what the device has."""
     high = HIGH_FACTOR * mid
     if device is not None and fits:
         high = max(mid, min(high, usable_bytes(device)))

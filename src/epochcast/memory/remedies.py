@@ -1,4 +1,4 @@
-"""What would make a step fit that does not: each change with its numbers, the least intrusive first."""
+"""Changes that would make a step fit, each with its peak memory, the least intrusive first."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from epochcast.memory.peak import peak_memory, step_on
 from epochcast.memory.sharding import WHOLE, Shares, zero_shares
 
 RANKS = (2, 4, 8, 16, 32, 64)
-"""How many GPUs ZeRO is tried on."""
+"""The numbers of GPUs that ZeRO is tried on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def would_fit(
     allocator: str = "caching",
     shares: Shares = WHOLE,
 ) -> tuple[Remedy, ...]:
-    """Every change that fits by itself, and checkpointing with half precision where neither does alone.
+    """Every single change that fits, and checkpointing with half precision if neither fits alone.
 
     A sample of the recipe's batch is one of `augment` copies; batches in the answer count samples before that.
     """
@@ -106,7 +106,7 @@ def _need(trace: Trace, device: Device, shares: Shares, *, set_to_none: bool, al
 
 
 def _changes(model: Model, recipe: Recipe, device: Device) -> dict[str, tuple[str, Recipe]]:
-    """Half precision where the step is in single, checkpointing where the network has blocks."""
+    """Half precision if the step is in float32, checkpointing if the network has blocks."""
     changes = {}
     if recipe.precision_rules.is_single:
         half = mixed_precision(device.peak_flops_per_second).name
@@ -122,7 +122,7 @@ def _changes(model: Model, recipe: Recipe, device: Device) -> dict[str, tuple[st
 
 
 def _zero(model: Model, recipe: Recipe, device: Device, need: Callable[..., Interval | None]) -> Iterator[Remedy]:
-    """The lowest stage on the fewest GPUs; what is gathered for a moment is taken to be a tenth of the parameters."""
+    """The lowest stage on the fewest GPUs; the parameters gathered at a time are assumed to be a tenth of all."""
     trace = model.trace(recipe)
     gathered_bytes = sum(p.tensor.bytes for p in trace.parameters) // 10
     for ranks in RANKS:
@@ -135,6 +135,6 @@ def _zero(model: Model, recipe: Recipe, device: Device, need: Callable[..., Inte
 
 
 def _larger(device: Device) -> list[Device]:
-    """Devices of the same maker that hold more, the smallest first."""
+    """Devices of the same vendor with more memory, the smallest first."""
     others = (d for d in devices() if d.kind == "gpu" and d.vendor == device.vendor)
     return sorted((d for d in others if d.memory_bytes > device.memory_bytes), key=lambda d: (d.memory_bytes, d.name))

@@ -1,17 +1,18 @@
-"""Copies that a processor's convolutions work on.
+"""Copies that convolutions on a CPU make of their operands.
 
 oneDNN computes a float32 convolution on blocks of eight channels. PyTorch's tensors are not blocked, so every call
 copies its operands into blocks, makes a blocked result, drops the copies of the operands, and copies the result back
-(aten/src/ATen/native/mkldnn/Conv.cpp). Beside operands and result it holds
+(aten/src/ATen/native/mkldnn/Conv.cpp). In addition to operands and result it holds
 
     max(copies of the operands + copy of the result − result, copy of the result)
     = copy of the result + max(0, copies of the operands − result)
 
-Channels are padded to whole blocks. Pictures (at most three channels) are read as they are. In channels-last nothing
-but the weights is copied.
+Channels are padded to whole blocks. Images (at most three channels) are not copied. In channels-last only the
+weights are copied.
 
-Seen, to the byte, by torch's profiler on a processor with AVX2; AVX-512 has blocks of 16. Limit: strided gradients and
-groups that do not fill blocks need a little more or less than this. Matrix products are computed without copies.
+Measured with torch's profiler, exact to the byte, on a CPU with AVX2; AVX-512 has blocks of 16. Limit: strided
+gradients and groups that do not fill blocks need a little more or less than this. Matrix products are computed without
+copies.
 """
 
 from epochcast.graph.kinds import Conv
@@ -23,8 +24,8 @@ PICTURE_CHANNELS = 3
 
 
 def reorder_bytes(op: Op, *, channels_last: bool = False) -> tuple[int, ...]:
-    """The two terms of one call, each affine in the batch: the second counts where it is above 0. Empty where oneDNN
-    does not compute it.
+    """The two terms of one call, each affine in the batch: the second counts if it is above 0. Empty if oneDNN does not
+    compute the op.
     """
     if not isinstance(op.kind, Conv) or op.dtype is not DType.FLOAT32:
         return ()

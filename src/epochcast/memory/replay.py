@@ -1,4 +1,4 @@
-"""Births and deaths replayed through an allocator."""
+"""Replays the allocations and frees of a job through an allocator."""
 
 from collections.abc import Iterable, Sequence, Set
 from contextlib import suppress
@@ -9,11 +9,11 @@ from epochcast.collecting import without_collecting
 
 
 class OutOfMemory(Exception):
-    """No more can be had from the device and nothing is left to give back."""
+    """The device has no more memory and nothing is left to free."""
 
 
 class Allocator(Protocol):
-    """Hands out blocks and takes them back; keeps count of the most it gave and held."""
+    """Allocates and frees blocks; records the peak of allocated and of reserved bytes."""
 
     peak_allocated_bytes: int
     peak_reserved_bytes: int
@@ -29,7 +29,7 @@ class Allocator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The most at any time: bytes handed out, bytes held from the device."""
+    """Peaks: bytes allocated to tensors, bytes reserved from the device."""
 
     allocated_bytes: int
     reserved_bytes: int
@@ -44,8 +44,8 @@ def replay(
     *,
     optional: Set[int] = frozenset(),
 ) -> Usage:
-    """The most a job holds: `before` are the storages that are there before the first step; in each of the steps i is
-    the birth of storage i and ~i its death. An `optional` storage is done without where there is no room for it.
+    """The peak of a job: `before` are the storages that exist before the first step; in each step i allocates storage i
+    and ~i frees it. An `optional` storage is skipped if there is no room for it.
     """
     allocate, free = allocator.allocate, allocator.free
     blocks = {i: allocate(size_bytes[i]) for i in before}

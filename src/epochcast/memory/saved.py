@@ -1,4 +1,4 @@
-"""What a kernel keeps for its backward pass beside its results: statistics, log-sum-exps, gates.
+"""What a kernel saves for its backward pass in addition to its results: statistics, log-sum-exps, gates.
 
 These storages have no name in a trace because no other op reads them.
 """
@@ -14,7 +14,7 @@ STATISTIC_BYTES = 4  # statistics are float32, whatever the data (aten/src/ATen/
 
 @singledispatch
 def saved_bytes(kind: Kind, op: Op) -> int:
-    """Bytes kept beside the results; most kernels keep nothing."""
+    """Bytes saved in addition to the results; most kernels save nothing."""
     return 0
 
 
@@ -43,6 +43,6 @@ def _(kind: Recurrent, op: Op) -> int:
 
     The layout is not published; this is what the backward formulas need.
     """
-    kept = kind.gates + (2 if kind.cell == "lstm" else 1)
+    values_per_step = kind.gates + (2 if kind.cell == "lstm" else 1)
     batch, steps = op.inputs[0].shape[:2]
-    return kept * kind.hidden * kind.directions * batch * steps * op.dtype.bytes
+    return values_per_step * kind.hidden * kind.directions * batch * steps * op.dtype.bytes

@@ -1,4 +1,4 @@
-"""What one rank holds of a step, as fractions of what a device alone would hold.
+"""What one rank holds of a step, as fractions of what a single device would hold.
 
 ZeRO (Rajbhandari et al. 2020) shards the optimizer's state (stage 1), gradients too (2), parameters too (3, FSDP);
 parameters are then gathered for as long as they are used: `gathered_bytes` at a time. DistributedDataParallel keeps its
@@ -15,7 +15,7 @@ from epochcast.memory.lifetimes import BEFORE, Integers, Lifetimes, Role
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Fractions of parameters, gradients, optimizer state and activations, and what a rank holds on top.
+    """Fractions of parameters, gradients, optimizer state and activations, and what a rank holds in addition.
 
     `others_sample_bytes` are activations of other ranks, per sample of one: what they send to the one with the loss.
     """
@@ -35,18 +35,18 @@ class Shares:
 
     @property
     def on_top(self) -> tuple[int, bool, int]:
-        """What a rank holds beside its part."""
+        """What a rank holds in addition to its part."""
         return self.gathered_bytes, self.has_buckets, self.others_sample_bytes
 
     def of(self, lives: Lifetimes) -> Lifetimes:
         """The lifetimes with buckets and gathered parameters."""
         buckets_bytes = lives.total_bytes(Role.GRADIENTS) if self.has_buckets else 0
-        held = [
+        storages = [
             (Role.PARAMETERS, self.gathered_bytes, 0),
             (Role.BUCKETS, buckets_bytes, 0),
             (Role.ACTIVATIONS, 0, self.others_sample_bytes),
         ]
-        added = [each for each in held if any(each[1:])]
+        added = [storage for storage in storages if any(storage[1:])]
         if not added:
             return lives
         count = len(added)
@@ -62,7 +62,7 @@ class Shares:
         )
 
     def scaled(self, size_bytes: Integers, lives: Lifetimes) -> Integers:
-        """Every storage's share."""
+        """The bytes of every storage that a rank holds."""
         fractions = np.ones(len(Role))
         fractions[Role.PARAMETERS] = self.parameter_fraction
         fractions[Role.GRADIENTS] = self.gradient_fraction
@@ -71,13 +71,13 @@ class Shares:
         if np.all(fractions == 1):
             return size_bytes
         share = fractions[lives.roles]
-        share[lives.of_update] = self.state_fraction  # a rank updates what it has the state of
+        share[lives.of_update] = self.state_fraction  # a rank updates the parameters whose state it has
         share[[name in lives.rank_own for name in lives.names]] = 1
         return np.ceil(size_bytes * share).astype(np.int64)
 
 
 WHOLE = Shares()
-"""A device alone."""
+"""A single device, which holds everything."""
 
 
 def zero_shares(stage: int, ranks: int, gathered_bytes: int = 0) -> Shares:

@@ -5,12 +5,12 @@ Non-fused Winograd F(4x4, 3x3) (Lavin & Gray 2016) keeps 6x6 tiles of input, out
     workspace = 36/16 · (input + output) + 36/9 · weights
 
 cuDNN's heuristics take it for dense 3x3 convolutions of stride 1 and at least 64 channels in float32. The measurements
-(memory_schedtune, VGG and ResNet) show it on Kepler and Turing; on Volta and Ampere implicit products need next to
-nothing. Windows of 5x5 and more, of stride 1, are transformed in tiles (Mathieu et al. 2014) on every generation; that
-36/16 serves for them too rests on one network, AlexNet's largest batch in the thesis.
+(memory_schedtune, VGG and ResNet) show it on Kepler and Turing; on Volta and Ampere implicit products need almost
+nothing. Windows of 5x5 and more, of stride 1, are transformed in tiles (Mathieu et al. 2014) on every generation; the
+factor 36/16 for them is based on one network, AlexNet's largest batch in the thesis.
 
-A workspace is asked for and given back by every call, and where it cannot be had cuDNN falls back on an algorithm
-without it. So it raises the peak, and leaves holes that later requests may not fit in, but does not make a step fail.
+Every call allocates and frees its workspace; if there is no room, cuDNN uses an algorithm without one. So a workspace
+raises the peak and leaves gaps that later requests may not fit into, but does not make a step fail.
 """
 
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ from epochcast.memory.lifetimes import Lifetimes, Role
 from epochcast.memory.reorders import reorder_bytes
 
 WINOGRAD_GENERATIONS = frozenset({"kepler", "maxwell", "pascal", "turing"})
-"""Kepler and Turing were measured; Maxwell and Pascal lie between them and are taken to do the same."""
+"""Kepler and Turing were measured; Maxwell and Pascal are between them and are assumed to do the same."""
 MOST_BYTES: Mapping[str, int] = {"turing": 2**31}
-"""Larger workspaces are not asked for. VGG-13, 16 and 19 show it at batch 64 on Turing (three of the measurements: the
+"""Larger workspaces are not requested. VGG-13, 16 and 19 show it at batch 64 on Turing (three of the measurements: the
 3.7 GB of their widest layers are missing, where at batch 32 the 1.9 GB are there), which fits a workspace addressed in
 32 bits. Kepler's older library has no such limit."""
 LEAST_CHANNELS = 64
@@ -39,7 +39,7 @@ LARGE_WINDOW = 5
 
 
 def workspace_bytes(op: Op, generation: str) -> int:
-    """Of one call; 0 where no transform applies."""
+    """The workspace of one call; 0 if no transform applies."""
     if not isinstance(op.kind, Conv) or op.kind.groups > 1 or op.kind.transposed or op.dtype is not DType.FLOAT32:
         return 0
     shape = conv_shape(op)
@@ -58,7 +58,7 @@ def _is_winograd(shape: ConvShape) -> bool:
 
 
 def most_workspace_bytes(device: Device) -> int | None:
-    """The largest workspace that is asked for; None where there is no such limit."""
+    """The largest workspace that is requested; None if there is no limit."""
     return MOST_BYTES.get(device.generation) if device.kind == "gpu" else None
 
 
@@ -75,7 +75,7 @@ def with_workspaces(lives: Lifetimes, trace: Trace, device: Device | None) -> Li
         workspace = workspace_bytes(op, device.generation)
         return (workspace,) if workspace else ()
 
-    samples, like = trace.template.distinct
+    samples, sample_of = trace.template.distinct
     small_parts = [scratch_bytes(op) for op, _ in samples]
     if not any(small_parts):
         return lives
@@ -83,10 +83,10 @@ def with_workspaces(lives: Lifetimes, trace: Trace, device: Device | None) -> Li
         scratch_bytes(resized(*sample, LARGE_BATCH)) if parts else ()
         for sample, parts in zip(samples, small_parts, strict=True)
     ]
-    asked = [(place, number) for place, number in enumerate(like.tolist()) if small_parts[number]]
-    places = np.array([place for place, number in asked for _ in small_parts[number]], dtype=np.int64)
+    with_scratch = [(place, number) for place, number in enumerate(sample_of.tolist()) if small_parts[number]]
+    places = np.array([place for place, number in with_scratch for _ in small_parts[number]], dtype=np.int64)
     small, large = (
-        np.array([part for _, number in asked for part in parts[number]], dtype=np.int64)
+        np.array([part for _, number in with_scratch for part in parts[number]], dtype=np.int64)
         for parts in (small_parts, large_parts)
     )
     slope = (large - small) // (LARGE_BATCH - SMALL_BATCH)

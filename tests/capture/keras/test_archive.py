@@ -40,7 +40,7 @@ def test_a_json_of_keras_is_the_same_model(tmp_path: Path) -> None:
 def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
     whole = archive(tmp_path / "m.keras").read_bytes()
     (tmp_path / "m.keras").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(BadInput, match=r"^m\.keras is not a Keras archive, or it is cut short$"):
+    with pytest.raises(BadInput, match=r"^m\.keras is not a Keras archive, or it is truncated$"):
         load_keras(tmp_path / "m.keras")
 
 
@@ -64,7 +64,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_something_else_is_no_model() -> None:
-    with pytest.raises(BadInput, match="a int is no Keras model"):
+    with pytest.raises(BadInput, match="int is not a Keras model"):
         from_keras(3)
 
 

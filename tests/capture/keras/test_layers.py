@@ -152,12 +152,14 @@ def test_a_layer_without_a_rule_is_opaque_with_the_shape_its_reader_saw() -> Non
 def test_a_layer_of_unknown_shape_is_taken_to_keep_it_and_says_so() -> None:
     graph = built([8, 4], layer("Sinkhorn"))
     assert graph.outputs[0].shape == (2, 8, 4)
-    assert graph.notes == ("Sinkhorn has no rule: its output is taken to be as large as its input, without parameters",)
+    assert graph.notes == (
+        "Sinkhorn has no rule: its output is assumed to be as large as its input, without parameters",
+    )
 
 
 def test_an_open_input_asks_for_a_shape_in_either_order() -> None:
     config = sequential([None, None, 3], layer("Conv2D", filters=4, kernel_size=[3, 3]))
-    with pytest.raises(BadInput, match=r"net\.json: input 'input' is \?x\?x3, some of it open; give one sample, like"):
+    with pytest.raises(BadInput, match=r"net\.json: input 'input' is \?x\?x3, partly unknown; give `input_shape`"):
         from_config(config, "net.json")
     for given in ((3, 8, 6), (8, 6, 3)):
         assert from_config(config, "net.json", given).graph(2).inputs[0].shape == (2, 3, 8, 6)
@@ -185,7 +187,7 @@ def test_a_causal_mask_reaches_the_attention() -> None:
         (sequential([4], layer("Dense", units=-3)), "'units' must be a whole number of at least 1, got -3"),
         (
             sequential([4], layer("Conv2D", filters=3, kernel_size=[3, 3])),
-            "needs positions and channels, it is given (4,)",
+            "needs positions and channels, got (4,)",
         ),
         (sequential([2, 2, 3], layer("Conv2D", filters=3, kernel_size=[3, 3])), "the input is too small"),
         (
@@ -194,18 +196,18 @@ def test_a_causal_mask_reaches_the_attention() -> None:
         ),
         (
             sequential([8, 8, 3], layer("Reshape", target_shape=[7])),
-            "it makes (7,) of (8, 8, 3), which has 192 elements",
+            "it reshapes (8, 8, 3), which has 192 elements, to (7,)",
         ),
-        (sequential([8], layer("LSTM", units=3)), "it needs (steps, features), it is given (8,)"),
-        (keras2([[["y", 0, 0, {}]]]), "layer 'shared' reads 'y', which is not there or comes in a circle"),
-        (keras2([[["shared", 1, 0, {}]], [["shared", 0, 0, {}]]]), "comes in a circle"),
+        (sequential([8], layer("LSTM", units=3)), "it needs (steps, features), got (8,)"),
+        (keras2([[["y", 0, 0, {}]]]), "layer 'shared' reads 'y', which is missing or part of a cycle"),
+        (keras2([[["shared", 1, 0, {}]], [["shared", 0, 0, {}]]]), "part of a cycle"),
         ({"class_name": "Mine", "config": {}}, "net.json has no layers in its config: a subclassed model has no graph"),
         (sequential([4], {"class_name": "Dense"}), "net.json: layer 1 of net has no class_name or config"),
         (
             sequential([4, 4], layer("RNN", cell=layer("MyCell", units=3))),
             "no recurrent cell called 'MyCell' has a rule",
         ),
-        (sequential([4], layer("TimeDistributed")), "it wraps no layer"),
+        (sequential([4], layer("TimeDistributed")), "it has no inner layer"),
     ],
 )
 def test_a_broken_config_is_refused_in_one_line(config: dict[str, Any], message: str) -> None:

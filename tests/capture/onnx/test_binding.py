@@ -11,7 +11,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from epochcast.capture.onnx import load_onnx  # noqa: E402
-from epochcast.capture.onnx.moves import _landing  # noqa: E402
+from epochcast.capture.onnx.moves import _grown_dimension  # noqa: E402
 from epochcast.errors import BadInput  # noqa: E402
 
 
@@ -51,7 +51,7 @@ def test_a_dimension_without_a_name_is_the_batch_in_front(tmp_path: Path) -> Non
 
 def test_other_open_dimensions_ask_for_the_input(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx", ["N", 3, "height", "width"], [node("Relu")])
-    with pytest.raises(BadInput, match=r"input 'x' has open dimensions \('height', 'width'\); give one sample"):
+    with pytest.raises(BadInput, match=r"'x' has dimensions of unknown size \('height', 'width'\); give `input_shape`"):
         load_onnx(path)
     assert load_onnx(path, (3, 8, 9)).graph(2).outputs[0].shape == (2, 3, 8, 9)
     with pytest.raises(BadInput, match="the input is 3xheightxwidth for one sample, got 3x8"):
@@ -92,7 +92,7 @@ def test_a_reshape_that_fixes_the_batch_is_scaled(
     ],
 )
 def test_the_batch_lands_where_attention_keeps_it(low: int, high: int, seen: tuple[int, ...], place: int) -> None:
-    assert _landing(low, high, seen, exported=1) == place
+    assert _grown_dimension(low, high, seen, exported=1) == place
 
 
 def test_a_class_token_of_one_sample_is_broadcast(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_an_operator_without_a_rule_is_opaque_and_listed(tmp_path: Path) -> None
     model = load_onnx(saved(tmp_path / "m.onnx", ["n", 3, 8], [node("Sinkhorn", domain="mine")], domains=["mine"]))
     assert model.trace(Recipe(4, mode="forward")).opaque == ("mine.Sinkhorn",)
     assert model.graph(4).notes == (
-        "Sinkhorn has no rule and no declared shape: its output is taken to be as large as its input",
+        "Sinkhorn has no rule and no declared shape: its output is assumed to be as large as its input",
     )
 
 
@@ -189,7 +189,7 @@ def test_shapes_that_do_not_fit_name_the_node(tmp_path: Path) -> None:
         built(tmp_path, ["n", 7], [node("MatMul", "w")], [weight("w", 8, 5)])
     with pytest.raises(BadInput, match=r"node 'Conv_0' \(Conv\): an input of \(3, 9, 9\) does not fit a weight"):
         built(tmp_path, ["n", 3, 9, 9], [node("Conv", "w")], [weight("w", 8, 4, 3, 3)])
-    with pytest.raises(BadInput, match=r"\(Add\) reads 'gone', which nothing makes"):
+    with pytest.raises(BadInput, match=r"\(Add\) reads 'gone', which no node computes"):
         built(tmp_path, ["n", 7], [node("Add", "gone")])
 
 

@@ -135,7 +135,7 @@ class Impatient(nn.Module):
 
 @pytest.mark.parametrize("ask", ["item", "bool", "mask"])
 def test_a_model_that_asks_for_values_is_refused_with_the_module_and_a_hint(capture: Capture, ask: str) -> None:
-    with pytest.raises(BadInput, match=r"module 'body\.0' asks for the values of a tensor") as caught:
+    with pytest.raises(BadInput, match=r"module 'body\.0' needs the values of a tensor") as caught:
         capture(lambda: Wrapped(Impatient(ask)), (4,))
     assert "torch.where" in caught.value.__notes__[0]
 

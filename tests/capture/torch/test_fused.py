@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from epochcast.capture.torch.fused import cuda_choices
+from epochcast.capture.torch.fused import cuda_kernels
 from epochcast.graph.kinds import Attention, Copy, Elementwise, Matmul, Norm, Recurrent, Softmax
 from epochcast.graph.op import Gradient, Phase
 from epochcast.graph.tensor import DType
@@ -157,7 +157,7 @@ def test_root_mean_square_normalisation_is_one_kernel(capture: Capture) -> None:
 def test_nothing_is_redirected_outside_a_capture() -> None:
     q = torch.empty(1, 2, 3, 4, device="meta", requires_grad=True)
     before = F.scaled_dot_product_attention(q, q, q).grad_fn
-    with cuda_choices():
+    with cuda_kernels():
         inside = F.scaled_dot_product_attention(q, q, q).grad_fn
     after = F.scaled_dot_product_attention(q, q, q).grad_fn
     assert type(before) is type(after)

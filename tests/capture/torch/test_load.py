@@ -76,7 +76,7 @@ def test_a_module_that_begins_with_a_linear_layer_tells_its_size(source: Path) -
 
 
 def test_any_other_module_must_be_told(source: Path) -> None:
-    with pytest.raises(BadInput, match=r"input size of .*mine\.py:plain is not known; give it with --input"):
+    with pytest.raises(BadInput, match=r"input size of .*mine\.py:plain is not known; give `input_shape`"):
         load_torch(f"{source}:plain").trace(Recipe(4))
 
 

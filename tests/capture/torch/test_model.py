@@ -134,7 +134,7 @@ def test_a_model_that_runs_other_ops_at_another_batch_is_refused() -> None:
 
 
 def test_an_input_of_the_wrong_size_says_so() -> None:
-    with pytest.raises(BadInput, match=r"does not take an input of 1×8×8 in module '0': .*--input"):
+    with pytest.raises(BadInput, match=r"does not take an input of 1×8×8 in module '0': .*`input_shape`"):
         TorchModel.from_module(network(), (1, 8, 8)).trace(Recipe(2))
 
 

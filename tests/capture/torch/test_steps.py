@@ -156,7 +156,7 @@ def test_nothing_is_computed_behind_the_first_trained_parameter(capture: Capture
 
 
 def test_a_pattern_that_freezes_nothing_is_refused(capture: Capture) -> None:
-    with pytest.raises(BadInput, match=r"--freeze 'layer9\.\*' matches no parameter"):
+    with pytest.raises(BadInput, match=r"`freeze` pattern 'layer9\.\*' matches no parameter"):
         capture(two_layers, (4,), freeze=("layer9.*",))
 
 

@@ -299,13 +299,13 @@ def test_every_parameter_is_used(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "input_shape", "layer"),
     [
-        ("vgg16", (3, 31, 31), "features.30 makes 512×0×0 of 512×1×1"),
-        ("alexnet", (3, 32, 32), "features.12 makes 256×0×0 of 256×1×1"),
-        ("overfeat", (3, 4, 4), "features.0 makes 96×-1×-1 of 3×4×4"),
-        ("inception_v3", (3, 74, 74), "AuxLogits.average_pool makes 768×0×0 of 768×2×2"),
-        ("densenet121", (3, 28, 28), "features.transition3.pool makes 512×0×0 of 512×1×1"),
-        ("unet", (1, 139, 139), "down5.conv2 makes 1024×0×0 of 1024×2×2"),
-        ("mnist_cnn", (1, 16, 16), "conv3 makes 32×0×0 of 32×2×2"),
+        ("vgg16", (3, 31, 31), "features.30 turns 512×1×1 into 512×0×0"),
+        ("alexnet", (3, 32, 32), "features.12 turns 256×1×1 into 256×0×0"),
+        ("overfeat", (3, 4, 4), "features.0 turns 3×4×4 into 96×-1×-1"),
+        ("inception_v3", (3, 74, 74), "AuxLogits.average_pool turns 768×2×2 into 768×0×0"),
+        ("densenet121", (3, 28, 28), "features.transition3.pool turns 512×1×1 into 512×0×0"),
+        ("unet", (1, 139, 139), "down5.conv2 turns 1024×2×2 into 1024×0×0"),
+        ("mnist_cnn", (1, 16, 16), "conv3 turns 32×2×2 into 32×0×0"),
     ],
 )
 def test_too_small_an_input_names_the_layer_that_runs_out(name: str, input_shape: tuple[int, ...], layer: str) -> None:

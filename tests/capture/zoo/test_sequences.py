@@ -429,7 +429,7 @@ def test_everything_is_reached_by_a_gradient_except_inputs() -> None:
 
 
 def test_too_many_tokens_name_the_number_of_positions() -> None:
-    with pytest.raises(BadInput, match="bert_base knows 512 positions, got 1024 tokens"):
+    with pytest.raises(BadInput, match="bert_base has 512 positions, got 1024 tokens"):
         graph("bert_base", 1, 1024)
 
 

@@ -1,6 +1,6 @@
 """Keras models as forward graphs, from their configs alone: `.keras` archives, JSON of Keras 2 and 3, live models.
 
-Keras and TensorFlow are not imported and nothing of the file is run. Shapes are turned from channels-last to our
+Keras and TensorFlow are not imported and nothing of the file is run. Shapes are converted from channels-last to
 channels-first. A parameter is what Keras calls a trainable weight or a frozen one; the moving mean and variance of
 batch normalisation, which `count_params` includes, are not parameters here.
 """
@@ -34,7 +34,7 @@ def from_keras(model: object, input_shape: tuple[int, ...] | None = None) -> Bui
 
 
 def from_config(config: Config, label: str, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
-    """The model of a config; it is built once, so that what is wrong is said now."""
+    """The model of a config; it is built once, so that errors are raised now."""
     inner = config.get("config")
     if not isinstance(inner, dict) or not isinstance(inner.get("layers"), list) or not inner["layers"]:
         raise BadInput(f"{label} has no layers in its config: a subclassed model has no graph; build it functionally")
@@ -48,7 +48,7 @@ def from_config(config: Config, label: str, input_shape: tuple[int, ...] | None 
 
 
 def layer_shapes(model: object, batch: int = 2) -> dict[str, list[tuple[int, ...]]]:
-    """The output shapes of every layer by its path, in Keras' own order: what a summary of the model would show."""
+    """The output shapes of every layer by its path, in Keras' order, as a summary of the model shows them."""
     config = live_config(model)
     label = type(model).__name__
     layer = Layer(config["class_name"], str(config["config"].get("name")), config["config"])

@@ -1,6 +1,6 @@
 """The config of a Keras model out of a `.keras` archive, a JSON file or a live object; weights are not read.
 
-A config is {"class_name": …, "config": …}. From Keras we take only class names, numbers and names; nothing is called.
+A config is {"class_name": …, "config": …}. Only class names, numbers and names are read; nothing is called.
 """
 
 import json
@@ -43,7 +43,7 @@ def live_config(model: object) -> Config:
     to_json = getattr(model, "to_json", None)
     name = type(model).__name__
     if not callable(to_json):
-        raise BadInput(f"a {name} is no Keras model")
+        raise BadInput(f"{name} is not a Keras model")
     try:
         text = to_json()
     except (NotImplementedError, TypeError, ValueError, AttributeError) as error:
@@ -63,7 +63,7 @@ def _from_archive(path: Path) -> bytes:
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"{path.name} is not a Keras archive, or it is cut short") from None
+        raise BadInput(f"{path.name} is not a Keras archive, or it is truncated") from None
     return _checked(text, path.name)
 
 
@@ -74,5 +74,5 @@ def _from_json(path: Path) -> bytes:
 
 def _checked(text: bytes, label: str) -> bytes:
     if len(text) > MOST_BYTES:
-        raise BadInput(f"{label}: its config is larger than {MOST_BYTES} bytes, which is no model")
+        raise BadInput(f"{label}: its config is larger than {MOST_BYTES} bytes, too large for a model")
     return text

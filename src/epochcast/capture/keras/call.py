@@ -2,7 +2,7 @@
 
 Keras shapes are usually channels-last; ours are channels-first. A `Value` keeps both: `shape` in Keras' order, and a
 tensor whose shape is either that or, for images, with the channels moved to the front. Both are views of one storage,
-so going from one to the other is no work.
+so converting between them costs nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ class Value:
         return replace(self.tensor, shape=self.shape)
 
     def image(self, channels_first: bool) -> Tensor:
-        """With the channels behind the batch."""
+        """With the channels after the batch."""
         return replace(self.tensor, shape=self.shape if channels_first else moved(self.shape))
 
 
@@ -70,7 +70,7 @@ class Call:
     layer: Layer
     values: list[Value]
     notes: dict[str, None]
-    arguments: Mapping[str, Any] = field(default_factory=dict)  # what is not a tensor, by name or place
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # arguments that are not tensors, by name or position
 
     # ---- options --------------------------------------------------------------------------------
 
@@ -89,10 +89,10 @@ class Call:
     def sizes(self, key: str, dims: int, default: int = 1) -> Shape:
         """One size for each dimension."""
         value = self.option(key, default)
-        found = (value,) * dims if isinstance(value, int) else tuple(value)
-        if len(found) != dims or not all(isinstance(n, int) and n >= 1 for n in found):
+        sizes = (value,) * dims if isinstance(value, int) else tuple(value)
+        if len(sizes) != dims or not all(isinstance(n, int) and n >= 1 for n in sizes):
             raise BadInput(f"{key!r} must be {dims} sizes, got {value!r}")
-        return found
+        return sizes
 
     def flag(self, key: str, default: bool) -> bool:
         """True or false."""
@@ -115,7 +115,7 @@ class Call:
     def image(self) -> Tensor:
         """The first tensor as an image (or a sequence, or a volume) with its channels in front."""
         if len(self.x.shape) < 3:
-            raise BadInput(f"it needs positions and channels, it is given {self.x.shape[1:]}")
+            raise BadInput(f"it needs positions and channels, got {self.x.shape[1:]}")
         return self.x.image(self.channels_first)
 
     def from_image(self, tensor: Tensor) -> Value:
@@ -155,7 +155,7 @@ class Call:
             return plain(self.b.view(value.plain, tuple(shape), function))
 
     def activated(self, value: Value, key: str = "activation") -> Value:
-        """The activation a layer's config names, behind it."""
+        """The value after the activation that the config names."""
         name = activation_name(self.layer.config.get(key))
         if name in ("", "linear"):
             return value
@@ -165,7 +165,7 @@ class Call:
         return self.each(_FUNCTIONS.get(name, name), value)
 
     def note(self, text: str) -> None:
-        """Something the answer should say."""
+        """Add a note to the answer."""
         self.notes[text] = None
 
 
@@ -175,15 +175,17 @@ _FUNCTIONS = {
 }  # fmt: skip
 
 
-def activation_name(given: object) -> str:
-    """The name in "relu", {"class_name": "ReLU"} or {"class_name": "function", "config": "relu"}; None is nothing."""
-    if given is None:
+def activation_name(activation: object) -> str:
+    """The name in "relu", {"class_name": "ReLU"} or {"class_name": "function", "config": "relu"}; None gives an empty
+    name.
+    """
+    if activation is None:
         return ""
-    if isinstance(given, Mapping):
-        inner = given.get("config")
-        if given.get("class_name") == "function" and isinstance(inner, str):
+    if isinstance(activation, Mapping):
+        inner = activation.get("config")
+        if activation.get("class_name") == "function" and isinstance(inner, str):
             return activation_name(inner)
-        if isinstance(inner, Mapping) and given.get("class_name") == "Activation":
+        if isinstance(inner, Mapping) and activation.get("class_name") == "Activation":
             return activation_name(inner.get("activation"))
-        return str(given.get("class_name", "unknown")).casefold()
-    return str(given).rpartition(">")[2].casefold()
+        return str(activation.get("class_name", "unknown")).casefold()
+    return str(activation).rpartition(">")[2].casefold()

@@ -1,4 +1,4 @@
-"""The inputs of a Keras config: their shapes without the batch, and how one given on the command line fits them."""
+"""The inputs of a Keras config: their shapes without the batch, and how a given input shape fits them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ class Entry:
 
 
 def entries(config: Mapping[str, Any], label: str, input_shape: tuple[int, ...] | None) -> tuple[Entry, ...]:
-    """The inputs in the order of the model's."""
-    found = _open_inputs(config, label, input_shape)
+    """The inputs in the model's order."""
+    open_inputs = _open_inputs(config, label, input_shape)
     channels_first = _is_channels_first(config)
-    made = []
-    for index, (name, shape, dtype) in enumerate(found):
+    closed_inputs = []
+    for index, (name, shape, dtype) in enumerate(open_inputs):
         closed = _closed(shape, input_shape if index == 0 else None, name, label, channels_first)
-        made.append(Entry(name, closed, dtype, len(closed) > 2 and not channels_first and dtype.is_float))
-    return tuple(made)
+        closed_inputs.append(Entry(name, closed, dtype, len(closed) > 2 and not channels_first and dtype.is_float))
+    return tuple(closed_inputs)
 
 
 def tensors(b: Builder, starts: tuple[Entry, ...]) -> list[Value]:
@@ -64,13 +64,13 @@ def _open_inputs(
     if shape is None and isinstance(nested, list) and nested and isinstance(nested[0], Mapping):
         shape = _shape_in(nested[0].get("config", {}))
     if shape is None:
-        for given in (config.get("build_input_shape"), (first.get("build_config") or {}).get("input_shape")):
-            if isinstance(given, list) and given and not isinstance(given[0], list):
-                shape = tuple(given[1:])
+        for built_shape in (config.get("build_input_shape"), (first.get("build_config") or {}).get("input_shape")):
+            if isinstance(built_shape, list) and built_shape and not isinstance(built_shape[0], list):
+                shape = tuple(built_shape[1:])
                 break
     if shape is None:
         if input_shape is None:
-            raise BadInput(f"{label} does not say its input; give one sample, like --input 3x224x224")
+            raise BadInput(f"{label} has no input shape; give `input_shape` of one sample, such as 3x224x224")
         shape = (None,) * len(input_shape)
     dtype = DType.INT64 if first.get("class_name") == "Embedding" else _dtype(inner)
     return [("input", shape, dtype)]
@@ -79,11 +79,11 @@ def _open_inputs(
 def _shape_in(config: Mapping[str, Any]) -> Open | None:
     """batch_shape (Keras 3) or batch_input_shape (Keras 2), without the batch."""
     for key in ("batch_shape", "batch_input_shape"):
-        given = config.get(key)
-        if isinstance(given, list | tuple) and all(n is None or isinstance(n, int) for n in given):
-            return tuple(given[1:])
-    given = config.get("input_shape") or config.get("shape")
-    return tuple(given) if isinstance(given, list | tuple) else None
+        shape = config.get(key)
+        if isinstance(shape, list | tuple) and all(n is None or isinstance(n, int) for n in shape):
+            return tuple(shape[1:])
+    shape = config.get("input_shape") or config.get("shape")
+    return tuple(shape) if isinstance(shape, list | tuple) else None
 
 
 def _dtype(config: Mapping[str, Any]) -> DType:
@@ -95,25 +95,31 @@ def _dtype(config: Mapping[str, Any]) -> DType:
     return {"string": DType.INT64, "bool": DType.BOOL}.get(name, DType.FLOAT32)
 
 
-def _closed(shape: Open, given: tuple[int, ...] | None, name: str, label: str, channels_first: bool) -> tuple[int, ...]:
+def _closed(
+    shape: Open, input_shape: tuple[int, ...] | None, name: str, label: str, channels_first: bool
+) -> tuple[int, ...]:
     """The shape with its open sizes filled; an image may be given as 3x224x224 or 224x224x3."""
-    if given is not None:
-        if len(given) != len(shape):
-            shown = "x".join(str(n or "?") for n in shape)
-            raise BadInput(f"{label}: input {name!r} is {shown} for one sample, got {'x'.join(map(str, given))}")
-        if len(given) > 2 and not channels_first and _has_channels_first(shape, given):
-            given = (*given[1:], given[0])
-        return given
+    if input_shape is not None:
+        if len(input_shape) != len(shape):
+            shape_text = "x".join(str(n or "?") for n in shape)
+            raise BadInput(
+                f"{label}: input {name!r} is {shape_text} for one sample, got {'x'.join(map(str, input_shape))}"
+            )
+        if len(input_shape) > 2 and not channels_first and _has_channels_first(shape, input_shape):
+            input_shape = (*input_shape[1:], input_shape[0])
+        return input_shape
     if any(n is None or n < 1 for n in shape):
-        shown = "x".join(str(n or "?") for n in shape)
-        raise BadInput(f"{label}: input {name!r} is {shown}, some of it open; give one sample, like --input 3x224x224")
+        shape_text = "x".join(str(n or "?") for n in shape)
+        raise BadInput(
+            f"{label}: input {name!r} is {shape_text}, partly unknown; give `input_shape`, such as 3x224x224"
+        )
     return tuple(n for n in shape if n is not None)
 
 
-def _has_channels_first(shape: Open, given: tuple[int, ...]) -> bool:
-    """Whether an image for a channels-last model was written channels-first, as we write shapes elsewhere."""
+def _has_channels_first(shape: Open, input_shape: tuple[int, ...]) -> bool:
+    """Whether an image for a channels-last model was given channels-first, as shapes are elsewhere."""
     channels = shape[-1]
-    return given[-1] != channels if channels is not None else given[0] < given[-1]
+    return input_shape[-1] != channels if channels is not None else input_shape[0] < input_shape[-1]
 
 
 def _is_channels_first(config: Mapping[str, Any]) -> bool:

@@ -49,18 +49,18 @@ def multi_head(call: Call) -> Sequence[Value]:
 def grouped_query(call: Call) -> Sequence[Value]:
     """Many query heads over few key and value heads."""
     query, value, key = _sources(call)
-    heads, few, width = call.count("num_query_heads"), call.count("num_key_value_heads"), call.count("head_dim")
+    heads, kv_heads, width = call.count("num_query_heads"), call.count("num_key_value_heads"), call.count("head_dim")
     q = _projected(call, "query", query, heads, width)
-    k = _projected(call, "key", key, few, width)
-    v = _projected(call, "value", value, few, width)
+    k = _projected(call, "key", key, kv_heads, width)
+    v = _projected(call, "value", value, kv_heads, width)
     return _mixed(call, query, q, k, v)
 
 
 def _mixed(call: Call, query: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Sequence[Value]:
     causal = bool(call.arguments.get("use_causal_mask"))
     mixed = call.op(Attention(causal), [q, k, v], [(*q.shape[:-1], v.shape[-1])])[0]
-    given = call.option("output_shape")
-    features = tuple(given) if isinstance(given, list | tuple) else (given or query.shape[-1],)
+    output_shape = call.option("output_shape")
+    features = tuple(output_shape) if isinstance(output_shape, list | tuple) else (output_shape or query.shape[-1],)
     result = _out(call, mixed, query, features)
     if not call.arguments.get("return_attention_scores"):
         return [result]

@@ -82,13 +82,13 @@ def transposed(call: Call) -> Value:
     dims = len(x.shape) - 2
     kernel, stride = call.sizes("kernel_size", dims), call.sizes("strides", dims)
     dilation = call.sizes("dilation_rate", dims)
-    given, same = call.option("output_padding"), call.option("padding", "valid") == "same"
-    more = (given,) * dims if isinstance(given, int) else given
+    output_padding, same = call.option("output_padding"), call.option("padding", "valid") == "same"
+    extra = (output_padding,) * dims if isinstance(output_padding, int) else output_padding
     sizes = []
     for i, n in enumerate(x.shape[2:]):
         reach = dilation[i] * (kernel[i] - 1) + 1
-        if more is not None:
-            sizes.append((n - 1) * stride[i] + reach - (2 * (reach // 2) if same else 0) + more[i])
+        if extra is not None:
+            sizes.append((n - 1) * stride[i] + reach - (2 * (reach // 2) if same else 0) + extra[i])
         else:
             sizes.append(n * stride[i] if same else n * stride[i] + max(reach - stride[i], 0))
     weights = [call.weight("kernel", (x.shape[1], filters, *kernel))]

@@ -32,13 +32,13 @@ def einsum_dense(call: Call) -> Value:
         spare = "".join(chr(ord("α") + i) for i in range(lead))
         first, right = first.replace("...", spare), right.replace("...", spare)
     sizes = dict(zip(first, x.shape, strict=True))
-    given = call.option("output_shape")
-    wanted = list(given) if isinstance(given, list | tuple) else [given]
-    for label, size in zip(reversed(right), reversed(wanted), strict=False):
+    output_shape = call.option("output_shape")
+    output_sizes = list(output_shape) if isinstance(output_shape, list | tuple) else [output_shape]
+    for label, size in zip(reversed(right), reversed(output_sizes), strict=False):
         if size is not None:
             sizes.setdefault(label, int(size))
     if not all(label in sizes for label in second + right):
-        raise BadInput(f"its equation {equation!r} and output_shape {given!r} leave sizes open")
+        raise BadInput(f"its equation {equation!r} and output_shape {output_shape!r} leave sizes open")
     columns = [c for c in second if c not in first]
     depth = prod(sizes[c] for c in second if c in first)
     kernel = call.weight("kernel", (prod(sizes[c] for c in columns), depth))

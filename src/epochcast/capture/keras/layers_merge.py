@@ -30,8 +30,8 @@ def joined(function: str) -> Rule:
                 shape = tuple(broadcast_shapes(result.shape, other.shape))
             except ValueError:
                 raise BadInput(f"{result.shape[1:]} and {other.shape[1:]} do not fit") from None
-            inputs, wanted, is_image = _layout([result, other], shape)
-            result = Value(call.op(Elementwise(function), inputs, [wanted])[0], shape, is_image)
+            inputs, tensor_shape, is_image = _layout([result, other], shape)
+            result = Value(call.op(Elementwise(function), inputs, [tensor_shape])[0], shape, is_image)
         return result
 
     return rule
@@ -42,8 +42,8 @@ def average(call: Call) -> Value:
     return call.each("div", call.like(total := _value(joined("add")(call)), total.tensor))
 
 
-def _value(made: "Value | Sequence[Value]") -> Value:
-    return made if isinstance(made, Value) else made[0]
+def _value(result: "Value | Sequence[Value]") -> Value:
+    return result if isinstance(result, Value) else result[0]
 
 
 def concatenate(call: Call) -> Value:
@@ -57,15 +57,15 @@ def concatenate(call: Call) -> Value:
             shapes = " and ".join(str(v.shape[1:]) for v in call.values)
             raise BadInput(f"it joins {shapes}, which do not fit")
     shape = tuple(sum(v.shape[axis] for v in call.values) if i == axis else n for i, n in enumerate(first.shape))
-    inputs, wanted, is_image = _layout(call.values, shape)
-    return Value(call.op(Copy("concatenate"), inputs, [wanted], (), [first.tensor.dtype])[0], shape, is_image)
+    inputs, tensor_shape, is_image = _layout(call.values, shape)
+    return Value(call.op(Copy("concatenate"), inputs, [tensor_shape], (), [first.tensor.dtype])[0], shape, is_image)
 
 
 def dot(call: Call) -> Value:
     """A batched product over one axis of each."""
     a, b = (v.plain for v in call.values[:2])
-    given = call.option("axes", -1)
-    axes = tuple(given) if isinstance(given, list | tuple) else (given, given)
+    axes_option = call.option("axes", -1)
+    axes = tuple(axes_option) if isinstance(axes_option, list | tuple) else (axes_option, axes_option)
     left, right = axes[0] % len(a.shape), axes[1] % len(b.shape)
     if a.shape[left] != b.shape[right]:
         raise BadInput(f"{a.shape[1:]} and {b.shape[1:]} do not fit along axes {axes}")
@@ -98,11 +98,11 @@ def reduce(function: str) -> Rule:
 
     def rule(call: Call) -> Value:
         x = call.x.plain
-        given = call.option("axis", call.arguments.get("1"))
-        axes = range(len(x.shape)) if given is None else [given] if isinstance(given, int) else given
-        gone = {int(a) % len(x.shape) for a in axes}
+        axis = call.option("axis", call.arguments.get("1"))
+        axes = range(len(x.shape)) if axis is None else [axis] if isinstance(axis, int) else axis
+        reduced_axes = {int(a) % len(x.shape) for a in axes}
         keep = call.flag("keepdims", False)
-        shape = tuple(1 if i in gone else n for i, n in enumerate(x.shape) if keep or i not in gone)
+        shape = tuple(1 if i in reduced_axes else n for i, n in enumerate(x.shape) if keep or i not in reduced_axes)
         return plain(call.op(Reduce(function), [x], [shape])[0])
 
     return rule

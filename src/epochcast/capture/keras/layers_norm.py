@@ -14,8 +14,8 @@ def _affine(call: Call, features: int, scale: str = "gamma", shift: str = "beta"
 
 
 def _axis(call: Call, default: int = -1) -> int:
-    given = call.option("axis", default)
-    axis = given[0] if isinstance(given, list | tuple) else given
+    option = call.option("axis", default)
+    axis = option[0] if isinstance(option, list | tuple) else option
     return int(axis) % len(call.x.shape)
 
 
@@ -37,8 +37,8 @@ def by_channel(style: str) -> Rule:
 
 def layer(call: Call) -> Value:
     """Over one axis or several, by default the last; `rms_scaling` has no shift."""
-    x, given = call.x.plain, call.option("axis", -1)
-    axes = given if isinstance(given, list | tuple) else [given]
+    x, axis = call.x.plain, call.option("axis", -1)
+    axes = axis if isinstance(axis, list | tuple) else [axis]
     features = prod(x.shape[int(a)] for a in axes)
     is_rms = call.flag("rms_scaling", False)
     weights = [call.weight("gamma", (features,))] if is_rms else _affine(call, features)

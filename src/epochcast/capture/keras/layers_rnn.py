@@ -48,12 +48,12 @@ def _sequence(call: Call, class_name: str, config: Mapping[str, Any], x: Tensor,
 def _tokens(call: Call) -> Tensor:
     x = call.x.plain
     if len(x.shape) != 3:
-        raise BadInput(f"it needs (steps, features), it is given {x.shape[1:]}")
+        raise BadInput(f"it needs (steps, features), got {x.shape[1:]}")
     return x
 
 
 def _finished(call: Call, config: Mapping[str, Any], y: Tensor, states: int) -> list[Value]:
-    """The sequence or its last step, and the states where they are asked for."""
+    """The sequence or its last step, and the states if the config asks for them."""
     last = (y.shape[0], y.shape[2])
     first = plain(y) if config.get("return_sequences") else call.reshaped(plain(y), last, "slice")
     if not config.get("return_state"):
@@ -70,10 +70,10 @@ def recurrent(call: Call) -> Sequence[Value]:
 
 def around_cells(call: Call) -> Sequence[Value]:
     """RNN(cell): one cell, or several stacked."""
-    given = call.option("cell")
-    cells = given if isinstance(given, list) else [given]
-    if isinstance(given, Mapping) and given.get("class_name") == "StackedRNNCells":
-        cells = given["config"]["cells"]
+    cell_option = call.option("cell")
+    cells = cell_option if isinstance(cell_option, list) else [cell_option]
+    if isinstance(cell_option, Mapping) and cell_option.get("class_name") == "StackedRNNCells":
+        cells = cell_option["config"]["cells"]
     x = _tokens(call)
     for index, cell in enumerate(cells):
         prefix = f"cell{index}_" if len(cells) > 1 else ""
@@ -82,7 +82,7 @@ def around_cells(call: Call) -> Sequence[Value]:
 
 
 def bidirectional(call: Call) -> Sequence[Value]:
-    """Both directions at once; the results are joined, added, multiplied, averaged or handed out."""
+    """Both directions at once; the results are joined, added, multiplied, averaged or returned separately."""
     row = call.option("layer")
     inner, name = row["config"], row["class_name"]
     x = _tokens(call)
@@ -133,10 +133,10 @@ def conv_lstm(call: Call) -> Sequence[Value]:
     ]
     y = call.op(Elementwise("lstm"), [a, c], [state])[0]
     shape = state if call.channels_first else back(state)
-    whole = call.reshaped(replace(plain(y), shape=shape), (n, steps, *shape[1:]), "split_time")
-    last = whole if call.flag("return_sequences", False) else call.reshaped(whole, (n, *shape[1:]), "slice")
+    sequence = call.reshaped(replace(plain(y), shape=shape), (n, steps, *shape[1:]), "split_time")
+    last = sequence if call.flag("return_sequences", False) else call.reshaped(sequence, (n, *shape[1:]), "slice")
     states = 2 if call.flag("return_state", False) else 0
-    return [last, *(call.reshaped(whole, (n, *shape[1:]), "slice") for _ in range(states))]
+    return [last, *(call.reshaped(sequence, (n, *shape[1:]), "slice") for _ in range(states))]
 
 
 def _without_activation(layer: Layer) -> Layer:

@@ -1,4 +1,4 @@
-"""Layers that move data or look at it in another shape, and preprocessing."""
+"""Layers that move data or reshape it, and preprocessing."""
 
 from collections.abc import Sequence
 from math import prod
@@ -19,17 +19,17 @@ def flatten(call: Call) -> Value:
 def reshape(call: Call) -> Value:
     """target_shape without the batch (a layer), or newshape with it (an operation); one size may be -1."""
     x = call.x
-    given = call.option("target_shape")
-    if given is None:
-        whole = call.option("newshape", call.arguments.get("1"))
-        given = whole[1:] if isinstance(whole, list | tuple) else None
-    if given is None:
+    target = call.option("target_shape")
+    if target is None:
+        full_shape = call.option("newshape", call.arguments.get("1"))
+        target = full_shape[1:] if isinstance(full_shape, list | tuple) else None
+    if target is None:
         raise BadInput("it has no target shape")
-    total, shape = prod(x.shape[1:]), [int(n) if n is not None else -1 for n in given]
+    total, shape = prod(x.shape[1:]), [int(n) if n is not None else -1 for n in target]
     if -1 in shape:
         shape[shape.index(-1)] = total // max(1, prod(n for n in shape if n != -1))
     if prod(shape) != total:
-        raise BadInput(f"it makes {tuple(given)} of {x.shape[1:]}, which has {total} elements")
+        raise BadInput(f"it reshapes {x.shape[1:]}, which has {total} elements, to {tuple(target)}")
     return call.reshaped(x, (x.shape[0], *shape))
 
 
@@ -52,7 +52,7 @@ def repeat_vector(call: Call) -> Value:
 
 
 def _pairs(value: Any, dims: int) -> list[tuple[int, int]]:
-    """1, (1, 2) or ((1, 1), (2, 2)) as pairs of before and behind."""
+    """1, (1, 2) or ((1, 1), (2, 2)) as pairs of before and after."""
     if isinstance(value, int):
         return [(value, value)] * dims
     if dims == 1 and len(value) == 2 and all(isinstance(v, int) for v in value):
@@ -64,7 +64,7 @@ def _pairs(value: Any, dims: int) -> list[tuple[int, int]]:
 
 
 def zero_padding(call: Call) -> Value:
-    """More positions before and behind."""
+    """More positions before and after."""
     x = call.image()
     pairs = _pairs(call.option("padding", 1), len(x.shape) - 2)
     sizes = [n + a + b for n, (a, b) in zip(x.shape[2:], pairs, strict=True)]
@@ -105,7 +105,7 @@ def crop_to(call: Call) -> Value:
 
 
 def scattered(call: Call) -> Value:
-    """Random rotations, zooms and the like: every element read from somewhere else."""
+    """Random rotations, zooms and the like: every element is read from another position."""
     return call.like(call.x, call.op(Gather("interpolate"), [call.x.tensor], [call.x.tensor.shape])[0])
 
 
@@ -127,10 +127,10 @@ def lookup(call: Call) -> Value:
 def squeeze(call: Call) -> Value:
     """Without dimensions of size one."""
     axis = call.option("axis", call.arguments.get("1"))
-    gone = {int(a) % len(call.x.shape) for a in ([axis] if isinstance(axis, int) else axis or [])}
-    if not gone:
-        gone = {i for i, n in enumerate(call.x.shape) if n == 1 and i}
-    return call.reshaped(call.x, tuple(n for i, n in enumerate(call.x.shape) if i not in gone), "squeeze")
+    squeezed_axes = {int(a) % len(call.x.shape) for a in ([axis] if isinstance(axis, int) else axis or [])}
+    if not squeezed_axes:
+        squeezed_axes = {i for i, n in enumerate(call.x.shape) if n == 1 and i}
+    return call.reshaped(call.x, tuple(n for i, n in enumerate(call.x.shape) if i not in squeezed_axes), "squeeze")
 
 
 def expand_dims(call: Call) -> Value:
@@ -140,14 +140,14 @@ def expand_dims(call: Call) -> Value:
 
 
 def declared(function: str) -> Rule:
-    """A view whose shape is known from what reads it (slices, splits, broadcasts)."""
+    """A view whose shape its consumers recorded (slices, splits, broadcasts)."""
 
     def rule(call: Call) -> Sequence[Value]:
         shapes = [shape for shape in call.layer.declared if shape]
         if not shapes:
             raise BadInput("the shape of its result is not in the file")
-        of = call.x.shape
-        closed = [tuple(n or (of[i] if i < len(of) else 1) for i, n in enumerate(shape)) for shape in shapes]
+        sizes = call.x.shape
+        closed = [tuple(n or (sizes[i] if i < len(sizes) else 1) for i, n in enumerate(shape)) for shape in shapes]
         return [call.reshaped(call.x, shape, function) for shape in closed]
 
     return rule

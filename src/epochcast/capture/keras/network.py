@@ -24,7 +24,7 @@ class _Use:
     arguments: Mapping[str, Any]
 
 
-class _Made:
+class _Outputs:
     """The outputs of the uses so far."""
 
     def __init__(self, entries: Iterable[tuple[Ref, Value]]) -> None:
@@ -41,7 +41,7 @@ class _Made:
         self._numbers.setdefault(name, set()).add(number)
 
     def find(self, ref: Ref) -> Value | None:
-        """The value, or the only one that layer has made (nodes are not always counted from the first use)."""
+        """The value, or the only one of that layer (nodes are not always counted from the first use)."""
         if ref in self._values:
             return self._values[ref]
         numbers = self._numbers.get(ref.layer, set())
@@ -84,20 +84,20 @@ class Network:
     def _functional(self, layer: Layer, inputs: list[Value]) -> list[Value]:
         entries = list(references(layer.config.get("input_layers", [])))
         if len(entries) != len(inputs):
-            raise BadInput(f"{self.label}: {layer.name} has {len(entries)} inputs and is given {len(inputs)}")
-        made = _Made(zip(entries, inputs, strict=True))
-        waiting = [use for use in self._uses(layer) if not made.has(use.name, use.number)]
+            raise BadInput(f"{self.label}: {layer.name} has {len(entries)} inputs, got {len(inputs)}")
+        outputs_so_far = _Outputs(zip(entries, inputs, strict=True))
+        waiting = [use for use in self._uses(layer) if not outputs_so_far.has(use.name, use.number)]
         while waiting:
-            later = [use for use in waiting if not self._used(use, made)]
+            later = [use for use in waiting if not self._used(use, outputs_so_far)]
             if len(later) == len(waiting):
-                missing = next(ref.layer for ref in later[0].reads if made.find(ref) is None)
+                missing = next(ref.layer for ref in later[0].reads if outputs_so_far.find(ref) is None)
                 raise BadInput(
-                    f"{self.label}: layer {later[0].name!r} reads {missing!r}, which is not there or comes in a circle"
+                    f"{self.label}: layer {later[0].name!r} reads {missing!r}, which is missing or part of a cycle"
                 )
             waiting = later
         outputs = []
         for ref in references(layer.config.get("output_layers", [])):
-            value = made.find(ref)
+            value = outputs_so_far.find(ref)
             if value is None:
                 raise BadInput(f"{self.label}: output layer {ref.layer!r} is not in the model")
             outputs.append(value)
@@ -114,13 +114,13 @@ class Network:
                     name, number, replace(inner, declared=declared.get(name, ())), tensors_of(node), arguments_of(node)
                 )
 
-    def _used(self, use: _Use, made: "_Made") -> bool:
-        """Applies a use if all it reads is there."""
-        values = [made.find(ref) for ref in use.reads]
-        found = [value for value in values if value is not None]
-        if len(found) < len(values):
+    def _used(self, use: _Use, outputs_so_far: _Outputs) -> bool:
+        """Apply a use if everything it reads has been computed."""
+        values = [outputs_so_far.find(ref) for ref in use.reads]
+        ready = [value for value in values if value is not None]
+        if len(ready) < len(values):
             return False
-        made.add(use.name, use.number, self.apply(use.layer, found, use.arguments))
+        outputs_so_far.add(use.name, use.number, self.apply(use.layer, ready, use.arguments))
         return True
 
     def _layer(self, row: Mapping[str, Any], parent: Layer, fallback: str) -> Layer:
@@ -159,33 +159,35 @@ class Network:
             rule = RULES.get(TF_FUNCTIONS.get(function.rpartition(".")[2], function.rpartition(".")[2]))
         if rule is None:
             return self._opaque(call)
-        made = rule(call)
-        return [made] if isinstance(made, Value) else list(made)
+        results = rule(call)
+        return [results] if isinstance(results, Value) else list(results)
 
     def _opaque(self, call: Call) -> list[Value]:
-        """A layer without a rule: its bytes, with the shapes its consumers saw, else as large as its input."""
+        """A layer without a rule, costed by its bytes: its output has the shape its consumers recorded, else its
+        input's.
+        """
         layer = call.layer
         shapes = [self._concrete(shape, call.x.shape) for shape in layer.declared if shape]
         if not shapes:
             shapes = [call.x.shape]
             call.note(
-                f"{layer.class_name} has no rule: its output is taken to be as large as its input, without parameters"
+                f"{layer.class_name} has no rule: its output is assumed to be as large as its input, without parameters"
             )
         else:
             call.note(f"{layer.class_name} has no rule: its parameters and flops are not counted")
         target = layer.class_name if layer.class_name != "Lambda" else f"Lambda {layer.name}"
-        made = call.op(Opaque(target), [v.plain for v in call.values], shapes)
-        return [plain(tensor) for tensor in made]
+        outputs = call.op(Opaque(target), [v.plain for v in call.values], shapes)
+        return [plain(tensor) for tensor in outputs]
 
-    def _concrete(self, shape: Shape, of: Shape) -> Shape:
+    def _concrete(self, shape: Shape, input_shape: Shape) -> Shape:
         """Open sizes (0) from the input: the batch, or the dimension in the same place."""
-        return tuple(n or (of[i] if i < len(of) else 1) for i, n in enumerate(shape))
+        return tuple(n or (input_shape[i] if i < len(input_shape) else 1) for i, n in enumerate(shape))
 
     def _wrapped(self, call: Call) -> list[Value]:
         """A layer around a layer: once per step of time (TimeDistributed), or as it is (normalised weights)."""
         row = call.option("layer")
         if not isinstance(row, Mapping):
-            raise BadInput("it wraps no layer")
+            raise BadInput("it has no inner layer")
         inner = self._layer(row, call.layer, "layer")
         if not call.layer.class_name.startswith("TimeDistributed"):
             with self._inside(call.layer.name):

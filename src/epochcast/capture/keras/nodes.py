@@ -61,14 +61,14 @@ def keras_tensors(structure: object) -> Iterator[tuple[Ref, Any]]:
 def arguments_of(node: object) -> dict[str, Any]:
     """What is not a tensor: keyword arguments by name, positional ones by their place ("0", "1")."""
     if isinstance(node, Mapping):
-        named = {k: v for k, v in (node.get("kwargs") or {}).items() if not list(keras_tensors([v]))}
+        keyword_arguments = {k: v for k, v in (node.get("kwargs") or {}).items() if not list(keras_tensors([v]))}
         placed = {str(i): v for i, v in enumerate(node.get("args") or []) if not list(keras_tensors([v]))}
-        return {**placed, **named}
-    found: dict[str, Any] = {}
+        return {**placed, **keyword_arguments}
+    arguments: dict[str, Any] = {}
     for item in node if isinstance(node, list) else []:
         if isinstance(item, list) and len(item) > 3 and isinstance(item[3], Mapping):
-            found |= {k: v for k, v in item[3].items() if not list(references([v]))}
-    return found
+            arguments |= {k: v for k, v in item[3].items() if not list(references([v]))}
+    return arguments
 
 
 def check_layers(config: Mapping[str, Any], label: str, depth: int = 0) -> None:
@@ -94,14 +94,14 @@ def _is_node(node: object) -> bool:
 
 def declared_shapes(rows: list[Mapping[str, Any]]) -> dict[str, tuple[Shape, ...]]:
     """The shapes of each layer's outputs as their consumers recorded them (Keras 3 only); open sizes are 0."""
-    found: dict[str, dict[int, Shape]] = {}
+    shapes_of: dict[str, dict[int, Shape]] = {}
     for row in rows:
         for node in row.get("inbound_nodes") or []:
             if isinstance(node, Mapping):
                 for ref, shape in keras_tensors([node.get("args"), node.get("kwargs")]):
                     if isinstance(shape, list) and all(n is None or (isinstance(n, int) and n >= 0) for n in shape):
-                        found.setdefault(ref.layer, {})[ref.index] = tuple(n or 0 for n in shape)
-    return {name: tuple(shapes.get(i, ()) for i in range(max(shapes) + 1)) for name, shapes in found.items()}
+                        shapes_of.setdefault(ref.layer, {})[ref.index] = tuple(n or 0 for n in shape)
+    return {name: tuple(shapes.get(i, ()) for i in range(max(shapes) + 1)) for name, shapes in shapes_of.items()}
 
 
 def input_names(config: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ __all__ = ["load_onnx"]
 
 
 def load_onnx(path: str | Path, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
-    """The model of an `.onnx` file. `input_shape` is one sample of the first input, where the file leaves it open."""
+    """The model of an `.onnx` file. `input_shape` is one sample of the first input, where the file does not fix it."""
     file = read_file(Path(path))
     binding = bind(file, input_shape)
     reference = None
@@ -25,15 +25,15 @@ def load_onnx(path: str | Path, input_shape: tuple[int, ...] | None = None) -> B
         walk.run(RULES)
         reference = walk.values
     build = partial(_build, file, binding, reference)
-    build(3)  # what is wrong with the file is said now
+    build(3)  # errors in the file are raised now
     return BuiltModel(file.name, build)
 
 
 def _build(file: File, binding: Binding, reference: dict[str, Value] | None, batch: int) -> Graph:
     walk = Walk(file, binding, batch, reference)
     walk.run(RULES)
-    made = [walk.values[name] for name in file.outputs if name in walk.values]
-    outputs = [value.tensor for value in made if value.tensor is not None and value.dtype.is_float and value.shape]
+    results = [walk.values[name] for name in file.outputs if name in walk.values]
+    outputs = [value.tensor for value in results if value.tensor is not None and value.dtype.is_float and value.shape]
     if not outputs:
         raise BadInput(f"{file.label} computes no floating-point output, so there is nothing to train")
     return walk.b.finish(outputs, notes=(*walk.notes, *_folded_note(walk)))

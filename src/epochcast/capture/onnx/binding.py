@@ -1,8 +1,8 @@
 """Which dimensions of an ONNX file are the batch, and what the others are.
 
-The first dimension of the first input is the batch. Where the file names it, every dimension of that name is; where it
-is a number, the model was exported at that batch and is bound again (`exported_batch`). Other named dimensions
-(height, length) take their sizes from `input_shape`.
+The first dimension of the first input is the batch. If the file names it, every dimension of that name is the batch; if
+it is a number, the model was exported at that batch and is resized (`exported_batch`). Other named dimensions (height,
+length) take their sizes from `input_shape`.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from epochcast.graph.tensor import DType
 
 @dataclass(frozen=True)
 class Bound:
-    """An input with its batch dimensions still open (None)."""
+    """An input whose batch dimensions are None."""
 
     name: str
     dims: tuple[int | None, ...]
@@ -35,21 +35,23 @@ class Binding:
 
 
 def bind(file: File, input_shape: tuple[int, ...] | None) -> Binding:
-    """Decide every dimension but the batch; ask for `--input` where one is open."""
+    """Fix every dimension but the batch; an error asks for `input_shape` where one is unknown."""
     first = file.inputs[0]
     if not first.dims:
         raise BadInput(f"{file.label}: input {first.name!r} has no shape, so the batch is unknown")
     lead = first.dims[0]
     exported = lead if isinstance(lead, int) else None
     sizes: dict[str, int | None] = {lead: None} if isinstance(lead, str) else {}
-    given = first.dims[1:]
+    sample_dims = first.dims[1:]
     if input_shape is not None:
-        if len(input_shape) != len(given):
-            shown = "x".join(str(d or "?") for d in given)
-            raise BadInput(f"{file.label}: the input is {shown} for one sample, got {'x'.join(map(str, input_shape))}")
-        sizes |= {d: n for d, n in zip(given, input_shape, strict=True) if isinstance(d, str) and d != lead}
-        given = input_shape
-    bound = [Bound(first.name, (None, *_closed(file, first.name, given, sizes)), first.dtype)]
+        if len(input_shape) != len(sample_dims):
+            expected = "x".join(str(d or "?") for d in sample_dims)
+            raise BadInput(
+                f"{file.label}: the input is {expected} for one sample, got {'x'.join(map(str, input_shape))}"
+            )
+        sizes |= {d: n for d, n in zip(sample_dims, input_shape, strict=True) if isinstance(d, str) and d != lead}
+        sample_dims = input_shape
+    bound = [Bound(first.name, (None, *_closed(file, first.name, sample_dims, sizes)), first.dtype)]
     for other in file.inputs[1:]:
         dims: list[int | None] = []
         for place, dim in enumerate(other.dims):
@@ -64,12 +66,12 @@ def bind(file: File, input_shape: tuple[int, ...] | None) -> Binding:
 def _closed(
     file: File, name: str, dims: tuple[int | str | None, ...], sizes: dict[str, int | None]
 ) -> tuple[int | None, ...]:
-    """Sizes for names; None stays for names that are the batch."""
+    """Sizes of named dimensions; None for the batch."""
     open_dims = [d for d in dims if not isinstance(d, int) and (d is None or d not in sizes)]
     if open_dims:
         names = ", ".join(repr(d) if d else "one without a name" for d in open_dims)
         raise BadInput(
-            f"{file.label}: input {name!r} has open dimensions ({names}); "
-            "give one sample of the first input, like --input 3x224x224"
+            f"{file.label}: input {name!r} has dimensions of unknown size ({names}); "
+            "give `input_shape`, one sample of the first input, such as 3x224x224"
         )
     return tuple(d if isinstance(d, int) else sizes[d] for d in dims if d is not None)

@@ -38,7 +38,7 @@ def nary(function: str) -> Rule:
     """Broadcast arithmetic, pair by pair. A scalar is part of the kernel; a larger initialiser is learnt."""
 
     def rule(call: Call) -> Sequence[Tensor]:
-        values = _unbaked(call, [call.value(i) for i in range(len(call.node.inputs)) if call.has(i)])
+        values = _without_export_batch(call, [call.value(i) for i in range(len(call.node.inputs)) if call.has(i)])
         shape = _joined(call, values)
         inputs = [call.walk.tensor(v) for v in values if not _is_scalar(v)]
         if len(inputs) < 2:
@@ -55,8 +55,8 @@ def nary(function: str) -> Rule:
 
 
 def where(call: Call) -> Sequence[Tensor]:
-    """A choice between two by a third."""
-    values = _unbaked(call, [call.value(i) for i in range(3)])
+    """An element of one of two inputs, chosen by a third."""
+    values = _without_export_batch(call, [call.value(i) for i in range(3)])
     shape = _joined(call, values)
     inputs = [call.walk.tensor(v) for v in values if not _is_scalar(v)]
     return [_op(call, "where", inputs, shape)]
@@ -66,8 +66,8 @@ def _is_scalar(value: Value) -> bool:
     return value.origin == "constant" and value.array is not None and value.array.size == 1
 
 
-def _unbaked(call: Call, values: list[Value]) -> list[Value]:
-    """A constant that the export repeated for each sample (a mask) is the same for all: it is broadcast, not learnt."""
+def _without_export_batch(call: Call, values: list[Value]) -> list[Value]:
+    """A constant that the export repeated for each sample (a mask) is broadcast instead, and is not learnt."""
     fixed, rank = call.walk.exported_batch, max(len(v.shape) for v in values)
     if not call.walk.is_rebound or fixed == 1 or all(v.origin != "data" for v in values):
         return values
@@ -84,11 +84,11 @@ def _joined(call: Call, values: Sequence[Value]) -> tuple[int, ...]:
         return tuple(broadcast_shapes(*[v.shape for v in values]))
     except ValueError:
         shapes = " and ".join("×".join(map(str, v.shape)) for v in values)
-        raise BadInput(f"{call.place} joins {shapes}, which do not fit{baked(call)}") from None
+        raise BadInput(f"{call.place} joins {shapes}, which do not fit{fixed_batch_hint(call)}") from None
 
 
-def baked(call: Call) -> str:
-    """What to say where a file that was exported at one batch cannot be walked at another."""
+def fixed_batch_hint(call: Call) -> str:
+    """The end of the error for a file that was exported at one batch and does not work at another."""
     walk = call.walk
     if walk.is_rebound:
         return f": the file fixes the batch to {walk.exported_batch}; export it with a dynamic batch dimension"
@@ -132,8 +132,8 @@ def norm(style: str) -> Rule:
     def rule(call: Call) -> Sequence[Tensor]:
         x = call.data(0)
         weights = [call.weight(i) for i in (1, 2) if call.has(i)]
-        made = call.b.op(Norm(style), [x], [x.shape], weights=weights, name=call.layer)
-        return [made[0], *_statistics(call, style, made[0])]
+        results = call.b.op(Norm(style), [x], [x.shape], weights=weights, name=call.layer)
+        return [results[0], *_statistics(call, style, results[0])]
 
     return rule
 
@@ -182,7 +182,7 @@ def pool(style: str) -> Rule:
 
 
 def global_pool(style: str) -> Rule:
-    """Everything behind the channels to one."""
+    """All positions of a channel to one value."""
 
     def rule(call: Call) -> Sequence[Tensor]:
         x = call.data(0)
@@ -209,10 +209,10 @@ def reduce(function: str) -> Rule:
             if call.attribute("noop_with_empty_axes", 0):
                 return [call.value(0)]
             axes = tuple(range(rank))
-        gone = {a % rank for a in axes}
+        reduced_axes = {a % rank for a in axes}
         keep = bool(call.attribute("keepdims", 1))
-        shape = tuple(1 if i in gone else n for i, n in enumerate(x.shape) if keep or i not in gone)
-        if function == "mean" and rank > 3 and gone == set(range(2, rank)):
+        shape = tuple(1 if i in reduced_axes else n for i, n in enumerate(x.shape) if keep or i not in reduced_axes)
+        if function == "mean" and rank > 3 and reduced_axes == set(range(2, rank)):
             zero = (0,) * (rank - 2)
             return call.b.op(Pool("average", zero, zero, zero), [x], [shape], name=call.layer)
         return call.b.op(Reduce(function), [x], [shape], name=call.layer)

@@ -1,4 +1,4 @@
-"""Reading an ONNX file as a graph of nodes: nothing is run, what cannot be counted is refused."""
+"""Reading an ONNX file as a graph of nodes: nothing is run; control flow and quantised operators are refused."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +61,7 @@ class Node:
 
 @dataclass(frozen=True)
 class File:
-    """What the forecaster needs of an ONNX file."""
+    """The parts of an ONNX file that a forecast needs."""
 
     label: str
     name: str
@@ -107,7 +107,7 @@ def _load(path: Path) -> Any:
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror or error}") from None
     except Exception:  # protobuf's DecodeError, whose package has no types, and what onnx makes of it
-        raise BadInput(f"{path.name} is not an ONNX file, or it is cut short") from None
+        raise BadInput(f"{path.name} is not an ONNX file, or it is truncated") from None
     if proto.functions:
         from onnx import inliner
 
@@ -123,7 +123,7 @@ def _load(path: Path) -> Any:
 def _node(node: Any, index: int, label: str) -> Node:
     from onnx import helper
 
-    op = "".join(c if c.isprintable() else "?" for c in node.op_type)  # a damaged file must not break our line
+    op = "".join(c if c.isprintable() else "?" for c in node.op_type)  # messages of a damaged file stay printable
     name = node.name or f"{op}_{index}"
     if op in _CONTROL:
         raise BadInput(
@@ -179,15 +179,15 @@ def dtype_of(code: int, label: str) -> DType:
         TensorProto.BOOL: DType.BOOL,
     }
     if code not in names:
-        known = TensorProto.DataType.keys()
+        onnx_names = TensorProto.DataType.keys()
         name = TensorProto.DataType.Name(code) if code in TensorProto.DataType.values() else str(code)
-        raise BadInput(f"{label}: tensors of type {name if name in known else code} are not supported")
+        raise BadInput(f"{label}: tensors of type {name if name in onnx_names else code} are not supported")
     return names[code]
 
 
 def _input(value: Any, label: str) -> Input:
     if not value.type.HasField("tensor_type"):
-        raise BadInput(f"{label}: input {value.name!r} is no tensor; sequences and maps are not supported")
+        raise BadInput(f"{label}: input {value.name!r} is not a tensor; sequences and maps are not supported")
     return Input(value.name, _dims(value.type.tensor_type), dtype_of(value.type.tensor_type.elem_type, label))
 
 

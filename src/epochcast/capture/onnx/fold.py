@@ -1,6 +1,6 @@
 """Shape arithmetic: the small tensors of sizes, axes and indices that exporters write, evaluated with numpy.
 
-It costs a GPU nothing. Arrays stay small: what would grow past `MOST_VALUES` is left unknown.
+It costs a GPU nothing. Arrays stay small: results of more than `MOST_VALUES` values are left unknown.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,11 +20,11 @@ def fold(op: str, arrays: list[Array], attributes: Mapping[str, Any]) -> list[Ar
     if rule is None:
         return None
     try:
-        made = rule(arrays, attributes)
+        result = rule(arrays, attributes)
     except (ValueError, IndexError, TypeError, ZeroDivisionError, OverflowError, _TooLarge):
         return None
-    found = made if isinstance(made, list) else [made]
-    return found if all(a.size <= MOST_VALUES for a in found) else None
+    outputs = result if isinstance(result, list) else [result]
+    return outputs if all(a.size <= MOST_VALUES for a in outputs) else None
 
 
 class _TooLarge(Exception):
@@ -144,7 +144,7 @@ def _plain(function: Callable[..., Any]) -> Fold:
     return rule
 
 
-def _many(function: Callable[[Array, Array], Any]) -> Fold:
+def _chained(function: Callable[[Array, Array], Any]) -> Fold:
     def rule(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
         result = arrays[0]
         for other in arrays[1:]:
@@ -177,8 +177,8 @@ _FOLDS: Mapping[str, Fold] = {
     "Ceil": _plain(np.ceil),
     "Round": _plain(np.round),
     "Sqrt": _plain(np.sqrt),
-    "Max": _many(np.maximum),
-    "Min": _many(np.minimum),
+    "Max": _chained(np.maximum),
+    "Min": _chained(np.minimum),
     "Equal": _plain(np.equal),
     "Less": _plain(np.less),
     "LessOrEqual": _plain(np.less_equal),
@@ -199,4 +199,4 @@ _FOLDS: Mapping[str, Fold] = {
     "ReduceMax": _reduce(np.max),
     "ReduceMin": _reduce(np.min),
 }
-"""Every operator that shape arithmetic is made of."""
+"""Every operator of shape arithmetic."""

@@ -1,10 +1,10 @@
-"""ONNX operators that move data or only look at it in another shape."""
+"""ONNX operators that move data or reshape it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from epochcast.capture.onnx.elements import baked
+from epochcast.capture.onnx.elements import fixed_batch_hint
 from epochcast.capture.onnx.file import dtype_of
 from epochcast.capture.onnx.walk import Call, Rule, Value
 from epochcast.errors import BadInput
@@ -15,14 +15,15 @@ Sizes = tuple[int, ...]
 
 
 def _viewed(call: Call, shape: Sizes, function: str, *, is_strided: bool = False) -> list[Value]:
-    made = call.b.view(call.data(0), shape, function)
-    return [Value("", made.shape, made.dtype, tensor=made, is_strided=is_strided)]
+    view = call.b.view(call.data(0), shape, function)
+    return [Value("", view.shape, view.dtype, tensor=view, is_strided=is_strided)]
 
 
 def identity(call: Call) -> Sequence[Value]:
     """The same value under another name.
 
-    A vector becomes a parameter of its own: exporters store equal (untrained) biases once, and nobody ties vectors.
+    A vector becomes a parameter of its own: exporters store equal (untrained) biases once, but vectors are not tied in
+    practice.
     """
     value = call.value(0)
     if value.origin == "learnt" and len(value.shape) == 1:
@@ -40,7 +41,7 @@ def cast(call: Call) -> Sequence[Tensor | Value]:
 
 
 def transpose(call: Call) -> Sequence[Tensor | Value]:
-    """A view. Of a 2-D initialiser it is remembered, so that the product behind it takes the weight as it is stored."""
+    """A view. For a 2-D initialiser it is recorded, so that the next product reads the weight as it is stored."""
     value = call.value(0)
     order = tuple(call.attribute("perm", range(len(value.shape))[::-1]))
     shape = tuple(value.shape[i] for i in order)
@@ -51,69 +52,76 @@ def transpose(call: Call) -> Sequence[Tensor | Value]:
 
 
 def reshape(call: Call) -> Sequence[Value]:
-    """A view; behind a transpose it must copy where it joins dimensions."""
+    """A view; after a transpose it must copy where it joins dimensions."""
     value = call.value(0)
     return _reshaped(call, value, _target(call, value))
 
 
 def flatten(call: Call) -> Sequence[Value]:
-    """Two dimensions: before the axis and behind it."""
+    """Two dimensions: before the axis and from it on."""
     value, axis = call.value(0), call.attribute("axis", 1)
     return _reshaped(call, value, (prod(value.shape[:axis]), prod(value.shape[axis:])))
 
 
 def _reshaped(call: Call, value: Value, shape: Sizes) -> Sequence[Value]:
     if value.is_strided and len(shape) < len(value.shape):
-        made = call.b.copy("contiguous", call.data(0), shape, name=call.layer)
-        return [Value("", made.shape, made.dtype, tensor=made)]
+        copy = call.b.copy("contiguous", call.data(0), shape, name=call.layer)
+        return [Value("", copy.shape, copy.dtype, tensor=copy)]
     return _viewed(call, shape, "reshape")
 
 
 def _target(call: Call, value: Value) -> Sizes:
-    wanted = call.integers("shape", 1)
-    if wanted is None:
+    target = call.integers("shape", 1)
+    if target is None:
         raise BadInput(f"{call.place} has no shape")
     keeps_zero = bool(call.attribute("allowzero", 0))
-    shape = [value.shape[i] if n == 0 and not keeps_zero else n for i, n in enumerate(wanted)]
+    shape = [value.shape[i] if n == 0 and not keeps_zero else n for i, n in enumerate(target)]
     walk, total = call.walk, prod(value.shape)
     if walk.is_rebound and walk.reference is not None:
-        was, seen = (walk.reference.get(name) for name in (call.node.inputs[0], call.node.outputs[0]))
-        then = walk.reference.get(call.node.inputs[1])
-        if was and seen and then and then.array is not None and tuple(then.array) == wanted:
-            return _rescaled(call, value.shape, was.shape, seen.shape)
+        before, after = (walk.reference.get(name) for name in (call.node.inputs[0], call.node.outputs[0]))
+        exported_target = walk.reference.get(call.node.inputs[1])
+        if (
+            before
+            and after
+            and exported_target
+            and exported_target.array is not None
+            and tuple(exported_target.array) == target
+        ):
+            return _rescaled(call, value.shape, before.shape, after.shape)
     if -1 in shape:
-        rest = prod(n for n in shape if n != -1)
-        if rest and total % rest == 0:
-            shape[shape.index(-1)] = total // rest
+        other_sizes = prod(n for n in shape if n != -1)
+        if other_sizes and total % other_sizes == 0:
+            shape[shape.index(-1)] = total // other_sizes
     if prod(shape) != total or -1 in shape:
-        given, asked = ("×".join(map(str, s)) for s in (value.shape, wanted))
-        raise BadInput(f"{call.place} makes {asked} of {given}, which do not fit{baked(call)}")
+        given_text, target_text = ("×".join(map(str, s)) for s in (value.shape, target))
+        raise BadInput(f"{call.place} reshapes {given_text} to {target_text}, which do not fit{fixed_batch_hint(call)}")
     return tuple(shape)
 
 
-def _rescaled(call: Call, now: Sizes, was: Sizes, seen: Sizes) -> Sizes:
-    """The shape a constant target stood for when the file was exported, grown where the batch belongs."""
-    if prod(now) == prod(seen):
-        return seen
-    grown = next((i for i, (n, m) in enumerate(zip(now, was, strict=True)) if n != m), 0)
+def _rescaled(call: Call, input_shape: Sizes, old_input: Sizes, old_output: Sizes) -> Sizes:
+    """The output shape at the exported batch, with the dimension that holds the batch resized."""
+    if prod(input_shape) == prod(old_output):
+        return old_output
+    grown = next((i for i, (n, m) in enumerate(zip(input_shape, old_input, strict=True)) if n != m), 0)
     exported = call.walk.exported_batch or 1
-    place = _landing(prod(was[:grown]), prod(was[: grown + 1]), seen, exported)
-    size, rest = divmod(seen[place] * prod(now), prod(seen))
-    if rest:
-        raise BadInput(f"{call.place} reshapes the batch into another dimension{baked(call)}")
-    return (*seen[:place], size, *seen[place + 1 :])
+    place = _grown_dimension(prod(old_input[:grown]), prod(old_input[: grown + 1]), old_output, exported)
+    size, remainder = divmod(old_output[place] * prod(input_shape), prod(old_output))
+    if remainder:
+        raise BadInput(f"{call.place} reshapes the batch into another dimension{fixed_batch_hint(call)}")
+    return (*old_output[:place], size, *old_output[place + 1 :])
 
 
-def _landing(low: int, high: int, seen: Sizes, exported: int) -> int:
-    """Where a grown dimension lands that spans elements `low` to `high` of the input's order.
+def _grown_dimension(low: int, high: int, old_output: Sizes, exported: int) -> int:
+    """The output dimension that grows with an input dimension whose strides are `low` to `high` (as products from the
+    left).
 
-    A dimension of exactly the exported batch within that span comes first, then one that swallows the span, then one
-    begins at it (heads) unless it is the last (features), then the one that ends at it.
+    First choice: a dimension of exactly the exported batch within that span; then one that contains the span; then one
+    that begins at it (heads) unless it is the last (features); then one that ends at it.
     """
-    starts = [prod(seen[:j]) for j in range(len(seen))]
-    ends = [prod(seen[: j + 1]) for j in range(len(seen))]
-    places = range(len(seen))
-    within = [j for j in places if starts[j] >= low and ends[j] <= high and seen[j] == exported]
+    starts = [prod(old_output[:j]) for j in range(len(old_output))]
+    ends = [prod(old_output[: j + 1]) for j in range(len(old_output))]
+    places = range(len(old_output))
+    within = [j for j in places if starts[j] >= low and ends[j] <= high and old_output[j] == exported]
     around = [j for j in places if starts[j] < low < ends[j]]
     right = [j for j in places if starts[j] == low and j != places[-1]]
     left = [j for j in places if ends[j] == low]
@@ -124,9 +132,12 @@ def squeeze(call: Call) -> Sequence[Value]:
     """Without the dimensions of size one (all, or the axes)."""
     value, axes = call.value(0), call.integers("axes", 1)
     rank = len(value.shape)
-    gone = {a % rank for a in axes} if axes is not None else {i for i, n in enumerate(value.shape) if n == 1}
+    squeezed = {a % rank for a in axes} if axes is not None else {i for i, n in enumerate(value.shape) if n == 1}
     return _viewed(
-        call, tuple(n for i, n in enumerate(value.shape) if i not in gone), "squeeze", is_strided=value.is_strided
+        call,
+        tuple(n for i, n in enumerate(value.shape) if i not in squeezed),
+        "squeeze",
+        is_strided=value.is_strided,
     )
 
 
@@ -134,9 +145,9 @@ def unsqueeze(call: Call) -> Sequence[Value]:
     """With further dimensions of size one."""
     value, axes = call.value(0), call.integers("axes", 1) or ()
     rank = len(value.shape) + len(axes)
-    places, rest = {a % rank for a in axes}, iter(value.shape)
+    places, sizes = {a % rank for a in axes}, iter(value.shape)
     return _viewed(
-        call, tuple(1 if i in places else next(rest) for i in range(rank)), "unsqueeze", is_strided=value.is_strided
+        call, tuple(1 if i in places else next(sizes) for i in range(rank)), "unsqueeze", is_strided=value.is_strided
     )
 
 
@@ -144,11 +155,11 @@ def expand(call: Call) -> Sequence[Value]:
     """A broadcast view."""
     from numpy import broadcast_shapes
 
-    value, wanted = call.value(0), call.integers("shape", 1) or ()
+    value, target = call.value(0), call.integers("shape", 1) or ()
     walk = call.walk
-    if walk.is_rebound and len(wanted) >= len(value.shape) and wanted[0] == walk.exported_batch != 1:
-        wanted = (walk.batch, *wanted[1:])
-    return _viewed(call, tuple(broadcast_shapes(value.shape, wanted)), "expand")
+    if walk.is_rebound and len(target) >= len(value.shape) and target[0] == walk.exported_batch != 1:
+        target = (walk.batch, *target[1:])
+    return _viewed(call, tuple(broadcast_shapes(value.shape, target)), "expand")
 
 
 def tile(call: Call) -> Sequence[Tensor]:
@@ -176,13 +187,13 @@ def split(call: Call) -> Sequence[Tensor]:
     parts = len(call.node.outputs)
     sizes = call.integers("split", 1)
     if sizes is None:
-        each = -(-x.shape[axis] // parts)
-        sizes = (*[each] * (parts - 1), x.shape[axis] - each * (parts - 1))
+        part_size = -(-x.shape[axis] // parts)
+        sizes = (*[part_size] * (parts - 1), x.shape[axis] - part_size * (parts - 1))
     return call.b.split(x, sizes, axis)
 
 
 def concatenate(call: Call) -> Sequence[Tensor | Value]:
-    """Along one axis. A piece that was exported at another batch (a class token) is broadcast to that of the others."""
+    """Along one axis. A piece of the exported batch (a class token) is broadcast to the batch of the others."""
     values = [call.value(i) for i in range(len(call.node.inputs)) if call.has(i)]
     if len(values) == 1:
         return [values[0]]
@@ -197,14 +208,14 @@ def concatenate(call: Call) -> Sequence[Tensor | Value]:
     for t in tensors[1:]:
         if t.shape[:axis] != tensors[0].shape[:axis] or t.shape[axis + 1 :] != tensors[0].shape[axis + 1 :]:
             shapes = " and ".join("×".join(map(str, s.shape)) for s in tensors)
-            raise BadInput(f"{call.place} joins {shapes}, which do not fit{baked(call)}")
+            raise BadInput(f"{call.place} joins {shapes}, which do not fit{fixed_batch_hint(call)}")
     shape = list(tensors[0].shape)
     shape[axis] = sum(t.shape[axis] for t in tensors)
     return call.b.op(Copy("concatenate"), tensors, [shape], dtypes=[tensors[0].dtype], name=call.layer)
 
 
 def pad(call: Call) -> Sequence[Tensor]:
-    """More before and behind each dimension."""
+    """Padding before and after each dimension."""
     x, pads = call.data(0), call.integers("pads", 1) or ()
     axes = call.integers("axes", 3) if call.has(3) else tuple(range(len(x.shape)))
     shape = list(x.shape)
@@ -255,7 +266,7 @@ def gather_elements(call: Call) -> Sequence[Tensor]:
 
 
 def scatter(call: Call) -> Sequence[Tensor]:
-    """The data with some elements written anew."""
+    """The data with some elements overwritten."""
     x, updates = call.data(0), call.data(2)
     return call.b.op(Scatter("update"), [x, updates], [x.shape], dtypes=[x.dtype], name=call.layer)
 
@@ -266,7 +277,7 @@ def same(function: str) -> Rule:
 
 
 def one_hot(call: Call) -> Sequence[Tensor]:
-    """Indices to rows with a single one."""
+    """One-hot rows from indices."""
     x, depth = call.data(0), call.integers("depth", 1) or (1,)
     axis = call.attribute("axis", -1) % (len(x.shape) + 1)
     shape = (*x.shape[:axis], depth[0], *x.shape[axis:])
@@ -274,7 +285,7 @@ def one_hot(call: Call) -> Sequence[Tensor]:
 
 
 def filled(call: Call) -> Sequence[Tensor]:
-    """A tensor written from nothing: constant or random."""
+    """A new tensor: constant or random."""
     ((shape, dtype),) = call.walk.inferred(call)
     return call.b.op(Copy("fill"), [], [shape], dtypes=[dtype], name=call.layer)
 

@@ -30,8 +30,8 @@ def window(call: Call, kernel: Sizes, spatial: Sizes) -> tuple[Sizes, Sizes, Siz
     pads = [0] * (2 * dims) if mode == "VALID" else call.attribute("pads", [0] * (2 * dims))
     before, behind = tuple(pads[:dims]), tuple(pads[dims:])
     room = [n + p + q - r for n, p, q, r in zip(spatial, before, behind, reach, strict=True)]
-    more = [s - 1 if call.attribute("ceil_mode", 0) else 0 for s in stride]
-    sizes = tuple((space + m) // s + 1 for space, s, m in zip(room, stride, more, strict=True))
+    rounding = [s - 1 if call.attribute("ceil_mode", 0) else 0 for s in stride]
+    sizes = tuple((space + m) // s + 1 for space, s, m in zip(room, stride, rounding, strict=True))
     if call.attribute("ceil_mode", 0):  # the last window must start inside the input or its leading pad
         sizes = tuple(
             o - 1 if (o - 1) * s >= n + p else o for o, s, n, p in zip(sizes, stride, spatial, before, strict=True)
@@ -62,14 +62,14 @@ def conv_transposed(call: Call) -> Sequence[Tensor]:
     stride = tuple(call.attribute("strides", [1] * dims))
     dilation = tuple(call.attribute("dilations", [1] * dims))
     pads = call.attribute("pads", [0] * (2 * dims))
-    more = call.attribute("output_padding", [0] * dims)
+    output_padding = call.attribute("output_padding", [0] * dims)
     if call.attribute("output_shape"):
         sizes = tuple(call.attribute("output_shape")[-dims:])
     elif call.attribute("auto_pad", "NOTSET").startswith("SAME"):
         sizes = tuple(n * s for n, s in zip(x.shape[2:], stride, strict=True))
     else:
         sizes = tuple(
-            stride[i] * (n - 1) + more[i] + dilation[i] * (shape[2 + i] - 1) + 1 - pads[i] - pads[dims + i]
+            stride[i] * (n - 1) + output_padding[i] + dilation[i] * (shape[2 + i] - 1) + 1 - pads[i] - pads[dims + i]
             for i, n in enumerate(x.shape[2:])
         )
     kind = Conv(stride, tuple(pads[:dims]), dilation, groups, transposed=True)
@@ -139,8 +139,8 @@ def _bias(call: Call, columns: int) -> list[Tensor]:
     reader = walk.readers.get(output)
     if reader is None or reader.op != "Add":
         return []
-    other = next(name for name in reader.inputs if name != output)
-    value = walk.values.get(other)
+    addend = next(name for name in reader.inputs if name != output)
+    value = walk.values.get(addend)
     if value is None or value.origin != "learnt" or value.shape != (columns,):
         return []
     walk.absorbed[reader.outputs[0]] = output
@@ -198,10 +198,10 @@ def recurrent(cell: str, gates: int) -> Rule:
         first = x if is_batch_first else b.view(x, (batch, steps, x.shape[-1]), "transpose")
         y = b.op(kind, [first], [(batch, steps, directions * hidden)], weights=weights, name=call.layer)[0]
         state = (batch, directions, hidden) if is_batch_first else (directions, batch, hidden)
-        whole = (batch, steps, directions, hidden) if is_batch_first else (steps, directions, batch, hidden)
-        names, made = list(call.node.outputs), [b.view(y, whole, "transpose")]
-        made.extend(b.view(y, state, "slice") for _ in names[1:])
-        return made
+        sequence_shape = (batch, steps, directions, hidden) if is_batch_first else (steps, directions, batch, hidden)
+        names, results = list(call.node.outputs), [b.view(y, sequence_shape, "transpose")]
+        results.extend(b.view(y, state, "slice") for _ in names[1:])
+        return results
 
     return rule
 

@@ -1,4 +1,4 @@
-"""Every ONNX operator we have a rule for, default domain and the contributed ones exporters use."""
+"""Every ONNX operator with a rule: the default domain and the contributed ones that exporters use."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,8 @@
 """One pass over the nodes of an ONNX file at one batch size: every value gets its shape, every operator its rule.
 
 A value is *data* (computed from the inputs), *learnt* (a float initialiser, a parameter once an operator takes it as a
-weight) or *constant* (made of shapes and small numbers; free). Shapes come from the rules; where a rule has none, from
-`onnx.shape_inference` of the single node; where that has none either, from what the file declares.
+weight) or *constant* (computed from shapes and small numbers; costs nothing). Shapes come from the rules; where a rule
+has none, from `onnx.shape_inference` of the single node; where that has none either, from what the file declares.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from epochcast.graph.tensor import DType, Tensor
 
 @dataclass(frozen=True)
 class Value:
-    """What a name of the file stands for at this batch."""
+    """The value of a name of the file at this batch."""
 
     name: str
     shape: tuple[int, ...]
@@ -52,17 +52,15 @@ class Walk:
         self.uses = Counter(name for node in file.nodes for name in node.inputs)
         self.uses.update(file.outputs)
         self.readers = {name: node for node in file.nodes for name in node.inputs}
-        self.absorbed: dict[
-            str, str
-        ] = {}  # results of nodes that an earlier operator took in (a bias behind a product)
+        self.absorbed: dict[str, str] = {}  # results of nodes merged into an earlier operator (a bias after a product)
         for bound in binding.inputs:
             tensor = Tensor(bound.at(batch), bound.dtype, bound.name)
             self.b.inputs.append(tensor)
             self.values[bound.name] = Value(bound.name, tensor.shape, tensor.dtype, tensor=tensor)
-        for name, found in file.initializers.items():
-            is_learnt = found.dtype.is_float and prod(found.shape) > 1
+        for name, initializer in file.initializers.items():
+            is_learnt = initializer.dtype.is_float and prod(initializer.shape) > 1
             origin = "learnt" if is_learnt else "constant"
-            self.values[name] = Value(name, found.shape, found.dtype, origin, found.array)
+            self.values[name] = Value(name, initializer.shape, initializer.dtype, origin, initializer.array)
 
     @property
     def is_rebound(self) -> bool:
@@ -76,8 +74,8 @@ class Walk:
                 self.values[node.outputs[0]] = self.values[self.absorbed[node.outputs[0]]]
                 continue
             call = Call(self, node)
-            made = self._constant(call) or self._apply(call, rules)
-            for name, value in zip(node.outputs, made, strict=False):
+            results = self._constant(call) or self._apply(call, rules)
+            for name, value in zip(node.outputs, results, strict=False):
                 if name:
                     self.values[name] = self.value(name, value, call)
 
@@ -90,29 +88,29 @@ class Walk:
             case "Shape" | "Size":
                 shape = call.value(0).shape
                 part = shape[node.attributes.get("start", 0) : node.attributes.get("end")]
-                return [_known(part if node.op == "Shape" else prod(shape))]
-        known = [call.value(i) for i in range(len(node.inputs)) if node.inputs[i]]
-        if not known or any(v.origin != "constant" for v in known):
+                return [_constant_value(part if node.op == "Shape" else prod(shape))]
+        inputs = [call.value(i) for i in range(len(node.inputs)) if node.inputs[i]]
+        if not inputs or any(v.origin != "constant" for v in inputs):
             return None
         if node.op in _SIZED and self.is_rebound and self.exported_batch != 1:
-            known[-1] = self._grown(known[-1])
-        if all(v.array is not None for v in known):
+            inputs[-1] = self._grown(inputs[-1])
+        if all(v.array is not None for v in inputs):
             options = dict(node.attributes)
-            if node.op == "Split" and "split" not in options and len(known) == 1:
-                size = known[0].shape[options.get("axis", 0)]
+            if node.op == "Split" and "split" not in options and len(inputs) == 1:
+                size = inputs[0].shape[options.get("axis", 0)]
                 options["split"] = [-(-size // len(node.outputs))] * len(node.outputs)
-            folded = fold(node.op, [v.array for v in known if v.array is not None], options)
+            folded = fold(node.op, [v.array for v in inputs if v.array is not None], options)
             if folded is not None:
-                return [_known(array) for array in folded]
+                return [_constant_value(array) for array in folded]
         if node.op in _FILLS:
             return [Value("", shape, dtype, "constant") for shape, dtype in self.inferred(call)]
         return None
 
     def _grown(self, shape: Value) -> Value:
-        """A shape that begins with the batch of the export begins with this one."""
+        """A shape that begins with the exported batch, with this batch instead."""
         if shape.array is None or not shape.array.size or shape.array[0] != self.exported_batch:
             return shape
-        return replace(shape, array=_known((self.batch, *shape.array[1:].tolist())).array)
+        return replace(shape, array=_constant_value((self.batch, *shape.array[1:].tolist())).array)
 
     def _apply(self, call: "Call", rules: Mapping[str, Rule]) -> Sequence[Tensor | Value]:
         rule = rules.get(call.node.op)
@@ -126,7 +124,7 @@ class Walk:
             raise BadInput(f"{call.place} does not fit its inputs: {error}") from None
 
     def opaque(self, call: "Call") -> Sequence[Tensor]:
-        """An operator without a rule: its bytes are known."""
+        """An operator without a rule: costed by its bytes."""
         domain = call.node.domain
         target = f"{domain}.{call.node.op}" if domain else call.node.op
         inputs = [call.data(i) for i, name in enumerate(call.node.inputs) if name]
@@ -138,14 +136,14 @@ class Walk:
 
     # ---- values ---------------------------------------------------------------------------------
 
-    def value(self, name: str, made: Tensor | Value, call: "Call") -> Value:
+    def value(self, name: str, result: Tensor | Value, call: "Call") -> Value:
         """A result under its name in the file."""
-        if isinstance(made, Value):
-            return made if made.origin == "learnt" else replace(made, name=name)
-        return Value(name, made.shape, made.dtype, tensor=made)
+        if isinstance(result, Value):
+            return result if result.origin == "learnt" else replace(result, name=name)
+        return Value(name, result.shape, result.dtype, tensor=result)
 
     def tensor(self, value: Value) -> Tensor:
-        """The tensor of our graph: computed, a parameter, or a constant that is there from the start."""
+        """The tensor of our graph: computed, a parameter, or a constant."""
         if value.tensor is not None:
             return value.tensor
         if value.origin == "learnt":
@@ -156,27 +154,27 @@ class Walk:
         return tensor
 
     def parameter(self, value: Value, layer: str, shape: tuple[int, ...] | None = None) -> Tensor:
-        """A learned tensor under its name in the file (of another shape with as many elements where asked)."""
+        """A learned tensor under its name in the file (`shape`: another shape with as many elements)."""
         if value.tensor is not None:
             return value.tensor
-        known = self.b.parameters.get(value.name)
-        if known is None:
+        parameter = self.b.parameters.get(value.name)
+        if parameter is None:
             tensor = Tensor(shape or value.shape, DType.FLOAT32, value.name)
             owner = value.name.rpartition(".")[0] or layer
-            known = self.b.parameters[value.name] = Parameter(tensor, True, owner)
-        return replace(known.tensor, shape=shape or known.tensor.shape)
+            parameter = self.b.parameters[value.name] = Parameter(tensor, True, owner)
+        return replace(parameter.tensor, shape=shape or parameter.tensor.shape)
 
     def inferred(self, call: "Call") -> list[tuple[tuple[int, ...], DType]]:
-        """Shapes and dtypes of a node's outputs where no rule knows them."""
-        found = dict(_node_inference(call, self.file))
+        """Shapes and dtypes of the outputs of a node without a rule."""
+        by_name = dict(_node_inference(call, self.file))
         results: list[tuple[tuple[int, ...], DType]] = []
         for name in call.node.outputs:
             if not name:
                 results.append(((), DType.FLOAT32))
                 continue
-            if name not in found:
-                found[name] = self._declared(name, call), DType.FLOAT32
-            results.append(found[name])
+            if name not in by_name:
+                by_name[name] = self._declared(name, call), DType.FLOAT32
+            results.append(by_name[name])
         return results
 
     def _declared(self, name: str, call: "Call") -> tuple[int, ...]:
@@ -189,7 +187,7 @@ class Walk:
         if call.node.domain in ("", "ai.onnx"):
             raise BadInput(f"{call.place}: the size of its output depends on values, so its work cannot be known")
         self.notes[
-            f"{call.node.op} has no rule and no declared shape: its output is taken to be as large as its input"
+            f"{call.node.op} has no rule and no declared shape: its output is assumed to be as large as its input"
         ] = None
         return call.value(0).shape
 
@@ -229,7 +227,7 @@ class Call:
             raise BadInput(f"{self.place} lacks input {place}")
         name = self.node.inputs[place]
         if name not in self.walk.values:
-            raise BadInput(f"{self.place} reads {name!r}, which nothing makes")
+            raise BadInput(f"{self.place} reads {name!r}, which no node computes")
         return self.walk.values[name]
 
     def data(self, place: int) -> Tensor:
@@ -237,7 +235,7 @@ class Call:
         return self.walk.tensor(self.value(place))
 
     def weight(self, place: int, shape: tuple[int, ...] | None = None) -> Tensor:
-        """An input that is learnt; the layer is called after it where its name says so."""
+        """A learnt input; the layer takes its name from it where that has a dot."""
         value = self.value(place)
         if value.tensor is not None:
             return value.tensor
@@ -252,8 +250,8 @@ class Call:
     def integers(self, name: str, place: int) -> tuple[int, ...] | None:
         """Numbers given as an attribute (old opsets) or as an input that is known."""
         if name in self.node.attributes:
-            given = self.node.attributes[name]
-            return tuple(int(n) for n in given) if isinstance(given, list | tuple) else (int(given),)
+            value = self.node.attributes[name]
+            return tuple(int(n) for n in value) if isinstance(value, list | tuple) else (int(value),)
         if not self.has(place):
             return None
         array = self.array(place)
@@ -272,24 +270,24 @@ _FILLS = frozenset(
 )
 
 
-def _known(array: Any) -> Value:
+def _constant_value(array: Any) -> Value:
     import numpy as np
 
-    found = np.asarray(array, dtype=np.int64 if isinstance(array, tuple | int) else None)
-    if found.dtype == np.bool_:
+    values = np.asarray(array, dtype=np.int64 if isinstance(array, tuple | int) else None)
+    if values.dtype == np.bool_:
         dtype = DType.BOOL
     else:
-        dtype = DType.INT64 if np.issubdtype(found.dtype, np.integer) else DType.FLOAT32
-    return Value("", found.shape, dtype, "constant", found)
+        dtype = DType.INT64 if np.issubdtype(values.dtype, np.integer) else DType.FLOAT32
+    return Value("", values.shape, dtype, "constant", values)
 
 
 def _constant_node(node: Node, label: str) -> Value:
-    for name, given in node.attributes.items():
+    for name, value in node.attributes.items():
         if name == "value":
-            dtype = dtype_of(given.data_type, label)
-            return Value(node.outputs[0], tuple(given.dims), dtype, "constant", small_array(given))
+            dtype = dtype_of(value.data_type, label)
+            return Value(node.outputs[0], tuple(value.dims), dtype, "constant", small_array(value))
         if name in ("value_int", "value_ints", "value_float", "value_floats"):
-            return _known(list(given) if isinstance(given, list | tuple) else [given][0])
+            return _constant_value(list(value) if isinstance(value, list | tuple) else [value][0])
     raise BadInput(f"{label}: node {node.name!r} (Constant) has a value of no supported type")
 
 
@@ -301,21 +299,21 @@ def _node_inference(call: Call, file: File) -> Iterator[tuple[str, tuple[tuple[i
     try:
         schema = defs.get_schema(node.op, file.opset, node.domain if node.domain != "ai.onnx" else "")
         codes = {DType.FLOAT32: 1, DType.INT64: 7, DType.INT32: 6, DType.BOOL: 9, DType.UINT8: 2, DType.INT8: 3}
-        types, known = {}, {}
+        types, constants = {}, {}
         for place, name in enumerate(node.inputs):
             if name:
                 value = call.value(place)
                 types[name] = helper.make_tensor_type_proto(codes.get(value.dtype, 1), value.shape)
                 if value.array is not None:
-                    known[name] = numpy_helper.from_array(value.array, name)
-        inferred = shape_inference.infer_node_outputs(schema, node.proto, types, known)
-    except Exception:  # no schema, or onnx refuses the node: then there is no inference to use
+                    constants[name] = numpy_helper.from_array(value.array, name)
+        inferred = shape_inference.infer_node_outputs(schema, node.proto, types, constants)
+    except Exception:  # no schema, or onnx rejects the node: no inference
         return
-    for name, found in inferred.items():
-        dims = found.tensor_type.shape.dim
+    for name, type_proto in inferred.items():
+        dims = type_proto.tensor_type.shape.dim
         if (
-            found.HasField("tensor_type")
-            and found.tensor_type.HasField("shape")
+            type_proto.HasField("tensor_type")
+            and type_proto.tensor_type.HasField("shape")
             and all(d.HasField("dim_value") for d in dims)
         ):
-            yield name, (tuple(d.dim_value for d in dims), dtype_of(found.tensor_type.elem_type, file.label))
+            yield name, (tuple(d.dim_value for d in dims), dtype_of(type_proto.tensor_type.elem_type, file.label))

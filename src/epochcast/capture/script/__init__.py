@@ -1,4 +1,4 @@
-"""Python scripts that are pointed at without saying what in them makes the model: read, never run."""
+"""Python scripts given without the function that makes the model: read, never run."""
 
 from epochcast.capture.script.answer import NeedsFactory, name_not_in_script, script_without_factory
 from epochcast.capture.script.find import Candidate, Script, read_script

@@ -1,4 +1,4 @@
-"""What a user is told who points at a script: what is missing, what the script holds, and what to write next."""
+"""The error for a script without a function: what is missing, what the script holds, and what to write next."""
 
 import ast
 import builtins
@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from epochcast.capture.script.find import MAIN_GUARD, UNKNOWN_ARGUMENTS, Candidate, Script, read_script
-from epochcast.capture.script.made import Vocabulary
+from epochcast.capture.script.models import ScriptNames
 from epochcast.capture.script.names import KERAS
 from epochcast.capture.script.statement import all_names
 from epochcast.capture.script.tree import syntax_tree
@@ -25,15 +25,15 @@ _LOOKED_FOR = (
     "for functions that return a model and for variables that hold one"
 )
 _FACTORY_NAMES = ("make_model", "make_the_model", "model_to_forecast")
-# With one of these a file may have names that are not written in it.
+# A file that uses one of these may define names that do not appear in it.
 _MAKES_NAMES = ("*", "globals", "__getattr__", "exec", "setattr", "vars")
 
 
 class NeedsFactory(BadInput):
     """A script, or a name that is not in it, where a function that makes a model is needed.
 
-    Its notes say what the script holds. `asked` is the reference that was given, `instead` are those that would do;
-    each is a note of its own, so that the command line can show the whole command there.
+    Its notes say what the script holds. `asked` is the reference that was given, `instead` are references that work;
+    each is a separate note, so that the command line can show the whole command.
     """
 
     asked: str = ""
@@ -43,7 +43,7 @@ class NeedsFactory(BadInput):
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of the answer; a reference is one that the user can give instead."""
+    """A line of the error; a reference is one that the user can give instead."""
 
     text: str
     is_reference: bool = False
@@ -53,14 +53,14 @@ class _Line:
 
 
 def script_without_factory(reference: str) -> NeedsFactory:
-    """The answer to `train.py` alone."""
+    """The error for `train.py` alone."""
     script = read_script(Path(reference))
     message = f"{script.path.name} is a script, and a forecast needs the function that makes its model"
     return _answer(NeedsFactory(message), reference, reference, script, script.candidates)
 
 
 def name_not_in_script(reference: str) -> NeedsFactory | None:
-    """The answer to `train.py:NAME` where the file surely has no such name; None where it may, or cannot be read."""
+    """The error for `train.py:NAME` if the file cannot have that name; None if it may have it or cannot be read."""
     place, _, path = reference.rpartition(":")
     name = path.partition(".")[0]
     try:
@@ -69,7 +69,7 @@ def name_not_in_script(reference: str) -> NeedsFactory | None:
             return None
         script = read_script(Path(place))
     except BadInput:
-        return None  # whoever runs it says what is wrong
+        return None  # the error is raised when the file is run
     near = get_close_matches(name, [candidate.name for candidate in script.candidates], n=3)
     nearest_first = sorted(script.candidates, key=lambda c: near.index(c.name) if c.name in near else len(near))
     return _answer(NeedsFactory(f"{script.path.name} has no {name!r}"), reference, place, script, nearest_first)
@@ -78,7 +78,7 @@ def name_not_in_script(reference: str) -> NeedsFactory | None:
 def _answer(
     error: NeedsFactory, asked: str, place: str, script: Script, candidates: Sequence[Candidate]
 ) -> NeedsFactory:
-    lines = [*_found(script, candidates), *_next(place, script, candidates)]
+    lines = [*_candidate_lines(script, candidates), *_advice_lines(place, script, candidates)]
     for line in lines:
         error.add_note(str(line))
     error.asked, error.candidates = asked, tuple(candidates)
@@ -89,7 +89,7 @@ def _answer(
 # ---- what is there ------------------------------------------------------------------------------
 
 
-def _found(script: Script, candidates: Sequence[Candidate]) -> Iterator[_Line]:
+def _candidate_lines(script: Script, candidates: Sequence[Candidate]) -> Iterator[_Line]:
     if not candidates:
         yield _Line(f"no model was found in it: {_LOOKED_FOR}")
     else:
@@ -101,25 +101,25 @@ def _found(script: Script, candidates: Sequence[Candidate]) -> Iterator[_Line]:
     if len(candidates) > len(listed):
         yield _Line(f"  and {len(candidates) - len(listed)} more")
     if script.hints:
-        said = ", ".join(f"{name} {value} (line {line})" for name, (value, line) in sorted(script.hints.items()))
-        yield _Line(f"it also says: {said}")
+        hints = ", ".join(f"{name} {value} (line {line})" for name, (value, line) in sorted(script.hints.items()))
+        yield _Line(f"it also says: {hints}")
 
 
 def _described(candidate: Candidate) -> str:
-    more = []
+    remarks = []
     if candidate.needs == UNKNOWN_ARGUMENTS:
-        more.append("its arguments are in another file")
+        remarks.append("its arguments are in another file")
     elif candidate.needs:
-        more.append(f"needs {_listed(candidate.needs)}")
+        remarks.append(f"needs {_listed(candidate.needs)}")
     if candidate.inside:
-        more.append(
+        remarks.append(
             "below " + MAIN_GUARD.rstrip(":") if candidate.inside == MAIN_GUARD else f"inside {candidate.inside}"
         )
     if candidate.is_trained:
-        more.append("trained here")
+        remarks.append("trained here")
     elif candidate.is_part:
-        more.append("a part of other classes")
-    return ", ".join([f"{candidate.kind} {candidate.name} ({candidate.framework})", *more])
+        remarks.append("a part of other classes")
+    return ", ".join([f"{candidate.kind} {candidate.name} ({candidate.framework})", *remarks])
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -129,20 +129,20 @@ def _listed(words: Sequence[str]) -> str:
 # ---- what to do next ----------------------------------------------------------------------------
 
 
-def _next(place: str, script: Script, candidates: Sequence[Candidate]) -> Iterator[_Line]:
+def _advice_lines(place: str, script: Script, candidates: Sequence[Candidate]) -> Iterator[_Line]:
     elsewhere = _files_of(script)
     if not candidates and elsewhere:
         (file, line), *_ = elsewhere
-        yield _Line(f"its model comes from another file (line {line}); ask about that one:")
+        yield _Line(f"its model comes from another file (line {line}); give that file:")
         yield _Line(file, is_reference=True)
         return
-    offered = list(_published(script, candidates))
+    offered = list(_published_lines(script, candidates))
     yield from offered
     best = candidates[0] if candidates else None
     if best is None and offered:
         return
     also = "or" if offered else "so"
-    guard = list(_guard(script))
+    guard = list(_guard_lines(script))
     yield from guard
     if best is not None and best.is_ready:
         ready = [c for c in candidates if c.is_ready and (c.is_trained, c.is_part) == (best.is_trained, best.is_part)]
@@ -152,7 +152,7 @@ def _next(place: str, script: Script, candidates: Sequence[Candidate]) -> Iterat
     else:
         name = next((name for name in _FACTORY_NAMES if name not in script.names), "make_this_model")
         yield _Line(f"{also} add a function that makes the model and does not train it:")
-        yield from (_Line(f"    {line}") for line in _factory(name, script, best))
+        yield from (_Line(f"    {line}") for line in _factory_lines(name, script, best))
         yield _Line("and type:")
         yield _Line(f"{place}:{name}", is_reference=True)
     if best is not None and best.framework == KERAS and (guard or not best.is_ready):
@@ -160,11 +160,11 @@ def _next(place: str, script: Script, candidates: Sequence[Candidate]) -> Iterat
         yield _Line(str(Path(place).with_name("model.keras")), is_reference=True)
 
 
-def _published(script: Script, candidates: Iterable[Candidate]) -> Iterator[_Line]:
-    """References to networks that the script takes from a library."""
+def _published_lines(script: Script, candidates: Iterable[Candidate]) -> Iterator[_Line]:
+    """References to published networks that the script uses."""
     references = dict.fromkeys(candidate.reference for candidate in candidates if candidate.reference)
     if references:
-        yield _Line("the network as its library publishes it needs nothing of the script; type:")
+        yield _Line("the published network does not need the script; type:")
     for reference in list(references)[:MOST_OFFERED]:
         yield _Line(reference, is_reference=True)
     for name, line in list(script.checkpoints.items())[:1]:
@@ -174,16 +174,16 @@ def _published(script: Script, candidates: Iterable[Candidate]) -> Iterator[_Lin
         yield _Line("hf:config.json", is_reference=True)
 
 
-def _guard(script: Script) -> Iterator[_Line]:
+def _guard_lines(script: Script) -> Iterator[_Line]:
     if not script.on_import:
         return
-    done = " and ".join(f"{what.does} (line {what.line}: {what.text})" for what in script.on_import)
-    yield _Line(f"{script.path.name} {done} as soon as it is imported; first put that, and what needs it, below:")
+    actions = " and ".join(f"{action.does} (line {action.line}: {action.text})" for action in script.on_import)
+    yield _Line(f"{script.path.name} {actions} as soon as it is imported; first put that, and what needs it, below:")
     yield _Line(f"    {MAIN_GUARD}")
 
 
-def _factory(name: str, script: Script, candidate: Candidate | None) -> Iterator[str]:
-    """The lines of a function to add: with the call of the script where all it needs is known, else with dots."""
+def _factory_lines(name: str, script: Script, candidate: Candidate | None) -> Iterator[str]:
+    """The lines of a function to add: with the script's call if all its arguments are known, else with dots."""
     yield f"def {name}():"
     if candidate is None:
         yield "    return ...  # an nn.Module or a Keras model"
@@ -195,7 +195,7 @@ def _factory(name: str, script: Script, candidate: Candidate | None) -> Iterator
             return
     if candidate.needs and not candidate.inside:
         dots = ["..."] if candidate.needs == UNKNOWN_ARGUMENTS else [f"{argument}=..." for argument in candidate.needs]
-        yield f"    return {candidate.name}({', '.join(dots)})  # in place of the dots, what it is trained with"
+        yield f"    return {candidate.name}({', '.join(dots)})  # replace the dots by the values it is trained with"
         return
     place = "the lines" if candidate.inside == MAIN_GUARD else f"the lines of {candidate.inside}"
     yield f"    ...  # {place} that make it, up to line {candidate.end_line}"
@@ -203,40 +203,40 @@ def _factory(name: str, script: Script, candidate: Candidate | None) -> Iterator
 
 
 def _written(call: ast.Call, script: Script) -> str | None:
-    """A call as it can stand at the top of the file, options by their defaults; None where it needs other variables."""
-    alone = _Known(script).visit(deepcopy(call))
-    names = [node for node in ast.walk(alone) if isinstance(node, ast.Name)]
-    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    if any(node.id not in own | script.top and not hasattr(builtins, node.id) for node in names):
+    """A call that works at the top of the file, with defaults for options; None if it needs other variables."""
+    substituted = _WithConstants(script).visit(deepcopy(call))
+    names = [node for node in ast.walk(substituted) if isinstance(node, ast.Name)]
+    bound_names = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    if any(node.id not in bound_names | script.top and not hasattr(builtins, node.id) for node in names):
         return None
-    text = ast.unparse(alone)
+    text = ast.unparse(substituted)
     return text if len(text) <= LONGEST_CALL and "\n" not in text else None
 
 
-class _Known(ast.NodeTransformer):
-    """Puts values for constants of the script and for options of its command line."""
+class _WithConstants(ast.NodeTransformer):
+    """Replaces constants of the script and options of its command line by their values."""
 
     def __init__(self, script: Script) -> None:
-        self.words: Vocabulary = script.vocabulary
+        self.script_names: ScriptNames = script.script_names
         self.top = script.top
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        value = None if node.id in self.top else self.words.value(node)
+        value = None if node.id in self.top else self.script_names.value(node)
         return node if value is None else ast.Constant(value)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         is_option = isinstance(node.value, ast.Name) and node.value.id not in {"self", *self.top}
-        value = self.words.value(node) if is_option else None
+        value = self.script_names.value(node) if is_option else None
         return self.generic_visit(node) if value is None else ast.Constant(value)
 
 
 def _files_of(script: Script) -> list[tuple[str, int]]:
     """Files beside the script that a trained model is imported from."""
-    found = []
+    files = []
     for module, line in script.modules.items():
         place = script.path.parent.joinpath(*module.lstrip(".").split("."))
         for path in (place.with_suffix(".py"), place / "__init__.py"):
             if path.is_file():
-                found.append((str(path), line))
+                files.append((str(path), line))
                 break
-    return found
+    return files

@@ -2,12 +2,12 @@
 
 - a *candidate* is a class that derives from a model class of a framework, a function that returns a model, or a
   variable that holds one;
-- it is *trained* where its parameters go to an optimizer or it is fitted, here or through a function that returns it;
-- a class is a *part* where another model class of the script uses it or derives from it;
-- it is *reachable* where `file.py:NAME` finds it: at the top of the file, not inside a function or below
+- it is *trained* if its parameters go to an optimizer or it is fitted, here or through a function that returns it;
+- a class is a *part* if another model class of the script uses it or derives from it;
+- it is *reachable* if `file.py:NAME` finds it: at the top of the file, not inside a function or below
   `if __name__ == "__main__":`. What the file does on import happens before it is found (`on_import.py`).
 
-Names are followed within the file alone, assignments in the order they are written, whichever branch they stand in.
+Names are followed only within the file, assignments in the order of their lines, whatever their branch.
 """
 
 import ast
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from epochcast.capture.script.made import Made, Vocabulary
+from epochcast.capture.script.models import ModelSource, ScriptNames
 from epochcast.capture.script.names import Imports, base_framework, made_framework, needs_no_arguments
 from epochcast.capture.script.on_import import OnImport, done_on_import
 from epochcast.capture.script.statement import (
@@ -23,9 +23,9 @@ from epochcast.capture.script.statement import (
     assigned,
     changed,
     constants,
-    handed_over,
     option,
     option_defaults,
+    passed_models,
     top_definitions,
 )
 from epochcast.capture.script.tree import (
@@ -41,12 +41,12 @@ from epochcast.capture.script.tree import (
 
 MAIN_GUARD = 'if __name__ == "__main__":'
 UNKNOWN_ARGUMENTS = ("...",)
-"""What a class needs whose constructor is in another file."""
+"""The arguments of a class whose constructor is in another file."""
 
 _MOST_ROUNDS = 10
-"""Functions that return what other functions return are followed so far."""
+"""How many levels of functions that return other functions' results are followed."""
 
-# Arguments of a DataLoader, of fit and of trainers, and options of scripts, by what we call them.
+# Arguments of a DataLoader, of fit and of trainers, and options of scripts, and our names for them.
 _HINTS = {
     "batch_size": "batch",
     "per_device_train_batch_size": "batch",
@@ -99,7 +99,7 @@ class Script:
     """
 
     path: Path
-    vocabulary: Vocabulary
+    script_names: ScriptNames
     candidates: tuple[Candidate, ...]
     on_import: tuple[OnImport, ...]
     checkpoints: Mapping[str, int]
@@ -110,7 +110,7 @@ class Script:
 
 
 def read_script(path: Path) -> Script:
-    """What a file holds; refuses what cannot be read as Python."""
+    """What a file holds; raises if it cannot be read as Python."""
     tree = syntax_tree(path)
     try:
         return _Reader(path, tree).script()
@@ -122,7 +122,7 @@ def read_script(path: Path) -> Script:
 class _Bound:
     """A variable that holds a model, with the lines that make it."""
 
-    made: Made
+    model: ModelSource
     line: int
     end_line: int
     is_guarded: bool
@@ -131,13 +131,13 @@ class _Bound:
 
 @dataclass
 class _Scope:
-    """The module, or one function: variables that hold models (`models` with the module's own), and other calls."""
+    """The module, or one function: variables that hold models (`models` includes the module's), and other calls."""
 
     body: list[ast.stmt]
     function: Function | None = None
     is_method: bool = False
     bound: dict[str, _Bound] = field(default_factory=dict)
-    models: dict[str, Made] = field(default_factory=dict)
+    models: dict[str, ModelSource] = field(default_factory=dict)
     other_calls: dict[str, ast.Call] = field(default_factory=dict)
 
 
@@ -161,7 +161,7 @@ class _Reader:
             if isinstance(call.func, ast.Name):
                 self.calls_by_name.setdefault(call.func.id, []).append(call)
         self.defined = list(definitions(tree.body))
-        self.words = Vocabulary(Imports.of(tree), constants(tree), option_defaults(self.calls))
+        self.names = ScriptNames(Imports.of(tree), constants(tree), option_defaults(self.calls))
         self.needs: dict[str, tuple[str, ...]] = {}
         self.module = _Scope(tree.body)
         self.scopes = [self.module]
@@ -170,21 +170,21 @@ class _Reader:
                 self.scopes.append(_Scope(node.body, node, bool(around) and isinstance(around[-1], ast.ClassDef)))
 
     def script(self) -> Script:
-        """Everything that is to be said about the file."""
+        """Everything that was read from the file."""
         self._read_classes()
         self._read_functions()
         trained = self._trained()
-        found = [*self._classes(trained), *self._functions(trained), *self._variables(trained)]
+        candidates = [*self._classes(trained), *self._functions(trained), *self._variables(trained)]
         return Script(
             path=self.path,
-            vocabulary=self.words,
-            candidates=tuple(sorted(found, key=lambda candidate: candidate.order)),
-            on_import=done_on_import(self.tree, self.words, self.module.models),
+            script_names=self.names,
+            candidates=tuple(sorted(candidates, key=lambda candidate: candidate.order)),
+            on_import=done_on_import(self.tree, self.names, self.module.models),
             checkpoints=self._checkpoints(),
             modules=trained.modules,
             hints=self._hints(),
             names=frozenset(all_names(self.tree)),
-            top=frozenset({*self.words.imports.meanings, *top_definitions(self.tree)}),
+            top=frozenset({*self.names.imports.meanings, *top_definitions(self.tree)}),
         )
 
     # ---- what the names mean --------------------------------------------------------------------
@@ -197,49 +197,49 @@ class _Reader:
 
     def _read_class(self, node: ast.ClassDef) -> None:
         for base in node.bases:
-            if isinstance(base, ast.Name) and base.id in self.words.classes and base.id != node.name:
-                framework, inherited = self.words.classes[base.id], self.needs[base.id]
+            if isinstance(base, ast.Name) and base.id in self.names.classes and base.id != node.name:
+                framework, inherited = self.names.classes[base.id], self.needs[base.id]
             else:
-                dotted = self.words.imports.dotted(base) or ""
+                dotted = self.names.imports.dotted(base) or ""
                 of_base = base_framework(dotted)
                 if of_base is None:
                     continue
                 framework, inherited = of_base, () if needs_no_arguments(dotted) else UNKNOWN_ARGUMENTS
             constructor = next((s for s in node.body if isinstance(s, ast.FunctionDef) and s.name == "__init__"), None)
-            own = inherited if constructor is None else required_arguments(constructor, is_method=True)
-            self.words.classes.setdefault(node.name, framework)
-            self.needs.setdefault(node.name, own)
+            needs = inherited if constructor is None else required_arguments(constructor, is_method=True)
+            self.names.classes.setdefault(node.name, framework)
+            self.needs.setdefault(node.name, needs)
             return
 
     def _read_functions(self) -> None:
         """Variables that hold a model and functions that return one, until no more are found."""
         for _ in range(_MOST_ROUNDS):
-            before = len(self.words.functions)
+            before = len(self.names.functions)
             for scope in self.scopes:
                 self._bind(scope)
                 if isinstance(scope.function, ast.FunctionDef) and not scope.is_method:
-                    made = self._returned(scope, scope.function)
-                    if made is not None:
-                        self.words.functions.setdefault(scope.function.name, made)
-            if len(self.words.functions) == before:
+                    model = self._returned(scope, scope.function)
+                    if model is not None:
+                        self.names.functions.setdefault(scope.function.name, model)
+            if len(self.names.functions) == before:
                 return
 
-    def _returned(self, scope: _Scope, function: ast.FunctionDef) -> Made | None:
+    def _returned(self, scope: _Scope, function: ast.FunctionDef) -> ModelSource | None:
         values = [s.value for s, _ in statements(scope.body) if isinstance(s, ast.Return) and s.value is not None]
         for value in values:
-            made = self.words.made(value, scope.models)
-            if made is not None:
-                return made
+            model = self.names.model_of(value, scope.models)
+            if model is not None:
+                return model
         if function.returns is None or all(self._is_layer(value) for value in values):
             return None
-        if isinstance(function.returns, ast.Name) and function.returns.id in self.words.classes:
-            return Made(self.words.classes[function.returns.id], sources=frozenset({function.returns.id}))
-        framework = base_framework(self.words.imports.dotted(function.returns) or "")
-        return None if framework is None else Made(framework)
+        if isinstance(function.returns, ast.Name) and function.returns.id in self.names.classes:
+            return ModelSource(self.names.classes[function.returns.id], sources=frozenset({function.returns.id}))
+        framework = base_framework(self.names.imports.dotted(function.returns) or "")
+        return None if framework is None else ModelSource(framework)
 
     def _is_layer(self, value: ast.expr) -> bool:
         """A layer or loss of torch.nn, which `-> nn.Module` does not make a model."""
-        return isinstance(value, ast.Call) and (self.words.imports.dotted(value.func) or "").startswith("torch.nn.")
+        return isinstance(value, ast.Call) and (self.names.imports.dotted(value.func) or "").startswith("torch.nn.")
 
     def _bind(self, scope: _Scope) -> None:
         """Variables of a scope that hold a model, with the lines that still change it."""
@@ -251,10 +251,10 @@ class _Reader:
                 name = target.id if isinstance(target, ast.Name) else ""
                 if not name or name in scope.bound:
                     continue
-                made = self.words.made(value, scope.models)
-                if made is not None:
-                    scope.bound[name] = _Bound(made, statement.lineno, end_line, is_guarded)
-                    scope.models[name] = made
+                model = self.names.model_of(value, scope.models)
+                if model is not None:
+                    scope.bound[name] = _Bound(model, statement.lineno, end_line, is_guarded)
+                    scope.models[name] = model
                 elif isinstance(value, ast.Call):
                     scope.other_calls.setdefault(name, value)
             again = scope.bound.get(changed(statement) or "")
@@ -263,21 +263,21 @@ class _Reader:
                 again.end_line = max(again.end_line, end_line)
 
     def _trained(self) -> _Trained:
-        """What is handed to an optimizer, a trainer or a fit."""
+        """What is passed to an optimizer, a trainer or `fit`."""
         sources: set[str] = set()
         variables: set[tuple[int, str]] = set()
         modules: dict[str, int] = {}
         for place, scope in enumerate(self.scopes):
             for statement, _ in statements(scope.body):
-                for target in (t for e in expressions(statement) for t in handed_over(e)):
-                    made = self.words.made(target, scope.models)
+                for target in (t for e in expressions(statement) for t in passed_models(e)):
+                    model = self.names.model_of(target, scope.models)
                     name = target.id if isinstance(target, ast.Name) else ""
-                    if made is not None:
-                        sources |= made.sources
+                    if model is not None:
+                        sources |= model.sources
                         variables.add((place if name in scope.bound else 0, name))
                     elif name in scope.other_calls:
                         call = scope.other_calls[name]
-                        module = (self.words.imports.dotted(call.func) or "").rpartition(".")[0]
+                        module = (self.names.imports.dotted(call.func) or "").rpartition(".")[0]
                         if module:
                             modules.setdefault(module, call.lineno)
         return _Trained(frozenset(sources), frozenset(variables), modules)
@@ -285,7 +285,7 @@ class _Reader:
     # ---- candidates -----------------------------------------------------------------------------
 
     def _classes(self, trained: _Trained) -> Iterator[Candidate]:
-        models = [(n, a) for n, a in self.defined if isinstance(n, ast.ClassDef) and n.name in self.words.classes]
+        models = [(n, a) for n, a in self.defined if isinstance(n, ast.ClassDef) and n.name in self.names.classes]
         used: set[str] = set()
         for node, _ in models:
             used |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id != node.name}
@@ -293,7 +293,7 @@ class _Reader:
             yield Candidate(
                 name=".".join(n.name for n in (*around, node)),
                 kind="class",
-                framework=self.words.classes[node.name],
+                framework=self.names.classes[node.name],
                 line=node.lineno,
                 end_line=node.end_lineno or node.lineno,
                 needs=self.needs[node.name],
@@ -306,69 +306,69 @@ class _Reader:
     def _functions(self, trained: _Trained) -> Iterator[Candidate]:
         for node, around in self.defined:
             is_method = bool(around) and isinstance(around[-1], ast.ClassDef)
-            if not isinstance(node, ast.FunctionDef) or is_method or node.name not in self.words.functions:
+            if not isinstance(node, ast.FunctionDef) or is_method or node.name not in self.names.functions:
                 continue
-            made = self.words.functions[node.name]
+            model = self.names.functions[node.name]
             yield Candidate(
                 name=".".join(n.name for n in (*around, node)),
                 kind="function",
-                framework=made.framework,
+                framework=model.framework,
                 line=node.lineno,
                 end_line=node.end_lineno or node.lineno,
                 needs=required_arguments(node),
                 inside=_inside(around),
-                is_trained=bool(trained.sources & {node.name, *made.sources}),
-                reference=made.reference,
+                is_trained=bool(trained.sources & {node.name, *model.sources}),
+                reference=model.reference,
                 calls=tuple(self.calls_by_name.get(node.name, ())),
             )
 
     def _variables(self, trained: _Trained) -> Iterator[Candidate]:
         for place, scope in enumerate(self.scopes):
-            if scope.is_method or (scope.function is not None and scope.function.name in self.words.functions):
+            if scope.is_method or (scope.function is not None and scope.function.name in self.names.functions):
                 continue
             for name, bound in scope.bound.items():
                 guard = MAIN_GUARD if bound.is_guarded else ""
                 yield Candidate(
                     name=name,
                     kind="variable",
-                    framework=bound.made.framework,
+                    framework=bound.model.framework,
                     line=bound.line,
                     end_line=bound.end_line,
                     inside=f"{scope.function.name}()" if scope.function is not None else guard,
                     is_trained=(place, name) in trained.variables,
-                    reference=bound.made.reference,
-                    calls=() if bound.is_changed or bound.made.call is None else (bound.made.call,),
+                    reference=bound.model.reference,
+                    calls=() if bound.is_changed or bound.model.call is None else (bound.model.call,),
                 )
 
     # ---- what else the script says --------------------------------------------------------------
 
     def _checkpoints(self) -> dict[str, int]:
         """Names given to from_pretrained of a model or configuration; tokenizers need no forecast."""
-        found: dict[str, int] = {}
+        lines: dict[str, int] = {}
         for call in self.calls:
-            dotted = self.words.imports.dotted(call.func) or ""
+            dotted = self.names.imports.dotted(call.func) or ""
             owner = dotted.removesuffix(".from_pretrained")
             if owner == dotted or not (owner.endswith("Config") or made_framework(dotted)):
                 continue
-            named = [k.value for k in call.keywords if k.arg == "pretrained_model_name_or_path"]
-            name = self.words.text((*call.args, *named, None)[0])
+            name_arguments = [k.value for k in call.keywords if k.arg == "pretrained_model_name_or_path"]
+            name = self.names.text((*call.args, *name_arguments, None)[0])
             if dotted.startswith("transformers.") and name:
-                found.setdefault(name, call.lineno)
-        return found
+                lines.setdefault(name, call.lineno)
+        return lines
 
     def _hints(self) -> dict[str, tuple[int, int]]:
-        found: dict[str, tuple[int, int]] = {}
+        hints: dict[str, tuple[int, int]] = {}
         for call in self.calls:
             default = option(call)
-            given = [(k.arg or "", k.value) for k in call.keywords] if default is None else [default]
-            for name, expression in given:
-                value = self.words.value(expression)
+            arguments = [(k.arg or "", k.value) for k in call.keywords] if default is None else [default]
+            for name, expression in arguments:
+                value = self.names.value(expression)
                 if name in _HINTS and isinstance(value, int) and value > 1:
-                    found.setdefault(_HINTS[name], (value, call.lineno))
-        return found
+                    hints.setdefault(_HINTS[name], (value, call.lineno))
+        return hints
 
 
 def _inside(around: tuple[Definition, ...]) -> str:
-    """The innermost function around a definition; a class around it is no hindrance."""
+    """The innermost function around a definition; a class around it does not matter."""
     functions = [node for node in around if not isinstance(node, ast.ClassDef)]
     return f"{functions[-1].name}()" if functions else ""

@@ -17,7 +17,7 @@ _KERAS_ROOTS = ("keras", "tensorflow.keras", "tf_keras", "tensorflow.python.kera
 _KERAS_PLACES = ("", ".models", ".engine.training", ".engine.sequential", ".models.model", ".models.sequential")
 _LIGHTNING_ROOTS = ("pytorch_lightning", "lightning", "lightning.pytorch")
 
-# Attributes of torch.nn in capitals that are no modules.
+# Capitalised attributes of torch.nn that are not modules.
 _NO_MODULES = ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer")
 
 # Bases whose own constructor takes no arguments.

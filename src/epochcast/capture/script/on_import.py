@@ -1,11 +1,11 @@
-"""What a script does as soon as it is imported, before anything in it can be pointed at: training, or reading argv."""
+"""What a script does as soon as it is imported, before any name in it can be used: training, or reading argv."""
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 
-from epochcast.capture.script.made import Bindings, Vocabulary
+from epochcast.capture.script.models import Bindings, ScriptNames
 from epochcast.capture.script.tree import definitions, expressions, statements
 
 TRAINS, READS_ARGUMENTS = "trains", "reads the command line"
@@ -23,26 +23,26 @@ class OnImport:
     text: str
 
 
-def done_on_import(tree: ast.Module, words: Vocabulary, bound: Bindings) -> tuple[OnImport, ...]:
+def done_on_import(tree: ast.Module, script_names: ScriptNames, bound: Bindings) -> tuple[OnImport, ...]:
     """The first statement outside definitions and the guard of each kind; functions are followed by their names."""
-    trainers = _trainers(tree, words)
+    trainers = _trainers(tree, script_names)
     calls = {
         node.name: [call for statement, _ in statements(node.body) for call in _calls(statement)]
         for node, _ in definitions(tree.body)
         if not isinstance(node, ast.ClassDef)
     }
-    training = _functions_that(lambda call: _trains(call, words, bound, trainers), calls)
+    training = _functions_that(lambda call: _trains(call, script_names, bound, trainers), calls)
     reading = _functions_that(_reads_arguments, calls)
-    found: dict[str, OnImport] = {}
+    actions: dict[str, OnImport] = {}
     for statement, is_guarded in statements(tree.body):
         for call in () if is_guarded else _calls(statement):
             for does, is_done in (
-                (TRAINS, _trains(call, words, bound, trainers) or not training.isdisjoint(_named(call))),
-                (READS_ARGUMENTS, _reads_arguments(call) or not reading.isdisjoint(_named(call))),
+                (TRAINS, _trains(call, script_names, bound, trainers) or not training.isdisjoint(_called_names(call))),
+                (READS_ARGUMENTS, _reads_arguments(call) or not reading.isdisjoint(_called_names(call))),
             ):
-                if is_done and does not in found:
-                    found[does] = OnImport(does, call.lineno, _shown(call))
-    return tuple(sorted(found.values(), key=lambda done: done.line))
+                if is_done and does not in actions:
+                    actions[does] = OnImport(does, call.lineno, _call_text(call))
+    return tuple(sorted(actions.values(), key=lambda done: done.line))
 
 
 def _calls(statement: ast.stmt) -> Iterator[ast.Call]:
@@ -51,25 +51,25 @@ def _calls(statement: ast.stmt) -> Iterator[ast.Call]:
 
 def _functions_that(does: Callable[[ast.Call], bool], calls: Mapping[str, Sequence[ast.Call]]) -> frozenset[str]:
     """Names of functions with such a call, and of those that call these."""
-    found = {name for name, inner in calls.items() if any(does(call) for call in inner)}
+    names = {name for name, inner in calls.items() if any(does(call) for call in inner)}
     callers: dict[str, set[str]] = {}
     for name, inner in calls.items():
-        for called in (n for call in inner for n in _named(call)):
+        for called in (n for call in inner for n in _called_names(call)):
             callers.setdefault(called, set()).add(name)
-    waiting = list(found)
+    waiting = list(names)
     while waiting:
-        more = callers.get(waiting.pop(), set()) - found
-        found |= more
-        waiting += more
-    return frozenset(found)
+        new_names = callers.get(waiting.pop(), set()) - names
+        names |= new_names
+        waiting += new_names
+    return frozenset(names)
 
 
-def _named(call: ast.Call) -> Iterator[str]:
+def _called_names(call: ast.Call) -> Iterator[str]:
     """main of main(), and of typer.run(main)."""
     return (node.id for node in (call.func, *call.args) if isinstance(node, ast.Name))
 
 
-def _trains(call: ast.Call, words: Vocabulary, bound: Bindings, trainers: frozenset[str]) -> bool:
+def _trains(call: ast.Call, script_names: ScriptNames, bound: Bindings, trainers: frozenset[str]) -> bool:
     match call.func:
         case ast.Attribute(attr=name) if name in _TRAINING_METHODS:
             return True
@@ -77,7 +77,7 @@ def _trains(call: ast.Call, words: Vocabulary, bound: Bindings, trainers: frozen
             return True
         case ast.Attribute(value=owner, attr="fit"):
             first = call.args[0] if call.args else None
-            return words.made(owner, bound) is not None or words.made(first, bound) is not None
+            return script_names.model_of(owner, bound) is not None or script_names.model_of(first, bound) is not None
         case _:
             return False
 
@@ -86,7 +86,7 @@ def _reads_arguments(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr in ("parse_args", "parse_args_into_dataclasses")
 
 
-def _trainers(tree: ast.Module, words: Vocabulary) -> frozenset[str]:
+def _trainers(tree: ast.Module, script_names: ScriptNames) -> frozenset[str]:
     """Variables that hold a trainer of Hugging Face or Lightning: Trainer, Seq2SeqTrainer, SFTTrainer."""
     return frozenset(
         node.targets[0].id
@@ -94,10 +94,10 @@ def _trainers(tree: ast.Module, words: Vocabulary) -> frozenset[str]:
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Name)
         and isinstance(node.value, ast.Call)
-        and (words.imports.dotted(node.value.func) or "").endswith("Trainer")
+        and (script_names.imports.dotted(node.value.func) or "").endswith("Trainer")
     )
 
 
-def _shown(call: ast.Call) -> str:
+def _call_text(call: ast.Call) -> str:
     text = shorten(ast.unparse(call.func), _LONGEST_TEXT, placeholder=" …")
     return f"{text}(…)" if call.args or call.keywords else f"{text}()"

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from epochcast.capture.script.made import Literal
+from epochcast.capture.script.models import Literal
 from epochcast.capture.script.tree import statements
 
 
-def handed_over(expression: ast.expr) -> Iterator[ast.expr]:
+def passed_models(expression: ast.expr) -> Iterator[ast.expr]:
     """model of model.parameters(), model.fit(…), trainer.fit(model) and Trainer(model=model)."""
     if not isinstance(expression, ast.Call):
         return
@@ -52,33 +52,33 @@ def changed(statement: ast.stmt) -> str | None:
 
 def constants(tree: ast.Module) -> dict[str, Literal]:
     """Names that hold a literal at the top of the file; of several values the first."""
-    found: dict[str, Literal] = {}
+    values: dict[str, Literal] = {}
     for statement, _ in statements(tree.body):
         for target, value in assigned(statement):
             if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, Literal):
-                found.setdefault(target.id, value.value)
-    return found
+                values.setdefault(target.id, value.value)
+    return values
 
 
 def option(call: ast.Call) -> tuple[str, ast.expr] | None:
     """Name and default of parser.add_argument("--batch-size", default=64)."""
     if not (isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"):
         return None
-    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
     flags = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
     longest = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
-    named = given.get("dest")
-    name = named.value if isinstance(named, ast.Constant) and isinstance(named.value, str) else longest
-    return (name.lstrip("-").replace("-", "_"), given["default"]) if "default" in given else None
+    dest = keywords.get("dest")
+    name = dest.value if isinstance(dest, ast.Constant) and isinstance(dest.value, str) else longest
+    return (name.lstrip("-").replace("-", "_"), keywords["default"]) if "default" in keywords else None
 
 
 def option_defaults(calls: list[ast.Call]) -> dict[str, Literal]:
     """The literals among these defaults by name; of several the first."""
-    found: dict[str, Literal] = {}
+    defaults: dict[str, Literal] = {}
     for name, default in filter(None, map(option, calls)):
         if isinstance(default, ast.Constant) and isinstance(default.value, Literal):
-            found.setdefault(name, default.value)
-    return found
+            defaults.setdefault(name, default.value)
+    return defaults
 
 
 def top_definitions(tree: ast.Module) -> Iterator[str]:

@@ -20,7 +20,7 @@ Definition = Function | ast.ClassDef
 
 
 def syntax_tree(path: Path) -> ast.Module:
-    """The tree of a file; what keeps it from being read is said in one line."""
+    """The tree of a file; raises a one-line error if it cannot be read."""
     if not path.is_file():
         raise BadInput(f"there is no file {str(path)!r}")
     with path.open("rb") as file:
@@ -28,14 +28,14 @@ def syntax_tree(path: Path) -> ast.Module:
     if len(content) > MOST_BYTES:
         raise BadInput(f"{path.name} is larger than {show_bytes(MOST_BYTES)}, too large for a script")
     if b"\0" in content:
-        raise BadInput(f"{path.name} has null bytes, so it is no Python source")
+        raise BadInput(f"{path.name} has null bytes, so it is not Python source")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path.name} is not UTF-8 (byte {error.start}), so it is not read as Python") from None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes are the user's affair
+            warnings.simplefilter("ignore")  # invalid escapes do not matter here
             return ast.parse(text)
     except SyntaxError as error:
         raise BadInput(f"{path.name}, line {error.lineno or '?'}: {error.msg}") from None
@@ -49,7 +49,7 @@ def too_deep(path: Path) -> BadInput:
 
 
 def statements(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, bool]]:
-    """Every statement of one scope in order, blocks opened, definitions not entered; with each, whether it stands below
+    """Every statement of one scope in order, blocks opened, definitions not entered; with each, whether it is below
     `if __name__ == "__main__":`.
     """
     waiting = [(statement, False) for statement in reversed(body)]
@@ -98,8 +98,10 @@ def required_arguments(function: Function, *, is_method: bool = False) -> tuple[
     arguments = function.args
     places = [*arguments.posonlyargs, *arguments.args]
     required = places[: len(places) - len(arguments.defaults)][1 if is_method else 0 :]
-    named = [a for a, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default is None]
-    return tuple(argument.arg for argument in (*required, *named))
+    keyword_only = [
+        a for a, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default is None
+    ]
+    return tuple(argument.arg for argument in (*required, *keyword_only))
 
 
 def _asks_for_main(test: ast.expr) -> bool:

@@ -112,7 +112,7 @@ def upsample(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     scales = scale if isinstance(scale, tuple) else (scale,) * dims
     if len(scales) != dims:
         o.refuse("scale", f"one number or {dims}", list(scales))
-    mode = o.text("mode", "nearest", known=("nearest", "bilinear", "bicubic"))
+    mode = o.text("mode", "nearest", choices=("nearest", "bilinear", "bicubic"))
     return b.gather(mode, x, (*x.shape[:2], *(n * s for n, s in zip(x.shape[2:], scales, strict=True))), name=name)
 
 
@@ -120,14 +120,14 @@ def pad(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     """`padding` positions on both sides."""
     x, by = image(inputs, o), o.sizes("padding", least=0)
     dims = len(x.shape) - 2
-    each = by if isinstance(by, tuple) else (by,) * dims
-    if len(each) != dims:
-        o.refuse("padding", f"one number or {dims}", list(each))
-    return b.copy("pad", x, (*x.shape[:2], *(n + 2 * p for n, p in zip(x.shape[2:], each, strict=True))), name=name)
+    paddings = by if isinstance(by, tuple) else (by,) * dims
+    if len(paddings) != dims:
+        o.refuse("padding", f"one number or {dims}", list(paddings))
+    return b.copy("pad", x, (*x.shape[:2], *(n + 2 * p for n, p in zip(x.shape[2:], paddings, strict=True))), name=name)
 
 
 def opaque(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
-    """Something we have no rule for: bytes known, listed in every answer."""
+    """A layer without a rule: costed by its bytes, listed in every answer."""
     first = inputs[0]
     shape = o.shape("shape", first.shape[1:])
     return b.opaque(o.text("target"), inputs, [(first.shape[0], *shape)], name=name)[0]

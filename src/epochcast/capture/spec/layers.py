@@ -1,6 +1,6 @@
 """The layers form of a spec file: a list of layers, each read from the one above it unless `from` says otherwise.
 
-A `block` holds layers of its own and may be repeated; inside it `input` is what flows into the block and names are
+A `block` holds layers of its own and may be repeated; inside it `input` is the input of the block, and names are
 looked up in the block first. Names of layers become names of parameters (`stem.conv.weight`).
 """
 
@@ -25,7 +25,7 @@ MOST_LAYERS = 100_000
 def layered(
     document: Mapping[str, Any], file: str, default_name: str, input_shape: tuple[int, ...] | None
 ) -> BuiltModel:
-    """The model a list of layers describes; it is built once, so that what is wrong is said now."""
+    """The model a list of layers describes; it is built once, so that errors are raised now."""
     build = partial(_build, document, file, default_name, input_shape)
     graph = build(2)
     return BuiltModel(graph.name, build)
@@ -38,7 +38,7 @@ def _build(
     b = Builder(top.text("name", default_name), batch)
     for key in ("format", "version"):
         top.any(key, None)
-    loss = top.text("loss", "cross_entropy", known=LOSSES)
+    loss = top.text("loss", "cross_entropy", choices=LOSSES)
     unit, units = top.text("unit", "samples"), top.count("units_per_sample", 1)
     names: dict[str, Tensor] = {}
     for name, shape, dtype in _inputs(top):
@@ -47,9 +47,9 @@ def _build(
     if not rows:
         raise BadInput(f"{file}: 'layers' is empty")
     last = _Layers(b, file).read(rows, "layers", next(iter(names.values())), names)
-    wanted = top.texts("outputs", ())
+    output_names = top.texts("outputs", ())
     top.done()
-    outputs = [_known(names, name, f"{file}: 'outputs'") for name in wanted] or [last]
+    outputs = [_find_layer(names, name, f"{file}: 'outputs'") for name in output_names] or [last]
     return b.finish(outputs, loss=loss, unit=unit, units_per_sample=units)
 
 
@@ -58,21 +58,21 @@ def _inputs(top: Options) -> list[tuple[str, tuple[int, ...], DType]]:
     if top.has("input") == top.has("inputs"):
         raise BadInput(f"{top.place} must have 'input', one sample's shape, or a list of 'inputs'")
     if top.has("input"):
-        dtype = top.text("dtype", "float32", known=tuple(DTYPES))
+        dtype = top.text("dtype", "float32", choices=tuple(DTYPES))
         return [("input", top.shape("input"), DTYPES[dtype])]
-    found = []
+    inputs = []
     for index, row in enumerate(top.tables("inputs")):
         o = Options(row, f"{top.place}: inputs[{index}]")
-        dtype = o.text("dtype", "float32", known=tuple(DTYPES))
-        found.append((o.text("name"), o.shape("shape"), DTYPES[dtype]))
+        dtype = o.text("dtype", "float32", choices=tuple(DTYPES))
+        inputs.append((o.text("name"), o.shape("shape"), DTYPES[dtype]))
         o.done()
-    if not found or len({name for name, _, _ in found}) != len(found):
+    if not inputs or len({name for name, _, _ in inputs}) != len(inputs):
         raise BadInput(f"{top.place}: 'inputs' must be one or more tables with different names")
-    return found
+    return inputs
 
 
 class _Layers:
-    """Builds rows of layers one below the other."""
+    """Builds rows of layers in order."""
 
     def __init__(self, builder: Builder, file: str) -> None:
         self.b = builder
@@ -94,11 +94,11 @@ class _Layers:
         o.place += f" {name!r} ({kind})"
         if name in names:
             raise BadInput(f"{o.place}: the name is taken by another layer or input")
-        sources = [_known(names, n, f"{o.place}: 'from'") for n in o.texts("from", ())] or [x]
+        sources = [_find_layer(names, n, f"{o.place}: 'from'") for n in o.texts("from", ())] or [x]
         trainable = o.flag("trainable", True)
         before = set(self.b.parameters)
         try:
-            made = (
+            result = (
                 self._block(o, path, sources, names, name) if kind == "block" else self._plain(o, kind, sources, name)
             )
         except EpochcastError as error:
@@ -109,8 +109,8 @@ class _Layers:
         if not trainable:
             for parameter in self.b.parameters.keys() - before:
                 self.b.parameters[parameter] = replace(self.b.parameters[parameter], trainable=False)
-        names[name] = made
-        return made
+        names[name] = result
+        return result
 
     def _plain(self, o: Options, kind: str, sources: list[Tensor], name: str) -> Tensor:
         if kind not in RULES:
@@ -144,7 +144,7 @@ def _free(kind: str, names: dict[str, Tensor]) -> str:
     return next(name for name in (kind, *(f"{kind}{i}" for i in range(1, len(names) + 2))) if name not in names)
 
 
-def _known(names: dict[str, Tensor], name: str, place: str) -> Tensor:
+def _find_layer(names: dict[str, Tensor], name: str, place: str) -> Tensor:
     try:
         return names[name]
     except KeyError:

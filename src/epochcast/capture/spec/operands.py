@@ -1,4 +1,4 @@
-"""What a layer of a spec file reads: one tensor, an image, tokens; each refusal says what it is given instead."""
+"""The inputs of a layer of a spec file: one tensor, an image, tokens; an error says what it got instead."""
 
 from collections.abc import Callable
 
@@ -24,10 +24,10 @@ def only(inputs: list[Tensor], o: Options) -> Tensor:
 
 
 def image(inputs: list[Tensor], o: Options) -> Tensor:
-    """An input with channels and at least one dimension behind them."""
+    """An input with channels and at least one more dimension."""
     x = only(inputs, o)
     if len(x.shape) < 3:
-        raise BadInput(f"{o.place} needs channels and positions, like 3×32×32; it is given {shown(x.shape)}")
+        raise BadInput(f"{o.place} needs channels and positions, like 3×32×32; got {shown(x.shape)}")
     return x
 
 
@@ -35,5 +35,5 @@ def tokens(inputs: list[Tensor], o: Options) -> Tensor:
     """A (length, width) input."""
     x = only(inputs, o)
     if len(x.shape) != 3:
-        raise BadInput(f"{o.place} needs (length, width), like 128×768; it is given {shown(x.shape)}")
+        raise BadInput(f"{o.place} needs (length, width), like 128×768; got {shown(x.shape)}")
     return x

@@ -1,4 +1,4 @@
-"""The keys of one entry of a spec file, read by type; what nobody asked for is refused when the entry is done.
+"""The keys of one entry of a spec file, read by type; keys that were not read are refused at the end.
 
 >>> options = Options({"kernel": 3, "strid": 2}, "net.toml: layers[0] 'conv1' (conv)")
 >>> options.sizes("kernel"), options.sizes("stride", 1)
@@ -19,22 +19,22 @@ REQUIRED: Any = object()
 
 
 class Options:
-    """Typed access to a mapping that remembers which keys were asked for."""
+    """Typed access to a mapping that records which keys were read."""
 
-    def __init__(self, given: Mapping[str, Any], place: str) -> None:
-        self._given = given
+    def __init__(self, entry: Mapping[str, Any], place: str) -> None:
+        self._entry = entry
         self.place = place
-        self._asked: set[str] = set()
+        self._read_keys: set[str] = set()
 
     def has(self, key: str) -> bool:
-        """Whether the key is there; asking makes it known."""
-        self._asked.add(key)
-        return key in self._given
+        """Whether the key is there; it counts as read."""
+        self._read_keys.add(key)
+        return key in self._entry
 
     def any(self, key: str, default: Any = REQUIRED) -> Any:
         """The value as it is."""
         if self.has(key):
-            return self._given[key]
+            return self._entry[key]
         if default is REQUIRED:
             raise BadInput(f"{self.place} has no {key!r}, which it needs")
         return default
@@ -83,11 +83,11 @@ class Options:
             self.refuse(key, "true or false", value)
         return value
 
-    def text(self, key: str, default: str = REQUIRED, *, known: tuple[str, ...] = ()) -> str:
-        """A text, one of `known` where that is given."""
+    def text(self, key: str, default: str = REQUIRED, *, choices: tuple[str, ...] = ()) -> str:
+        """A text, one of `choices` where these are given."""
         value: object = self.any(key, default)
-        if not isinstance(value, str) or (known and value not in known):
-            self.refuse(key, f"one of {', '.join(known)}" if known else "text", value)
+        if not isinstance(value, str) or (choices and value not in choices):
+            self.refuse(key, f"one of {', '.join(choices)}" if choices else "text", value)
         return value
 
     def texts(self, key: str, default: tuple[str, ...] = REQUIRED) -> tuple[str, ...]:
@@ -106,14 +106,14 @@ class Options:
             self.refuse(key, "a list of tables", value)
         return list(value)
 
-    def refuse(self, key: str, wanted: str, value: object) -> NoReturn:
-        """Says what the key must be and what it is."""
-        raise BadInput(f"{self.place}: {key!r} must be {wanted}, got {value!r}")
+    def refuse(self, key: str, expected: str, value: object) -> NoReturn:
+        """Raise an error: what the key must be and what it is."""
+        raise BadInput(f"{self.place}: {key!r} must be {expected}, got {value!r}")
 
     def done(self) -> None:
-        """Refuses the keys nobody asked for."""
-        for key in self._given:
-            if key not in self._asked:
-                near = get_close_matches(str(key), self._asked, n=3, cutoff=0.6)
-                offer = f"near: {', '.join(near)}" if near else f"known: {', '.join(sorted(self._asked))}"
+        """Refuse keys that were not read."""
+        for key in self._entry:
+            if key not in self._read_keys:
+                near = get_close_matches(str(key), self._read_keys, n=3, cutoff=0.6)
+                offer = f"near: {', '.join(near)}" if near else f"known: {', '.join(sorted(self._read_keys))}"
                 raise BadInput(f"{self.place} has no key {key!r}; {offer}")

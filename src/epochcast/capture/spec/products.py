@@ -47,13 +47,13 @@ def depthwise(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor
 def conv_transposed(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
     """channels, kernel; stride, padding, output_padding, groups, bias."""
     x, channels = image(inputs, o), o.count("channels")
-    more = o.sizes("output_padding", 0, least=0)
+    extra = o.sizes("output_padding", 0, least=0)
     stride, padding = o.sizes("stride", 1), o.sizes("padding", 0, least=0)
     kernel, groups, bias = o.sizes("kernel"), o.count("groups", 1), o.flag("bias", True)
     if x.shape[1] % groups or channels % groups:
         raise BadInput(f"{o.place}: {groups} groups do not divide {x.shape[1]} → {channels} channels")
     return b.conv_transposed(
-        x, channels, kernel, stride=stride, padding=padding, output_padding=more, groups=groups, bias=bias, name=name
+        x, channels, kernel, stride=stride, padding=padding, output_padding=extra, groups=groups, bias=bias, name=name
     )
 
 
@@ -88,19 +88,21 @@ def attention(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor
     kv_heads, width = o.count("kv_heads", heads), x.shape[-1]
     if not o.has("head_width") and width % heads:
         raise BadInput(f"{o.place}: {heads} heads do not divide a width of {width}; give 'head_width'")
-    each = o.count("head_width", width // heads)
+    head_width = o.count("head_width", width // heads)
     with b.scope(name):
         if memory is None:
             parts = b.split(
-                b.linear(x, (heads + 2 * kv_heads) * each, bias=bias, name="qkv"),
-                (heads * each, kv_heads * each, kv_heads * each),
+                b.linear(x, (heads + 2 * kv_heads) * head_width, bias=bias, name="qkv"),
+                (heads * head_width, kv_heads * head_width, kv_heads * head_width),
             )
         else:
             wide = (("q", x, heads), ("k", memory, kv_heads), ("v", memory, kv_heads))
-            parts = tuple(b.linear(source, n * each, bias=bias, name=label) for label, source, n in wide)
-        q, k, v = (b.view(p, (p.shape[0], p.shape[-1] // each, p.shape[1], each), "transpose") for p in parts)
+            parts = tuple(b.linear(source, n * head_width, bias=bias, name=label) for label, source, n in wide)
+        q, k, v = (
+            b.view(p, (p.shape[0], p.shape[-1] // head_width, p.shape[1], head_width), "transpose") for p in parts
+        )
         mixed = b.attention(q, k, v, causal=causal)
-        joined = b.view(mixed, (x.shape[0], x.shape[1], heads * each), "transpose")
+        joined = b.view(mixed, (x.shape[0], x.shape[1], heads * head_width), "transpose")
         return b.linear(joined, width, bias=bias, name="out")
 
 

@@ -1,8 +1,8 @@
 """The ops form of a spec file: a captured model, op by op, as a function of the batch.
 
-`graph` is the forward pass as a template whose last op, the frame, holds what goes in, what comes out and what is
-learnt. `traces` are the steps a framework really ran (forward, backward, update), one per recipe that was saved; a
-recipe that was not captured is derived from the forward pass by rule, and says so.
+`graph` is the forward pass as a template whose last op, the frame, holds the inputs, outputs and parameters. `traces`
+are the steps that a framework ran (forward, backward, update), one per saved recipe. The step of any other recipe is
+derived from the forward pass by rule, and a note says so.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from typing import Any
 from epochcast.caching import Cache
 from epochcast.capture.model import BuiltModel, Model
 from epochcast.errors import BadInput
-from epochcast.graph.checked import count_of, made, mapping, row_of, rows_of, text_of, texts_of, value_of
+from epochcast.graph.checked import built, count_of, mapping, row_of, rows_of, text_of, texts_of, value_of
 from epochcast.graph.kinds import View
 from epochcast.graph.op import Graph, Op, Parameter
 from epochcast.graph.rebatch import Template
@@ -33,7 +33,7 @@ class GraphTemplate:
 
     @classmethod
     def of(cls, model: Model) -> "GraphTemplate":
-        """Look at a model twice and learn what grows."""
+        """From the graphs of a model at two batch sizes."""
         small, large = model.graph(SMALL_BATCH), model.graph(LARGE_BATCH)
         return cls(small, Template.learn(_framed(small), SMALL_BATCH, _framed(large), LARGE_BATCH))
 
@@ -60,7 +60,7 @@ class SavedModel:
 
     @property
     def name(self) -> str:
-        """What answers call it."""
+        """The name that answers show."""
         return self.forward.first.name
 
     def graph(self, batch: int) -> Graph:
@@ -85,7 +85,7 @@ def _derived_note(captured: Mapping[Recipe, Trace]) -> str:
 
 
 def saved_to_json(model: Model, recipe: Recipe | None) -> dict[str, Any]:
-    """The document of a model. Steps are kept of captured models; those of built ones follow by rule."""
+    """The document of a model. Steps are saved for captured models only; those of built models follow by rule."""
     forward = model.forward if isinstance(model, SavedModel) else GraphTemplate.of(model)
     captured = dict(model.captured) if isinstance(model, SavedModel) else {}
     if not isinstance(model, BuiltModel) and (not isinstance(model, SavedModel) or (captured and recipe is not None)):
@@ -110,15 +110,15 @@ def saved_to_json(model: Model, recipe: Recipe | None) -> dict[str, Any]:
 
 
 def saved_from_json(document: Mapping[str, Any], file: str, input_shape: tuple[int, ...] | None) -> SavedModel:
-    """The model back; a file of another version or with a broken table is refused by its place."""
+    """The model back; errors name the place in the file."""
     if document.get("version") != 1:
         raise BadInput(f"{file} is a spec of version {document.get('version')!r}; this epochcast reads version 1")
     model = SavedModel(_graph_from(document, file), _traces_from(document, file))
     if input_shape is not None:
         for tensor in model.forward.first.inputs[:1]:
             if tensor.shape[1:] != input_shape:
-                saved, asked = ("x".join(map(str, s)) for s in (tensor.shape[1:], input_shape))
-                raise BadInput(f"{file} was saved at input {saved}; for {asked} save the model again at that input")
+                saved, given = ("x".join(map(str, s)) for s in (tensor.shape[1:], input_shape))
+                raise BadInput(f"{file} was saved at input {saved}; for {given} save the model again at that input")
     return model
 
 
@@ -127,9 +127,7 @@ def _graph_from(document: Mapping[str, Any], file: str) -> GraphTemplate:
     about = mapping(value_of(document, "graph", file), place)
     template = template_from_json(value_of(about, "template", place), f"{place}.template")
     if not template.base or template.base[-1].kind != _FRAME:
-        raise BadInput(
-            f"{place}.template: the last op must be the frame (what goes in, what comes out, what is learnt)"
-        )
+        raise BadInput(f"{place}.template: the last op must be the frame (inputs, outputs, parameters)")
     frame = template.base[-1]
     rows = rows_of(about, "parameters", place)
     if len(rows) != len(frame.weights):
@@ -152,7 +150,7 @@ def _graph_from(document: Mapping[str, Any], file: str) -> GraphTemplate:
         count_of(about, "units_per_sample", place),
         texts_of(about, "notes", place),
     )
-    return GraphTemplate(made(place, lambda: Graph(*parts)), template)
+    return GraphTemplate(built(place, lambda: Graph(*parts)), template)
 
 
 def _traces_from(document: Mapping[str, Any], file: str) -> dict[Recipe, Trace]:

@@ -1,6 +1,6 @@
 """PyTorch models, captured on `meta`: nothing downloaded, nothing run on data.
 
-torch is imported when a model is captured, not when this package is: what was captured before comes from disk.
+torch is imported when a model is captured, not with this package: cached captures do not need it.
 """
 
 from collections.abc import Callable
@@ -38,16 +38,16 @@ def _loader(reference: str, input_shape: tuple[int, ...] | None, options: dict[s
 
 
 def _keras_or_missing(reference: str) -> Model:
-    """A user without torch may point at a Keras model."""
+    """The Keras model of a factory; without torch no other model can be captured."""
     from epochcast.capture.torch.factory import is_keras, named_object
 
-    found = named_object(reference)
-    made = found() if callable(found) and not is_keras(found) else found
-    if not is_keras(made):
+    factory = named_object(reference)
+    model = factory() if callable(factory) and not is_keras(factory) else factory
+    if not is_keras(model):
         raise MissingExtra("torch")
     from epochcast.capture.keras import from_keras
 
-    return from_keras(made)
+    return from_keras(model)
 
 
 def need_torch() -> None:
@@ -61,7 +61,7 @@ def need_torch() -> None:
 def __getattr__(name: str) -> Any:
     if name == "TorchModel":
         need_torch()
-        from epochcast.capture.torch.model import TorchModel as Found
+        from epochcast.capture.torch.model import TorchModel as Class
 
-        return Found
+        return Class
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

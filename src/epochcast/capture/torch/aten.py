@@ -165,14 +165,14 @@ ASKS_VALUES = frozenset(
         "_local_scalar_dense item nonzero masked_select unique_dim _unique2 _unique unique_consecutive equal bincount"
     )
 )
-"""Operators whose result depends on values, of which `meta` has none."""
+"""Operators whose result depends on values, which `meta` tensors do not have."""
 
 
 def rule_for(func: object, name: str) -> Rule:
-    """The rule of an operator; elementwise where it is tagged so, opaque where nothing is known."""
-    known = RULES.get(name)
-    if known is not None:
-        return known
+    """The rule of an operator; elementwise if it is tagged so, else opaque."""
+    rule = RULES.get(name)
+    if rule is not None:
+        return rule
     stem = name.removesuffix("_backward")
     gradient = Gradient.NONE if stem == name else Gradient.DATA
     if torch.Tag.pointwise in getattr(func, "tags", ()) or stem in _UNTAGGED:

@@ -1,4 +1,4 @@
-"""One ATen call as the rules see it: its name, its arguments by name, and the storages behind its tensors."""
+"""One ATen call as rules read it: its name, its arguments by name, and the storages of its tensors."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ DTYPES: Mapping[torch.dtype, DType] = {
 
 
 class View(NamedTuple):
-    """A tensor as recorded: the number of its storage, its shape and dtype. Names are given when the step is over."""
+    """A tensor as recorded: the number of its storage, its shape and dtype. It is named when the step is complete."""
 
     storage: int
     shape: tuple[int, ...]
@@ -50,7 +50,7 @@ See = Callable[[torch.Tensor], View]
 
 
 class Call:
-    """A finished call. `tensors` are its operands on the device, `results` what it wrote (in place or anew).
+    """A finished call. `tensors` are its operands on the device, `results` what it wrote (in place or new).
 
     `batch` is the number of samples in the step.
     """

@@ -1,8 +1,8 @@
-"""A module on `meta` from whatever makes one, without ever filling its weights.
+"""Building a module on `meta`, without ever initialising its weights.
 
-First the factory runs with `meta` as the default device. Some constructors look at values (`[x.item() for x in
-linspace(…)]`); for them it runs again on the host, where large tensors are allocated but never written, so that the
-operating system gives no memory.
+First the factory runs with `meta` as the default device. Some constructors read values (`[x.item() for x in
+linspace(…)]`). For these it runs again on the host, where large tensors are allocated but never written, so that they
+take no physical memory.
 """
 
 import copy
@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from epochcast.capture.torch.notes import first_line, with_traceback
 from epochcast.errors import BadInput, EpochcastError
 
-# Constructors look at small tables (drop-path schedules, relative positions); weights are larger.
+# Constructors read small tables (drop-path schedules, relative positions); weights are larger.
 _LARGE_ELEMENTS = 4096
 
 
@@ -33,7 +33,7 @@ class _Unwritten(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def constructed(make: Callable[[], Any], name: str) -> Any:
-    """What `make` returns, its module(s) built on `meta` or, failing that, hollow on the host."""
+    """What `make` returns, its modules built on `meta` or, failing that, on the host without initialised weights."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # initialisers warn about what they cannot do on meta
         try:
@@ -59,17 +59,17 @@ def on_meta(module: torch.nn.Module) -> torch.nn.Module:
         for table in (part._parameters, part._buffers):
             for name, tensor in table.items():
                 if tensor is not None and tensor.device.type != "meta":
-                    _, table[name] = moved.setdefault(id(tensor), (tensor, _hollow(tensor)))  # type: ignore[assignment]
+                    _, table[name] = moved.setdefault(id(tensor), (tensor, _on_meta(tensor)))  # type: ignore[assignment]
     return module
 
 
 def copied_to_meta(module: torch.nn.Module) -> torch.nn.Module:
     """A copy on `meta`; the original keeps its weights, and they are not read."""
     module = getattr(module, "_orig_mod", module)  # torch.compile wraps
-    memo: dict[int, Any] = {id(t): _hollow(t) for t in (*module.parameters(), *module.buffers())}
+    memo: dict[int, Any] = {id(t): _on_meta(t) for t in (*module.parameters(), *module.buffers())}
     return on_meta(copy.deepcopy(module, memo))
 
 
-def _hollow(tensor: torch.Tensor) -> torch.Tensor:
+def _on_meta(tensor: torch.Tensor) -> torch.Tensor:
     empty = torch.empty_like(tensor, device="meta", requires_grad=False)
     return torch.nn.Parameter(empty, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else empty

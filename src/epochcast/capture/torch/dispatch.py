@@ -4,8 +4,8 @@ A `TorchDispatchMode` sits below autograd, so it sees the real forward, backward
 numbered in the order they appear, which makes two captures of the same program comparable. Views record nothing: they
 share a storage.
 
-*Whose backward is it?* Autograd numbers its nodes in the order of the forward calls that made them. The module that
-was running when a number was given out is the layer of the backward calls that node makes later.
+*The layer of a backward call.* Autograd numbers its nodes in the order of the forward calls that created them. The
+module that was running when a number was assigned is the layer of that node's backward calls.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,7 +43,7 @@ class Draft(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What is known of an operator before it is called."""
+    """What an operator's schema tells before it is called."""
 
     name: str
     rule: Rule | None
@@ -71,7 +71,7 @@ def _plan(func: Any) -> _Plan:
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Collects drafts while it is active. `phase` and `algorithm` are set by whoever runs the step."""
+    """Collects drafts while it is active. `phase` and `algorithm` are set by `steps.run`."""
 
     def __init__(self, module: torch.nn.Module, batch: int = 1) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -84,7 +84,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.modules: list[str] = []
         self._paths = {id(m): name for name, m in module.named_modules(remove_duplicate=False)}
         self._storages: dict[int, int] = {}
-        self._held: list[StorageWeakRef] = []
+        self._weak_references: list[StorageWeakRef] = []
         self._layers: dict[int, str] = {}
         self._last_layer = ""
         self._parameters = {self.storage(p) for p in module.parameters()}
@@ -107,14 +107,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             hook.remove()
 
     def _entered(self, module: torch.nn.Module, inputs: Any) -> None:
-        here = self.modules[-1] if self.modules else ""
-        self.modules.append(self._paths.get(id(module), here))
+        parent = self.modules[-1] if self.modules else ""
+        self.modules.append(self._paths.get(id(module), parent))
 
     def _left(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
         self.modules.pop()
 
     def _layer(self) -> str:
-        """The module that runs, or whose forward made the autograd node that runs."""
+        """The running module, or the one whose forward pass created the running autograd node."""
         if self.modules:
             self._last_layer = self.modules[-1]
         elif self.phase is Phase.BACKWARD:
@@ -130,13 +130,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     # ---- storages -------------------------------------------------------------------------------
 
     def storage(self, tensor: torch.Tensor) -> int:
-        """The number of the storage behind a tensor. A weak reference keeps its address from being used again."""
+        """The number of a tensor's storage. A weak reference keeps its address from being used again."""
         storage = tensor.untyped_storage()
         address = storage._cdata
         number = self._storages.get(address)
         if number is None:
             number = self._storages[address] = len(self._storages)
-            self._held.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
+            self._weak_references.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
         return number
 
     def see(self, tensor: torch.Tensor) -> View:
@@ -144,7 +144,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return View(self.storage(tensor), tuple(tensor.shape), dtype_of(tensor))
 
     def _see_read(self, tensor: torch.Tensor) -> View:
-        """The same for an operand of which each element is read once: a dimension that is only repeated counts as
+        """The same for an operand that is read. Each element is read once, so a broadcast dimension counts as size
         one.
         """
         shape = tuple(1 if step == 0 else n for n, step in zip(tensor.shape, tensor.stride(), strict=True))
@@ -189,11 +189,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         layer: str,
     ) -> None:
         if not operands and any(True for _ in _tensors((*args, *kwargs.values()))):
-            return  # from the host to the device: the loader's work
+            return  # a copy from the host to the device, which is the loader's work
         tensors = tuple(self._see_read(t) for t in operands)
         read = {view.storage for view in tensors}
-        made = [self.see(t) for t in _tensors((result,)) if t.device.type == "meta"]
-        results = [view for view in made if view.storage not in read]
+        new_views = [self.see(t) for t in _tensors((result,)) if t.device.type == "meta"]
+        results = [view for view in new_views if view.storage not in read]
         for place, name in plan.writes:
             written = args[place] if place < len(args) else kwargs.get(name)
             results += [self.see(t) for t in _tensors((written,)) if t.device.type == "meta"]
@@ -227,12 +227,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 class AsksForValues(BadInput):
     """The model's control flow depends on the values of a tensor."""
 
-    def __init__(self, what: str, layer: str) -> None:
+    def __init__(self, operator: str, layer: str) -> None:
         where = f"module {layer!r}" if layer else "the model"
         super().__init__(
-            f"{where} asks for the values of a tensor ({what}), and a forecast has none: its work depends on the data"
+            f"{where} needs the values of a tensor ({operator}), which a forecast does not have: "
+            "its work depends on the data"
         )
-        self.add_note("hint: .item(), bool(tensor), nonzero and masks used as indices ask; torch.where does not")
+        self.add_note("hint: .item(), bool(tensor), nonzero and masks as indices need values; torch.where does not")
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:

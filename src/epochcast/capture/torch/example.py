@@ -1,4 +1,4 @@
-"""What a model is fed: positional and keyword inputs with tensors anywhere inside, at any batch size. All on `meta`."""
+"""Example inputs of a model: positional and keyword arguments that hold tensors, at any batch size, all on `meta`."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -29,18 +29,18 @@ class Example:
 
     def at(self, batch: int) -> "Example":
         """The same inputs for another number of samples."""
-        now = self.batch
+        current_batch = self.batch
 
         def resized(tensor: torch.Tensor) -> torch.Tensor:
             shape = tuple(tensor.shape)
-            if shape and shape[0] == now:
+            if shape and shape[0] == current_batch:
                 shape = (batch, *shape[1:])
             return torch.empty(shape, dtype=tensor.dtype, device="meta")
 
         return Example(mapped(self.args, resized), mapped(dict(self.kwargs), resized))
 
     def named(self, module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-        """Every tensor with the name of the argument it is (part of)."""
+        """Every tensor with the name of its argument and the path inside it."""
         try:
             names = [p.name for p in inspect.signature(module.forward).parameters.values()]
         except (TypeError, ValueError):
@@ -75,7 +75,7 @@ def tensors_in(value: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def mapped(value: Any, change: Any) -> Any:
-    """The same nest with every tensor changed; what is neither a container nor a tensor stays."""
+    """The same nested value with every tensor changed; other values stay."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, dict):
@@ -88,9 +88,7 @@ def mapped(value: Any, change: Any) -> Any:
 
 
 def as_example(inputs: Any) -> Example:
-    """Whatever a user gave as example inputs: a tensor, a tuple of arguments, a mapping of keyword arguments, or an
-    Example.
-    """
+    """From example inputs: a tensor, a tuple of arguments, a mapping of keyword arguments, or an Example."""
     if isinstance(inputs, Example):
         return inputs
     if isinstance(inputs, torch.Tensor):

@@ -1,7 +1,6 @@
-"""`pkg.module:factory` and `file.py:factory`: find what the user points at. Runs the user's code, so only a person
-may ask for it.
+"""`pkg.module:factory` and `file.py:factory`: import the object that a reference names. This runs the user's code.
 
-This module needs no framework, so whoever resolves a reference can look at the object before choosing a front end.
+This module needs no framework, so the object can be examined before a front end is chosen.
 """
 
 import sys
@@ -22,18 +21,18 @@ def is_file_reference(reference: str) -> bool:
 
 
 def named_object(reference: str) -> object:
-    """The object a reference names, not yet called."""
+    """The object a reference names. It is not called here."""
     place, _, path = reference.rpartition(":")
     if not place or not path:
         raise BadInput(f"{reference!r} is not a factory; write it like file.py:make_model or package.module:make_model")
     with _beside(Path(place).parent if is_file_reference(reference) else Path.cwd()):
-        found: object = _module(place, reference)
+        target: object = _module(place, reference)
     for name in path.split("."):
-        if not hasattr(found, name):
-            known = [n for n, value in vars(found).items() if callable(value) and not n.startswith("_")]
-            raise UnknownName(f"factory in {place}", path, known)
-        found = getattr(found, name)
-    return found
+        if not hasattr(target, name):
+            factories = [n for n, value in vars(target).items() if callable(value) and not n.startswith("_")]
+            raise UnknownName(f"factory in {place}", path, factories)
+        target = getattr(target, name)
+    return target
 
 
 def _module(place: str, reference: str) -> ModuleType:
@@ -75,7 +74,7 @@ def _line(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {text[0]}" if text else type(problem).__name__
 
 
-def is_keras(thing: object) -> bool:
+def is_keras(model: object) -> bool:
     """Whether an object is a Keras model, without importing Keras."""
-    packages = {cls.__module__.partition(".")[0] for cls in type(thing).__mro__}
+    packages = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
     return bool(packages & {"keras", "tensorflow", "tf_keras"})

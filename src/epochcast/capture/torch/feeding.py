@@ -1,4 +1,4 @@
-"""What to feed a module: the user's example, a shape, or what the module itself tells."""
+"""Example inputs for a module: from the user's example, from a shape, or from the module itself."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _LOOKUPS = (torch.nn.Embedding, torch.nn.EmbeddingBag)
 
 
 def example_for(module: torch.nn.Module, inputs: Any, name: str) -> Example:
-    """`inputs` may be example inputs, the shape of one sample, or None: then the module must tell."""
+    """`inputs` are example inputs, the shape of one sample, or None: then they are taken from the module."""
     for attribute in ("example_inputs", "example_input_array"):  # the second is Lightning's
         if inputs is None:
             inputs = getattr(module, attribute, None)
@@ -24,16 +24,16 @@ def example_for(module: torch.nn.Module, inputs: Any, name: str) -> Example:
         return _typed(module, tuple(inputs))
     if inputs is not None:
         example = as_example(inputs)
-        return Example(mapped(example.args, _hollow), mapped(dict(example.kwargs), _hollow))
+        return Example(mapped(example.args, _on_meta), mapped(dict(example.kwargs), _on_meta))
     first = _first_layer(module)
-    if not isinstance(first, torch.nn.Linear):  # only a linear layer says all about its input
+    if not isinstance(first, torch.nn.Linear):  # only a linear layer determines its input size
         raise unknown_size(name)
     return image((first.in_features,))
 
 
 def unknown_size(name: str) -> BadInput:
-    """Asks for --input."""
-    return BadInput(f"the input size of {name} is not known; give it with --input, for example --input 3x224x224")
+    """The error for a model whose input size must be given."""
+    return BadInput(f"the input size of {name} is not known; give `input_shape`, for example 3x224x224")
 
 
 def _first_layer(module: torch.nn.Module) -> torch.nn.Module | None:
@@ -41,7 +41,7 @@ def _first_layer(module: torch.nn.Module) -> torch.nn.Module | None:
 
 
 def _typed(module: torch.nn.Module, shape: Shape) -> Example:
-    """Floats, or token ids where an embedding asks for them."""
+    """Floats, or token ids where the model starts with an embedding."""
     floats, tokens = image(shape), image(shape, torch.int64)
     if not any(isinstance(m, _LOOKUPS) for m in module.modules()):
         return floats
@@ -50,10 +50,10 @@ def _typed(module: torch.nn.Module, shape: Shape) -> Example:
     try:
         with torch.device("meta"), torch.no_grad():
             module(*floats.args)
-    except Exception as problem:  # what else is wrong is said when the model is captured
+    except Exception as problem:  # other problems are reported when the model is captured
         return tokens if wants_integers(problem) else floats
     return floats
 
 
-def _hollow(tensor: torch.Tensor) -> torch.Tensor:
+def _on_meta(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="meta")

@@ -1,8 +1,8 @@
-"""The fused kernels CUDA would choose, on `meta`, where PyTorch would take an operator apart instead.
+"""The fused kernels CUDA would run, on `meta`, where PyTorch would decompose an operator instead.
 
 `meta` has no kernels, so attention becomes five small ops, dropout three, a recurrent layer a dozen per time step.
-While `cuda_choices` is in force these composite operators are redirected (at the dispatcher's AutogradMeta key, so
-that every caller is reached) to one operator forward and one backward:
+Inside `cuda_kernels` these composite operators are redirected (at the dispatcher's AutogradMeta key, so that every
+caller is reached) to one operator forward and one backward:
 
     epochcast::attention    softmax(QKᵀ + mask)V, results laid out in memory as their operands are (Dao et al. 2022)
     epochcast::recurrent    one layer of an LSTM, GRU or RNN over the whole sequence, as cuDNN runs it
@@ -21,26 +21,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# torch's own annotations do not reach here.
+# torch.library has no type annotations.
 _library: Any = torch.library
 
-_OWN = _library.Library("epochcast", "FRAGMENT")
-_OWN.define("attention(Tensor q, Tensor k, Tensor v, Tensor? mask, bool causal) -> Tensor")
-_OWN.define(
+_LIBRARY = _library.Library("epochcast", "FRAGMENT")
+_LIBRARY.define("attention(Tensor q, Tensor k, Tensor v, Tensor? mask, bool causal) -> Tensor")
+_LIBRARY.define(
     "attention_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor? mask, bool causal,"
     " bool mask_grad) -> Tensor[]"
 )
-_OWN.define(
+_LIBRARY.define(
     "recurrent(Tensor x, Tensor[] states, Tensor[] weights, str cell, int hidden, int directions, int width)"
     " -> Tensor[]"
 )
-_OWN.define(
+_LIBRARY.define(
     "recurrent_backward(Tensor grad, Tensor x, Tensor out, Tensor[] states, Tensor[] weights, str cell, int hidden,"
     " int directions, bool[] wanted) -> Tensor[]"
 )
 
-_OWN.define("rms_norm(Tensor x, Tensor? weight) -> Tensor")
-_OWN.define("rms_norm_backward(Tensor grad, Tensor x, Tensor? weight, bool[] wanted) -> Tensor[]")
+_LIBRARY.define("rms_norm(Tensor x, Tensor? weight) -> Tensor")
+_LIBRARY.define("rms_norm_backward(Tensor grad, Tensor x, Tensor? weight, bool[] wanted) -> Tensor[]")
 
 CAPTURING = RLock()
 """Held while a capture runs."""
@@ -132,7 +132,7 @@ def _eager(
 def _recurrent_meta(
     x: Tensor, states: list[Tensor], weights: list[Tensor], cell: str, hidden: int, directions: int, width: int
 ) -> list[Tensor]:
-    """x is (N, T, I) in shape but lies (T, N, I) in memory, as cuDNN takes it."""
+    """x has shape (N, T, I) but is stored as (T, N, I), as cuDNN takes it."""
     batch, steps, _ = x.shape
     out = x.new_empty((steps, batch, directions * width)).transpose(0, 1)
     return [out, *(torch.empty_like(s) for s in states)]
@@ -149,29 +149,44 @@ def _recurrent_backward_meta(
     directions: int,
     wanted: list[bool],
 ) -> list[Tensor]:
-    """Gradients of x, the states and the weights, of those that are wanted."""
+    """Gradients of x, the states and the weights, where `wanted` is true."""
     return [torch.empty_like(t) for t, wants in zip((x, *states, *weights), wanted, strict=True) if wants]
 
 
 class _Recurrent(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, cell: str, hidden: int, directions: int, width: int, count: int, x: Tensor, *rest: Tensor
+        ctx: Any,
+        cell: str,
+        hidden: int,
+        directions: int,
+        width: int,
+        count: int,
+        x: Tensor,
+        *operands: Tensor,
     ) -> tuple[Tensor, ...]:
-        states, weights = list(rest[:count]), list(rest[count:])
+        states, weights = list(operands[:count]), list(operands[count:])
         results = torch.ops.epochcast.recurrent(x, states, weights, cell, hidden, directions, width)
-        ctx.save_for_backward(x, results[0], *rest)
+        ctx.save_for_backward(x, results[0], *operands)
         ctx.shape = (cell, hidden, directions, count)
         return tuple(results)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        x, out, *rest = ctx.saved_tensors
+        x, out, *operands = ctx.saved_tensors
         cell, hidden, directions, count = ctx.shape
         wanted = list(ctx.needs_input_grad[5:])
         results = iter(
             torch.ops.epochcast.recurrent_backward(
-                grads[0], x, out, rest[:count], rest[count:], cell, hidden, directions, wanted
+                grads[0],
+                x,
+                out,
+                operands[:count],
+                operands[count:],
+                cell,
+                hidden,
+                directions,
+                wanted,
             )
         )
         return (*[None] * 5, *(next(results) if wants else None for wants in wanted))
@@ -192,7 +207,7 @@ def _layers(
     directions = 2 if bidirectional else 1
     per_layer = len(params) // num_layers
     width = states[0].shape[-1]
-    last: list[list[Tensor]] = []
+    last_states: list[list[Tensor]] = []
     x = x if batch_first else x.transpose(0, 1)
     for layer in range(num_layers):
         weights = params[layer * per_layer : (layer + 1) * per_layer]
@@ -201,10 +216,10 @@ def _layers(
         starts = [s[at] for s in states] if num_layers > 1 else list(states)
         sizes = (cell, hidden, directions, width, len(states))
         x, *ends = _Recurrent.apply(*sizes, x, *starts, *weights)  # type: ignore[no-untyped-call]
-        last.append(ends)
+        last_states.append(ends)
         if layer < num_layers - 1:
             x = torch.dropout(x, dropout, train)
-    finals = [torch.cat(each) if num_layers > 1 else each[0] for each in zip(*last, strict=True)]
+    finals = [torch.cat(state) if num_layers > 1 else state[0] for state in zip(*last_states, strict=True)]
     return (x if batch_first else x.transpose(0, 1), *finals)
 
 
@@ -251,19 +266,17 @@ def _rms_norm(
     return result
 
 
-_OWN.impl("attention", _attention_meta, "Meta")
-_OWN.impl("attention_backward", _attention_backward_meta, "Meta")
-_OWN.impl("rms_norm", lambda x, weight: torch.empty_like(x, memory_format=torch.contiguous_format), "Meta")
-_OWN.impl("rms_norm_backward", _rms_norm_backward_meta, "Meta")
-_OWN.impl("recurrent", _recurrent_meta, "Meta")
-_OWN.impl("recurrent_backward", _recurrent_backward_meta, "Meta")
+_LIBRARY.impl("attention", _attention_meta, "Meta")
+_LIBRARY.impl("attention_backward", _attention_backward_meta, "Meta")
+_LIBRARY.impl("rms_norm", lambda x, weight: torch.empty_like(x, memory_format=torch.contiguous_format), "Meta")
+_LIBRARY.impl("rms_norm_backward", _rms_norm_backward_meta, "Meta")
+_LIBRARY.impl("recurrent", _recurrent_meta, "Meta")
+_LIBRARY.impl("recurrent_backward", _recurrent_backward_meta, "Meta")
 
 
 @contextmanager
-def cuda_choices(attention: str = "flash") -> Iterator[None]:
-    """While inside, `meta` tensors take the kernels a CUDA device would; `attention` eager keeps the scores in
-    memory.
-    """
+def cuda_kernels(attention: str = "flash") -> Iterator[None]:
+    """Inside, `meta` tensors use the kernels a CUDA device would; `attention` eager keeps the scores in memory."""
     chosen: dict[str, Callable[..., Any]] = {
         "scaled_dot_product_attention": _flash if attention == "flash" else _eager,
         "dropout": _dropout,

@@ -1,4 +1,4 @@
-"""From what a user writes to a model: `timm:NAME`, `torchvision:NAME`, `file.py:factory`, `package.module:factory`.
+"""From a reference to a model: `timm:NAME`, `torchvision:NAME`, `file.py:factory`, `package.module:factory`.
 
 Nothing is downloaded: every network is built without weights. A factory returns a module, or (module, example inputs);
 a module may also carry `example_inputs` (or Lightning's `example_input_array`).
@@ -24,7 +24,7 @@ Shape = tuple[int, ...]
 def load_torch(reference: str, input_shape: Shape | None = None, **options: Any) -> Model:
     """The model a reference names; `input_shape` is one sample's, without the batch. Options go to `TorchModel`.
 
-    A factory that makes a Keras model is handed on.
+    The result of a factory may also be a Keras model.
     """
     family, _, name = reference.partition(":")
     loader = LOADERS.get(family)
@@ -38,12 +38,12 @@ def load_torch(reference: str, input_shape: Shape | None = None, **options: Any)
 
 def _timm(name: str, input_shape: Shape | None, options: Mapping[str, Any]) -> TorchModel:
     timm = import_timm()
-    # A name that was given up for another still means that other. The tag behind the dot only names weights.
+    # A deprecated name means its successor. The tag after the dot only names weights.
     name, _, tag = (timm.models.get_deprecated_models().get(name) or name).partition(".")
     if name not in timm.list_models():
         raise UnknownName("timm model", name, timm.list_models())
     if tag and f"{name}.{tag}" in timm.list_pretrained(f"{name}.*"):
-        name = f"{name}.{tag}"  # weights of one architecture may have been made for other input sizes
+        name = f"{name}.{tag}"  # weights of one architecture may be for different input sizes
     sized = {} if input_shape is None else _timm_size(timm, name, input_shape)
     module = on_meta(constructed(lambda: timm.create_model(name, pretrained=False, **sized), f"timm:{name}"))
     config: Mapping[str, Any] = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", {})
@@ -54,7 +54,7 @@ def _timm(name: str, input_shape: Shape | None, options: Mapping[str, Any]) -> T
 
 
 def _timm_size(timm: Any, name: str, shape: Shape) -> dict[str, Any]:
-    """A network made for one size is told another with img_size; those that take any size do not know the word."""
+    """Networks with a fixed input size take another by `img_size`; others have no such argument."""
     from inspect import signature
 
     parameters = signature(timm.models.model_entrypoint(name.partition(".")[0])).parameters
@@ -75,12 +75,12 @@ def _torchvision(name: str, input_shape: Shape | None, options: Mapping[str, Any
         raise UnknownName("torchvision model", name, models.list_models())
     label = f"torchvision:{name}"
     is_detector = name in models.list_models(module=models.detection)
-    given: dict[str, Any] = {"weights": None}
+    arguments: dict[str, Any] = {"weights": None}
     if is_detector or name in models.list_models(module=models.segmentation):
-        given["weights_backbone"] = None
+        arguments["weights_backbone"] = None
     if name in ("googlenet", "inception_v3"):
-        given["init_weights"] = False
-    module = constructed(lambda: models.get_model(name, **given), label)
+        arguments["init_weights"] = False
+    module = constructed(lambda: models.get_model(name, **arguments), label)
     shape = input_shape or _torchvision_shape(models, name, module)
     notes: tuple[str, ...] = ()
     if is_detector:
@@ -99,16 +99,16 @@ def _means(result: Any) -> torch.Tensor:
 
 
 def _torchvision_shape(models: Any, name: str, module: torch.nn.Module) -> Shape:
-    """The size the published weights were made for; the constructor's own where it says one."""
+    """The input size of the published weights; the constructor's default if it has one."""
     if name in models.list_models(module=models.optical_flow):
         return (3, 360, 480)
-    own = getattr(module, "image_size", None)
-    if isinstance(own, int):
-        return (3, own, own)
-    known = list(models.get_model_weights(name))
-    transform = known[0].transforms if known else None
-    words: Mapping[str, Any] = getattr(transform, "keywords", None) or {}
-    size = words.get("crop_size", words.get("resize_size", 800))
+    image_size = getattr(module, "image_size", None)
+    if isinstance(image_size, int):
+        return (3, image_size, image_size)
+    weights = list(models.get_model_weights(name))
+    transform = weights[0].transforms if weights else None
+    keywords: Mapping[str, Any] = getattr(transform, "keywords", None) or {}
+    size = keywords.get("crop_size", keywords.get("resize_size", 800))
     height, width = (size, size) if isinstance(size, int) else (size[0], size[-1])
     frames = (16,) if name in models.list_models(module=models.video) else ()
     return (3, *frames, height, width)
@@ -118,17 +118,17 @@ def _torchvision_shape(models: Any, name: str, module: torch.nn.Module) -> Shape
 
 
 def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[str, Any]) -> Model:
-    found = named_object(reference)
+    factory = named_object(reference)
 
     def make() -> Any:
-        return found() if callable(found) and not isinstance(found, torch.nn.Module) else found
+        return factory() if callable(factory) and not isinstance(factory, torch.nn.Module) else factory
 
-    made = constructed(make, reference)
-    if is_keras(made):
+    result = constructed(make, reference)
+    if is_keras(result):
         from epochcast.capture.keras import from_keras
 
-        return from_keras(made)
-    module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+        return from_keras(result)
+    module, inputs = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
     if not isinstance(module, torch.nn.Module):
         raise BadInput(f"{reference} gives a {type(module).__name__}, not a torch.nn.Module")
     module = on_meta(getattr(module, "_orig_mod", module))
@@ -140,4 +140,4 @@ LOADERS: Mapping[str, Callable[[str, Shape | None, Mapping[str, Any]], TorchMode
     "timm": _timm,
     "torchvision": _torchvision,
 }
-"""Families of networks by the word in front of the colon."""
+"""Loaders by the word before the colon."""

@@ -14,7 +14,7 @@ from epochcast.graph.lora import DEFAULT_TARGETS, no_targets
 
 
 class LoraLinear(nn.Module):
-    """A linear layer that is kept as it is, and its update of rank `rank`."""
+    """A linear layer, unchanged, and its update of rank `rank`."""
 
     def __init__(self, base: nn.Module, into: int, out: int, rank: int, alpha: float) -> None:
         super().__init__()
@@ -26,24 +26,24 @@ class LoraLinear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """W x + (α/r) · B A dropout(x)."""
-        kept, update = self.base(x), self.lora_b(self.lora_a(self.lora_dropout(x)))
-        result: torch.Tensor = kept + update * self.scale
+        base, update = self.base(x), self.lora_b(self.lora_a(self.lora_dropout(x)))
+        result: torch.Tensor = base + update * self.scale
         return result
 
 
 def with_lora(module: nn.Module, rank: int, targets: Sequence[str] = (), alpha: float | None = None) -> nn.Module:
     """The module, frozen and changed in place: an update beside every linear layer whose last name is in `targets`."""
     if rank < 1:
-        raise BadInput(f"the rank of LoRA must be at least 1, got {rank}")
-    wanted = set(targets or DEFAULT_TARGETS)
+        raise BadInput(f"`lora` must be a rank of at least 1, got {rank}")
+    names = set(targets or DEFAULT_TARGETS)
     module.requires_grad_(False)
-    found = [
-        (path, layer) for path, layer in module.named_modules() if path.rpartition(".")[2] in wanted and _sizes(layer)
+    layers = [
+        (path, layer) for path, layer in module.named_modules() if path.rpartition(".")[2] in names and _sizes(layer)
     ]
-    if not found:
+    if not layers:
         linear = sorted({p.rpartition(".")[2] for p, m in module.named_modules() if p and _sizes(m)})
-        raise no_targets(wanted, linear)
-    for path, layer in found:
+        raise no_targets(names, linear)
+    for path, layer in layers:
         parent, _, name = path.rpartition(".")
         into, out = _sizes(layer) or (0, 0)
         setattr(module.get_submodule(parent), name, LoraLinear(layer, into, out, rank, alpha or 2.0 * rank))
@@ -51,7 +51,7 @@ def with_lora(module: nn.Module, rank: int, targets: Sequence[str] = (), alpha: 
 
 
 def _sizes(layer: Any) -> tuple[int, int] | None:
-    """(in, out) of a linear layer; Hugging Face's Conv1D is one with its weight the other way round."""
+    """(in, out) of a linear layer; Hugging Face's Conv1D is one with its weight transposed."""
     if isinstance(layer, nn.Linear):
         return layer.in_features, layer.out_features
     if type(layer).__name__ == "Conv1D" and hasattr(layer, "nf"):

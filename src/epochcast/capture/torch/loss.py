@@ -1,8 +1,7 @@
-"""The loss of a model nobody gave a loss for, chosen by the shape of what comes out.
+"""The loss of a model without a given loss, chosen by the shape of its outputs.
 
 (N, C), (N, T, V) and (N, C, H, W) are class scores: cross entropy against integer targets. A mapping or object with
-`loss` has one already. One score per sample is a regression (mean squared error). Anything else: the sum of the
-means.
+`loss` already has one. One score per sample is a regression (mean squared error). Otherwise: the sum of the means.
 """
 
 from collections.abc import Mapping
@@ -20,10 +19,10 @@ def outputs_of(result: Any) -> tuple[torch.Tensor, ...]:
 
 
 def loss_of(result: Any) -> torch.Tensor | None:
-    """One number to differentiate; None where nothing that comes out can be."""
-    own = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
-    if isinstance(own, torch.Tensor):
-        return own
+    """One number to differentiate; None if no output can be."""
+    model_loss = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
+    if isinstance(model_loss, torch.Tensor):
+        return model_loss
     scores = _scores(result)
     if not scores:
         return None
@@ -31,17 +30,15 @@ def loss_of(result: Any) -> torch.Tensor | None:
 
 
 def _scores(result: Any) -> tuple[torch.Tensor, ...]:
-    """What the loss sees: logits where they are named, every output of the first one's rank otherwise (auxiliary
-    heads).
-    """
+    """What the loss reads: `logits` if there are any, else all outputs (auxiliary heads)."""
     logits = result.get("logits") if isinstance(result, Mapping) else getattr(result, "logits", None)
     if isinstance(logits, torch.Tensor) and not isinstance(result, tuple):
         return (logits,)
-    found = tuple(t for t in outputs_of(result) if t.requires_grad)
-    if isinstance(result, torch.Tensor) or len(found) <= 1:
-        return found
-    alike = tuple(t for t in found if t.dim() == found[0].dim() and t.shape[1:] == found[0].shape[1:])
-    return alike if len(alike) == len(found) else found
+    outputs = tuple(t for t in outputs_of(result) if t.requires_grad)
+    if isinstance(result, torch.Tensor) or len(outputs) <= 1:
+        return outputs
+    same_shape = tuple(t for t in outputs if t.dim() == outputs[0].dim() and t.shape[1:] == outputs[0].shape[1:])
+    return same_shape if len(same_shape) == len(outputs) else outputs
 
 
 def _of_scores(scores: torch.Tensor) -> torch.Tensor:

@@ -25,7 +25,7 @@ from epochcast.graph.op import Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
-from epochcast.graph.training import stored
+from epochcast.graph.training import as_recipe_stores
 
 _FORWARD = Recipe(1, mode="forward")
 _ONE_AT_A_TIME = Lock()  # torch calls the hooks of a recorder for the modules of every thread
@@ -33,11 +33,11 @@ _ONE_AT_A_TIME = Lock()  # torch calls the hooks of a recorder for the modules o
 
 @dataclass(eq=False)
 class TorchModel:
-    """A module on `meta` and what it is fed. Captures are kept, so that only a new recipe runs the module.
+    """A module on `meta` and its example inputs. Captures are cached: only a new recipe runs the module.
 
     `loss` takes the module's result and gives the number to differentiate (chosen by shape where there is none).
-    `grad_scaler` adds the pass that unscales gradients and looks for infinities, for amp_fp16. `around` is entered
-    while the module runs.
+    `grad_scaler` adds the pass that unscales gradients and looks for infinities, for amp_fp16. `around` is a context
+    in which the module runs.
     """
 
     name: str
@@ -56,19 +56,18 @@ class TorchModel:
     def from_module(
         cls, module: torch.nn.Module, inputs: Any = None, *, name: str | None = None, **options: Any
     ) -> "TorchModel":
-        """A module that exists already, on whatever device; it is copied to `meta`, its weights are neither read nor
-        changed.
+        """An existing module on any device. It is copied to `meta`; its weights are neither read nor changed.
 
         `inputs` are example inputs (a tensor, a tuple of arguments, a mapping of keyword arguments), or the shape of
-        one sample; None where the module carries them.
+        one sample; None where the module has them.
         """
         copied = copied_to_meta(module)
         return cls(name or type(module).__name__, copied, example_for(copied, inputs, type(module).__name__), **options)
 
     def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
         """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""
-        found = parameters_of(self.module)
-        return Graph(self.name, 1, (), (), found, ()).frozen(freeze).parameters if freeze else found
+        parameters = parameters_of(self.module)
+        return Graph(self.name, 1, (), (), parameters, ()).frozen(freeze).parameters if freeze else parameters
 
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
@@ -81,7 +80,7 @@ class TorchModel:
         )  # fmt: skip
 
     def trace(self, recipe: Recipe) -> Trace:
-        """The captured step; asking again at another batch size or in another precision runs nothing."""
+        """The captured step. Another batch size or precision of it runs nothing."""
         key = recipe.at(1)
         trace = self._traces.get(key, lambda: self._adapted(key) if recipe.lora else self._trace(key))
         return trace.rebatch(recipe.batch)
@@ -95,7 +94,7 @@ class TorchModel:
         parameters = self.parameters(recipe.freeze)
         small, large = self._captured(recipe)
         tail = (*self._unscaled(recipe, parameters), *derived_update(parameters, recipe))
-        steps = [stored(_joined(c.ops, tail), parameters, recipe) for c in (small, large)]
+        steps = [as_recipe_stores(_joined(c.ops, tail), parameters, recipe) for c in (small, large)]
         if recipe.checkpointing:
             steps = [checkpointed(ops, self.name) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
@@ -122,7 +121,7 @@ class TorchModel:
 
     @contextmanager
     def _frozen(self, patterns: Sequence[str]) -> Iterator[None]:
-        """The module with the matching parameters frozen, for as long as it lasts."""
+        """A context in which the matching parameters are frozen."""
         trainable = {p.name: p.trainable for p in self.parameters(patterns)}
         before = {name: p.requires_grad for name, p in self.module.named_parameters()}
         try:

@@ -1,7 +1,7 @@
-"""From drafts to ops: names for storages, and the two things only the whole step can tell.
+"""From drafts to ops: names for storages, and two facts that depend on the whole step.
 
-A product that writes the gradient of a parameter is a weight gradient. And where autograd sums two gradients of one
-tensor, the sum is made in place if the first is not read again, as the engine does on a device.
+A product that writes the gradient of a parameter is a weight gradient. Where autograd sums two gradients of one tensor,
+the sum is in place if the first is not read again, as the engine does on a device.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,16 +15,16 @@ from epochcast.graph.tensor import UNRELATED, Relation, Tensor
 
 
 class Storage(NamedTuple):
-    """What is known of a storage: its name, and what it is to others."""
+    """The name of a storage and its relation to others."""
 
     name: str
     relation: Relation = UNRELATED
 
 
-def named_ops(drafts: Sequence[Draft], known: Mapping[int, Storage]) -> tuple[tuple[Op, ...], dict[int, Storage]]:
-    """The ops, and every storage; `known` are those with names of their own (parameters, inputs, gradients)."""
-    aliases = _summed_in_place(drafts, known)
-    storages = {**known, **_partial_gradients(drafts, known)}
+def named_ops(drafts: Sequence[Draft], named: Mapping[int, Storage]) -> tuple[tuple[Op, ...], dict[int, Storage]]:
+    """The ops, and every storage; `named` are those with given names (parameters, inputs, gradients)."""
+    aliases = _summed_in_place(drafts, named)
+    storages = {**named, **_partial_gradients(drafts, named)}
     counts: dict[str, int] = {}
     ops = []
 
@@ -37,8 +37,8 @@ def named_ops(drafts: Sequence[Draft], known: Mapping[int, Storage]) -> tuple[tu
     for draft in drafts:
         piece = draft.piece
         path = f"{draft.layer}/{draft.target}" + (f".{piece.step}" if piece.step else "")
-        seen = counts[path] = counts.get(path, 0) + 1
-        name = path if seen == 1 else f"{path}.{seen}"
+        uses = counts[path] = counts.get(path, 0) + 1
+        name = path if uses == 1 else f"{path}.{uses}"
         for view in (*piece.inputs, *piece.weights):
             name_new(view, f"constant:{name}:{view.storage}")
         for place, view in enumerate(piece.outputs):
@@ -74,8 +74,8 @@ def _is_sum(draft: Draft) -> bool:
     )
 
 
-def _summed_in_place(drafts: Sequence[Draft], known: Mapping[int, Storage]) -> dict[int, int]:
-    """The result of each sum of gradients → the operand it is written into, where that operand dies there."""
+def _summed_in_place(drafts: Sequence[Draft], named: Mapping[int, Storage]) -> dict[int, int]:
+    """The result of each sum of gradients → the operand it is written into, if that operand is not read later."""
     last_read: dict[int, int] = {}
     for place, draft in enumerate(drafts):
         for view in (*draft.piece.inputs, *draft.piece.weights):
@@ -85,27 +85,27 @@ def _summed_in_place(drafts: Sequence[Draft], known: Mapping[int, Storage]) -> d
         if not _is_sum(draft):
             continue
         result = draft.piece.outputs[0].storage
-        if result in known:
+        if result in named:
             continue
         for operand in draft.piece.inputs:
             root = aliases.get(operand.storage, operand.storage)
-            if operand.storage not in known and root not in known and last_read[operand.storage] == place:
+            if operand.storage not in named and root not in named and last_read[operand.storage] == place:
                 aliases[result] = root
                 break
     return aliases
 
 
-def _partial_gradients(drafts: Sequence[Draft], known: Mapping[int, Storage]) -> dict[int, Storage]:
+def _partial_gradients(drafts: Sequence[Draft], named: Mapping[int, Storage]) -> dict[int, Storage]:
     """A parameter used twice has two gradients that are summed."""
     partial: dict[int, Storage] = {}
     for draft in reversed(drafts):
         if _is_sum(draft):
             result = draft.piece.outputs[0].storage
-            whole = known.get(result) or partial.get(result)
-            owner = whole.relation.adds_to_gradient_of if whole else ""
-            if whole and owner:
+            total = named.get(result) or partial.get(result)
+            owner = total.relation.adds_to_gradient_of if total else ""
+            if total and owner:
                 for number, operand in enumerate(draft.piece.inputs, 1):
-                    if operand.storage not in known:
-                        part = Storage(f"{whole.name}+{number}", Relation(summand_of=owner))
+                    if operand.storage not in named:
+                        part = Storage(f"{total.name}+{number}", Relation(summand_of=owner))
                         partial.setdefault(operand.storage, part)
     return partial

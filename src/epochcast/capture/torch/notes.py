@@ -1,4 +1,4 @@
-"""The tail of a user's traceback on an error, where the command line prints it below the one clear line."""
+"""The end of a user's traceback as notes of an error, which the command line prints below the message."""
 
 import traceback
 from collections.abc import Iterator
@@ -19,18 +19,18 @@ def with_traceback(error: Error, problem: BaseException, frames: int = 4) -> Err
 
 
 def first_line(problem: BaseException) -> str:
-    """The class of an exception and the first line of what it says."""
+    """The class of an exception and the first line of its message."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     name = type(problem).__name__
     return shorten(f"{name}: {lines[0]}", 200, placeholder=" …") if lines else name
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Whatever the user's code raises, as one line with the tail of its traceback."""
+def explained(task: str) -> Iterator[None]:
+    """Turn any exception of the user's code into one line with the end of its traceback."""
     try:
         yield
     except EpochcastError:
         raise
     except Exception as problem:  # the user's code may raise anything
-        raise with_traceback(BadInput(f"{what} fails: {first_line(problem)}"), problem) from problem
+        raise with_traceback(BadInput(f"{task} fails: {first_line(problem)}"), problem) from problem

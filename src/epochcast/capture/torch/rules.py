@@ -15,7 +15,7 @@ Rule = Callable[[Call], Iterable[Piece]]
 
 
 def _is_transposed(tensor: torch.Tensor) -> bool:
-    """Whether the last two dimensions lie in memory the other way round."""
+    """Whether the last two dimensions are transposed in memory."""
     rows, columns = tensor.stride()[-2:]
     return rows == 1 and columns != 1 and tensor.shape[-1] > 1
 
@@ -69,22 +69,22 @@ def convolution(call: Call) -> Iterable[Piece]:
 
 def convolution_backward(call: Call) -> Iterable[Piece]:
     """Up to three kernels: data and weight gradient, and the bias gradient as a sum."""
-    arriving, given, weight = call.views("grad_output", "input", "weight")
+    arriving, data, weight = call.views("grad_output", "input", "weight")
     results = iter(call.results)
     wants_data, wants_weight, wants_bias = call["output_mask"]
     kind = _conv_kind(call)
     if wants_data:
         yield _unfolded(call, Piece(kind, (arriving,), (next(results),), (weight,), Gradient.DATA, "data"))
     if wants_weight:
-        yield _unfolded(call, Piece(kind, (arriving, given), (next(results),), (), Gradient.WEIGHTS, "weights"))
+        yield _unfolded(call, Piece(kind, (arriving, data), (next(results),), (), Gradient.WEIGHTS, "weights"))
     if wants_bias:
         yield Piece(Reduce("sum"), (arriving,), (next(results),), (), Gradient.WEIGHTS, "bias")
 
 
 def _unfolded(call: Call, piece: Piece) -> Piece:
-    """A kernel of its own for every sample (conditional convolution, Yang et al. 2019) is run as one sample with
-    batch·groups groups; here it is `batch` samples of `groups` groups again, and all the kernels are read or
-    written beside the first.
+    """Conditional convolution (Yang et al. 2019) has a kernel per sample and runs as one sample with batch·groups
+    groups. Here it becomes `batch` samples of `groups` groups again, and the other kernels are read or written in
+    addition.
     """
     kind, batch = piece.kind, call.batch
     assert isinstance(kind, Conv)
@@ -128,7 +128,7 @@ def recurrent(call: Call) -> Iterable[Piece]:
 
 
 def recurrent_backward(call: Call) -> Iterable[Piece]:
-    """Frozen weights leave the data's gradient, which still travels through all steps."""
+    """With frozen weights only the gradient of the data, which still passes through all steps."""
     kind = Recurrent(call["cell"], call["hidden"], call["directions"])
     operands = call.views("grad", "x", "out", "states")
     trains = any(call["wanted"][1 + len(call["states"]) :])
@@ -150,9 +150,9 @@ def same(
     return rule
 
 
-def norm(style: str, given: str = "input") -> Rule:
+def norm(style: str, data: str = "input") -> Rule:
     """Statistics are written too, but are small beside the data: one output."""
-    return same(Norm(style), given, weights=("weight", "bias"), first=1)
+    return same(Norm(style), data, weights=("weight", "bias"), first=1)
 
 
 def norm_backward(style: str, arriving: str = "grad_out") -> Rule:
@@ -161,7 +161,7 @@ def norm_backward(style: str, arriving: str = "grad_out") -> Rule:
 
 
 def pool(style: str) -> Rule:
-    """A window over the input; max pooling also writes where it found the maximum."""
+    """A window over the input; max pooling also writes the indices of the maxima."""
 
     def rule(call: Call) -> Iterable[Piece]:
         yield Piece(_pool_kind(call, style), call.views("self"), call.results)
@@ -170,7 +170,7 @@ def pool(style: str) -> Rule:
 
 
 def pool_backward(style: str) -> Rule:
-    """A maximum reads its input and the places of the maxima; an average only the gradient."""
+    """Max pooling reads its input and the indices of the maxima; average pooling only the gradient."""
 
     def rule(call: Call) -> Iterable[Piece]:
         saved = ("grad_output", "self", "indices") if style == "max" else ("grad_output",)
@@ -206,7 +206,7 @@ def plain(kind: Kind, gradient: Gradient = Gradient.NONE) -> Rule:
 
 
 def fresh(kind: Kind) -> Rule:
-    """Writes without reading what was there: fills and random numbers."""
+    """Writes without reading: fills and random numbers."""
 
     def rule(call: Call) -> Iterable[Piece]:
         yield Piece(kind, (), call.results)
@@ -215,7 +215,7 @@ def fresh(kind: Kind) -> Rule:
 
 
 def assigned(call: Call) -> Iterable[Piece]:
-    """Writes the source over the destination, without reading that."""
+    """Writes the source over the destination without reading the destination."""
     yield Piece(Copy("copy"), call.views("src"), call.results)
 
 

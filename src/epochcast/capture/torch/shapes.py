@@ -1,7 +1,7 @@
 """Result shapes of the operators that fill a training step, without PyTorch's own `meta` kernels.
 
-Those are written as Python decompositions and take milliseconds for one batch normalisation. These know only that the
-result is shaped like the input; a call that does not fit their pattern is left to PyTorch.
+Those are Python decompositions and take milliseconds for one batch normalisation. These only use that the result has
+the shape of the input; a call that does not fit the pattern is left to PyTorch.
 """
 
 from collections.abc import Callable, Mapping
@@ -97,6 +97,4 @@ QUICK: Mapping[str, Quick] = {
     **{f"{name}_": _in_place for name in _SHAPELESS},
     **{f"{name}_backward": _like for name in _SHAPELESS_BACKWARD},
 }
-"""By full name, the in-place underscore included. Out-variants never come here: capture meets functional and in-place
-calls.
-"""
+"""By full name, with the underscore of in-place variants. Out-variants do not occur in a capture."""

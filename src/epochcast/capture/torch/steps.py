@@ -1,4 +1,4 @@
-"""One step of a module on `meta`: forward, loss, backward, optimizer, each as the framework really runs it.
+"""One step of a module on `meta`: forward, loss, backward, optimizer, each run by the framework itself.
 
 The update is run twice and recorded once: the first step makes the optimizer's state, the second is what every later
 step looks like. LAMB (torch has none) and the update styles `fused` and `loop` are derived by rule
@@ -16,10 +16,10 @@ import torch
 from epochcast.capture.torch.call import dtype_of
 from epochcast.capture.torch.dispatch import Recorder
 from epochcast.capture.torch.example import Example, mapped
-from epochcast.capture.torch.fused import cuda_choices
+from epochcast.capture.torch.fused import cuda_kernels
 from epochcast.capture.torch.loss import loss_of, outputs_of
 from epochcast.capture.torch.naming import Storage, named_ops
-from epochcast.capture.torch.trouble import refused
+from epochcast.capture.torch.trouble import model_error
 from epochcast.errors import EpochcastError
 from epochcast.graph.backward import gradient_name
 from epochcast.graph.op import Op, Parameter, Phase
@@ -44,7 +44,7 @@ OPTIMIZERS: Mapping[str, Callable[[list[torch.nn.Parameter]], torch.optim.Optimi
 
 @dataclass(frozen=True)
 class Captured:
-    """The ops of a step and the tensors they start from and end in."""
+    """The ops of a step, its inputs, constants and outputs."""
 
     ops: tuple[Op, ...]
     inputs: tuple[Tensor, ...]
@@ -67,19 +67,19 @@ def run(
     module.train()
     for parameter in module.parameters():
         parameter.grad = None
-    fed = example.at(recipe.batch)
+    inputs_at_batch = example.at(recipe.batch)
     layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
     module.to(memory_format=layout)  # type: ignore[call-overload]
     if recipe.channels_last:
-        fed = _channels_last(fed)
+        inputs_at_batch = _channels_last(inputs_at_batch)
     recorder = Recorder(module, recipe.batch)
     storages = {recorder.storage(p): Storage(name) for name, p in module.named_parameters()}
     storages |= {recorder.storage(b): Storage(name) for name, b in module.named_buffers() if b.device.type == "meta"}
-    taken = {storage.name for storage in storages.values()}
-    inputs = {f"input:{name}" if name in taken else name: tensor for name, tensor in fed.named(module)}
+    used_names = {storage.name for storage in storages.values()}
+    inputs = {f"input:{name}" if name in used_names else name: tensor for name, tensor in inputs_at_batch.named(module)}
     storages |= {recorder.storage(t): Storage(name) for name, t in inputs.items()}
-    with cuda_choices(recipe.attention), _same_chance(), recorder, _explained(recorder, fed):
-        result = module(*fed.args, **fed.kwargs)
+    with cuda_kernels(recipe.attention), _fixed_random_state(), recorder, _explained(recorder, inputs_at_batch):
+        result = module(*inputs_at_batch.args, **inputs_at_batch.kwargs)
         finals = outputs_of(result)
         if recipe.mode != "forward":
             target = (loss or loss_of)(result) if recipe.with_loss else None
@@ -91,11 +91,11 @@ def run(
             }
         if recipe.mode == "training" and with_update:
             storages |= _update(recorder, module, recipe)
-    ops, known = named_ops(recorder.drafts, storages)
+    ops, named_storages = named_ops(recorder.drafts, storages)
 
     def tensor(t: torch.Tensor) -> Tensor:
         view = recorder.see(t)
-        return Tensor(view.shape, view.dtype, *known.get(view.storage, Storage(f"constant:{view.storage}")))
+        return Tensor(view.shape, view.dtype, *named_storages.get(view.storage, Storage(f"constant:{view.storage}")))
 
     return Captured(
         ops,
@@ -105,53 +105,53 @@ def run(
     )
 
 
-def _constants(ops: tuple[Op, ...], known: set[str]) -> tuple[Tensor, ...]:
-    """What is read but neither made, fed nor a parameter: buffers and tables."""
-    made = set(known)
-    found: dict[str, Tensor] = {}
+def _constants(ops: tuple[Op, ...], named: set[str]) -> tuple[Tensor, ...]:
+    """Tensors that are read but are neither computed, inputs nor parameters: buffers and tables."""
+    defined = set(named)
+    constants: dict[str, Tensor] = {}
     for op in ops:
         for tensor in (*op.inputs, *op.weights):
-            if tensor.name not in made:
-                found.setdefault(tensor.name, tensor)
-        made.update(t.name for t in op.outputs)
-    return tuple(found.values())
+            if tensor.name not in defined:
+                constants.setdefault(tensor.name, tensor)
+        defined.update(t.name for t in op.outputs)
+    return tuple(constants.values())
 
 
-def _channels_last(fed: Example) -> Example:
+def _channels_last(example: Example) -> Example:
     def changed(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.to(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
 
-    return Example(mapped(fed.args, changed), mapped(dict(fed.kwargs), changed))
+    return Example(mapped(example.args, changed), mapped(dict(example.kwargs), changed))
 
 
 def _backward(recorder: Recorder, finals: tuple[torch.Tensor, ...], target: torch.Tensor | None) -> None:
-    """From the loss, or from every output where there is none. Nothing where nothing is trained."""
+    """Run backward from the loss, or from every output without one. Does nothing if nothing is trained."""
     recorder.phase = Phase.BACKWARD
     roots = [target] if target is not None else list(finals)
     roots = [t for t in roots if t.requires_grad]
     if not roots:
         return
-    recorder.is_recording = target is not None  # the incoming gradient of a bare output is given, not computed
+    recorder.is_recording = target is not None  # the incoming gradient of an output is given, not computed
     seeds = [torch.ones_like(t) for t in roots]
     recorder.is_recording = True
     torch.autograd.backward(roots, seeds)
 
 
 def _update(recorder: Recorder, module: torch.nn.Module, recipe: Recipe) -> dict[int, Storage]:
-    """Records the optimizer; gives the storages of its state."""
-    named = [(name, p) for name, p in module.named_parameters() if p.requires_grad and p.grad is not None]
+    """Record the optimizer; returns the storages of its state."""
+    trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad and p.grad is not None]
     key = recipe.optimizer.casefold().replace("-", "_")
     build = OPTIMIZERS.get(ALIASES.get(key, key))
-    if build is None or recipe.update_style != "foreach" or not named:
+    if build is None or recipe.update_style != "foreach" or not trained:
         return {}
     recorder.phase, recorder.algorithm = Phase.UPDATE, recipe.optimizer
-    optimizer = build([p for _, p in named])
+    optimizer = build([p for _, p in trained])
     recorder.is_recording = False
     optimizer.step()
     recorder.is_recording = True
     state = {
         recorder.storage(value): Storage(f"{key}:{name}", Relation(state_of=name))
-        for name, p in named
+        for name, p in trained
         for key, value in optimizer.state[p].items()
         if isinstance(value, torch.Tensor) and value.device.type == "meta"
     }
@@ -160,7 +160,7 @@ def _update(recorder: Recorder, module: torch.nn.Module, recipe: Recipe) -> dict
 
 
 def derived_update(parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[Op, ...]:
-    """The update where torch's own was not recorded: by rule."""
+    """The update by rule, where torch's own was not recorded."""
     key = recipe.optimizer.casefold().replace("-", "_")
     if recipe.mode != "training" or (ALIASES.get(key, key) in OPTIMIZERS and recipe.update_style == "foreach"):
         return ()
@@ -168,10 +168,8 @@ def derived_update(parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[O
 
 
 @contextmanager
-def _same_chance() -> Iterator[None]:
-    """Layers that are dropped by chance are the same ones in every capture; the caller's generators are left as they
-    were.
-    """
+def _fixed_random_state() -> Iterator[None]:
+    """Layers that are dropped at random are the same in every capture. The caller's generators keep their state."""
     state = random.getstate()
     try:
         with torch.random.fork_rng(devices=[]):
@@ -183,12 +181,12 @@ def _same_chance() -> Iterator[None]:
 
 
 @contextmanager
-def _explained(recorder: Recorder, fed: Example) -> Iterator[None]:
-    """Turns what the user's code or `meta` raises into one clear line."""
+def _explained(recorder: Recorder, example: Example) -> Iterator[None]:
+    """Turn an exception of the user's code or of `meta` into one line."""
     try:
         yield
     except EpochcastError:
         raise
     except Exception as problem:  # the user's code may raise anything
         layer = recorder.modules[-1] if recorder.modules else ""
-        raise refused(problem, layer, recorder.phase, fed) from problem
+        raise model_error(problem, layer, recorder.phase, example) from problem

@@ -1,4 +1,4 @@
-"""What went wrong inside the user's model, as one clear line with the tail of the traceback as notes."""
+"""An exception inside the user's model as one line, with the end of the traceback as notes."""
 
 from epochcast.capture.torch.dispatch import AsksForValues
 from epochcast.capture.torch.example import Example, tensors_in
@@ -6,33 +6,37 @@ from epochcast.capture.torch.notes import first_line, with_traceback
 from epochcast.errors import BadInput
 from epochcast.graph.op import Phase
 
-# What PyTorch says when a value is asked of a tensor that has none.
-_VALUE_WORDS = (
+# PyTorch's messages when a model reads values of a `meta` tensor.
+_VALUE_PHRASES = (
     "cannot be called on meta tensors",
     "data-dependent",
     "data-independent implementation",
     "Cannot copy out of meta tensor",
     "aten::_local_scalar_dense",
 )
-_SHAPE_WORDS = ("shape", "size", "channels", "dimension", "dims", "Input height", "Input image")
+_SHAPE_PHRASES = ("shape", "size", "channels", "dimension", "dims", "Input height", "Input image")
 
 
-def refused(problem: BaseException, layer: str, phase: Phase, fed: Example) -> BadInput:
-    """The error a user reads for anything a model raised while it ran."""
+def model_error(problem: BaseException, layer: str, phase: Phase, example: Example) -> BadInput:
+    """The error for an exception that a model raised while it ran."""
     text = first_line(problem)
-    if any(words in str(problem) for words in _VALUE_WORDS):
+    if any(phrase in str(problem) for phrase in _VALUE_PHRASES):
         return AsksForValues(text, layer)
     where = f" in module {layer!r}" if layer else ""
-    shapes = " and ".join("×".join(map(str, t.shape[1:])) or "a scalar" for _, t in tensors_in((fed.args, fed.kwargs)))
-    fits = isinstance(problem, RuntimeError | ValueError | TypeError) and any(w in str(problem) for w in _SHAPE_WORDS)
-    if phase is Phase.FORWARD and fits:
-        error = BadInput(f"the model does not take an input of {shapes}{where}: {text}; give the size with --input")
+    shapes = " and ".join(
+        "×".join(map(str, t.shape[1:])) or "a scalar" for _, t in tensors_in((example.args, example.kwargs))
+    )
+    is_shape_error = isinstance(problem, RuntimeError | ValueError | TypeError) and any(
+        w in str(problem) for w in _SHAPE_PHRASES
+    )
+    if phase is Phase.FORWARD and is_shape_error:
+        error = BadInput(f"the model does not take an input of {shapes}{where}: {text}; give the right `input_shape`")
     else:
         error = BadInput(f"the model fails in {phase.value}{where}: {text}")
     return with_traceback(error, problem)
 
 
 def wants_integers(problem: BaseException) -> bool:
-    """Whether floats were given where an embedding wants token ids."""
+    """Whether floats were given where an embedding needs token ids."""
     text = str(problem)
     return "for argument #1 'indices'" in text or "tensors used as indices" in text or "scalar types: Long, Int" in text

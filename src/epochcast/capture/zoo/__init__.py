@@ -23,7 +23,7 @@ ZOO: Mapping[str, Entry] = {**CONVNETS, **DETECTORS, **SEQUENCES, **LANGUAGE}
 
 @remembered(4)  # who asks again finds the steps that were built
 def zoo_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: bool = True) -> BuiltModel:
-    """A network of the zoo, at its published input size unless told otherwise."""
+    """A network of the zoo, at its published input size unless `input_shape` is given."""
     entry = ZOO.get(name)
     if entry is None:
         raise UnknownName("model", name, ZOO)

@@ -15,12 +15,12 @@ from epochcast.graph.tensor import DType, Tensor
 
 
 def sequence_length(name: str, input_shape: tuple[int, ...] | None, default: int, longest: int | None = None) -> int:
-    """The number of tokens asked for: one number, no longer than the table of positions."""
+    """The number of tokens of an input shape: one number, at most the table of positions."""
     shape = (default,) if input_shape is None else input_shape
     if len(shape) != 1 or shape[0] < 1:
         raise BadInput(f"{name} takes one number of tokens as its input, got {'x'.join(map(str, shape)) or 'nothing'}")
     if longest is not None and shape[0] > longest:
-        raise BadInput(f"{name} knows {longest} positions, got {shape[0]} tokens")
+        raise BadInput(f"{name} has {longest} positions, got {shape[0]} tokens")
     return shape[0]
 
 

@@ -38,13 +38,13 @@ def _everywhere(
     b: Builder, levels: Sequence[Tensor], outputs: Mapping[str, tuple[int, int]], norms: int
 ) -> list[Tensor]:
     """A tower over every level and its outputs, by name as (anchors, values), each joined to (N, positions, values)."""
-    made: dict[str, list[Tensor]] = {name: [] for name in outputs}
+    parts_of: dict[str, list[Tensor]] = {name: [] for name in outputs}
     for index, level in enumerate(levels):
         x = _tower(b, level, norms)
         for name, (anchors, values) in outputs.items():
             y = b.conv(x, anchors * values, 3, padding=1, name=name)
-            made[name].append(flat(b, y, values, f"{name}.flat{index}"))
-    return [b.concatenate(parts, name=f"{name}.join") for name, parts in made.items()]
+            parts_of[name].append(flat(b, y, values, f"{name}.flat{index}"))
+    return [b.concatenate(parts, name=f"{name}.join") for name, parts in parts_of.items()]
 
 
 def retinanet(

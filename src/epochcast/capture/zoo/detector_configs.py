@@ -78,7 +78,7 @@ def _keeping_input(op: Op) -> Op:
 
 
 def detector_entry(framework: str, name: str) -> Entry:
-    """The builder and its options; a name with words we do not know is refused with them."""
+    """The builder and its options; a name with unknown words is refused; the error lists them."""
     plain = name.strip().casefold().replace("-", "_")
     ssd = _SSD.fullmatch(plain)
     if ssd:
@@ -86,13 +86,13 @@ def detector_entry(framework: str, name: str) -> Entry:
         size = int(ssd["size"])
         options = {"input_shape": (3, size, size), "classes": CLASSES + 1, "frozen_stages": 0}
         return Entry("ssd", "ssd", f"SSD{size} of {framework}", options)
-    found = _NAME.fullmatch(plain)
-    if not found or (found["kind"] == "x") != (found["width"] is not None):
+    match = _NAME.fullmatch(plain)
+    if not match or (match["kind"] == "x") != (match["width"] is not None):
         raise BadInput(
             f"{framework}: no builder for {name.strip()!r}; there are Faster, Fast, Mask, Keypoint and Cascade R-CNN, "
             "RPN, RetinaNet, FCOS on ResNet and ResNeXt, and SSD, such as faster_rcnn_r50_fpn_1x"
         )
-    method, rest, backbone = found["method"], found["rest"], _backbone(framework, found)
+    method, rest, backbone = match["method"], match["rest"], _backbone(framework, match)
     if method == "fcos" and _is_mmdetection(framework):
         rest = rest.replace("_gn_head", "")
     _check(framework, name, rest)
@@ -102,7 +102,7 @@ def detector_entry(framework: str, name: str) -> Entry:
     options = {
         "backbone": backbone,
         "heads": _heads(framework, method, is_polygonal="_poly" in rest),
-        "neck": found["neck"],
+        "neck": match["neck"],
         "proposes": not method.startswith("fast_"),
     }
     return Entry("rcnn", "rcnn", f"{method} of {framework}", options)

@@ -42,8 +42,8 @@ def _default_shape(function: Callable[..., Graph]) -> object:
     return default if isinstance(default, tuple) else None
 
 
-def _check(name: str, given: tuple[int, ...], published: tuple[int, ...]) -> None:
+def _check(name: str, input_shape: tuple[int, ...], published: tuple[int, ...]) -> None:
     """An image must stay an image: as many sizes as the published input, all positive."""
-    if len(given) != len(published) or any(size < 1 for size in given):
-        example, found = ("x".join(map(str, shape)) for shape in (published, given))
-        raise BadInput(f"{name} takes an input of {len(published)} positive sizes, such as {example}; got {found}")
+    if len(input_shape) != len(published) or any(size < 1 for size in input_shape):
+        example, got = ("x".join(map(str, shape)) for shape in (published, input_shape))
+        raise BadInput(f"{name} takes an input of {len(published)} positive sizes, such as {example}; got {got}")

@@ -1,6 +1,6 @@
 """The large language models of the zoo, by name: dense decoders and mixtures of experts.
 
-Sizes are those of the published configurations. The input is a number of tokens (`--input 4096`); throughput counts
+Sizes are those of the published configurations. The input is a number of tokens (such as 4096); throughput counts
 sequences. `sequences` has Llama 2 and 3, TinyLlama and Mistral.
 """
 

@@ -44,7 +44,7 @@ def activate(b: Builder, x: Tensor, function: str, *, name: str) -> Tensor:
 
 
 def squeeze_excite(b: Builder, x: Tensor, squeezed: int, activation: str, gate: str, *, name: str) -> Tensor:
-    """x · gate(W₂·activation(W₁·mean(x))): every channel scaled by what the whole image says."""
+    """x · gate(W₂·activation(W₁·mean(x))): every channel scaled by a gate computed from the whole image."""
     with b.scope(name):
         scale = b.adaptive_average_pool(x, name="avgpool")
         scale = activate(b, b.conv(scale, squeezed, 1, name="fc1"), activation, name="activation")

@@ -32,15 +32,15 @@ MULTIPLE = 32
 def constant_norm(b: Builder, x: Tensor, name: str) -> Tensor:
     """x·scale + shift, both constant."""
     with b.scope(name):
-        scale, shift = (b.constant(what, (x.shape[1], 1, 1)) for what in ("scale", "shift"))
+        scale, shift = (b.constant(part, (x.shape[1], 1, 1)) for part in ("scale", "shift"))
         return b.add(b.mul(x, scale), shift)
 
 
 def cast_norm(b: Builder, x: Tensor, name: str) -> Tensor:
-    """The same; what is made from nothing takes the precision of the data it meets."""
+    """The same, but scale and shift take the precision of the data."""
     with b.scope(name):
         shape = (x.shape[1], 1, 1)
-        scale, shift = (b.op(View("constant"), [], [shape], name=what)[0] for what in ("scale", "shift"))
+        scale, shift = (b.op(View("constant"), [], [shape], name=part)[0] for part in ("scale", "shift"))
         return b.add(b.mul(x, scale), shift)
 
 
@@ -74,14 +74,14 @@ class Backbone:
 
     def stages(self, b: Builder, image: Tensor, *, last: int = 4, dilates_last: bool = False) -> list[Tensor]:
         """C2 … C5 of an image (or up to an earlier stage); a dilated last stage keeps the size of the one before."""
-        made = []
+        stages = []
         with b.scope("body"):
             x = stem(b, image, self.residual)
             for number, count in enumerate(self.blocks[:last], 1):
                 dilation = 2 if dilates_last and number == last else 1
                 x = stage(b, x, self.residual, number, count, dilation=dilation)
-                made.append(x)
-        return made
+                stages.append(x)
+        return stages
 
     def frozen(self, graph: Graph) -> Graph:
         """The graph with everything frozen that is: the stem, the first stage, and norms that are not trained."""
@@ -115,7 +115,7 @@ def pyramid(b: Builder, stages: Sequence[Tensor]) -> list[Tensor]:
 
 
 def pooled_level(b: Builder, levels: Sequence[Tensor], coarsest_stage: Tensor) -> list[Tensor]:
-    """P6: every second element of P5. Two-stage detectors look for the largest objects there."""
+    """P6: every second element of P5. Two-stage detectors find the largest objects there."""
     return [*levels, b.max_pool(levels[-1], 1, 2, name="fpn.extra_blocks.pool")]
 
 

@@ -117,11 +117,11 @@ def _regions(
     losses = box_losses(b, x, classes=classes, boxes=classes if heads.boxes_per_class else 1)
     if heads.has_masks(number):
         if is_late:
-            own = b.gather("index", features, (positive.shape[0], *features.shape[1:]), name="mask_features")
+            mask_features = b.gather("index", features, (positive.shape[0], *features.shape[1:]), name="mask_features")
         else:
-            own = region_features(b, levels, positive, 14, "mask_roi_pool")
+            mask_features = region_features(b, levels, positive, 14, "mask_roi_pool")
         full_size = image if heads.crops_masks else None
-        losses += mask_losses(b, own, classes=classes, convolutions=0 if is_late else 4, image=full_size)
+        losses += mask_losses(b, mask_features, classes=classes, convolutions=0 if is_late else 4, image=full_size)
     if heads.keypoints:
         losses += keypoint_losses(b, region_features(b, levels, positive, 14, "keypoint_roi_pool"))
     return losses

@@ -45,16 +45,17 @@ def mask_losses(
     with b.scope("mask_predictor"):
         x = b.relu(b.conv_transposed(x, 256, 2, stride=2, name="conv5_mask"), name="relu")
         x = b.conv(x, classes, 1, name="mask_fcn_logits")
-        own = b.gather("index", x, (x.shape[0], *x.shape[2:]), name="own_class")
-        return [binary_cross_entropy(b, own, "loss_mask", None if image is None else _cropped_targets(b, own, image))]
+        logits = b.gather("index", x, (x.shape[0], *x.shape[2:]), name="own_class")
+        targets = None if image is None else _cropped_targets(b, logits, image)
+        return [binary_cross_entropy(b, logits, "loss_mask", targets)]
 
 
 def _cropped_targets(b: Builder, like: Tensor, image: Tensor) -> Tensor:
     """One mask of the image's size for every positive box, as bytes and as numbers, of one image after the other."""
     shape = (POSITIVE_BOXES, *image.shape[2:])
     masks = b.constant("masks", (OBJECTS, *image.shape[2:]), DType.UINT8)
-    own = b.op(Gather("index"), [masks], [shape], dtypes=[DType.UINT8], name="masks_of_boxes")[0]
-    wide = b.op(Copy("cast"), [own], [shape], dtypes=[like.dtype], name="masks_as_numbers")[0]
+    masks_of_boxes = b.op(Gather("index"), [masks], [shape], dtypes=[DType.UINT8], name="masks_of_boxes")[0]
+    wide = b.op(Copy("cast"), [masks_of_boxes], [shape], dtypes=[like.dtype], name="masks_as_numbers")[0]
     return b.gather("roi_align", wide, like.shape, name="mask_targets")
 
 

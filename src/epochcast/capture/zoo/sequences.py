@@ -1,6 +1,6 @@
 """The transformers, recurrent networks and recommenders of the zoo, by name.
 
-The input of a language model is a number of tokens (`--input 128`); throughput counts sequences.
+The input of a language model is a number of tokens (such as 128); throughput counts sequences.
 """
 
 from collections.abc import Mapping

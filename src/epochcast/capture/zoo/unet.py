@@ -26,19 +26,19 @@ def unet(
     """`base` channels at the top, doubled at each level."""
     b = Builder(name, batch)
     x = b.input("image", input_shape)
-    kept = []
+    skips = []
     for level in range(LEVELS):
         with b.scope(f"down{level + 1}"):
             x = _pair(b, x, base * 2**level)
             if level in DROPPED_LEVELS:
                 x = b.dropout(x, name="dropout")
             if level < LEVELS - 1:
-                kept.append(x)
+                skips.append(x)
                 x = b.max_pool(x, 2, 2, name="pool")
     for level in reversed(range(LEVELS - 1)):
         with b.scope(f"up{level + 1}"):
             x = b.relu(b.conv_transposed(x, base * 2**level, 2, stride=2, name="upconv"), name="relu0")
-            x = b.concatenate([_cropped(b, kept[level], x), x])
+            x = b.concatenate([_cropped(b, skips[level], x), x])
             x = _pair(b, x, base * 2**level)
     return b.finish(b.conv(x, classes, 1, name="last"))
 

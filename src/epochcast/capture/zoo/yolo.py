@@ -28,7 +28,7 @@ def yolov3(batch: int, input_shape: tuple[int, ...] = (3, 416, 416), *, name: st
                     y = _conv(b, _conv(b, x, x.shape[1] // 2, 1, "narrow"), x.shape[1], 3, "wide")
                     x = b.add(x, y, name="add")
         stages.append(x)
-    made = []
+    outputs = []
     for number, channels in enumerate((512, 256, 128)):
         with b.scope(f"scale{number + 1}"):
             if number:
@@ -39,8 +39,8 @@ def yolov3(batch: int, input_shape: tuple[int, ...] = (3, 416, 416), *, name: st
             for index in range(5):
                 x = _conv(b, x, channels * (1 + index % 2), 1 + 2 * (index % 2), f"{index}")
             y = b.conv(_conv(b, x, 2 * channels, 3, "last"), ANCHORS * (5 + classes), 1, name="predictions")
-            made.append(flat(b, y, 5 + classes, "flat"))
-    boxes = b.concatenate(made, name="boxes")
+            outputs.append(flat(b, y, 5 + classes, "flat"))
+    boxes = b.concatenate(outputs, name="boxes")
     overlaps(b, boxes.shape[1])
     return b.finish([binary_cross_entropy(b, boxes, "loss")], loss="none")
 

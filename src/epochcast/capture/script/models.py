@@ -16,7 +16,7 @@ Literal = int | float | str | bool
 
 # Methods of a model that give the model back.
 _CHAINED = ("to", "cuda", "cpu", "eval", "train", "half", "float", "double", "bfloat16", "requires_grad_", "apply")
-# Under which the functions of timm, torchvision and torch.hub take the name of a network.
+# Arguments by which the functions of timm, torchvision and torch.hub take the name of a network.
 _NAME_ARGUMENTS = ("model_name", "name", "model")
 _WRAPPERS = (
     "torch.compile",
@@ -29,11 +29,10 @@ _WRAPPERS = (
 
 
 @dataclass(frozen=True)
-class Made:
-    """A model by the call that makes it, where one is to be seen.
+class ModelSource:
+    """Where a model of the script comes from; `call` is the call that makes it, if there is one.
 
-    `sources` are the script's own classes and functions behind it, `reference` is what to write for the same network
-    as published.
+    `sources` are the script's classes and functions that it comes from, `reference` is the published network.
     """
 
     framework: str
@@ -42,19 +41,19 @@ class Made:
     reference: str | None = None
 
 
-Bindings = Mapping[str, Made]
+Bindings = Mapping[str, ModelSource]
 
 
 @dataclass
-class Vocabulary:
-    """What is known of a script's names while it is read; `classes` and `functions` grow."""
+class ScriptNames:
+    """The meaning of a script's names; `classes` and `functions` grow while it is read."""
 
     imports: Imports
     constants: Mapping[str, Literal] = field(default_factory=dict)
     options: Mapping[str, Literal] = field(default_factory=dict)
     """Defaults of the script's own command line, by the name they have in Python."""
     classes: dict[str, str] = field(default_factory=dict)
-    functions: dict[str, Made] = field(default_factory=dict)
+    functions: dict[str, ModelSource] = field(default_factory=dict)
 
     def value(self, expression: ast.expr | None) -> Literal | None:
         """A literal, a constant of the script, or the default of one of its options."""
@@ -73,36 +72,36 @@ class Vocabulary:
         value = self.value(expression)
         return value if isinstance(value, str) else None
 
-    def made(self, expression: ast.expr | None, bound: Bindings) -> Made | None:
+    def model_of(self, expression: ast.expr | None, bound: Bindings) -> ModelSource | None:
         """The model an expression makes; `bound` are the variables that hold one."""
         match expression:
             case ast.Name(id=name):
                 return bound.get(name)
             case ast.Tuple(elts=[first, _]):  # a model and its example inputs
-                return self.made(first, bound)
+                return self.model_of(first, bound)
             case ast.IfExp(body=one, orelse=other):
-                return self.made(one, bound) or self.made(other, bound)
+                return self.model_of(one, bound) or self.model_of(other, bound)
             case ast.NamedExpr(value=value):
-                return self.made(value, bound)
+                return self.model_of(value, bound)
             case ast.Call():
                 return self._called(expression, bound)
             case _:
                 return None
 
-    def _called(self, call: ast.Call, bound: Bindings) -> Made | None:
+    def _called(self, call: ast.Call, bound: Bindings) -> ModelSource | None:
         return self._called_here(call, bound) or self._called_elsewhere(call, bound)
 
-    def _called_here(self, call: ast.Call, bound: Bindings) -> Made | None:
-        """By a class or a function of the script, or by way of one."""
+    def _called_here(self, call: ast.Call, bound: Bindings) -> ModelSource | None:
+        """A call of a class or a function of the script."""
         match call.func:
             case ast.Name(id=name) if name in self.classes:
-                return Made(self.classes[name], call, frozenset({name}))
+                return ModelSource(self.classes[name], call, frozenset({name}))
             case ast.Name(id=name) if name in self.functions:
                 inner = self.functions[name]
-                return Made(inner.framework, call, inner.sources | {name}, inner.reference)
+                return ModelSource(inner.framework, call, inner.sources | {name}, inner.reference)
             case ast.Attribute(value=ast.Name(id=name)) if name in self.classes:  # Net.load_from_checkpoint(…)
-                return Made(self.classes[name], call, frozenset({name}))
-            case ast.Attribute(value=value, attr=name) if name in _CHAINED and (model := self.made(value, bound)):
+                return ModelSource(self.classes[name], call, frozenset({name}))
+            case ast.Attribute(value=value, attr=name) if name in _CHAINED and (model := self.model_of(value, bound)):
                 return model
             case ast.Subscript(value=ast.Attribute(value=place, attr="__dict__"), slice=key):
                 return self._from_torchvision(place, key, call)
@@ -111,26 +110,26 @@ class Vocabulary:
             case _:
                 return None
 
-    def _called_elsewhere(self, call: ast.Call, bound: Bindings) -> Made | None:
-        """By what the script imports."""
+    def _called_elsewhere(self, call: ast.Call, bound: Bindings) -> ModelSource | None:
+        """A call of something that the script imports."""
         dotted = self.imports.dotted(call.func)
         if dotted is None:
             return None
         if dotted in _WRAPPERS:
-            return self.made(call.args[0], bound) if call.args else None
+            return self.model_of(call.args[0], bound) if call.args else None
         framework = made_framework(dotted)
         if framework is None:
             return None
         texts = [self.text(a) for a in [*call.args, *(k.value for k in call.keywords if k.arg in _NAME_ARGUMENTS)]]
         if dotted == "torch.hub.load":  # the repository, then the name
             repository, network = (*texts, None, None)[:2]
-            return Made(framework, call, reference=published_reference(dotted, network, repository))
-        return Made(framework, call, reference=published_reference(dotted, texts[0] if texts else None))
+            return ModelSource(framework, call, reference=published_reference(dotted, network, repository))
+        return ModelSource(framework, call, reference=published_reference(dotted, texts[0] if texts else None))
 
-    def _from_torchvision(self, place: ast.expr, key: ast.expr, call: ast.Call) -> Made | None:
+    def _from_torchvision(self, place: ast.expr, key: ast.expr, call: ast.Call) -> ModelSource | None:
         """models.__dict__[name]() and getattr(models, name)()."""
         dotted = self.imports.dotted(place) or ""
         if not dotted.startswith("torchvision.models"):
             return None
         name = self.text(key)
-        return Made(PYTORCH, call, reference=f"torchvision:{name}" if name else None)
+        return ModelSource(PYTORCH, call, reference=f"torchvision:{name}" if name else None)

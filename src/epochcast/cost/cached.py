@@ -1,4 +1,4 @@
-"""A cost model that is asked once: what it said of the same ops on the same device is kept."""
+"""A cost model with a cache: the same ops on the same device are costed once."""
 
 from dataclasses import dataclass, field
 
@@ -12,15 +12,15 @@ ANSWERS = 512
 
 
 @dataclass(frozen=True)
-class Remembering:
-    """`base`, with a memory."""
+class CachedCosts:
+    """`base`, with a cache."""
 
     base: CostModel
     answers: Cache[tuple[bytes, Device, Setting], Costs] = field(default_factory=lambda: Cache(ANSWERS), compare=False)
 
     @property
     def name(self) -> str:
-        """The base's own."""
+        """The name of the base."""
         return self.base.name
 
     @property
@@ -29,6 +29,6 @@ class Remembering:
         return self.base.is_monotone
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
-        """The base's answer."""
+        """The costs of the base, cached."""
         key = columns.digest, device, setting
         return self.answers.get(key, lambda: self.base.costs(columns, device, setting))
