@@ -8,7 +8,7 @@ from epochcast.forecasting.placement import Placement
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.trace import Trace
 from epochcast.hardware.host import HOST_NAMES
-from epochcast.hardware.price import listed_price
+from epochcast.hardware.price import listed_dollars_per_hour
 from epochcast.units import show_seconds
 
 # Decoding, cutting and normalising one 500×375 JPEG file to 3×224×224 by Pillow and numpy on one core, and how much it
@@ -69,7 +69,7 @@ def _box(placement: Placement, ranks: int) -> tuple[float, float, str]:
     device = placement.device
     if set(HOST_NAMES) & set(device.aliases):
         return device.compute_units, device.memory_bytes, "this host"
-    offer = listed_price(device, ranks)
+    offer = listed_dollars_per_hour(device, ranks)
     if offer is None:
         return CPUS_PER_GPU * ranks, inf, f"a box with {CPUS_PER_GPU} processors per GPU and memory without limit"
     instance = offer[1]

@@ -15,7 +15,7 @@ from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Group, Level
 from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
-from epochcast.hardware.price import listed_price
+from epochcast.hardware.price import listed_dollars_per_hour
 from epochcast.hardware.topology import find_topology, slowest_network
 
 __all__ = ["DEFAULT_OUTER_LINK", "Placement", "Price", "Strategy", "place", "placed"]
@@ -229,7 +229,7 @@ def _wires(
 
 def list_price(device: Device, gpus: int) -> Price | None:
     """The catalogue's; a device that is not in it has none."""
-    listed = listed_price(device, gpus)
+    listed = listed_dollars_per_hour(device, gpus)
     if listed is None:
         return None
     dollars_per_hour, instance = listed

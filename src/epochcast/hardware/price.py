@@ -27,7 +27,7 @@ def price_dollars_per_hour(device_name: str, gpus: int = 1) -> tuple[float, Inst
 
 
 @remembered(1024)
-def listed_price(device: Device, gpus: int = 1) -> tuple[float, Instance] | None:
+def listed_dollars_per_hour(device: Device, gpus: int = 1) -> tuple[float, Instance] | None:
     """The same for a data sheet; one that is not the catalogue's has no price."""
     return price_dollars_per_hour(device.name, gpus) if device.name in {each.name for each in devices()} else None
 
