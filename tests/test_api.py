@@ -141,58 +141,58 @@ def test_a_device_of_ones_own_is_forecast_with_a_loader_and_advised_on() -> None
     assert ec.advise("mnist_cnn", device=OWN, most_batch=64).fits
 
 
-wrong: Any = ec  # a type checker would refuse what follows before it runs
+api: Any = ec  # a type checker would refuse what follows before it runs
 
 
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: wrong.forecast("mnist_cnn", "A100", batch=8), "placement must be a Placement"),
-        (lambda: wrong.forecast("mnist_cnn", ec.place("A100"), device="V100", batch=8), "device is given twice"),
-        (lambda: wrong.forecast("mnist_cnn", device="V100", batchs=8), "no option called 'batchs'; near: batch"),
-        (lambda: wrong.plan("mnist_cnn", samples=9, device="V100"), "no option called 'device'; near: .*devices"),
+        (lambda: api.forecast("mnist_cnn", "A100", batch=8), "placement must be a Placement"),
+        (lambda: api.forecast("mnist_cnn", ec.place("A100"), device="V100", batch=8), "device is given twice"),
+        (lambda: api.forecast("mnist_cnn", device="V100", batchs=8), "no option called 'batchs'; near: batch"),
+        (lambda: api.plan("mnist_cnn", samples=9, device="V100"), "no option called 'device'; near: .*devices"),
         (
-            lambda: wrong.plan("mnist_cnn", samples=9, batch=64, global_batch=128),
+            lambda: api.plan("mnist_cnn", samples=9, batch=64, global_batch=128),
             "give batch or global_batch, not both",
         ),
         (
-            lambda: wrong.plan("mnist_cnn", samples=9, batch=64.0),
+            lambda: api.plan("mnist_cnn", samples=9, batch=64.0),
             "batch must be a whole number, such as 1024, got 64.0",
         ),
-        (lambda: wrong.plan("mnist_cnn", samples=9, deadline_seconds="6h"), "deadline_seconds must be a number"),
+        (lambda: api.plan("mnist_cnn", samples=9, deadline_seconds="6h"), "deadline_seconds must be a number"),
         (
-            lambda: wrong.plan("mnist_cnn", samples=9, clouds="aws"),
+            lambda: api.plan("mnist_cnn", samples=9, clouds="aws"),
             r"clouds must be a list of texts, such as \['aws'\]",
         ),
         (
-            lambda: wrong.scaling("mnist_cnn", device="V100", gpus=["1"], batch=8),
+            lambda: api.scaling("mnist_cnn", device="V100", gpus=["1"], batch=8),
             "gpus must be a list of whole numbers",
         ),
-        (lambda: wrong.scaling("mnist_cnn", device="V100", gpus=[1], nodes=0, batch=8), "nodes must be at least 1"),
-        (lambda: wrong.advise("mnist_cnn", device="V100", most_batch=0), "most_batch must be at least 1, got 0"),
+        (lambda: api.scaling("mnist_cnn", device="V100", gpus=[1], nodes=0, batch=8), "nodes must be at least 1"),
+        (lambda: api.advise("mnist_cnn", device="V100", most_batch=0), "most_batch must be at least 1, got 0"),
         (
-            lambda: wrong.advise("mnist_cnn", device="V100", host_memory_bytes="1GiB"),
+            lambda: api.advise("mnist_cnn", device="V100", host_memory_bytes="1GiB"),
             "host_memory_bytes must be a number",
         ),
-        (lambda: wrong.place("V100", gpus="2"), "gpus must be a whole number, got '2'"),
-        (lambda: wrong.place(["V100"]), "device must be a name or a data sheet"),
-        (lambda: wrong.place("V100", dollars_per_gpu_hour=float("inf")), "dollars_per_gpu_hour must be a number"),
-        (lambda: wrong.Placement.from_dict({"device": "V100", "gpus": None}), "gpus must be a whole number, got None"),
-        (lambda: wrong.Placement.from_dict({"device": {"name": "x"}}), "this is no data sheet of a device"),
-        (lambda: wrong.Placement.from_dict([]), "a placement must be a dictionary"),
-        (lambda: wrong.Forecast.from_dict([]), "a forecast must be a dictionary"),
-        (lambda: wrong.Forecast("m", "V100", 0.1), "step_seconds must be an Interval, got 0.1"),
-        (lambda: wrong.Forecast("m", "V100", ec.Interval.exact(0.0)), "a step takes more than no time"),
+        (lambda: api.place("V100", gpus="2"), "gpus must be a whole number, got '2'"),
+        (lambda: api.place(["V100"]), "device must be a name or a data sheet"),
+        (lambda: api.place("V100", dollars_per_gpu_hour=float("inf")), "dollars_per_gpu_hour must be a number"),
+        (lambda: api.Placement.from_dict({"device": "V100", "gpus": None}), "gpus must be a whole number, got None"),
+        (lambda: api.Placement.from_dict({"device": {"name": "x"}}), "this is no data sheet of a device"),
+        (lambda: api.Placement.from_dict([]), "a placement must be a dictionary"),
+        (lambda: api.Forecast.from_dict([]), "a forecast must be a dictionary"),
+        (lambda: api.Forecast("m", "V100", 0.1), "step_seconds must be an Interval, got 0.1"),
+        (lambda: api.Forecast("m", "V100", ec.Interval.exact(0.0)), "a step takes more than no time"),
         (
-            lambda: wrong.Forecast("m", "V100", ec.Interval.exact(1.0), warnings="abc"),
+            lambda: api.Forecast("m", "V100", ec.Interval.exact(1.0), warnings="abc"),
             "warnings must be a list of texts",
         ),
-        (lambda: wrong.Job(5), "a int is not a model"),
-        (lambda: wrong.Job("resnet50", framework_version="abc"), "framework_version must begin like 1.13"),
-        (lambda: wrong.Job("resnet50", reference="a.py:f"), "reference says what makes a live model"),
-        (lambda: wrong.inspect("mnist_cnn", input_shape="3x64x64"), "input_shape must be a list of whole numbers"),
+        (lambda: api.Job(5), "a int is not a model"),
+        (lambda: api.Job("resnet50", framework_version="abc"), "framework_version must begin like 1.13"),
+        (lambda: api.Job("resnet50", reference="a.py:f"), "reference says what makes a live model"),
+        (lambda: api.inspect("mnist_cnn", input_shape="3x64x64"), "input_shape must be a list of whole numbers"),
         (
-            lambda: wrong.forecast("mnist_cnn", device="V100", batch=8, session=ec.Session(), cost_model="analytic"),
+            lambda: api.forecast("mnist_cnn", device="V100", batch=8, session=ec.Session(), cost_model="analytic"),
             "a session has its cost model",
         ),
     ],

@@ -117,11 +117,23 @@ def _torchvision_shape(models: Any, name: str, module: torch.nn.Module) -> Shape
 # ---- the user's own -----------------------------------------------------------------------------
 
 
+def _named_object(reference: str) -> object:
+    """What a reference names; a file that imports torchvision gets it as `torchvision:NAME` does."""
+    try:
+        return named_object(reference)
+    except BadInput as error:
+        if "torchvision::" not in str(error):
+            raise
+    import_torchvision()
+    return named_object(reference)
+
+
 def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[str, Any]) -> Model:
-    factory = named_object(reference)
+    factory = _named_object(reference)
+    is_model = isinstance(factory, torch.nn.Module) or is_keras(factory)
 
     def make() -> Any:
-        return factory() if callable(factory) and not isinstance(factory, torch.nn.Module) else factory
+        return factory() if callable(factory) and not is_model else factory
 
     result = constructed(make, reference)
     if is_keras(result):
