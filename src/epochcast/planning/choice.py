@@ -48,7 +48,7 @@ class Limits:
 def frontier(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """The candidates that are not dominated, the cheapest first; of equal ones the first."""
     undominated: list[Candidate] = []
-    for candidate in sorted(candidates, key=_by_cost):
+    for candidate in sorted(candidates, key=_cheapest_first):
         if not undominated or candidate.total_seconds.mid < undominated[-1].total_seconds.mid:
             undominated.append(candidate)
     return tuple(undominated)
@@ -59,19 +59,19 @@ def chosen(candidates: Sequence[Candidate], limits: Limits) -> Candidate | None:
     if not limits:
         return None
     meeting = (candidate for candidate in candidates if limits.excess(candidate) <= 1)
-    return min(meeting, key=_by_time if limits.deadline_seconds is None else _by_cost, default=None)
+    return min(meeting, key=_fastest_first if limits.deadline_seconds is None else _cheapest_first, default=None)
 
 
 def nearest(candidates: Sequence[Candidate], limits: Limits) -> Candidate | None:
     """The candidate that exceeds the limits by the smallest factor."""
     if not limits:
         return None
-    return min(candidates, key=lambda candidate: (limits.excess(candidate), *_by_cost(candidate)), default=None)
+    return min(candidates, key=lambda candidate: (limits.excess(candidate), *_cheapest_first(candidate)), default=None)
 
 
-def _by_cost(candidate: Candidate) -> tuple[float, float]:
+def _cheapest_first(candidate: Candidate) -> tuple[float, float]:
     return candidate.dollars.mid, candidate.total_seconds.mid
 
 
-def _by_time(candidate: Candidate) -> tuple[float, float]:
+def _fastest_first(candidate: Candidate) -> tuple[float, float]:
     return candidate.total_seconds.mid, candidate.dollars.mid
