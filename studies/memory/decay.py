@@ -12,7 +12,7 @@ from epochcast.graph.backward import grad
 from epochcast.graph.kinds import OptimizerUpdate
 from epochcast.graph.op import Op, Phase
 from epochcast.graph.rebatch import Template
-from epochcast.graph.tensor import Tensor
+from epochcast.graph.tensor import Relation, Tensor
 from epochcast.graph.trace import Trace
 
 
@@ -27,7 +27,8 @@ def with_weight_decay(trace: Trace) -> Trace:
 
 
 def _update(w: Tensor) -> Iterator[Op]:
-    d, v = replace(w, name=f"decayed:{w.name}"), replace(w, name=f"momentum_buffer:{w.name}")
+    d = replace(w, name=f"decayed:{w.name}")
+    v = replace(w, name=f"momentum_buffer:{w.name}", relation=Relation(state_of=w.name))
     for step, reads, written in (("decay", (grad(w), w), d), ("momentum", (v, d), v), ("add", (w, v), w)):
         kind = OptimizerUpdate("momentum", step, "loop", 2)
         yield Op(f"{w.name}.{step}", kind, reads, (written,), (), Phase.UPDATE, "optimizer")
