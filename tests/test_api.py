@@ -69,7 +69,7 @@ def test_another_cost_model_answers_by_its_name() -> None:
 
 def test_an_unchecked_data_sheet_is_said() -> None:
     warnings = ec.forecast("mnist_cnn", device="GTX 580", batch=8).warnings
-    assert "data sheet of GTX 580 is recalled, not checked against the vendor's" in warnings
+    assert "data sheet of GTX 580 is not checked against the vendor's" in warnings
 
 
 def test_code_is_refused_where_it_is_not_allowed() -> None:
@@ -106,7 +106,7 @@ def test_an_inspection_is_short_to_print_and_long_to_show() -> None:
 def test_more_gpus_than_a_box_has_are_told() -> None:
     def told(**options: Any) -> bool:
         found = ec.forecast("resnet18", device="V100", batch=8, **options)
-        return any("taken to be in one box" in warning for warning in found.warnings)
+        return any("assumed to be in one node" in warning for warning in found.warnings)
 
     assert told(gpus=32)
     assert not told(gpus=8)

@@ -171,7 +171,7 @@ def test_the_table_says_what_the_json_says(line: str, command: Command) -> None:
 
 def test_an_assumed_link_is_said(command: Command) -> None:
     shown = command("forecast resnet18 --device V100 --batch 8 --gpus 8 --nodes 2").out
-    assert "no link given: boxes are taken to be joined by ena_10g" in shown
+    assert "no link given: nodes are assumed to be joined by ena_10g" in shown
 
 
 BAD = {

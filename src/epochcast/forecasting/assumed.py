@@ -19,7 +19,7 @@ DECODE_VARIATION = 0.15
 DECODE_VALUES = 3 * 224 * 224
 # Copying an array (tokens, tables) that lies in memory or a mapped file: 1 GB/s through Python and collating.
 COPY_BYTES_PER_SECOND = 1e9
-# A box nobody described.
+# A node nobody described.
 CPUS_PER_GPU = 8
 
 
@@ -71,7 +71,7 @@ def _box(placement: Placement, ranks: int) -> tuple[float, float, str]:
         return device.compute_units, device.memory_bytes, "this host"
     offer = listed_dollars_per_hour(device, ranks)
     if offer is None:
-        return CPUS_PER_GPU * ranks, inf, f"a box with {CPUS_PER_GPU} processors per GPU and memory without limit"
+        return CPUS_PER_GPU * ranks, inf, f"a node with {CPUS_PER_GPU} processors per GPU and memory without limit"
     instance = offer[1]
     share = min(1.0, ranks / instance.gpus)
     part = "" if share == 1 else f"{ranks} of {instance.gpus} GPUs of "

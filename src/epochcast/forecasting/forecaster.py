@@ -158,10 +158,10 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
         share = step.parts.bubble / step.seconds.mid
         yield f"{share:.0%} of the step is a stage waiting for others (bubble)"
     if placement.nodes == 1 and placement.topology is None and placement.gpus > largest_box(device.name):
-        yield f"{placement.gpus} GPUs are taken to be in one box, and no known box has so many: say how many nodes"
+        yield f"{placement.gpus} GPUs are assumed to be in one node, and no known node has so many: give `nodes`"
     if placement.link_assumed is not None:
-        yield f"no link given: boxes are taken to be joined by {placement.link_assumed}"
+        yield f"no link given: nodes are assumed to be joined by {placement.link_assumed}"
     if trace.opaque:
         yield f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone"
     if not device.verified:
-        yield f"data sheet of {device.name} is recalled, not checked against the vendor's"
+        yield f"data sheet of {device.name} is not checked against the vendor's"

@@ -114,7 +114,7 @@ class Job:
     )
     workers: int | None = _loader(None, "Loader workers per GPU; one per idle processor.", least=0)
     prefetch: int = _loader(PREFETCH, "Batches ahead of each worker.", least=1)
-    cpus: float | None = _loader(None, "Processors of a box; each GPU keeps one busy.", above=0)
+    cpus: float | None = _loader(None, "Processors of a node; each GPU keeps one busy.", above=0)
     framework: str = option("pytorch", "pytorch or tensorflow (Keras).", group="framework")
     framework_version: str | None = option(None, "Its version, like 1.13; today's.", group="framework")
     reference: str | None = _model(None, "file.py:factory that makes a model given as a live object.", flag=None)

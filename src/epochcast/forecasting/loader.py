@@ -7,7 +7,7 @@ i − pW is taken, and batches are taken in order:
     taken_i = max(taken_{i−1} + g, done_i)                  g: step without waiting (slowest rank), copy to the device
 
 s_i has three phases: waiting (latency, sleeping), reading (the disk's rate is shared by all who read) and computing
-(decoding: k workers that compute on c idle cores run at min(1, c/k) each, processor sharing). Ranks of a box share disk
+(decoding: k workers that compute on c idle cores run at min(1, c/k) each, processor sharing). Its ranks share disk
 and cores and begin a step together, as the exchange of gradients makes them.
 
 What a batch needs varies: samples have mean and coefficient of variation; B of them, taken as gamma distributed, need a
@@ -83,7 +83,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What the workers of one box share. `cpus` are idle ones: those that training itself leaves."""
+    """What the workers of one node share. `cpus` are idle ones: those that training itself leaves."""
 
     cpus: float
     memory_bytes: float = inf
@@ -268,7 +268,7 @@ class _Shared:
 
 
 class _Box:
-    """The ranks of one box, their workers and what they share, from the first batch to the last."""
+    """The ranks of one node, their workers and what they share, from the first batch to the last."""
 
     def __init__(self, feed: Feed, gpu_seconds: float) -> None:
         service, host = feed.service, feed.host

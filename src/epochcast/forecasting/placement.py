@@ -20,7 +20,7 @@ from epochcast.hardware.topology import find_topology, slowest_network
 
 __all__ = ["DEFAULT_OUTER_LINK", "Placement", "Price", "Strategy", "place", "placed"]
 
-# Between boxes of a device that no known box has, where nothing was said.
+# Between nodes of a device that no known machine has, where no link is given.
 DEFAULT_OUTER_LINK = "ethernet_10g"
 
 
@@ -41,7 +41,7 @@ class Placement:
     """As many devices as the group has ranks, under a strategy; `price` is None where unknown.
 
     `link` and `topology` are the names by which the group was asked for; `link_assumed` is the one that was taken
-    between boxes because none was named.
+    between nodes because none was named.
     """
 
     device: Device
@@ -67,7 +67,7 @@ class Placement:
 
     @property
     def ranks_per_node(self) -> int:
-        """GPUs in a box: they share its processors, its disk and what joins it to the others."""
+        """GPUs in a node: they share its processors, its disk and what joins it to the others."""
         return self.group.ranks_per_node
 
     @property
@@ -163,7 +163,7 @@ def place(
 ) -> Placement:
     """A placement by names; the strategy of several GPUs is ddp, the price the catalogue's, unless given.
 
-    A `topology` fills as many of its boxes as the GPUs need.
+    A `topology` fills as many of its machines as the GPUs need.
     """
     from epochcast.forecasting.where import Where
 
@@ -182,10 +182,10 @@ def placed(
     price: Price | None = None,
     empty: int = 0,
 ) -> Placement:
-    """A placement at a price. `link` joins the boxes, or the GPUs of one box; `topology` is the box, by name, whose
+    """A placement at a price. `link` joins the nodes, or the GPUs of one node; `topology` names the machine whose
     wires count where no `link` is given; `allreduce` is the collective instead of the strategy's own.
 
-    `empty` places of the boxes are left over where they are not filled alike.
+    `empty` places of the nodes are left over where they are not filled alike.
     """
     if gpus < 1 or nodes < 1:
         raise BadInput(f"gpus and nodes must be at least 1, got {gpus} and {nodes}")
@@ -204,8 +204,8 @@ def placed(
 def _wires(
     device: Device, gpus: int, nodes: int, link: str | None, topology: str | None, empty: int
 ) -> tuple[Group, str | None]:
-    """The ranks and their wires; and the link that was taken between boxes because nothing was said: the slowest
-    network that a known box of this device has. The answer carries a warning that it was assumed.
+    """The ranks and their wires; and the link that is assumed between nodes where none is given: the slowest
+    network that a known machine of this device has. The answer carries a warning that it was assumed.
     """
     ranks_per_node = (gpus + empty) // nodes
     outer = assumed = slowest_network(device.name) or DEFAULT_OUTER_LINK

@@ -114,7 +114,7 @@ class Series:
 
     @property
     def sentence(self) -> str:
-        """What the knee means for a purse."""
+        """What the knee means for the price."""
         asked = self.rows[0].case.allreduce
         name = f"{self.regime} scaling" + (f", {asked}" if asked else "")
         if len(self.rows) < 2:
@@ -200,7 +200,7 @@ def scaled(
     names = dict.fromkeys(case.strategy.name for case in cases if case.gpus > 1)
     used = [name for name in names if degrees_in(name) is None]
     if len(used) > 1:
-        warnings.append(f"strategies by number of boxes: {', '.join(used)}")
+        warnings.append(f"strategies by number of nodes: {', '.join(used)}")
     return Scaling(tuple(rows), tuple(dict.fromkeys(warnings)))
 
 

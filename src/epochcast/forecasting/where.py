@@ -33,8 +33,8 @@ class Where:
         "zero3, fsdp, model, hybrid, tensor, pipeline[:gpipe], or a product like dp8,tp4,pp2.",
     )
     allreduce: str | None = _place(None, "The collective instead of the strategy's, like ring.")
-    link: str | None = _place(None, "What joins the boxes (or the GPUs of one box), like ethernet_100g.")
-    topology: str | None = _place(None, "A box of `epochcast topologies`, whose wires count where no link is given.")
+    link: str | None = _place(None, "What joins the nodes (or the GPUs of one node), like ethernet_100g.")
+    topology: str | None = _place(None, "A machine of `epochcast topologies`, whose wires count without a link.")
     dollars_per_gpu_hour: float | None = _place(
         None,
         "Dollars per GPU-hour instead of the catalogue's.",
@@ -63,7 +63,7 @@ class Where:
     def placement(self) -> "Placement":
         """The place itself, every name looked up; the price is the catalogue's unless given.
 
-        A `topology` fills as many of its boxes as the GPUs need.
+        A `topology` fills as many of its machines as the GPUs need.
         """
         from epochcast.forecasting.placement import Price, list_price, placed
         from epochcast.hardware.topology import find_topology

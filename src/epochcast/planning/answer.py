@@ -110,7 +110,7 @@ class Plan(Displayed):
             dates = sorted(instance.priced_on for instance in rented)
             unchecked = sum(not instance.verified for instance in rented)
             period = " to ".join(dict.fromkeys((dates[0], dates[-1])))
-            checked = f"; {unchecked} of {len(rented)} are from memory, not looked up" if unchecked else ""
+            checked = f"; {unchecked} of {len(rented)} are not checked against the seller's" if unchecked else ""
             notes.append(f"list prices of {period}, for whole machines on demand{checked}")
         return tuple(notes)
 

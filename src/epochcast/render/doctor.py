@@ -56,5 +56,5 @@ def _folder(folder: Folder) -> tuple[str, ...]:
 def _shipped(report: Report) -> list[tuple[str, ...]]:
     prices = report.prices
     rows = [(f"cost model {m.file}", f"format {m.format}", m.trained or "unknown") for m in report.models]
-    listed = f"{prices.instances} instances, {prices.recalled} from memory, not looked up"
+    listed = f"{prices.instances} instances, {prices.recalled} not checked against the seller's"
     return [*rows, ("prices", listed, f"{prices.oldest} to {prices.newest}")]
