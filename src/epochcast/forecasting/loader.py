@@ -7,8 +7,8 @@ i − pW is taken, and batches are taken in order:
     taken_i = max(taken_{i−1} + g, done_i)                  g: step without waiting (slowest rank), copy to the device
 
 s_i has three phases: waiting (latency, sleeping), reading (the disk's rate is shared by all who read) and computing
-(decoding: k workers that compute on c idle cores run at min(1, c/k) each, processor sharing). Its ranks share disk
-and cores and begin a step together, as the exchange of gradients makes them.
+(decoding: k workers that compute on c idle cores run at min(1, c/k) each, processor sharing). A node shares disk
+and cores among its ranks, which begin a step together: the exchange of gradients makes them.
 
 What a batch needs varies: samples have mean and coefficient of variation; B of them, taken as gamma distributed, need a
 gamma time with cv/√B. Measured samples are drawn from instead. Draws are seeded: the same question has the same answer.
