@@ -82,7 +82,7 @@ def test_a_script_with_a_factory_is_one_line_away(script: Path, command: Command
 def test_a_published_network_needs_nothing_of_the_script(script: Path, command: Command) -> None:
     script.write_text("from torchvision import models\nnet = models.resnet50(num_classes=10)\n")
     assert command("inspect train.py").err.splitlines()[-4:] == [
-        "the network as its library publishes it needs nothing of the script; type:",
+        "the published network does not need the script; type:",
         "    epochcast inspect torchvision:resnet50",
         "or type:",
         "    epochcast inspect train.py:net",
