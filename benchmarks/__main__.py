@@ -68,7 +68,7 @@ def start_up() -> Iterator[Figure]:
     )
     yield Figure("epochcast --help", helped, "s", 0.3, f"{helped / bare:.1f} times an empty Python process")
     yield Figure(
-        "first forecast of resnet50, with start-up", forecast_seconds, "s", 1.5, f"{forecast_seconds / bare:.1f} times"
+        "first forecast of resnet50, with start-up", forecast_seconds, "s", 1.0, f"{forecast_seconds / bare:.1f} times"
     )
 
 
@@ -86,7 +86,7 @@ def forecasting() -> Iterator[Figure]:
 
     another()
     warm = best(lambda: [another() for _ in range(20)], 3) / 20
-    yield Figure("forecast of resnet50, warm", warm * 1e3, "ms", 50)
+    yield Figure("forecast of resnet50, warm", warm * 1e3, "ms", 10)
     trace = model.trace(Recipe(64))
     rebatched = best(lambda: [trace.rebatch(next(batches)).columns for _ in range(500)], 3) / 500
     built = best(lambda: _rebuilt_resnet50().trace(Recipe(64)).columns, 3)

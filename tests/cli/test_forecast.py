@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -260,3 +261,21 @@ def test_what_cannot_be_tuned_is_one_line(more: str, message: str, command: Comm
     ran = command(f"{TUNED} {more}")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert message in ran.err
+
+
+def test_what_the_users_code_prints_does_not_reach_the_answer(tmp_path: Path, command: Command) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "net.py"
+    code = ["import torch", "print('imported')", "def make():", "    print('made')", "    return torch.nn.Linear(3, 4)"]
+    file.write_text("\n".join(code))
+    ran = command(f"forecast {file}:make --device V100 --batch 2 --input 3 --json")
+    assert json.loads(ran.out)["parameters"] == 16
+    assert "imported" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "is_said"), [("V100", "fp8", True), ("T4", "bf16", True), ("H100", "fp8", False)]
+)
+def test_a_format_that_a_device_lacks_is_said(device: str, precision: str, is_said: bool) -> None:
+    warnings = answer(f"forecast resnet18 --device {device} --batch 2 --precision {precision}")["warnings"]
+    assert any("arithmetic" in warning for warning in warnings) == is_said

@@ -9,10 +9,12 @@ needs when it runs, so that `--help` loads neither numpy nor rich.
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from importlib import import_module
 from shlex import join
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -59,8 +61,26 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 _USAGE_ERROR = typer.BadParameter.__mro__[1]
 
 
+# Where answers go while the user's own code may print.
+_ANSWERS: ContextVar[TextIO | None] = ContextVar("answers", default=None)
+
+
+@contextmanager
+def user_prints_to_stderr() -> Iterator[None]:
+    """What a user's own code prints goes to standard error, so that standard output has the answer alone."""
+    token = _ANSWERS.set(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _ANSWERS.reset(token)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command and give its exit code."""
+    if sys.stdout is None or sys.stderr is None:  # closed by whoever started us
+        nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (for the rest of the process)
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for module in COMMANDS:
         import_module(f"epochcast.cli.{module}")
     try:
@@ -136,16 +156,17 @@ def _report(message: object, code: int, arguments: Sequence[str] = ()) -> int:
 
 def show(answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableType"]) -> None:
     """One JSON object, or what `view` draws."""
+    output = _ANSWERS.get() or sys.stdout
     if as_json:
         import json
 
-        sys.stdout.write(json.dumps(answer, allow_nan=False) + "\n")
+        output.write(json.dumps(answer, allow_nan=False) + "\n")
         return
     from rich.console import Console
     from rich.measure import Measurement
 
-    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else FILE_COLUMNS
-    console = Console(width=width, highlight=False, emoji=False, markup=False)
+    width = None if output.isatty() or os.environ.get("COLUMNS", "").isdecimal() else FILE_COLUMNS
+    console = Console(file=output, width=width, highlight=False, emoji=False, markup=False)
     renderable = view()
     # In a terminal that is too narrow lines wrap: a number that is cut off would read as another number.
     console.width = max(
@@ -157,4 +178,4 @@ def show(answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableTy
     with console.capture() as captured:
         console.print(renderable)
     # A table pads every line to its width; in a file the spaces are removed.
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    output.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))

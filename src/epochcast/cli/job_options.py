@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcast.cli.app import app
+from epochcast.cli.app import app, user_prints_to_stderr
 from epochcast.errors import BadInput
 from epochcast.forecasting.job import JOB_OPTIONS
 from epochcast.forecasting.options import Option
@@ -68,7 +68,8 @@ def job_command(
                 if job_arguments.options.get(name) is None:
                     _answer_script(job_arguments.model)
                     raise missing(f"option '{flags[name].command_flag}'", command)
-            return command(job_arguments, **arguments)
+            with user_prints_to_stderr():
+                return command(job_arguments, **arguments)
 
         own = list(signature(command, eval_str=True).parameters.values())[1:]
         parameters = [*_LEADING, *(_parameter(option, help_texts.get(name)) for name, option in flags.items())]

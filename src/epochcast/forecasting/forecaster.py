@@ -18,7 +18,9 @@ from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.rank_memory import rank_memory
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
+from epochcast.graph.maths import MATHS
 from epochcast.graph.trace import Trace
+from epochcast.hardware.device import Device
 from epochcast.hardware.topology import largest_box
 from epochcast.memory.peak import PeakMemory
 
@@ -151,9 +153,20 @@ def _changed(job: Job, model: Model) -> tuple[str, ...]:
     return (f"{job.model} makes another model than when this job was written down: its parameters differ",)
 
 
+def _stand_in(math: str, device: Device) -> str:
+    """The format that is computed in where a device lacks one."""
+    while math not in device.peak_flops_per_second:
+        math = MATHS[math].stand_in
+    return math
+
+
 def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[str]:
     """What one should know before believing the numbers."""
     device = placement.device
+    math = trace.recipe.precision_rules.math
+    if device.kind == "gpu" and math not in device.peak_flops_per_second:
+        runs_as = _stand_in(math, device)
+        yield f"{device.name} has no {math} arithmetic: {trace.recipe.precision} is computed in {runs_as} there"
     if step.parts.bubble:
         share = step.parts.bubble / step.seconds.mid
         yield f"{share:.0%} of the step is a stage waiting for others (bubble)"
