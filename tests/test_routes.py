@@ -174,6 +174,14 @@ def test_what_a_reader_does_to_an_answer_does_not_reach_the_next() -> None:
     assert "other" not in ec.forecast("mnist_cnn", device="V100", batch=8, session=session).answered_by
 
 
+@pytest.mark.parametrize(("strategy", "gpus", "nodes"), [("mirrored", 8, 2), ("tp4", 8, 1), ("ddp", 1, 1)])
+def test_a_strategy_means_the_same_by_every_route(strategy: str, gpus: int, nodes: int) -> None:
+    job = ec.Job("gpt2", batch=4)
+    asked = ec.forecast(job, device="A100", gpus=gpus, nodes=nodes, strategy=strategy)
+    (row,) = ec.scaling(job, device="A100", gpus=[gpus], nodes=nodes, strategy=strategy).rows
+    assert row.forecast == asked
+
+
 def test_scaling_takes_a_job_with_a_global_batch() -> None:
     rows = ec.scaling(ec.Job("mnist_cnn", global_batch=64), device="V100", gpus=[2, 4], regime="both").rows
     assert [(row.case.regime, row.forecast.global_batch) for row in rows] == [

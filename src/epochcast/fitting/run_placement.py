@@ -11,7 +11,7 @@ from math import ceil, log
 
 from epochcast.fitting.run_table import Run
 from epochcast.forecasting.placement import Placement, placed
-from epochcast.forecasting.strategies.registry import STRATEGIES
+from epochcast.forecasting.strategies.registry import STRATEGIES, find_strategy
 from epochcast.hardware.catalogue import links
 from epochcast.hardware.device import Device
 
@@ -69,7 +69,8 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
         has_nvlink = run.device.interconnect.startswith("nvlink")
         usual_network = NETWORKS.get(run.device.name) or NETWORKS.get(run.device.generation)
         link = outer_link(run.interconnect) or (usual_network if has_nvlink else None)
-    return placed(run.device, run.gpus, nodes, strategy_of(run), link=link, empty=nodes * gpus_per_node - run.gpus)
+    strategy = find_strategy(strategy_of(run), run.gpus)
+    return placed(run.device, run.gpus, nodes, strategy, link=link, empty=nodes * gpus_per_node - run.gpus)
 
 
 def strategy_of(run: Run) -> str:

@@ -191,9 +191,8 @@ def placed(
         raise BadInput(f"gpus and nodes must be at least 1, got {gpus} and {nodes}")
     if (gpus + empty) % nodes:
         raise BadInput(f"{gpus} GPUs do not share out evenly over {nodes} nodes")
-    if isinstance(strategy, str):
-        strategy = find_strategy(strategy, gpus)
-    strategy = strategy or strategy_for(None, gpus, nodes)
+    if not isinstance(strategy, Strategy):
+        strategy = strategy_for(strategy, gpus, nodes)
     if allreduce is not None:
         strategy = replace(strategy, algorithm=algorithm_named(allreduce))
     strategy.check(gpus, nodes)

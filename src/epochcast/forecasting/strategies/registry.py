@@ -41,9 +41,9 @@ def find_strategy(text: str, gpus: int) -> Strategy:
 
 
 def strategy_for(text: str | None, gpus: int, nodes: int) -> Strategy:
-    """A strategy as it is called on so many GPUs and boxes.
+    """What a user's text means on so many GPUs and nodes, however they are asked about.
 
-    One GPU needs none, several take ddp where nothing was said. MirroredStrategy is for one box: on several,
+    One GPU needs no strategy; several take ddp where none is given. MirroredStrategy is for one node: on several,
     MultiWorkerMirroredStrategy takes its place. A product that leaves dp out has as many data parallel ranks as GPUs
     are left.
     """
@@ -51,6 +51,8 @@ def strategy_for(text: str | None, gpus: int, nodes: int) -> Strategy:
     if text is not None and degrees is not None:
         return find_strategy(product_text(with_data_degree(text, degrees, gpus)), gpus)
     if gpus == 1:
+        if text is not None:
+            find_strategy(text, gpus)  # an unknown name is refused
         return SINGLE
     return DDP if text is None else find_strategy(text, gpus).across(nodes)
 
