@@ -181,6 +181,8 @@ api: Any = ec  # a type checker would refuse what follows before it runs
         (lambda: api.Placement.from_dict({"device": {"name": "x"}}), "this is no data sheet of a device"),
         (lambda: api.Placement.from_dict([]), "a placement must be a dictionary"),
         (lambda: api.Forecast.from_dict([]), "a forecast must be a dictionary"),
+        (lambda: api.Forecast.from_dict(None), "a forecast must be a dictionary, got None"),
+        (lambda: api.Job.from_dict([1]), r"a job must be a dictionary, got \[1\]"),
         (lambda: api.Forecast("m", "V100", 0.1), "step_seconds must be an Interval, got 0.1"),
         (lambda: api.Forecast("m", "V100", ec.Interval.exact(0.0)), "a step takes more than no time"),
         (

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from epochcast.display import Displayed
 from epochcast.errors import BadInput
-from epochcast.forecasting.options import check_fields, checked, value_options
+from epochcast.forecasting.options import check_fields, check_mapping, value_options
 from epochcast.forecasting.parts import StepParts
 from epochcast.interval import Interval
 from epochcast.units import show_seconds
@@ -129,7 +129,7 @@ class Forecast(Displayed):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Forecast":
         """The forecast of `as_dict`. Derived numbers are worked out again, keys of others are left aside."""
-        checked("a forecast", Mapping, values)
+        check_mapping("a forecast", values)
         version = values.get("version")
         if version is True or version != VERSION:
             raise BadInput(f"a forecast of version {VERSION} is needed, got version {version!r}")
@@ -175,6 +175,4 @@ def _parts(value: Any) -> StepParts | None:
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("step_seconds", "epoch_seconds", "total_seconds", "peak_bytes"), _interval),
     "step_parts": _parts,
-    "opaque_ops": tuple,
-    "warnings": tuple,
 }

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from epochcast.caching import remembered
 from epochcast.errors import BadInput, UnknownName
-from epochcast.forecasting.options import Option, check_fields, check_names, checked, option, options_of, required
+from epochcast.forecasting.options import Option, check_fields, check_mapping, check_names, option, options_of, required
 from epochcast.units import parse_seconds_per_sample, parse_shape, parse_uneven
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class Job:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Job":
         """The job of `as_dict`; options that are left out have their defaults."""
-        checked("a job", Mapping, values)
+        check_mapping("a job", values)
         check_names(values, (one.name for one in JOB_OPTIONS))
         if "model" not in values:
             raise BadInput("a job needs a model: a name, a file, an nn.Module or a Keras model")

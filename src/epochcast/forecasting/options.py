@@ -192,6 +192,12 @@ def checked(name: str, kind: Any, value: Any, **limits: Any) -> Any:
     return Option(name, kind, None, "", **limits).check(value)
 
 
+def check_mapping(what: str, values: object) -> None:
+    """Refuse what is no dictionary."""
+    if not isinstance(values, Mapping):
+        raise BadInput(f"{what} must be a dictionary, got {values!r}")
+
+
 def check_names(given: Iterable[str], known: Iterable[str]) -> None:
     """Refuse the first name that no option has."""
     names = list(known)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from epochcast.errors import BadInput, UnknownName
-from epochcast.forecasting.options import check_names, checked
+from epochcast.forecasting.options import check_mapping, check_names, checked
 from epochcast.forecasting.strategies.registry import algorithm_named, find_strategy, strategy_for
 from epochcast.forecasting.strategies.strategy import Strategy
 from epochcast.hardware.catalogue import find_device, find_link
@@ -122,7 +122,7 @@ class Placement:
         """From what `as_dict` gives; all but the device may be left out."""
         from epochcast.forecasting.where import Where
 
-        checked("a placement", Mapping, plain)
+        check_mapping("a placement", plain)
         check_names(plain, (*_NAMES, *_VALUES))
         where = Where.from_dict({name: plain[name] for name in _NAMES if name in plain})
         dollars_per_hour = checked("dollars_per_hour", float, plain.get("dollars_per_hour"), least=0)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from epochcast.errors import BadInput
-from epochcast.forecasting.options import Option, check_fields, check_names, checked, option, options_of
+from epochcast.forecasting.options import Option, check_fields, check_mapping, check_names, option, options_of
 from epochcast.units import parse_dollars_per_hour
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Where:
         """The place of `as_dict`; options that are left out have their defaults."""
         from epochcast.forecasting.placement import device_from
 
-        checked("a place", Mapping, values)
+        check_mapping("a place", values)
         check_names(values, (one.name for one in PLACE_OPTIONS))
         device = values.get("device")
         return cls(**{**values, "device": device_from(device) if isinstance(device, Mapping) else device})
