@@ -121,7 +121,7 @@ def advise(
     session: Session | None = None,
     **options: Any,
 ) -> Advice:
-    """Largest and best batch, loader workers and prefetch, and what binds; `cpus` and memory are those of one box.
+    """Largest and best batch, loader workers and prefetch, and the bottleneck; `cpus` and memory are those of one node.
 
     `options` are those of `Job` and `Where`; the job's own batch is left aside. The loader is given by the seconds one
     worker needs for a sample, or as it was measured (`bench.loader.measure_loader(…).service()`).
@@ -162,7 +162,7 @@ def scaling(
     """One job at several numbers of GPUs. `batch` is per GPU at the least number, `global_batch` what strong scaling
     keeps instead; the other `options` are those of `Job` and `Where`.
 
-    A `link` joins the boxes; where all numbers fit in one box, its GPUs.
+    A `link` joins the nodes; where all numbers of GPUs fit in one node, its GPUs.
     """
     counts = checked("gpus", tuple[int, ...], gpus, example="[1, 2, 4, 8]")
     strong_batch = checked("global_batch", int, options.pop("global_batch", None), least=1)

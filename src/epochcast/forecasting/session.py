@@ -47,6 +47,7 @@ class Session:
         self._profile = profile
         self._with_own_profiles = with_own_profiles
         self._allow_code = allow_code
+        self._factor = 1.0
         self.with_layer_steps = with_layer_steps
         self._networks: Cache[Hashable, Model] = Cache(NETWORKS)
         self._models: Cache[Device, CostModel] = Cache(DEVICES)
@@ -57,13 +58,15 @@ class Session:
 
     def scaled(self, factor: float) -> "Session":
         """One in which all kernels take `factor` times as long."""
-        return Session(
-            Scaled(self._given, factor),
+        session = Session(
+            self._given,
             profile=self._profile,
             with_own_profiles=self._with_own_profiles,
             with_layer_steps=False,
             allow_code=self._allow_code,
         )
+        session._factor = self._factor * factor
+        return session
 
     def model(self, job: Job) -> Model:
         """The network of a job, looked for once; again where its file or the live model has changed since."""
@@ -95,7 +98,8 @@ class Session:
 
     def _cost_model(self, device: Device) -> CostModel:
         costing = self._costing(device)
-        return CachedCosts(with_profile(costing, device) if self._with_own_profiles else costing)
+        own = with_profile(costing, device) if self._with_own_profiles else costing
+        return CachedCosts(own if self._factor == 1 else Scaled(own, self._factor))
 
 
 def _state(model: object) -> Hashable:

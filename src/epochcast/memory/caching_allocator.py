@@ -47,9 +47,8 @@ class CachingAllocator:
             end = pool.split(block, size)
             if self.is_expandable and self._ends[pool] is block:
                 self._ends[pool] = end
-        allocated_bytes = self.allocated_bytes = self.allocated_bytes + block.size_bytes
-        if allocated_bytes > self.peak_allocated_bytes:
-            self.peak_allocated_bytes = allocated_bytes
+        self.allocated_bytes += block.size_bytes
+        self.peak_allocated_bytes = max(self.peak_allocated_bytes, self.allocated_bytes)
         return pool, block
 
     def free(self, allocation: tuple[Pool, Block]) -> None:
