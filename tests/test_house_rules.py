@@ -25,7 +25,6 @@ UNSAFE_CALLS = {"eval", "exec"}
 KEEPS_OTHERWISE = {
     "errors.py": "pickles an exception with its notes",
     "forecasting/forecast.py": "pickles a forecast without its details",
-    "bench/kernels.py": "a timed call finds its operands among thousands; they are alive beside their ids",
     "capture/torch/construct.py": "copy.deepcopy wants ids; the tensors are alive beside them",
     "capture/torch/dispatch.py": "modules may be unhashable; the one that is recorded is alive all the while",
 }

@@ -10,12 +10,12 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from epochcast.bench.measurements import Machine
+from epochcast.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.hardware.host import detect_host
 
@@ -25,7 +25,7 @@ _NOT_IN_ID = frozenset({"clock_hertz", "memory_bytes", "host"})
 DEFAULT_CACHE_BYTES = 32 * 2**20
 
 
-@cache
+@remembered(16)
 def machine(device: str = "cpu", threads: int | None = None) -> Machine:
     """This machine, for measurements on `device` with so many threads of torch."""
     facts = host_facts() | {"device": device, "threads": threads, **library_versions()}

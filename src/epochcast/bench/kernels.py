@@ -402,18 +402,16 @@ def _autograd(
     forward: Callable[[Tensors, Tensors], torch.Tensor], wanted: slice, *, with_weights: bool = False
 ) -> Kernel:
     """The gradient of `forward`, whose graph is recorded at the first call for the same operands and reused."""
-    # Keyed by the id of the operands, which are stored with their graph, so that no other list can get their id.
-    graphs: dict[int, tuple[Tensors, torch.Tensor, list[torch.Tensor]]] = {}
+    graphs: dict[torch.Tensor, tuple[torch.Tensor, list[torch.Tensor]]] = {}  # by the first operand
 
     def call(inputs: Tensors, weights: Tensors) -> object:
-        key = id(inputs)
-        if key not in graphs:
+        if inputs[0] not in graphs:
             with torch.enable_grad():
                 leaves = [*inputs[wanted], *(weights if with_weights else [])]
                 for tensor in leaves:
                     tensor.requires_grad_()
-                graphs[key] = (inputs, forward(inputs, weights), leaves)
-        _, output, leaves = graphs[key]
+                graphs[inputs[0]] = (forward(inputs, weights), leaves)
+        output, leaves = graphs[inputs[0]]
         return torch.autograd.grad(output, leaves, inputs[0], retain_graph=True)
 
     return call

@@ -9,10 +9,10 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from epochcast.caching import remembered
 from epochcast.cost.setting import Setting, turns_channels_last
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.fitting.detector_rows import FRAMEWORKS, PYTORCH, RESIZED, detector_row, mean_shape
@@ -83,7 +83,7 @@ class Failure:
     reason: str
 
 
-@cache
+@remembered(1)
 def _names() -> Mapping[str, Any]:
     return tomllib.loads(files("epochcast.fitting").joinpath("model_names.toml").read_text(encoding="utf-8"))
 
