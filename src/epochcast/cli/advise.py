@@ -16,7 +16,7 @@ RULES = ("exact", "thesis")
 
 @job_command(
     epilog="Example: epochcast advise resnet50 --device V100 --host-memory 128GiB --cpus 16 --loader-seconds 8ms",
-    needs=("device",),
+    needs=(("device",),),
     leave_out=("batch", "global_batch", "workers", "prefetch"),
     dataset="A name of `epochcast datasets`: how much is read and cached.",
 )

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from epochcast.cli.app import Json, show
-from epochcast.cli.job_options import JobArguments, job_command, missing, save_job
+from epochcast.cli.job_options import JobArguments, job_command, save_job
 from epochcast.errors import DoesNotFit
 
 
 @job_command(
     epilog="Example: epochcast forecast resnet50 --device V100 --batch 64 --dataset imagenet-1k --epochs 90",
-    needs=("device",),
+    needs=(("device",), ("batch", "global_batch")),
 )
 def forecast(
     arguments: JobArguments,
@@ -25,8 +25,6 @@ def forecast(
     as_json: Json = False,
 ) -> int:
     """Step, epoch and job time, memory and dollars of a training job."""
-    if arguments.options.get("batch") is None and arguments.options.get("global_batch") is None:
-        raise missing("option '--batch'", forecast)
     from epochcast import api
 
     answer = api.forecast(arguments.model, profile=profile, **arguments.options)

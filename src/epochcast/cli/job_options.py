@@ -45,29 +45,35 @@ class JobArguments:
 def job_command(
     *,
     epilog: str,
-    needs: Sequence[str] = (),
+    needs: Sequence[tuple[str, ...]] = (),
     leave_out: Sequence[str] = (),
     with_place: bool = True,
     app: typer.Typer = app,
+    group: str = "",
     **help_texts: str,
 ) -> Callable[[Function], Function]:
-    """Register a command about a job. `needs` are options that it requires, `leave_out` those that it does not take;
-    `help_texts` replace the help of an option.
+    """Register a command about a job. Of each of `needs` it requires one option; `leave_out` are those that it does not
+    take. `group` is the command it belongs to, with its `app`; `help_texts` replace the help of an option.
     """
     declared = {**JOB_FLAGS, **(PLACE_FLAGS if with_place else {})}
     flags = {name: option for name, option in declared.items() if name not in leave_out}
 
     def register(command: Function) -> Function:
+        path = f"epochcast {group} {command.__name__}" if group else f"epochcast {command.__name__}"
+
+        def missing(what: str) -> BadInput:
+            return BadInput(f"Missing {what}; see: {path} --help")
+
         def run(**arguments: Any) -> int:
             given = {name: arguments.pop(name) for name in flags}
             model, job = arguments.pop("model"), arguments.pop("job")
             if model is None and job is None:
-                raise missing("argument 'MODEL' (or --job NAME)", command)
+                raise missing("argument 'MODEL' (or --job NAME)")
             job_arguments = _job_arguments(model, job, flags, given)
-            for name in needs:
-                if job_arguments.options.get(name) is None:
+            for names in needs:
+                if all(job_arguments.options.get(name) is None for name in names):
                     _answer_script(job_arguments.model)
-                    raise missing(f"option '{flags[name].command_flag}'", command)
+                    raise missing(f"option '{flags[names[0]].command_flag}'")
             with user_prints_to_stderr():
                 return command(job_arguments, **arguments)
 
@@ -89,12 +95,6 @@ def _answer_script(model: str) -> None:
         from epochcast.capture.resolve import find_model
 
         find_model(model)
-
-
-def missing(what: str, command: Function) -> BadInput:
-    """The error for a command line without a required argument or option."""
-    group = "jobs " if command.__name__ == "init" else ""
-    return BadInput(f"Missing {what}; see: epochcast {group}{command.__name__} --help")
 
 
 _LEADING = (

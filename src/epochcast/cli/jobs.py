@@ -76,6 +76,7 @@ def _plain(given: Any) -> dict[str, Any]:
 
 @job_command(
     app=jobs_app,
+    group="jobs",
     epilog="Example: epochcast jobs init resnet50 --name imagenet --device A100 --batch 128 --dataset imagenet-1k",
 )
 def init(

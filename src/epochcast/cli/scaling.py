@@ -7,13 +7,13 @@ import typer
 
 from epochcast.cli.app import Json, show
 from epochcast.cli.evaluate import progress_bar
-from epochcast.cli.job_options import PLACE_FLAGS, JobArguments, job_command, missing
+from epochcast.cli.job_options import PLACE_FLAGS, JobArguments, job_command
 from epochcast.errors import DoesNotFit
 
 
 @job_command(
     epilog="Example: epochcast scaling resnet50 --device V100 --gpus 1,2,4,8,16 --batch 64 --regime both --plot s.png",
-    needs=("device",),
+    needs=(("device",), ("batch", "global_batch")),
     leave_out=("gpus", "nodes", "allreduce"),
     batch="Samples per GPU and step at the smallest number of GPUs.",
     global_batch="The batch that strong scaling keeps; default: that of the smallest number of GPUs.",
@@ -33,8 +33,6 @@ def scaling(
     as_json: Json = False,
 ) -> int:
     """Throughput, time, cost and efficiency against the number of GPUs."""
-    if arguments.options.get("batch") is None and arguments.options.get("global_batch") is None:
-        raise missing("option '--batch'", scaling)
     from epochcast import api
     from epochcast.forecasting.scaling import counts_in, names_in
 

@@ -145,7 +145,7 @@ class Forecast(Displayed):
 
 _NAMES = tuple(item.name for item in fields(Forecast) if item.compare)
 
-_TYPES = value_options(Forecast, _NAMES)
+_TYPES = value_options(Forecast, _NAMES, Details=object)
 
 
 def _plain(value: Any) -> Any:

@@ -152,9 +152,11 @@ def options_of(kind: type) -> tuple[Option, ...]:
     )
 
 
-def value_options(kind: type, names: Iterable[str]) -> tuple[Option, ...]:
-    """Fields of a dataclass that declare nothing but their type, as options to be checked by."""
-    hints = get_type_hints(kind, localns=_LATER)
+def value_options(kind: type, names: Iterable[str], **later: Any) -> tuple[Option, ...]:
+    """Fields of a dataclass that declare nothing but their type, as options to be checked by; `later` are names in its
+    annotations that are imported for type checkers alone.
+    """
+    hints = get_type_hints(kind, localns=later)
     types = {name: _plain_type(hints[name]) for name in names}
     return tuple(
         Option(
@@ -165,10 +167,6 @@ def value_options(kind: type, names: Iterable[str]) -> tuple[Option, ...]:
         )
         for name, plain in types.items()
     )
-
-
-# Names in annotations that are imported for type checkers alone.
-_LATER = {"Details": object, "Callable": Callable}
 
 
 def _plain_type(hint: Any) -> Any:

@@ -1,0 +1,26 @@
+"""Keys that answers have at least, as users may rely on them."""
+
+FORECAST_KEYS = {
+    "model",
+    "device",
+    "gpus",
+    "nodes",
+    "strategy",
+    "precision",
+    "batch_per_gpu",
+    "global_batch",
+    "step_seconds",
+    "step_parts",
+    "epoch_seconds",
+    "total_seconds",
+    "samples_per_second",
+    "peak_bytes",
+    "memory_bytes",
+    "fits",
+    "dollars",
+    "flops_per_sample",
+    "parameters",
+    "answered_by",
+    "opaque_ops",
+    "warnings",
+}
