@@ -76,6 +76,15 @@ def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
     return tuple(max(sizes) for sizes in reversed(aligned))
 
 
+def scored_pairs(kind: Attention, q: Tensor, k: Tensor) -> int:
+    """How many scores a fused kernel computes. Under a causal mask query i of S looks at min(i, w) keys, w the window
+    or S, which is w·(2S − w + 1)/2 in all; queries of a part of the sequence are taken as spread evenly over it.
+    """
+    keys, seen = k.shape[-2], seen_keys(kind, k)
+    queries = prod(q.shape[:-1])
+    return queries * seen * (2 * keys - seen + 1) // (2 * keys) if kind.causal else queries * seen
+
+
 @singledispatch
 def matrix(kind: Kind, op: Op) -> Matrix:
     """By default m elements of one column: the size of the larger side."""
