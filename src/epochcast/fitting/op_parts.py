@@ -122,10 +122,8 @@ _IS_MATRIX = np.array([c.is_matrix for c in CLASSES])
 
 
 def joined(parts: Sequence[OwnedColumns]) -> OwnedColumns:
-    """All ops, ordered by their rows."""
-    owner = np.concatenate([part.owner for part in parts]) if parts else np.zeros(0, dtype=np.int64)
-    if not parts:
-        return OwnedColumns(Columns(*[np.zeros(0)] * len(COLUMN_NAMES)), owner)
+    """All ops of at least one part, ordered by their rows."""
+    owner = np.concatenate([part.owner for part in parts])
     order = np.argsort(owner, kind="stable")
     arrays = (np.concatenate([getattr(part.columns, name) for part in parts])[order] for name in COLUMN_NAMES)
     return OwnedColumns(Columns(*arrays), owner[order])

@@ -62,6 +62,19 @@ def seen_keys(kind: Attention, k: Tensor) -> int:
     return min(kind.window or k.shape[-2], k.shape[-2])
 
 
+def run_fraction(kind: Kind, op: Op) -> float:
+    """Which part of its counted flops a kernel runs: flash attention skips what its causal mask hides (Dao 2023).
+
+    Query i of S looks at min(i, w) keys, w the window or S: in all w·(2S − w + 1)/2 of the S·w that are counted.
+    Queries of a part of the sequence are taken as spread evenly over it.
+    """
+    if not (isinstance(kind, Attention) and kind.causal):
+        return 1.0
+    _, k, _ = attention_operands(op)
+    keys = max(1, k.shape[-2])
+    return (2 * keys - seen_keys(kind, k) + 1) / (2 * keys)
+
+
 def is_batched(op: Op) -> bool:
     """Whether a matmul is many small products: its second operand has dimensions in front of the matrix's two."""
     second = op.weights[0] if op.weights else op.inputs[1]
@@ -74,15 +87,6 @@ def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
     if any(len(set(sizes) - {1}) > 1 for sizes in aligned):
         return None
     return tuple(max(sizes) for sizes in reversed(aligned))
-
-
-def scored_pairs(kind: Attention, q: Tensor, k: Tensor) -> int:
-    """How many scores a fused kernel computes. Under a causal mask query i of S looks at min(i, w) keys, w the window
-    or S, which is w·(2S − w + 1)/2 in all; queries of a part of the sequence are taken as spread evenly over it.
-    """
-    keys, seen = k.shape[-2], seen_keys(kind, k)
-    queries = prod(q.shape[:-1])
-    return queries * seen * (2 * keys - seen + 1) // (2 * keys) if kind.causal else queries * seen
 
 
 @singledispatch

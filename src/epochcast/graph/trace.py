@@ -21,7 +21,7 @@ from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.shapes import conv_shape
+from epochcast.graph.shapes import conv_shape, run_fraction
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.training import adapted, as_recipe_runs, float_ops
 from epochcast.graph.work import OpClass, op_class, opaque_names, work
@@ -36,7 +36,8 @@ SMALL_BATCH, LARGE_BATCH = 4, 6
 @dataclass(frozen=True)
 class Columns:
     """The numbers of a trace, one entry per op that runs a kernel. Classes and phases index the tables above, maths
-    `maths.OP_MATHS`. `samples` is the batch that an op works on.
+    `maths.OP_MATHS`. `samples` is the batch that an op works on. `flops` are those that run: of causal flash attention
+    about half of those that publications count.
     """
 
     flops: NDArray[np.float64]
@@ -146,8 +147,9 @@ class Trace:
     @derived_property
     def columns(self) -> Columns:
         """The numbers of all ops that run a kernel."""
-        places, static = self._static
+        places, static, fractions = self._static
         grown = self.template.work(self.batch)[places]
+        grown[:, 0] *= fractions
         return Columns(*[*grown.T, *static, np.full(len(places), float(self.batch))])
 
     def in_phase(self, phase: int) -> NDArray[np.bool_]:
@@ -162,22 +164,23 @@ class Trace:
 
     @derived_property
     def flops(self) -> dict[str, float]:
-        """Matrix flops and element flops of the step, and matrix flops by phase."""
-        c = self.columns
-        totals = {phase.value: float(c.flops[c.is_matrix & (c.phase == i)].sum()) for i, phase in enumerate(PHASES)}
-        return {**totals, "matrix": sum(totals.values()), "elementwise": float(c.flops[~c.is_matrix].sum())}
+        """Matrix flops and element flops of the step, and matrix flops by phase, as publications count them."""
+        c, counted = self.columns, self.template.work(self.batch)[self.places, 0]
+        totals = {phase.value: float(counted[c.is_matrix & (c.phase == i)].sum()) for i, phase in enumerate(PHASES)}
+        return {**totals, "matrix": sum(totals.values()), "elementwise": float(counted[~c.is_matrix].sum())}
 
 
-Static = tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]
+Static = tuple[NDArray[np.int64], tuple[NDArray[Any], ...], NDArray[np.float64]]
 
 
 def _static(template: Template) -> Static:
-    """What does not grow: which ops run kernels, and their classes, dtypes and window sizes."""
+    """What does not grow: which ops run kernels, their classes, dtypes and window sizes, which part of flops runs."""
     samples, sample_of = template.distinct
     rows = [_row(op) for op, _ in samples]
     runs = np.array([not isinstance(op.kind, View) for op, _ in samples], dtype=np.bool_)
     places = np.flatnonzero(runs[sample_of])
-    return places, tuple(column[sample_of[places]] for column in _arrays(rows))
+    fractions = np.array([run_fraction(op.kind, op) for op, _ in samples], dtype=np.float64)
+    return places, tuple(column[sample_of[places]] for column in _arrays(rows)), fractions[sample_of[places]]
 
 
 _CLASS_INDEX = {c: i for i, c in enumerate(CLASSES)}
@@ -217,6 +220,8 @@ def columns_of(ops: Sequence[Op]) -> Columns:
     """The numbers of ops without a trace, views left out."""
     run = [op for op in ops if not isinstance(op.kind, View)]
     grown = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
+    if run:
+        grown[:, 0] *= [run_fraction(op.kind, op) for op in run]
     samples = np.array([op.inputs[0].shape[0] if op.inputs and op.inputs[0].shape else 1 for op in run], dtype=float)
     return Columns(*[*(grown.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]), samples])
 

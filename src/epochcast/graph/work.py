@@ -34,7 +34,7 @@ from epochcast.graph.kinds import (
     View,
 )
 from epochcast.graph.op import Gradient, Op
-from epochcast.graph.shapes import attention_operands, conv_shape, is_batched, matrix, scored_pairs, sequence
+from epochcast.graph.shapes import attention_operands, conv_shape, is_batched, matrix, seen_keys, sequence
 
 
 class OpClass(Enum):
@@ -244,14 +244,14 @@ def _(kind: Conv, op: Op) -> int:
 def _(kind: Attention, op: Op) -> int:
     """QKᵀ and PV forward: 2·N·H·L·S·(D + D_v). Backward five products: S again, dV, dP, dQ, dK.
 
-    Tiles that a causal mask or a window hides are skipped (Dao 2023), so they are not counted: (S + 1)/2S of all are
-    left by a causal mask. Publications and torch's own counter count the whole square.
+    A causal mask is not subtracted: publications and torch's own counter do not. A window is. What of it runs says
+    `shapes.run_fraction`.
     """
     q, k, v = attention_operands(op)
-    pairs = scored_pairs(kind, q, k)
+    rows = prod(q.shape[:-1]) * seen_keys(kind, k)
     if not op.is_gradient:
-        return 2 * pairs * (q.shape[-1] + v.shape[-1])
-    return 2 * pairs * (3 * q.shape[-1] + 2 * v.shape[-1])
+        return 2 * rows * (q.shape[-1] + v.shape[-1])
+    return 2 * rows * (3 * q.shape[-1] + 2 * v.shape[-1])
 
 
 @flops.register
