@@ -34,7 +34,7 @@ def model_card(
     pieces = [
         _HEAD,
         f"Trained on {datetime.now(UTC).date().isoformat()}: {len(material.ops.weight):,} timed operators, "
-        f"{len(material.nets):,} timed steps of {networks:,} networks on {len(material.devices.names)} devices "
+        f"{len(material.nets):,} timed steps of {networks:,} networks on {len(material.names.devices.names)} devices "
         f"({', '.join(f'{s} {n:,}' for s, n in rows.items())}). "
         f"{len(material.failures)} networks of the tables could not be captured.\n",
         "## Families never seen, device known\n",

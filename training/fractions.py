@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.learned import GROUPS
+from epochcast.cost.limits import GROUPS
 from epochcast.cost.setting import GENERATIONS
 from epochcast.graph.maths import OP_MATHS
 from epochcast.hardware.sustained import Sustained
@@ -36,7 +36,7 @@ def device_fractions(
     seen = measured(material)
     launches = launch_seconds(models, material)
     fractions = {}
-    for name, index in material.devices.names.items():
+    for name, index in material.names.devices.names.items():
         if name in without:
             continue
         row = {key: exp(values[index, i]) for i, key in enumerate(SUSTAINED) if seen[index, i]}
@@ -55,12 +55,12 @@ def device_fractions(
 
 def measured(material: Material) -> NDArray[np.bool_]:
     """Which of SUSTAINED each device was measured at."""
-    seen = np.zeros((len(material.devices.names), len(SUSTAINED)), bool)
+    seen = np.zeros((len(material.names.devices.names), len(SUSTAINED)), bool)
     ops = material.ops
     for what in (ops.kernels.math, ops.kernels.group, ops.kernels.generation):
         pairs = torch.unique(torch.stack([ops.device, what]), dim=1).numpy()
         seen[pairs[0], pairs[1]] = True
-    for net in material.nets:
+    for net in (*material.nets, *material.fused):
         seen[net.device, torch.unique(net.kernels.math).numpy()] = True
         seen[net.device, torch.unique(net.kernels.group).numpy()] = True
         seen[net.device, net.kernels.generation[0]] = True
@@ -76,7 +76,7 @@ def launch_seconds(
     launches: dict[str, dict[str, float]] = {"": {}}
     logs: dict[str, list[float]] = {}
     for example in (e for e in material.examples if e.device.name not in without):
-        seconds = float(values[material.stacks.names[stack_name(example.source, example.device.name)]])
+        seconds = float(values[material.names.stacks.names[stack_name(example.source, example.device.name)]])
         launches.setdefault(example.device.name, {})[example.source] = exp(seconds)
         logs.setdefault(example.source, []).append(seconds)
     launches[""] = {source: exp(float(np.mean(of_steps))) for source, of_steps in logs.items()}

@@ -74,20 +74,14 @@ class LeftOut:
 
 
 def train_on(
-    material: Material, keep_nets: Sequence[int], keep_ops: NDArray[np.bool_], *, steps: int, seed: int
+    material: Material, keep_nets: Sequence[int], boards: Sequence[str] = (), *, steps: int, seed: int
 ) -> EfficiencyNet:
-    """One net trained on part of the material."""
-    model = EfficiencyNet(
-        material.ops.kernels.inputs.shape[1],
-        HIDDEN,
-        len(material.devices.names),
-        len(material.stacks.names),
-        material.floors,
-        seed,
-    )
-    weight = np.where(keep_ops, material.ops.weight, 0.0)
+    """One net trained on some of the steps, and on no op of some boards."""
+    model = EfficiencyNet(material.ops.kernels.inputs.shape[1], HIDDEN, material.names, material.floors, seed)
+    weight = np.where(~np.isin(material.op_devices, boards), material.ops.weight, 0.0)
     weighted_ops = replace(material.ops, weight=weight / weight.sum())
-    train(model, weighted_ops, [material.nets[i] for i in keep_nets], steps=steps, seed=seed)
+    fused = [net for net, name in zip(material.fused, material.fused_devices, strict=True) if name not in boards]
+    train(model, weighted_ops, [*(material.nets[i] for i in keep_nets), *fused], steps=steps, seed=seed)
     return model
 
 
@@ -145,7 +139,7 @@ def folds_of(labels: NDArray[np.generic], folds: int) -> list[tuple[int, ...]]:
 def _device_tasks(material: Material, steps: int) -> list[Task]:
     names = np.array([e.device.name for e in material.examples])
     chips: dict[Hashable, list[str]] = {}
-    for name in sorted(material.devices.names):
+    for name in sorted(material.names.devices.names):
         chips.setdefault(chip_of(find_device(name)), []).append(name)
     tasks = []
     for seed, boards in enumerate(chips.values()):
@@ -165,8 +159,7 @@ def _work(task: Task) -> tuple[Task, Array, list[Given], EfficiencyNet]:
     (material,) = _MATERIAL
     outside: NDArray[np.bool_] = np.zeros(len(material.nets), bool)
     outside[list(task.outside)] = True
-    keep_ops = ~np.isin(material.op_devices, task.boards)
-    model = train_on(material, np.flatnonzero(~outside).tolist(), keep_ops, steps=task.steps, seed=task.seed)
+    model = train_on(material, np.flatnonzero(~outside).tolist(), task.boards, steps=task.steps, seed=task.seed)
     _forget(model, material, task.boards)
     nets = [material.nets[i] for i in task.outside]
     errors = log_steps([model], nets) - np.array([n.log_seconds for n in nets]) if nets else np.zeros(0)
@@ -192,9 +185,9 @@ def _forget(model: EfficiencyNet, material: Material, boards: Sequence[str]) -> 
         fp32 = expected.math_fractions["fp32"]
         with torch.no_grad():
             row = [float(np.log(values.get(key, fp32 if key in OP_MATHS else 1.0))) for key in SUSTAINED]
-            model.sustained[material.devices.names[name]] = torch.tensor(row)
+            model.sustained[material.names.devices.names[name]] = torch.tensor(row)
             for source, seconds in launches.items():
-                stack = material.stacks.names.get(stack_name(source, name))
+                stack = material.names.stacks.names.get(stack_name(source, name))
                 if stack is not None:
                     model.launch[stack] = float(np.log(seconds))
 

@@ -5,15 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import torch
 from numpy.typing import NDArray
 
-from epochcast.fitting.op_table import op_columns, op_setting
 from epochcast.fitting.run_table import read_runs
-from epochcast.hardware.catalogue import find_device
-from training.examples import Example, examples, select
+from training.examples import Example, examples
 from training.files import data_folder, say
-from training.network import Kernels, NetRow, OpRows, Vocabulary, kernels_of, net_row
+from training.network import Names, NetRow, OpRows, net_row
+from training.op_material import fused_rows, op_rows
 
 # How often a source is drawn, against timm's 1 a row: what is measured carefully and in its own terms weighs more.
 WEIGHTS = {
@@ -27,26 +25,28 @@ WEIGHTS = {
 
 @dataclass
 class Material:
-    """All training data of the net."""
+    """All training data of the net: single ops, fused layers, and steps of whole networks (as examples and as rows)."""
 
     ops: OpRows
     floors: NDArray[np.float64]
     op_devices: NDArray[np.str_]
+    fused: list[NetRow]
+    fused_devices: list[str]
     examples: list[Example]
     nets: list[NetRow]
-    devices: Vocabulary
-    stacks: Vocabulary
+    names: Names
     failures: dict[str, str]
 
 
 def gather() -> Material:
     """Read every table and capture every network in them."""
     folder = data_folder()
-    devices, stacks = Vocabulary(), Vocabulary()
-    ops, floors, op_devices = _op_rows(pl.read_parquet(folder / "ops.parquet"), devices)
+    names = Names()
+    ops, floors, op_devices = op_rows(folder, names)
+    fused, fused_devices = fused_rows(folder, names)
     steps, failures = measured_steps(folder)
-    nets = [net_row(e, devices, stacks, WEIGHTS[e.source] * _mode_weight(e)) for e in steps]
-    return Material(ops, floors, op_devices, steps, nets, devices, stacks, failures)
+    nets = [net_row(e, names, WEIGHTS[e.source] * _mode_weight(e)) for e in steps]
+    return Material(ops, floors, op_devices, fused, fused_devices, steps, nets, names, failures)
 
 
 def measured_steps(folder: Path) -> tuple[list[Example], dict[str, str]]:
@@ -97,35 +97,3 @@ def _thinned(table: pl.DataFrame) -> pl.DataFrame:
     some = table.filter(pl.col("source") == "timm")["model"].unique().sort().gather_every(4)
     selected = table.filter((pl.col("source") != "timm") | pl.col("model").is_in(some.implode()))
     return selected.unique(keys, keep="first", maintain_order=True)
-
-
-def _op_rows(table: pl.DataFrame, devices: Vocabulary) -> tuple[OpRows, NDArray[np.float64], NDArray[np.str_]]:
-    table = table.filter(~pl.col("note").str.contains("suspect") & (pl.col("family") != "rnn"))
-    columns = op_columns(table)
-    names = table["device"].to_numpy().astype(str)
-    source = table["source"].to_numpy().astype(str)
-    family = table["family"].to_numpy().astype(str)
-    seconds = table["seconds"].to_numpy()
-    pieces: list[Kernels] = []
-    order, device_index = [], []
-    for name in np.unique(names):
-        for origin in np.unique(source[names == name]):
-            places = np.flatnonzero((names == name) & (source == origin))
-            device = find_device(name, source=origin)
-            pieces.append(kernels_of(select(columns, places), device, op_setting(origin)))
-            order.append(places)
-            device_index += [devices.index(device.name)] * len(places)
-    place = np.concatenate(order)
-    labels = np.char.add(np.char.add(source, names), family)[place]
-    _, timing = np.unique(labels, return_inverse=True)
-    timed = seconds[place]
-    floors = np.array([0.95 * np.quantile(timed[timing == t], 0.01) for t in range(timing.max() + 1)])
-    weight = 1 / np.sqrt(np.bincount(timing)[timing])
-    rows = OpRows(
-        Kernels.joined(pieces),
-        torch.tensor(device_index),
-        torch.tensor(timing),
-        torch.tensor(np.log(timed), dtype=torch.float32),
-        weight / weight.sum(),
-    )
-    return rows, floors, np.array([list(devices.names)[i] for i in device_index])

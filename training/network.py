@@ -1,13 +1,16 @@
 """Training the efficiency net: op rows one by one, whole networks through the sum of their ops.
 
-    log t(op) = log (Σ_j e^(a_j)·s·(bound/s)^(p_j)·MiB^(q_j) + e^c·arithmetic + e^d·traffic) - cap
-    step      = the larger of Σ t and Σ launches, smoothed: what the two streams of `forecast.streams` come to
+    log t(op) = log (Σ_j e^(a_j)·s·(bound/s)^(p_j)·MiB^(q_j) + e^c·free + e^d·traffic) - cap
+    step      = factor(source) · the larger of Σ t and Σ launches, smoothed
 
 The a_j are the net's (`cost.learned` says why there is more than one). g, b and the factors are what a device sustains,
-learnt with a pull toward the prior. Efficiency is bounded by the cap (Winograd convolutions need up to 2.25 times fewer
+learnt with a pull toward the prior; what tiles cost, and how much less is gained than data sheets promise, is learnt
+once for all devices. Efficiency is bounded by the cap (Winograd convolutions need up to 2.25 times fewer
 multiplications than they are counted with) and never explodes outside the training range, as nets on raw times do.
-Host seconds per launch belong to a source of measurements and a device: whoever measured had a host for it. Losses are
-on log seconds.
+
+Host seconds per launch belong to a source of measurements and a device: whoever measured had a host for it. A source
+also has a factor of its own, which no forecast uses: whoever measured had an input pipeline, a way of counting and a
+framework's build, and without that factor the devices of a source would be blamed for it. Losses are on log seconds.
 
 torch trains it; `cost.learned` evaluates the exported text with numpy.
 """
@@ -20,19 +23,10 @@ import torch
 from numpy.typing import NDArray
 
 from epochcast.cost.features import features
-from epochcast.cost.learned import (
-    BOUND,
-    GROUPS,
-    LIMBS,
-    MOST_SLOWDOWN,
-    POWERS,
-    UNIT_SECONDS,
-    caps,
-    log_bounds,
-    log_traffic,
-    op_groups,
-)
+from epochcast.cost.learned import BOUND, LIMBS, MOST_SLOWDOWN, POWERS, UNIT_SECONDS
+from epochcast.cost.limits import GROUPS, as_run, caps, limits, op_groups
 from epochcast.cost.setting import GENERATIONS, Setting
+from epochcast.cost.waves import TILES
 from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.trace import Columns
 from epochcast.hardware.device import Device
@@ -41,7 +35,7 @@ from training.examples import Example, select
 # The columns of what a device sustains: fractions of the data sheet, then factors of seconds.
 SUSTAINED = (*OP_MATHS, "vector", "bandwidth", *GROUPS, *GENERATIONS)
 BANDWIDTH = SUSTAINED.index("bandwidth")
-_FIRST_GENERATION = SUSTAINED.index(GENERATIONS[0])
+FIRST_GROUP, _FIRST_GENERATION = SUSTAINED.index(GROUPS[0]), SUSTAINED.index(GENERATIONS[0])
 # What the terms start with: at first the bound is all.
 _START = (
     *({(1.0, 0.0): 0.0, (0.0, 0.0): -1.0}.get(term, -2.0 if term[1] == 0 else -3.0) for term in POWERS),
@@ -53,11 +47,17 @@ FLOOR_POWER = 3.0
 STEP_POWER = 8.0
 # What holds sustained fractions near the prior, group factors less; and the weights of the net near zero.
 PULL, GROUP_PULL, DECAY = 0.05, 0.01, 3e-3
+# What holds the factors of sources near one.
+SOURCE_PULL = 0.2
+# What tiles cost at first, as a logarithm: small ones and a divided inner size more. What is lost of a data sheet's
+# gain is at most this, and at first a tenth of it.
+_TILE_START = (*(0.0 if rows * width >= 128 * 128 else 0.2 for rows, width in TILES), 0.4)
+MOST_LOSS = 0.6
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """What the net sees of ops: features, the logarithms of both limits and of the traffic, the cap.
+    """What the net sees of ops: features, their limits (`cost.limits`), the cap.
 
     Then where in SUSTAINED the math, the group and the generation of framework of each stand.
     """
@@ -66,6 +66,10 @@ class Kernels:
     log_compute: torch.Tensor
     log_memory: torch.Tensor
     log_traffic: torch.Tensor
+    log_peak: torch.Tensor
+    log_bandwidth: torch.Tensor
+    paddings: torch.Tensor
+    is_tiled: torch.Tensor
     cap: torch.Tensor
     math: torch.Tensor
     group: torch.Tensor
@@ -104,6 +108,7 @@ class NetRow:
     launches: float
     device: int
     stack: int
+    source: int
     log_seconds: float
     weight: float = 1.0
 
@@ -118,22 +123,35 @@ class Vocabulary:
         return self.names.setdefault(name, len(self.names))
 
 
+@dataclass(frozen=True)
+class Names:
+    """The numbers of devices, of software stacks on a device, and of sources of measurements."""
+
+    devices: Vocabulary = field(default_factory=Vocabulary)
+    stacks: Vocabulary = field(default_factory=Vocabulary)
+    sources: Vocabulary = field(default_factory=Vocabulary)
+
+
 def kernels_of(columns: Columns, device: Device, setting: Setting) -> Kernels:
     """Ops as tensors. Vector arithmetic has a column of its own beside the maths."""
-    compute, memory = log_bounds(columns, device)
-    numbers = (features(columns, setting), compute, memory, log_traffic(columns), caps(columns))
+    columns = as_run(columns, device)
+    limit = limits(columns, device)
+    bandwidth = np.full(len(columns), limit.bandwidth)
+    numbers = (features(columns, setting), limit.compute, limit.memory, limit.traffic, limit.peak, bandwidth)
     places = (
         np.where(columns.is_matrix, columns.math, len(OP_MATHS)),
-        op_groups(columns, setting) + len(OP_MATHS) + 2,
+        op_groups(columns, setting) + FIRST_GROUP,
         np.full(len(columns), _FIRST_GENERATION + setting.generation),
     )
     return Kernels(
-        *(torch.tensor(values, dtype=torch.float32) for values in numbers),
+        *(torch.tensor(values, dtype=torch.float32) for values in (*numbers, limit.paddings)),
+        torch.tensor(limit.is_tiled),
+        torch.tensor(caps(columns), dtype=torch.float32),
         *(torch.tensor(values, dtype=torch.int64) for values in places),
     )
 
 
-def net_row(example: Example, devices: Vocabulary, stacks: Vocabulary, weight: float = 1.0) -> NetRow:
+def net_row(example: Example, names: "Names", weight: float = 1.0) -> NetRow:
     """An example as tensors."""
     columns = example.columns
     work = np.stack([columns.flops, columns.read_bytes, columns.written_bytes, columns.m, columns.n, columns.k], axis=1)
@@ -143,8 +161,9 @@ def net_row(example: Example, devices: Vocabulary, stacks: Vocabulary, weight: f
         kernels_of(select(columns, first), example.device, example.setting),
         torch.tensor(times, dtype=torch.float32),
         float(columns.launches.sum()),
-        devices.index(example.device.name),
-        stacks.index(stack_name(example.source, example.device.name)),
+        names.devices.index(example.device.name),
+        names.stacks.index(stack_name(example.source, example.device.name)),
+        names.sources.index(example.source),
         float(np.log(example.seconds)),
         weight,
     )
@@ -164,7 +183,7 @@ class EfficiencyNet(torch.nn.Module):
     seen: torch.Tensor
 
     def __init__(
-        self, inputs: int, hidden: int, devices: int, stacks: int, floors: NDArray[np.float64], seed: int
+        self, inputs: int, hidden: int, names: Names, floors: NDArray[np.float64], seed: int
     ) -> None:
         super().__init__()
         torch.manual_seed(seed)
@@ -179,8 +198,11 @@ class EfficiencyNet(torch.nn.Module):
         with torch.no_grad():
             last.bias.add_(torch.tensor(_START))
         self.register_buffer("seen", torch.stack([torch.full((inputs,), -1e9), torch.full((inputs,), 1e9)]))
-        self.sustained = torch.nn.Parameter(torch.zeros(devices, len(SUSTAINED)))
-        self.launch = torch.nn.Parameter(torch.full((stacks,), np.log(8e-6)))
+        self.sustained = torch.nn.Parameter(torch.zeros(len(names.devices.names), len(SUSTAINED)))
+        self.launch = torch.nn.Parameter(torch.full((len(names.stacks.names),), np.log(8e-6)))
+        self.source = torch.nn.Parameter(torch.zeros(len(names.sources.names)))
+        self.tile_costs = torch.nn.Parameter(torch.tensor(_TILE_START))
+        self.losses = torch.nn.Parameter(torch.full((2, len(GROUPS)), -2.2))
         self.floor = torch.nn.Parameter(torch.tensor(np.log(floors), dtype=torch.float32))
 
     def log_kernel(self, kernels: Kernels, device: torch.Tensor) -> torch.Tensor:
@@ -191,9 +213,12 @@ class EfficiencyNet(torch.nn.Module):
         def column(which: torch.Tensor) -> torch.Tensor:
             return fractions.gather(-1, which.unsqueeze(-1)).squeeze(-1)
 
-        arithmetic = kernels.log_compute - column(kernels.math)
-        traffic_alone = kernels.log_memory - fractions[..., BANDWIDTH]
-        sharp = torch.maximum(arithmetic, traffic_alone)
+        compute_losses, bandwidth_losses = self.data_sheet_losses()
+        group = kernels.group - FIRST_GROUP
+        free = kernels.log_compute + compute_losses[group] * kernels.log_peak - column(kernels.math)
+        padding = torch.where(kernels.is_tiled, (kernels.paddings + self.tile_costs).amin(dim=1), 0.0)
+        traffic_alone = kernels.log_memory + bandwidth_losses[group] * kernels.log_bandwidth - fractions[..., BANDWIDTH]
+        sharp = torch.maximum(free + padding, traffic_alone)
         bound = sharp + column(kernels.group) + column(kernels.generation)
         outputs = self.body(inputs)
         terms = [
@@ -201,9 +226,17 @@ class EfficiencyNet(torch.nn.Module):
         ]
         size = bound - float(np.log(UNIT_SECONDS))
         logs = [a + (p - 1) * size + q * kernels.log_traffic for a, (p, q) in zip(terms, POWERS, strict=True)]
-        logs += [outputs[:, -2] + arithmetic - sharp, outputs[:, -1] + traffic_alone - sharp]
+        logs += [outputs[:, -2] + free - sharp, outputs[:, -1] + traffic_alone - sharp]
         slowdown = torch.logsumexp(torch.stack(logs), dim=0)
         return bound - kernels.cap + torch.clamp(slowdown, max=MOST_SLOWDOWN)
+
+    def physical_parameters(self) -> list[torch.nn.Parameter]:
+        """All but the weights of the net."""
+        return [self.sustained, self.launch, self.floor, self.source, self.tile_costs, self.losses]
+
+    def data_sheet_losses(self) -> torch.Tensor:
+        """u and v by group: how much less is gained than a faster data sheet promises."""
+        return MOST_LOSS * torch.sigmoid(self.losses)
 
     def kernel_seconds(self, net: NetRow) -> NDArray[np.float64]:
         """Seconds of every distinct op of a step, all its runs together."""
@@ -218,8 +251,8 @@ class EfficiencyNet(torch.nn.Module):
         floor = self.floor[rows.timing[pick]]
         return torch.logaddexp(FLOOR_POWER * kernel, FLOOR_POWER * floor) / FLOOR_POWER
 
-    def log_steps(self, rows: list[NetRow]) -> torch.Tensor:
-        """Log seconds of whole steps."""
+    def log_steps(self, rows: list[NetRow], *, by_source: bool = False) -> torch.Tensor:
+        """Log seconds of whole steps; `by_source`: with the factor of whoever measured them."""
         sizes = torch.tensor([len(r.kernels) for r in rows])
         device = torch.repeat_interleave(torch.tensor([r.device for r in rows]), sizes)
         kernel = torch.exp(self.log_kernel(Kernels.joined(r.kernels for r in rows), device))
@@ -227,7 +260,8 @@ class EfficiencyNet(torch.nn.Module):
         busy = torch.zeros(len(rows)).index_add(0, owner, kernel * torch.cat([r.times for r in rows]))
         launches = torch.tensor([r.launches for r in rows])
         host = launches * torch.exp(self.launch[torch.tensor([r.stack for r in rows])])
-        return torch.logaddexp(STEP_POWER * torch.log(busy), STEP_POWER * torch.log(host)) / STEP_POWER
+        step = torch.logaddexp(STEP_POWER * torch.log(busy), STEP_POWER * torch.log(host)) / STEP_POWER
+        return step + self.source[torch.tensor([r.source for r in rows])] if by_source else step
 
 
 def train(
@@ -248,7 +282,7 @@ def train(
     optimizer = torch.optim.AdamW(
         [
             {"params": model.body.parameters(), "weight_decay": DECAY},
-            {"params": [model.sustained, model.launch, model.floor], "weight_decay": 0.0},
+            {"params": model.physical_parameters(), "weight_decay": 0.0},
         ],
         lr=rate,
     )
@@ -257,13 +291,13 @@ def train(
     chances = chances / chances.sum() if len(nets) else chances
     targets = torch.tensor([n.log_seconds for n in nets], dtype=torch.float32)
     for _ in range(steps):
-        loss = (pulls * model.sustained**2).sum(dim=1).mean()
+        loss = (pulls * model.sustained**2).sum(dim=1).mean() + SOURCE_PULL * (model.source**2).mean()
         if ops is not None:
             pick = torch.tensor(generator.choice(len(ops.weight), op_batch, p=ops.weight))
             loss = loss + torch.nn.functional.smooth_l1_loss(model.log_row(ops, pick), ops.log_seconds[pick], beta=0.1)
         if nets:
             chosen = generator.choice(len(nets), net_batch, p=chances)
-            guess = model.log_steps([nets[i] for i in chosen])
+            guess = model.log_steps([nets[i] for i in chosen], by_source=True)
             loss = loss + 2 * torch.nn.functional.smooth_l1_loss(guess, targets[torch.tensor(chosen)], beta=0.1)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

@@ -141,3 +141,13 @@ def outline_features(ops: Outline, setting: Setting) -> Array:
         [np.stack(numbers, axis=1), np.tile(constants, (len(n), 1)), both.T, hot_class, hot_math, hot_pass, hot_phase],
         axis=1,
     )
+
+
+# Behind the maths stand the four kinds of gradient and the three phases.
+_BEHIND_MATHS = 4 + 3
+
+
+def math_features(row: Array) -> Array:
+    """The part of a row of features that says in which math an op runs."""
+    end = len(row) - _BEHIND_MATHS
+    return row[end - len(OP_MATHS) : end]

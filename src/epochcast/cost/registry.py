@@ -6,7 +6,6 @@ Models that must be fitted first are passed to a `Chain` directly; they have no 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from epochcast.cost.eight_bit import NARROW, EightBit
 from epochcast.cost.learned import load_learned
 from epochcast.cost.model import CostModel, Costs, fill_gaps
 from epochcast.cost.paleo import Paleo
@@ -21,19 +20,14 @@ DEFAULT = "learned"
 
 @dataclass(frozen=True)
 class Shipped:
-    """The learned model, read from its text on first use; `eight_bit` answers for narrow products, the analytic model
-    for all other ops.
-    """
+    """The learned model, read from its text on first use; the analytic model answers where it has no answer."""
 
     name: str = "learned"
     is_monotone: bool = False
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """What the learned model answers, with its gaps filled."""
-        learned = load_learned()
-        costs = learned.costs(columns, device, setting)
-        if (columns.math == NARROW).any():
-            costs = fill_gaps(costs, EightBit(learned).costs(columns, device, setting))
+        costs = load_learned().costs(columns, device, setting)
         if (costs.answered >= 0).all():
             return costs
         return fill_gaps(costs, Analytic().costs(columns, device, setting))

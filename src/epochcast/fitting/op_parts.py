@@ -44,7 +44,7 @@ _FORMATS: dict[str, tuple[str, float, float, float]] = {
     "fp16": ("fp16", 2, 2, 2),
     "bf16": ("bf16", 2, 2, 2),
     "fp8": ("fp8", 1, 1, 2),
-    "nvfp4": ("fp8", 0.5, 1, 2),
+    "nvfp4": ("fp4", 0.5, 1, 2),
 }
 _ALIASES = {
     "float32": "fp32",

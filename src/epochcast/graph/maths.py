@@ -33,7 +33,7 @@ MATHS: Mapping[str, Math] = {
     "bf16": Math("fp32", "fp32_vector", on_tensor_cores=True),  # emulated: widened to fp32
     "fp64": Math(vector="fp64"),
     "fp8": Math("fp16", "fp32_vector", on_tensor_cores=True),  # cast up
-    "fp4": Math("fp8", on_tensor_cores=True),  # cast up; ops in four bits go by the name of eight (`DType.math`)
+    "fp4": Math("fp8", "fp32_vector", on_tensor_cores=True),  # cast up
     "int8": Math(on_tensor_cores=True),
     "fp32_vector": Math("fp32"),
     "fp16_vector": Math("fp32"),

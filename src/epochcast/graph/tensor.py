@@ -73,7 +73,7 @@ _MATH = {
     DType.FLOAT16: "fp16",
     DType.BFLOAT16: "bf16",
     DType.FLOAT8: "fp8",
-    DType.FLOAT4: "fp8",
+    DType.FLOAT4: "fp4",
     DType.COMPLEX64: "fp32",
 }
 

@@ -35,8 +35,9 @@ _YEARS, _RATIO = 4.0, 0.7
 class Sustained:
     """Fractions of the data sheet, and factors of seconds by group of op and by generation of the framework.
 
-    `launch_seconds` are the host's per kernel, by source of measurements. `is_known`: the device was measured. `spread`
-    are the factors of the 90 % interval of a step, if enough was measured for the device to have its own.
+    `launch_seconds` are the host's per kernel, by source of measurements. `known_kinds` are the kinds of step
+    (`cost.spreads`) that were measured, with the factors of their 90 % interval where enough was measured for the
+    device to have its own. `is_sister`: measured on another board of the same chip.
     """
 
     math_fractions: Mapping[str, float] = field(hash=False)
@@ -45,8 +46,8 @@ class Sustained:
     group_factors: Mapping[str, float] = field(hash=False)
     generation_factors: Mapping[str, float] = field(hash=False, default_factory=dict)
     launch_seconds: Mapping[str, float] = field(hash=False, default_factory=dict)
-    is_known: bool = False
-    spread: tuple[float, float] | None = None
+    known_kinds: Mapping[str, tuple[float, float] | None] = field(hash=False, default_factory=dict)
+    is_sister: bool = False
     source: str = ""
 
     def math_fraction(self, math: str) -> float:
@@ -61,9 +62,7 @@ def sustained(device: Device) -> Sustained:
     """
     table = _table()
     expected = prior(device, table, devices())
-    measured = table.get(device.name) or next(
-        (table[d.name] for d in devices() if d.name in table and _same(d, device)), None
-    )
+    measured = table.get(device.name) or _sister(device, table)
     if measured is not None:
         maths = {**expected.math_fractions, **measured.math_fractions}
         return replace(
@@ -117,6 +116,11 @@ def _same(one: Device, other: Device) -> bool:
     return speeds == (other.generation, other.compute_units, other.memory_bytes_per_second, dict(other_peaks))
 
 
+def _sister(device: Device, table: Mapping[str, Sustained]) -> Sustained | None:
+    name = next((d.name for d in devices() if d.name in table and _same(d, device)), None)
+    return None if name is None else replace(table[name], is_sister=True)
+
+
 def _is_slot_powered(device: Device) -> bool:
     return device.watts is not None and device.watts <= SLOT_WATTS
 
@@ -150,7 +154,6 @@ def _document() -> Mapping[str, object]:
 
 
 def _device_row(row: rows.Row) -> tuple[str, Sustained]:
-    spread = row.numbers("spread") if row.has("spread") else None
     row.count("steps")
     row.count("ops")
     measured = Sustained(
@@ -160,11 +163,16 @@ def _device_row(row: rows.Row) -> tuple[str, Sustained]:
         row.numbers("group_factors"),
         row.numbers("generation_factors"),
         row.numbers("launch_seconds"),
-        True,
-        None if spread is None else (spread["low"], spread["high"]),
-        row.text("source"),
+        _kinds(row),
+        source=row.text("source"),
     )
     return row.text("name"), measured
+
+
+def _kinds(row: rows.Row) -> Mapping[str, tuple[float, float] | None]:
+    """The kinds of step that were measured, and the intervals of those that have their own."""
+    low, high = row.numbers("spread_low"), row.numbers("spread_high")
+    return {kind: (low[kind], high[kind]) if kind in low else None for kind in row.texts("known_kinds")}
 
 
 def _published_row(row: rows.Row) -> tuple[str, float]:

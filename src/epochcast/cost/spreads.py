@@ -1,0 +1,62 @@
+"""How wide the interval of a step is: as wide as the errors on what was left out of the training.
+
+A device is known for a kind of step (format of its products, layout of images, with or without a backward pass) if
+steps of that kind were measured on it. Four cases, from narrow to wide:
+
+    own      so many of its steps were left out in turn that it has an interval of its own for that kind
+    known    fewer: the interval of all known devices
+    sister   measured on another board with the same chip: between known and unseen
+    unseen   nobody measured this kind of step on this chip, whatever else was measured on it
+
+Networks of fp32 products (transformers, mostly) are forecast better and have their own known and unseen.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from epochcast.cost.limits import is_fp32_products
+from epochcast.cost.setting import Setting
+from epochcast.graph.maths import OP_MATHS
+from epochcast.graph.op import Phase
+from epochcast.graph.trace import PHASES, Columns
+from epochcast.hardware.device import Device
+from epochcast.hardware.sustained import sustained
+
+_BACKWARD = PHASES.index(Phase.BACKWARD)
+
+
+class Spread(NamedTuple):
+    """The factors of the middle between which nine of ten steps lie."""
+
+    low: float
+    high: float
+
+
+def step_kind(columns: Columns, setting: Setting) -> str:
+    """Format, layout and mode of a step, as measured devices list them: fp16-nchw-training."""
+    flops = np.bincount(columns.math[columns.is_matrix], columns.flops[columns.is_matrix], len(OP_MATHS))
+    layout = "channels_last" if setting.channels_last else "nchw"
+    mode = "training" if (columns.phase == _BACKWARD).any() else "forward"
+    return f"{OP_MATHS[int(flops.argmax())]}-{layout}-{mode}"
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """Intervals by case; those of single devices are in their profiles."""
+
+    cases: Mapping[str, Spread] = field(hash=False)
+
+    def of(self, columns: Columns, device: Device, setting: Setting) -> Spread:
+        """Of one step on a device."""
+        own = sustained(device)
+        kind, suffix = step_kind(columns, setting), ", fp32 products" if is_fp32_products(columns) else ""
+        known, unseen = self.cases[f"known{suffix}"], self.cases[f"unseen{suffix}"]
+        if kind not in own.known_kinds:
+            return unseen
+        if own.is_sister:
+            return Spread(*(float(np.sqrt(a * b)) for a, b in zip(known, unseen, strict=True)))
+        spread = own.known_kinds[kind]
+        return known if spread is None else Spread(*spread)

@@ -1,0 +1,63 @@
+"""Tiles and waves: how much more arithmetic a matrix product costs because its kernel runs in whole tiles and waves.
+
+A kernel computes its output in tiles of a × b elements, one tile to a multiprocessor at a time. T tiles on U
+multiprocessors take ⌈T/U⌉ waves, and the last one may be nearly empty:
+
+    padding(a, b) = ⌈count·⌈m/a⌉·⌈n/b⌉ / U⌉ · U · a · b / (count·m·n)
+
+A library picks among tiles. Smaller ones fill the device better and run slower; the inner size may be divided, too,
+which needs no waves. Each choice has a cost, learnt once for all devices:
+
+    padding = min( min over tiles (padding(a, b) · cost(a, b)),  cost(divided) )
+
+⌈·⌉ never falls, so work·padding never falls when m, n or count grow.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.graph.trace import CLASSES, Columns
+from epochcast.graph.work import OpClass
+from epochcast.hardware.device import Device
+
+Array = NDArray[np.float64]
+
+TILES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32))
+"""Rows and columns of the output tiles of CUTLASS' and cuBLAS' kernels."""
+CHOICES = len(TILES) + 1
+"""The tiles, and dividing the inner size."""
+_TILED = np.array(
+    [
+        c
+        in (
+            OpClass.LINEAR,
+            OpClass.BATCHED_MATMUL,
+            OpClass.ATTENTION,
+            OpClass.CONV,
+            OpClass.CONV_POINTWISE,
+            OpClass.CONV_GROUPED,
+            OpClass.CONV_TRANSPOSED,
+        )
+        for c in CLASSES
+    ]
+)
+_ATTENTION = CLASSES.index(OpClass.ATTENTION)
+
+
+def is_tiled(columns: Columns) -> NDArray[np.bool_]:
+    """Which ops run in tiles."""
+    has_shape = (columns.m > 0) & (columns.n > 0) & (columns.count > 0)
+    return columns.is_matrix & has_shape & _TILED[columns.op_class]
+
+
+def log_paddings(columns: Columns, device: Device) -> Array:
+    """log padding(a, b) of every op by tile, and 0 for the inner size divided. Fused attention has tiles of rows only."""
+    units = float(device.compute_units)
+    m, n, count = (np.maximum(values, 1.0) for values in (columns.m, columns.n, columns.count))
+    paddings = np.zeros((len(columns), CHOICES))
+    for place, (rows, width) in enumerate(TILES):
+        wide = np.where(columns.op_class == _ATTENTION, n, float(width))
+        tiles = count * np.ceil(m / rows) * np.ceil(n / wide)
+        paddings[:, place] = np.log(np.ceil(tiles / units) * units * rows * wide / (count * m * n))
+    return paddings
+

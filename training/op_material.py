@@ -1,0 +1,152 @@
+"""Ops that were timed alone, from every table that has them, as rows for the net.
+
+Most rows are one op. Fused layers (a mixture of experts, a layer with its backward pass) are several ops timed
+together: they are trained like small steps.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+
+from epochcast.cost.setting import Setting
+from epochcast.fitting.modern_ops import attention_columns, conv_columns, gemm_columns, is_full_attention, moe_columns
+from epochcast.fitting.op_parts import OwnedColumns
+from epochcast.fitting.op_table import op_columns, op_setting
+from epochcast.fitting.training_ops import timed_training_ops
+from epochcast.graph.trace import Columns
+from epochcast.hardware.catalogue import find_device
+from training.examples import select
+from training.network import Kernels, Names, NetRow, OpRows, kernels_of, stack_name
+
+Array = NDArray[np.float64]
+
+# The stacks that timed the new tables: libraries of 2024 and 2025, called by PyTorch 2.
+TODAY = Setting(framework_age=0.77)
+# Products with fewer rows than a tile are decoding, not training; they are drawn this much less often.
+SMALL_ROWS, SMALL_WEIGHT = 64, 0.2
+# A row that beats its data sheet by more than Winograd can is no measurement of what it claims to be.
+_MOST_SPEED = 3.0
+# Fused layers that are kept: enough of every device and shape.
+FUSED_ROWS = 3000
+# How often a fused layer is drawn, against a step of a whole network.
+FUSED_WEIGHT = 0.25
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Rows of one table: ops, the device and the group that share a way of timing, seconds, and how often drawn."""
+
+    columns: Columns
+    device: NDArray[np.str_]
+    source: NDArray[np.str_]
+    label: NDArray[np.str_]
+    seconds: Array
+    weight: Array
+
+
+def timed_tables(folder: Path) -> Iterator[Timed]:
+    """Every table of single ops."""
+    yield _plain_ops(pl.read_parquet(folder / "ops.parquet"))
+    yield _modern(folder, "gemm_modern", gemm_columns, "dtype")
+    yield _modern(folder, "conv_amd", conv_columns, "dtype", pl.col("flops") > 1e7)
+    attention = pl.read_parquet(folder / "attention_modern.parquet")
+    yield _timed(attention.filter(pl.Series(is_full_attention(attention))), attention_columns, "source")
+
+
+def _plain_ops(table: pl.DataFrame) -> Timed:
+    kept = table.filter(~pl.col("note").str.contains("suspect") & (pl.col("family") != "rnn"))
+    return _timed(kept, op_columns, "family")
+
+
+def _modern(
+    folder: Path, name: str, columns: Callable[[pl.DataFrame], Columns], label: str, keep: pl.Expr | None = None
+) -> Timed:
+    table = pl.read_parquet(folder / f"{name}.parquet")
+    return _timed(table if keep is None else table.filter(keep), columns, label)
+
+
+def _timed(table: pl.DataFrame, columns_of: Callable[[pl.DataFrame], Columns], label: str) -> Timed:
+    columns = columns_of(table)
+    device, source = (table[name].to_numpy().astype(str) for name in ("device", "source"))
+    labels = np.char.add(np.char.add(source, device), table[label].to_numpy().astype(str))
+    is_small = columns.is_matrix & (columns.kernel == 1) & (columns.m < SMALL_ROWS)
+    weight = np.where(is_small, SMALL_WEIGHT, 1.0)
+    return Timed(columns, device, source, labels, table["seconds"].to_numpy(), weight)
+
+
+def op_rows(folder: Path, names: Names) -> tuple[OpRows, Array, NDArray[np.str_]]:
+    """All rows for the net, the floor of every way of timing, and the device of every row."""
+    pieces: list[Kernels] = []
+    device_index: list[NDArray[np.int64]] = []
+    labels, seconds, weights = [], [], []
+    for table in timed_tables(folder):
+        for name in np.unique(table.device):
+            for origin in np.unique(table.source[table.device == name]):
+                device = find_device(str(name), source=str(origin))
+                places = np.flatnonzero((table.device == name) & (table.source == origin))
+                kernels = kernels_of(select(table.columns, places), device, _setting(str(origin)))
+                timed = table.seconds[places]
+                limit = torch.maximum(kernels.log_compute, kernels.log_memory).numpy()
+                is_kept = np.log(timed * _MOST_SPEED) > limit
+                kept = places[is_kept]
+                pieces.append(kernels.at(torch.tensor(is_kept)))
+                device_index.append(np.full(len(kept), names.devices.index(device.name)))
+                labels.append(table.label[kept])
+                seconds.append(table.seconds[kept])
+                weights.append(table.weight[kept])
+    _, timing = np.unique(np.concatenate(labels), return_inverse=True)
+    timed, places = np.concatenate(seconds), np.concatenate(device_index)
+    floors = np.array([0.95 * np.quantile(timed[timing == t], 0.01) for t in range(timing.max() + 1)])
+    weight = np.concatenate(weights) / np.sqrt(np.bincount(timing)[timing])
+    rows = OpRows(
+        Kernels.joined(pieces),
+        torch.tensor(places),
+        torch.tensor(timing),
+        torch.tensor(np.log(timed), dtype=torch.float32),
+        weight / weight.sum(),
+    )
+    return rows, floors, np.array(list(names.devices.names))[places]
+
+
+def _setting(source: str) -> Setting:
+    return op_setting(source) if source in ("deepbench", "neusight") else TODAY
+
+
+def fused_rows(folder: Path, names: Names) -> tuple[list[NetRow], list[str]]:
+    """Fused layers as small steps, and their devices."""
+    moe = pl.read_parquet(folder / "moe_modern.parquet")
+    moe = moe.filter(pl.col("num_tokens") >= SMALL_ROWS).sample(FUSED_ROWS, seed=0)
+    training, owned = timed_training_ops(pl.read_parquet(folder / "ops_training.parquet"))
+    found = [_fused(moe, moe_columns(moe), names), _fused(training, owned, names)]
+    return [net for nets, _ in found for net in nets], [name for _, of_table in found for name in of_table]
+
+
+def _fused(table: pl.DataFrame, owned: OwnedColumns, names: Names) -> tuple[list[NetRow], list[str]]:
+    nets, devices = [], []
+    starts = np.searchsorted(owned.owner, np.arange(len(table) + 1))
+    cells = zip(*(table[name].to_list() for name in ("device", "source", "seconds")), strict=True)
+    for place, (name, source, seconds) in enumerate(cells):
+        ops = select(owned.columns, np.arange(starts[place], starts[place + 1]))
+        if not len(ops):
+            continue
+        device = find_device(name, source=source)
+        stack = names.stacks.index(stack_name(source, device.name))
+        nets.append(
+            NetRow(
+                kernels_of(ops, device, TODAY),
+                torch.ones(len(ops)),
+                float(ops.launches.sum()),
+                names.devices.index(device.name),
+                stack,
+                names.sources.index(source),
+                float(np.log(seconds)),
+                FUSED_WEIGHT,
+            )
+        )
+        devices.append(device.name)
+    return nets, devices
