@@ -75,7 +75,7 @@ def test_fine_tuning_rows_without_a_length_are_question_answering() -> None:
         ({"device": "abacus"}, "no device called 'abacus'; nothing near"),
         ({"source": "litgpt"}, "resnet50: the row does not say how many tokens a sample has"),
         ({"precision": "bf16-true quant=bnb.nf4"}, "weights in 4 bits are not modelled: bf16-true quant=bnb.nf4"),
-        ({"source": "detectron2"}, "resnet50: cannot read image sizes from 'None'"),
+        ({"source": "detectron2"}, "resnet50: cannot read image sizes from ''"),
         (
             {"unit": "tokens", "step_seconds": None, "samples_per_second": 9.0},
             "the throughput counts tokens and the row",

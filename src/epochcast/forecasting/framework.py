@@ -50,7 +50,9 @@ def version_of(job: Job) -> tuple[int, int] | None:
 
 
 def framework_age(version: tuple[int, int]) -> float:
-    """0 for PyTorch 1.0 … 1 for 2.9."""
+    """0 for PyTorch 1.0 and before … 1 for 2.9 and after."""
     major, minor = version
-    steps = minor if major == 1 else 13 + minor
+    if major != 1:
+        return float(major > 2) if major != 2 else min(1.0, (13 + minor) / 22)
+    steps = minor
     return min(1.0, max(0.0, steps / 22))

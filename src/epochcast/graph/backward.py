@@ -279,6 +279,7 @@ _FROM_OUTPUT = frozenset({"relu", "sigmoid", "tanh", "exp", "sqrt"})
 _PASS_THROUGH = frozenset({"add", "sub"})
 _CROSSWISE = frozenset({"mul", "div"})
 _BY_A_CONSTANT = frozenset({"scale", "neg", "mask"})
+_BY_THE_OTHERS = frozenset({"rotary"})  # linear in the first input: its gradient is turned back by the same angles
 
 
 @gradients.register
@@ -308,6 +309,8 @@ def _(kind: Elementwise, op: Op, wanted: Wanted) -> Iterator[Op]:
             saved = (op.output,) if kind.function in _FROM_OUTPUT else op.outputs[1:] or op.inputs
             if kind.function in _BY_A_CONSTANT:
                 saved = ()
+            elif kind.function in _BY_THE_OTHERS:
+                saved = others
             yield _derived(op, kind, (arriving, *saved), (grad(target),))
 
 

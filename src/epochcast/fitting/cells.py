@@ -1,0 +1,75 @@
+"""Cells of a table that anybody may have written: numbers as text, words among numbers, empty cells.
+
+A cell that cannot be used raises with the name of its column, so that it costs its row and no other.
+"""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from epochcast.errors import BadInput
+
+Row = Mapping[str, Any]
+_EMPTY = frozenset({"", "none", "null", "na", "n/a", "<na>"})
+_TRUE, _FALSE = frozenset({"true", "yes", "1", "1.0"}), frozenset({"false", "no", "0", "0.0"})
+
+
+def text(row: Row, column: str) -> str:
+    """The words of a cell; empty where there are none."""
+    value = row.get(column)
+    return "" if value is None else str(value).strip()
+
+
+def number(row: Row, column: str) -> float | None:
+    """A finite number; None for an empty cell."""
+    value = row.get(column)
+    if value is None or (isinstance(value, str) and value.strip().casefold() in _EMPTY):
+        return None
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        found = float(value)
+    except (TypeError, ValueError):
+        raise BadInput(f"{column} must be a number, got {value!r}") from None
+    if not isfinite(found):
+        raise BadInput(f"{column} must be a finite number, got {value}")
+    return found
+
+
+def above_zero(row: Row, column: str) -> float | None:
+    """A number above 0; None for an empty cell."""
+    found = number(row, column)
+    if found is not None and found <= 0:
+        raise BadInput(f"{column} must be above 0, got {found:g}")
+    return found
+
+
+def needed(row: Row, column: str) -> float:
+    """A number above 0 that a row cannot be without."""
+    found = above_zero(row, column)
+    if found is None:
+        raise BadInput(f"no {column}")
+    return found
+
+
+def count(row: Row, column: str) -> int | None:
+    """A whole number, at least 1; None for an empty cell or 0, which tables write for "not used"."""
+    found = number(row, column)
+    if found is None or found == 0:
+        return None
+    if found < 1 or found != int(found):
+        raise BadInput(f"{column} must be a whole number of at least 1, got {found:g}")
+    return int(found)
+
+
+def flag(row: Row, column: str) -> bool | None:
+    """Whether something is so; None for an empty cell."""
+    value = row.get(column)
+    word = "" if value is None else str(value).strip().casefold()
+    if word in _EMPTY:
+        return None
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise BadInput(f"{column} must be true or false, got {value!r}")
