@@ -29,7 +29,7 @@ from training.spreads import chip_of
 
 Array = NDArray[np.float64]
 
-HIDDEN = 72
+HIDDEN = 64
 MEMBERS = 3
 # A device with fewer measured steps is not scored as left out: its error would be an anecdote.
 MANY_RUNS = 8

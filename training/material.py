@@ -20,6 +20,10 @@ WEIGHTS = {
     "neusight": 6.0,
     "jcjohnson": 0.5,
     "tf_benchmarks_2017": 0.5,
+    "lambda_tensorflow": 2.0,
+    "xhmy_torch_benchmark": 2.0,
+    "kernelbench_level3": 1.0,
+    "flagperf": 1.0,
 }
 
 
@@ -52,7 +56,8 @@ def gather() -> Material:
 def measured_steps(folder: Path) -> tuple[list[Example], dict[str, str]]:
     """Every step of the training data, always in the same order, and the networks that could not be captured."""
     single = pl.col("gpus") == 1
-    runs = pl.read_parquet(folder / "runs.parquet").filter(
+    tables = [pl.read_parquet(folder / f"{name}.parquet") for name in ("runs", "runs_more")]
+    runs = pl.concat([t.select(tables[0].columns) for t in tables], how="vertical_relaxed").filter(
         single
         & pl.col("source").is_in(list(WEIGHTS))
         & ~pl.col("framework_version").fill_null("").str.contains("cudnn none")  # nobody trains without it today

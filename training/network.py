@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from epochcast.cost.features import features
 from epochcast.cost.learned import BOUND, LIMBS, MOST_SLOWDOWN, POWERS, UNIT_SECONDS
-from epochcast.cost.limits import GROUPS, as_run, caps, limits, op_groups
+from epochcast.cost.limits import CLASS_TOWERS, GROUPS, TOWERS, as_run, caps, limits, op_groups
 from epochcast.cost.setting import GENERATIONS, Setting
-from epochcast.cost.waves import TILES
+from epochcast.cost.waves import SHARPNESS, TILES
 from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.trace import Columns
 from epochcast.hardware.device import Device
@@ -47,8 +47,10 @@ FLOOR_POWER = 3.0
 STEP_POWER = 8.0
 # What holds sustained fractions near the prior, group factors less; and the weights of the net near zero.
 PULL, GROUP_PULL, DECAY = 0.05, 0.01, 3e-3
-# What holds the factors of sources near one.
+# What holds the factors of sources near one. Those that timed most carefully, and whose devices hardly any other source
+# has, are the measure for the rest: they have none.
 SOURCE_PULL = 0.2
+REFERENCE_SOURCES = ("timm", "neusight")
 # What tiles cost at first, as a logarithm: small ones and a divided inner size more. What is lost of a data sheet's
 # gain is at most this, and at first a tenth of it.
 _TILE_START = (*(0.0 if rows * width >= 128 * 128 else 0.2 for rows, width in TILES), 0.4)
@@ -59,7 +61,7 @@ MOST_LOSS = 0.6
 class Kernels:
     """What the net sees of ops: features, their limits (`cost.limits`), the cap.
 
-    Then where in SUSTAINED the math, the group and the generation of framework of each stand.
+    Then the net of each (`limits.TOWERS`), and where in SUSTAINED the math, the group and the generation of framework of each stand.
     """
 
     inputs: torch.Tensor
@@ -71,6 +73,7 @@ class Kernels:
     paddings: torch.Tensor
     is_tiled: torch.Tensor
     cap: torch.Tensor
+    tower: torch.Tensor
     math: torch.Tensor
     group: torch.Tensor
     generation: torch.Tensor
@@ -139,6 +142,7 @@ def kernels_of(columns: Columns, device: Device, setting: Setting) -> Kernels:
     bandwidth = np.full(len(columns), limit.bandwidth)
     numbers = (features(columns, setting), limit.compute, limit.memory, limit.traffic, limit.peak, bandwidth)
     places = (
+        CLASS_TOWERS[columns.op_class],
         np.where(columns.is_matrix, columns.math, len(OP_MATHS)),
         op_groups(columns, setting) + FIRST_GROUP,
         np.full(len(columns), _FIRST_GENERATION + setting.generation),
@@ -174,6 +178,14 @@ def stack_name(source: str, device: str) -> str:
     return f"{source} · {device}"
 
 
+def _tower(inputs: int, hidden: int) -> torch.nn.Sequential:
+    last = torch.nn.Linear(hidden, len(_START))
+    with torch.no_grad():
+        last.bias.add_(torch.tensor(_START))
+    layers = (torch.nn.Linear(inputs, hidden), torch.nn.SiLU(), torch.nn.Linear(hidden, hidden), torch.nn.SiLU(), last)
+    return torch.nn.Sequential(*layers)
+
+
 class EfficiencyNet(torch.nn.Module):
     """The net, and beside it what devices sustain, what stacks spend on a launch, and the floor of each op group.
 
@@ -181,29 +193,27 @@ class EfficiencyNet(torch.nn.Module):
     """
 
     seen: torch.Tensor
+    is_reference: torch.Tensor
 
     def __init__(
         self, inputs: int, hidden: int, names: Names, floors: NDArray[np.float64], seed: int
     ) -> None:
         super().__init__()
         torch.manual_seed(seed)
-        last = torch.nn.Linear(hidden, len(_START))
-        self.body = torch.nn.Sequential(
-            torch.nn.Linear(inputs, hidden),
-            torch.nn.SiLU(),
-            torch.nn.Linear(hidden, hidden),
-            torch.nn.SiLU(),
-            last,
-        )
-        with torch.no_grad():
-            last.bias.add_(torch.tensor(_START))
+        self.towers = torch.nn.ModuleList(_tower(inputs, hidden) for _ in TOWERS)
         self.register_buffer("seen", torch.stack([torch.full((inputs,), -1e9), torch.full((inputs,), 1e9)]))
         self.sustained = torch.nn.Parameter(torch.zeros(len(names.devices.names), len(SUSTAINED)))
         self.launch = torch.nn.Parameter(torch.full((len(names.stacks.names),), np.log(8e-6)))
         self.source = torch.nn.Parameter(torch.zeros(len(names.sources.names)))
+        self.register_buffer("is_reference", torch.tensor([n in REFERENCE_SOURCES for n in names.sources.names]))
         self.tile_costs = torch.nn.Parameter(torch.tensor(_TILE_START))
         self.losses = torch.nn.Parameter(torch.full((2, len(GROUPS)), -2.2))
         self.floor = torch.nn.Parameter(torch.tensor(np.log(floors), dtype=torch.float32))
+
+    def _outputs(self, inputs: torch.Tensor, tower: torch.Tensor) -> torch.Tensor:
+        places = [torch.nonzero(tower == index).squeeze(1) for index in range(len(TOWERS))]
+        outputs = torch.cat([net(inputs[place]) for net, place in zip(self.towers, places, strict=True)])
+        return outputs[torch.argsort(torch.cat(places))]
 
     def log_kernel(self, kernels: Kernels, device: torch.Tensor) -> torch.Tensor:
         """Log seconds of each kernel."""
@@ -216,11 +226,12 @@ class EfficiencyNet(torch.nn.Module):
         compute_losses, bandwidth_losses = self.data_sheet_losses()
         group = kernels.group - FIRST_GROUP
         free = kernels.log_compute + compute_losses[group] * kernels.log_peak - column(kernels.math)
-        padding = torch.where(kernels.is_tiled, (kernels.paddings + self.tile_costs).amin(dim=1), 0.0)
+        least = -torch.logsumexp(-SHARPNESS * (kernels.paddings + self.tile_costs), dim=1) / SHARPNESS
+        padding = torch.where(kernels.is_tiled, least, 0.0)
         traffic_alone = kernels.log_memory + bandwidth_losses[group] * kernels.log_bandwidth - fractions[..., BANDWIDTH]
         sharp = torch.maximum(free + padding, traffic_alone)
         bound = sharp + column(kernels.group) + column(kernels.generation)
-        outputs = self.body(inputs)
+        outputs = self._outputs(inputs, kernels.tower)
         terms = [
             torch.nn.functional.softplus(outputs[:, j]) if j == BOUND else outputs[:, j] for j in range(len(POWERS))
         ]
@@ -261,7 +272,10 @@ class EfficiencyNet(torch.nn.Module):
         launches = torch.tensor([r.launches for r in rows])
         host = launches * torch.exp(self.launch[torch.tensor([r.stack for r in rows])])
         step = torch.logaddexp(STEP_POWER * torch.log(busy), STEP_POWER * torch.log(host)) / STEP_POWER
-        return step + self.source[torch.tensor([r.source for r in rows])] if by_source else step
+        if not by_source:
+            return step
+        source = torch.tensor([r.source for r in rows])
+        return step + torch.where(self.is_reference[source], 0.0, self.source[source])
 
 
 def train(
@@ -271,7 +285,7 @@ def train(
     *,
     steps: int,
     seed: int,
-    op_batch: int = 192,
+    op_batch: int = 2048,
     net_batch: int = 32,
     rate: float = 3e-3,
 ) -> None:
@@ -281,7 +295,7 @@ def train(
     _remember_range(model, ops, nets)
     optimizer = torch.optim.AdamW(
         [
-            {"params": model.body.parameters(), "weight_decay": DECAY},
+            {"params": model.towers.parameters(), "weight_decay": DECAY},
             {"params": model.physical_parameters(), "weight_decay": 0.0},
         ],
         lr=rate,

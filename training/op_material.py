@@ -17,8 +17,8 @@ from epochcast.cost.setting import Setting
 from epochcast.fitting.modern_ops import attention_columns, conv_columns, gemm_columns, is_full_attention, moe_columns
 from epochcast.fitting.op_parts import OwnedColumns
 from epochcast.fitting.op_table import op_columns, op_setting
-from epochcast.fitting.training_ops import timed_training_ops
-from epochcast.graph.trace import Columns
+from epochcast.graph.trace import CLASSES, Columns
+from epochcast.graph.work import OpClass
 from epochcast.hardware.catalogue import find_device
 from training.examples import select
 from training.network import Kernels, Names, NetRow, OpRows, kernels_of, stack_name
@@ -27,12 +27,13 @@ Array = NDArray[np.float64]
 
 # The stacks that timed the new tables: libraries of 2024 and 2025, called by PyTorch 2.
 TODAY = Setting(framework_age=0.77)
-# Products with fewer rows than a tile are decoding, not training; they are drawn this much less often.
-SMALL_ROWS, SMALL_WEIGHT = 64, 0.2
+# Products with fewer rows than a few tiles are decoding, not training; they are drawn this much less often than others,
+# and products in today's formats more often.
+SMALL_ROWS, SMALL_WEIGHT, LARGE_WEIGHT = 250, 0.1, 2.0
 # A row that beats its data sheet by more than Winograd can is no measurement of what it claims to be.
 _MOST_SPEED = 3.0
 # Fused layers that are kept: enough of every device and shape.
-FUSED_ROWS = 3000
+FUSED_ROWS, LEAST_TOKENS = 3000, 64
 # How often a fused layer is drawn, against a step of a whole network.
 FUSED_WEIGHT = 0.25
 
@@ -74,8 +75,9 @@ def _timed(table: pl.DataFrame, columns_of: Callable[[pl.DataFrame], Columns], l
     columns = columns_of(table)
     device, source = (table[name].to_numpy().astype(str) for name in ("device", "source"))
     labels = np.char.add(np.char.add(source, device), table[label].to_numpy().astype(str))
-    is_small = columns.is_matrix & (columns.kernel == 1) & (columns.m < SMALL_ROWS)
-    weight = np.where(is_small, SMALL_WEIGHT, 1.0)
+    is_product = columns.op_class == CLASSES.index(OpClass.LINEAR)
+    is_today = is_product & (columns.element_bytes <= 2)
+    weight = np.where(is_today, np.where(columns.m < SMALL_ROWS, SMALL_WEIGHT, LARGE_WEIGHT), 1.0)
     return Timed(columns, device, source, labels, table["seconds"].to_numpy(), weight)
 
 
@@ -120,9 +122,8 @@ def _setting(source: str) -> Setting:
 def fused_rows(folder: Path, names: Names) -> tuple[list[NetRow], list[str]]:
     """Fused layers as small steps, and their devices."""
     moe = pl.read_parquet(folder / "moe_modern.parquet")
-    moe = moe.filter(pl.col("num_tokens") >= SMALL_ROWS).sample(FUSED_ROWS, seed=0)
-    training, owned = timed_training_ops(pl.read_parquet(folder / "ops_training.parquet"))
-    found = [_fused(moe, moe_columns(moe), names), _fused(training, owned, names)]
+    moe = moe.filter(pl.col("num_tokens") >= LEAST_TOKENS).sample(FUSED_ROWS, seed=0)
+    found = [_fused(moe, moe_columns(moe), names)]
     return [net for nets, _ in found for net in nets], [name for _, of_table in found for name in of_table]
 
 

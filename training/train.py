@@ -47,7 +47,10 @@ def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: dic
             "typical": quantiles.typical,
         },
         "seen": np.round(models[0].seen.numpy().astype(float), 4).tolist(),
-        "nets": [[layer(m) for m in model.body if isinstance(m, torch.nn.Linear)] for model in models],
+        "nets": [
+            [[layer(m) for m in tower.children() if isinstance(m, torch.nn.Linear)] for tower in model.towers]
+            for model in models
+        ],
     }
     return json.dumps(document, separators=(",", ":"))
 

@@ -20,7 +20,7 @@ families and devices left out of the training; it is distributed over ops by the
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 
 from epochcast.caching import Cache, remembered
 from epochcast.cost.features import Outline, math_features, outline_features
-from epochcast.cost.limits import GROUPS, Limits, as_run, caps, limits, op_groups
+from epochcast.cost.limits import CLASS_TOWERS, GROUPS, TOWERS, Limits, as_run, caps, limits, op_groups
 from epochcast.cost.model import Costs
 from epochcast.cost.setting import GENERATIONS, Setting
 from epochcast.cost.spreads import Spread, Spreads
+from epochcast.cost.waves import log_padding
 from epochcast.graph.maths import OP_MATHS, op_math_index
 from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
@@ -62,7 +63,7 @@ _TF32, _FP32 = op_math_index("tf32"), op_math_index("fp32")
 
 @dataclass(frozen=True)
 class Net:
-    """One member: dense layers with SiLU between them, in double precision.
+    """Dense layers with SiLU between them, in double precision.
 
     In single precision an op's seconds would depend on the CPU and on the op's position, by 1e-7.
     """
@@ -129,19 +130,19 @@ class Laws:
     def limbs(self, limit: Limits, groups: NDArray[np.int64]) -> tuple[Array, Array, Array]:
         """Logarithms of arithmetic without tiles, of arithmetic, and of traffic, as far as data sheets go."""
         free = limit.compute + self.compute_losses[groups] * limit.peak
-        padding = np.where(limit.is_tiled, (limit.paddings + self.tile_costs).min(axis=1), 0.0)
+        padding = log_padding(limit.paddings, limit.is_tiled, self.tile_costs)
         return free, free + padding, limit.memory + self.bandwidth_losses[groups] * limit.bandwidth
 
 
 @dataclass(frozen=True)
 class Learned:
-    """The ensemble as a cost model.
+    """The ensemble as a cost model; a member has one net for each of TOWERS.
 
     `seen` is the range of every feature in training: features are clipped to it. A format that no row of the training
     had is not answered: its feature would be clipped away.
     """
 
-    nets: tuple[Net, ...]
+    members: tuple[tuple[Net, ...], ...]
     laws: Laws
     seen: tuple[Array, Array]
     quantiles: Quantiles
@@ -175,10 +176,14 @@ class Learned:
     def _evaluated(self, ops: Outline, setting: Setting) -> NetOutputs:
         distinct, index = ops.distinct()
         inputs: Array = np.clip(outline_features(distinct, setting), *self.seen)
-        blocks = [inputs[i : i + ROWS_AT_ONCE] for i in range(0, max(1, len(inputs)), ROWS_AT_ONCE)]
-        outputs = np.stack([np.concatenate([net(block) for block in blocks]) for net in self.nets])
+        outputs = np.zeros((len(self.members), len(inputs), len(POWERS) + LIMBS))
+        towers = CLASS_TOWERS[distinct.op_class]
+        for tower in range(len(TOWERS)):
+            places = np.flatnonzero(towers == tower)
+            for block in (places[i : i + ROWS_AT_ONCE] for i in range(0, len(places), ROWS_AT_ONCE)):
+                outputs[:, block] = [member[tower](inputs[block]) for member in self.members]
         outputs[:, :, BOUND] = np.logaddexp(0.0, outputs[:, :, BOUND])  # softplus
-        return NetOutputs(np.exp(outputs), np.concatenate([self.quantiles(block) for block in blocks]), index)
+        return NetOutputs(np.exp(outputs), self.quantiles(inputs), index)
 
     def _middle(self, columns: Columns, device: Device, setting: Setting) -> Array:
         mid = self._seconds(columns, device, setting)
@@ -222,15 +227,14 @@ def load_learned() -> Learned:
 def read_learned(text: str) -> Learned:
     """A model from its text."""
     document = json.loads(text)
-    nets = tuple(
-        Net(
-            tuple(np.array(layer["weight"], dtype=np.float64) for layer in net),
-            tuple(np.array(layer["bias"], dtype=np.float64) for layer in net),
-        )
-        for net in document["nets"]
-    )
+    members = tuple(tuple(_net(tower) for tower in member) for member in document["nets"])
     spreads = Spreads({name: Spread(low, high) for name, (low, high) in document["spreads"].items()})
     laws = Laws(*(np.array(document["laws"][name]) for name in ("tile_costs", "compute_losses", "bandwidth_losses")))
     lines = document["quantiles"]
     quantiles = Quantiles(np.array(lines["weight"]), np.array(lines["bias"]), lines["typical"])
-    return Learned(nets, laws, (np.array(document["seen"][0]), np.array(document["seen"][1])), quantiles, spreads)
+    return Learned(members, laws, (np.array(document["seen"][0]), np.array(document["seen"][1])), quantiles, spreads)
+
+
+def _net(layers: Sequence[Mapping[str, Sequence[float]]]) -> Net:
+    weights, biases = (tuple(np.array(layer[name], dtype=np.float64) for layer in layers) for name in ("weight", "bias"))
+    return Net(weights, biases)

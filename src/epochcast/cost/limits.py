@@ -59,6 +59,13 @@ PLAIN_GROUPS = np.array([GROUPS.index(_GROUP_OF.get(c, "elementwise")) for c in 
 _LAYOUT_GROUPS = np.array([g + 1 if GROUPS[g].startswith("conv") else g for g in PLAIN_GROUPS])
 
 
+TOWERS = ("convolutions", "products", "others")
+"""Kinds of op that have a net of their own."""
+_TOWER_OF = {"conv": 0, "conv_grouped": 0, "matmul": 1, "attention": 1}
+CLASS_TOWERS = np.array([_TOWER_OF.get(GROUPS[g], 2) for g in PLAIN_GROUPS])
+"""The net of every class of op, as an index of TOWERS."""
+
+
 def op_groups(columns: Columns, setting: Setting) -> NDArray[np.int64]:
     """The group of every op, as an index of GROUPS."""
     table = _LAYOUT_GROUPS if setting.channels_last else PLAIN_GROUPS

@@ -8,9 +8,9 @@ multiprocessors take ⌈T/U⌉ waves, and the last one may be nearly empty:
 A library picks among tiles. Smaller ones fill the device better and run slower; the inner size may be divided, too,
 which needs no waves. Each choice has a cost, learnt once for all devices:
 
-    padding = min( min over tiles (padding(a, b) · cost(a, b)),  cost(divided) )
+    padding = (Σ over tiles (padding(a, b) · cost(a, b))^-20 + cost(divided)^-20)^(-1/20)
 
-⌈·⌉ never falls, so work·padding never falls when m, n or count grow.
+which is the least of them, smoothed. ⌈·⌉ never falls, so work·padding never falls when m, n or count grow.
 """
 
 import numpy as np
@@ -61,3 +61,12 @@ def log_paddings(columns: Columns, device: Device) -> Array:
         paddings[:, place] = np.log(np.ceil(tiles / units) * units * rows * wide / (count * m * n))
     return paddings
 
+
+# How sharply the least is taken.
+SHARPNESS = 20.0
+
+
+def log_padding(paddings: Array, is_tiled: NDArray[np.bool_], log_costs: Array) -> Array:
+    """The least padding of every op as a logarithm; 0 for those without tiles."""
+    least: Array = -np.log(np.exp(-SHARPNESS * (paddings + log_costs)).sum(axis=1)) / SHARPNESS
+    return np.where(is_tiled, least, 0.0)
