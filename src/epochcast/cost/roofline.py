@@ -50,7 +50,8 @@ def peaks(columns: Columns, device: Device) -> Array:
             own = OP_MATHS[index]
             in_library = MATHS[own].convolution if MATHS[own].convolution in device.peak_flops_per_second else own
             found[row, index] = device.peak((in_library, own, MATHS[own].vector)[row])
-    return found[np.select(places, [0, 1, 2]), columns.math]
+    own_peaks: Array = found[np.select(places, [0, 1, 2]), columns.math]
+    return own_peaks
 
 
 @dataclass(frozen=True)
