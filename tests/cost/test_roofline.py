@@ -7,8 +7,9 @@ from epochcast.cost.efficiency import OTHER, load, priors
 from epochcast.cost.roofline import Analytic, Roofline, bounds
 from epochcast.cost.setting import TODAY
 from epochcast.errors import BadInput, UnknownName
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import CLASSES, Trace
 from epochcast.graph.work import OpClass
+from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 
 Step = Callable[..., Trace]
@@ -41,6 +42,19 @@ def test_a_device_is_only_asked_for_the_maths_that_occur(step: Step, device: Dev
     Roofline().costs(step("conv_net", 1).columns, device, TODAY)
     with pytest.raises(UnknownName, match="no math of round called 'fp64'"):
         Roofline().costs(step("conv_net", 1, precision="fp64").columns, device, TODAY)
+
+
+def test_double_precision_uses_tensor_cores_in_products_only(step: Step) -> None:
+    """An A100 multiplies doubles at 19.5 Tflop/s by cuBLAS; cuDNN's convolutions and element ops have 9.7."""
+    a100 = find_device("A100-SXM4-40GB")
+    trace = step("conv_net", 1, precision="fp64")
+    bound, c = bounds(trace.columns, a100).compute, trace.columns
+    assert bound[layer(trace, "conv2")] == pytest.approx(36_864 / 9.7e12)
+    assert bound[layer(trace, "relu2")] == pytest.approx(8 * 64 / 9.7e12)
+    is_product = c.op_class == CLASSES.index(OpClass.LINEAR)
+    np.testing.assert_allclose(bound[is_product], c.flops[is_product] / 19.5e12)
+    volta = find_device("V100-SXM2-16GB")  # no tensor cores for doubles: one rate for all
+    np.testing.assert_allclose(bounds(c, volta).compute, c.flops / 7.8e12)
 
 
 def test_the_analytic_model_divides_by_the_efficiency_of_what_binds(step: Step, device: Device) -> None:

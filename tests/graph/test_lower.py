@@ -7,13 +7,13 @@ from epochcast.graph.training import step_ops
 from epochcast.graph.work import op_class, work
 
 
-def attention(*, causal: bool = False, kv_heads: int = 3) -> Graph:
+def attention(*, kv_heads: int = 3, **options: bool) -> Graph:
     """2 samples, 3 heads, 5 tokens of width 7."""
     b = Builder("attention", 2)
     x = b.input("x", (5, 7))
     q = b.view(b.linear(x, 21, name="q"), (2, 3, 5, 7))
     k, v = (b.view(b.linear(x, 7 * kv_heads, name=name), (2, kv_heads, 5, 7)) for name in "kv")
-    return b.finish(b.attention(q, k, v, causal=causal, name="attention"), loss="none")
+    return b.finish(b.attention(q, k, v, name="attention", **options), loss="none")
 
 
 def pieces(graph: Graph) -> list[Op]:
@@ -65,3 +65,39 @@ def test_eager_backward_is_four_products_and_scaling_reads_only_its_gradient() -
 def test_other_ops_are_left_alone() -> None:
     graph = attention()
     assert eager_attention(graph.ops[:-1]) == graph.ops[:-1]
+
+
+def test_dropped_probabilities_and_their_mask_are_in_memory() -> None:
+    """The probabilities are kept for the softmax, the dropped ones for the product, the mask for the dropout."""
+    graph = attention(dropout=True)
+    (dropout,) = [op for op in pieces(graph) if op.kind == Elementwise("dropout")]
+    dropped, mask = dropout.outputs
+    assert (dropped.shape, dropped.bytes, mask.bytes) == ((2, 3, 5, 5), 4 * 150, 150)
+    step = step_ops(graph, Recipe(2, attention="eager", mode="forward_backward"))
+    read_in_backward = {t.name for op in step if op.is_gradient for t in op.inputs}
+    assert {dropped.name, mask.name, dropout.inputs[0].name} <= read_in_backward
+    fused = step_ops(graph, Recipe(2, mode="forward_backward"))
+    assert not any(op.kind == Elementwise("dropout") for op in fused)
+
+
+def test_a_network_that_only_runs_forward_drops_nothing() -> None:
+    forward = step_ops(attention(dropout=True), Recipe(2, attention="eager", mode="forward"))
+    assert not any(op.kind == Elementwise("dropout") for op in forward)
+
+
+def test_a_mask_of_padding_is_one_more_pass_over_the_scores() -> None:
+    added = [op for op in pieces(attention(padded=True)) if op.kind == Elementwise("add")]
+    assert [op.output.shape for op in added] == [(2, 3, 5, 5)]
+    step = step_ops(attention(padded=True), Recipe(2, attention="eager", mode="forward_backward"))
+    assert not any(op.is_gradient and op.kind == Elementwise("add") for op in step)
+
+
+def test_a_given_bias_is_read_both_ways() -> None:
+    b = Builder("biased", 2)
+    q, k, v = (b.input(name, (3, 5, 7)) for name in "qkv")
+    bias = b.parameter("bias", (3, 5, 5))
+    out = b.op(Attention(), [q, k, v, bias], [q.shape], name="attention")[0]
+    fused = step_ops(b.finish(out, loss="none"), Recipe(2, mode="forward_backward"))
+    ops = [op for op in fused if isinstance(op.kind, Attention)]
+    plain = [op for op in step_ops(attention(), Recipe(2, mode="forward_backward")) if isinstance(op.kind, Attention)]
+    assert work(ops[0]).read_bytes - work(plain[0]).read_bytes == bias.bytes

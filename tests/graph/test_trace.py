@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from epochcast.capture.zoo import zoo_model
 from epochcast.errors import BadInput
 from epochcast.graph.build import Builder
-from epochcast.graph.kinds import View
+from epochcast.graph.kinds import Attention, View
 from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import CLASSES, PHASES, trace_from
+from epochcast.graph.trace import CLASSES, PHASES, Columns, trace_from
 from epochcast.graph.work import OpClass, op_class, work
 
 RESNET = zoo_model("resnet18")
@@ -92,3 +92,33 @@ def test_frozen_parameters_are_marked() -> None:
     trace = RESNET.trace(Recipe(3, freeze=("layer*",)))
     assert {p.trainable for p in trace.parameters if p.layer.startswith("layer")} == {False}
     assert {p.trainable for p in trace.parameters if p.layer == "fc"} == {True}
+
+
+def attending(*, causal: bool, window: int = 0, attention: str = "flash") -> Columns:
+    """Attention of 2 heads of 6 over 8 tokens, forward and backward."""
+
+    def build(batch: int) -> Graph:
+        b = Builder("attending", batch)
+        q = b.view(b.linear(b.input("x", (8, 12)), 12), (batch, 2, 8, 6))
+        return b.finish(b.op(Attention(causal, window), [q, q, q], [q.shape], name="attention")[0], loss="none")
+
+    trace = trace_from(build, Recipe(5, mode="forward_backward", attention=attention))
+    return trace.columns.at(np.array(trace.layers) == "attention")
+
+
+@pytest.mark.parametrize(("window", "pairs"), [(0, 8 * 9 / 2), (3, 1 + 2 + 6 * 3), (1, 8)])
+def test_causal_flash_attention_runs_what_its_mask_leaves(window: int, pairs: float) -> None:
+    """Of 8 queries the first sees one key, the second two …, none more than its window."""
+    columns = attending(causal=True, window=window)
+    np.testing.assert_allclose(columns.flops[columns.is_matrix], [2 * 2 * 5 * 2 * pairs * 6, 5 * 2 * 5 * 2 * pairs * 6])
+
+
+def test_eager_attention_computes_the_whole_square() -> None:
+    causal, whole = (attending(causal=causal, attention="eager") for causal in (True, False))
+    assert causal.flops[causal.is_matrix].sum() == whole.flops[whole.is_matrix].sum() > 0
+
+
+def test_reported_flops_are_the_published_ones_mask_or_not() -> None:
+    trace = zoo_model("gpt2", (64,)).trace(Recipe(2))
+    matrix = trace.columns.flops[trace.columns.is_matrix].sum()
+    assert matrix < trace.flops["matrix"] == sum(work(op).flops for op in trace.ops if op_class(op.kind, op).is_matrix)

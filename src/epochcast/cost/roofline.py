@@ -4,7 +4,8 @@
     roofline:  max(c, m)                                       no kernel is faster, but for what stays in cache
     analytic:  max(c/e_c, m/e_m) + launches · kernel_seconds   e_c, e_m from `efficiency.toml`
 
-Matrix ops run at the peak of their math (tensor cores where the device has them), everything else on the vector units.
+Matrix ops run at the peak of their math (tensor cores where the device has them), convolutions and recurrent layers at
+what their library uses of it (`maths.Math.convolution`), everything else on the vector units.
 Tiles, waves and the choice of algorithm are not modelled: a convolution by Winograd or FFT can beat its own count of
 flops, and a small op does not fill the device. The width of an interval is its class's factor.
 """
@@ -22,6 +23,9 @@ from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
+# Convolutions and recurrent layers: cuDNN's and MIOpen's, where other products are cuBLAS' and rocBLAS'.
+_BY_LIBRARY = np.array([c is OpClass.RECURRENT or (c.is_matrix and c.value.startswith("conv")) for c in CLASSES])
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -38,12 +42,16 @@ def bounds(columns: Columns, device: Device) -> Bounds:
 
 def peaks(columns: Columns, device: Device) -> Array:
     """The peak that bounds each op. Only maths that occur are looked up, so a device may lack the others."""
-    matrix, vector = np.ones(len(OP_MATHS)), np.ones(len(OP_MATHS))
-    for index in set(columns.math[columns.is_matrix].tolist()):
-        matrix[index] = device.peak(OP_MATHS[index])
-    for index in set(columns.math[~columns.is_matrix].tolist()):
-        vector[index] = device.peak(MATHS[OP_MATHS[index]].vector)
-    return np.where(columns.is_matrix, matrix[columns.math], vector[columns.math])
+    by_library = _BY_LIBRARY[columns.op_class]
+    places = [by_library, columns.is_matrix & ~by_library, ~columns.is_matrix]
+    found = np.ones((len(places), len(OP_MATHS)))
+    for row, place in enumerate(places):
+        for index in set(columns.math[place].tolist()):
+            own = OP_MATHS[index]
+            in_library = MATHS[own].convolution if MATHS[own].convolution in device.peak_flops_per_second else own
+            found[row, index] = device.peak((in_library, own, MATHS[own].vector)[row])
+    own_peaks: Array = found[np.select(places, [0, 1, 2]), columns.math]
+    return own_peaks
 
 
 @dataclass(frozen=True)

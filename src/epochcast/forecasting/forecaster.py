@@ -8,6 +8,7 @@ from epochcast.capture.fingerprint import fingerprint
 from epochcast.capture.model import Model
 from epochcast.errors import BadInput
 from epochcast.forecasting.assumed import host_of, service_of
+from epochcast.forecasting.attention import attention_kernels
 from epochcast.forecasting.details import Details
 from epochcast.forecasting.epochs import epoch_seconds, steps_per_epoch, total_seconds
 from epochcast.forecasting.forecast import Forecast
@@ -32,7 +33,7 @@ def forecast_job(
     session = session or Session()
     model = session.model(job)
     batch = batch_per_pass(job, placement)
-    trace = session.trace(model, job.recipe(batch))
+    trace = session.trace(model, job.recipe(batch, placement.device))
     step, loader_notes = _step(job, placement, model, trace, session)
     memory = None if step_only else _memory(job, placement, model, trace, session)
     per_gpu = batch * job.accumulate
@@ -64,6 +65,7 @@ def forecast_job(
         optimizer=job.optimizer,
         mode=job.mode,
         framework=job.framework,
+        attention=attention_kernels(trace, placement.device),
         batch_per_gpu=per_gpu,
         global_batch=per_gpu * placement.replicas,
         accumulate=job.accumulate,

@@ -25,6 +25,7 @@ from epochcast.units import parse_seconds_per_sample, parse_shape, parse_uneven
 
 if TYPE_CHECKING:
     from epochcast.graph.recipe import Recipe
+    from epochcast.hardware.device import Device
 
 FRAMEWORKS = ("pytorch", "tensorflow")
 # torch.utils.data.DataLoader's own default.
@@ -85,7 +86,10 @@ class Job:
     )
     freeze: tuple[str, ...] = _recipe((), "Glob of parameters not trained; may be repeated.", example="['layer1.*']")
     checkpointing: bool = _recipe(False, "Every block runs again in backward.")
-    attention: str = _recipe("flash", "flash (one fused kernel) or eager (scores in memory).")
+    attention: str = _recipe(
+        "auto",
+        "flash (one fused kernel), eager (scores in memory), or auto: eager before PyTorch 2.0 and in TensorFlow.",
+    )
     channels_last: bool | None = _recipe(None, "NHWC memory layout.")
     update_style: str = _recipe("foreach", "foreach, fused or loop (a kernel per tensor).")
     keep_gradients: bool = _recipe(False, "Gradients are zeroed between steps, not dropped.")
@@ -156,11 +160,13 @@ class Job:
 
         check_live(self.model)
 
-    def recipe(self, batch: int) -> "Recipe":
+    def recipe(self, batch: int, device: "Device | None" = None) -> "Recipe":
         """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says."""
+        from epochcast.forecasting.attention import chosen_attention
         from epochcast.graph.recipe import Recipe
 
         own = {name: getattr(self, name) for name in _recipe_fields()}
+        own["attention"] = chosen_attention(self, device)
         return Recipe(batch * self.augment, channels_last=bool(self.channels_last), **own)
 
     @property

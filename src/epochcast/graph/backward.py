@@ -218,8 +218,10 @@ def _(kind: Attention, op: Op, wanted: Wanted) -> Iterator[Op]:
     """dQ, dK, dV in one pass that computes the scores again (Dao et al. 2022)."""
     q, k, v = op.inputs[:3]
     if {q.name, k.name, v.name} & wanted:
-        results = (grad(q), grad(k), grad(v), *(grad(t) for t in op.weights if t.name in wanted))
-        yield _derived(op, kind, (grad(op.output), q, k, v, op.output), results, gradient=Gradient.BOTH)
+        more = (*op.inputs[3:], *op.weights)
+        results = (grad(q), grad(k), grad(v), *(grad(t) for t in more if t.name in wanted))
+        operands = (grad(op.output), q, k, v, op.output, *op.inputs[3:])
+        yield _derived(op, kind, operands, results, gradient=Gradient.BOTH)
 
 
 @gradients.register

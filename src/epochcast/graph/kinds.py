@@ -50,12 +50,16 @@ class Conv(Kind):
 class Attention(Kind):
     """softmax(QKᵀ)V fused, as a flash kernel runs it: q (N, H, L, D), k and v (N, H_kv, S, D).
 
-    No L x S matrix is in memory. `window` is how many keys a query looks at, at most; 0: all of them.
+    No L x S matrix is in memory. `window` is how many keys a query looks at, at most; 0: all of them. A fourth input
+    is a bias or mask of the scores. `dropout` is of the probabilities, which a fused kernel draws again in backward;
+    `padded`: written out, the model adds a mask of padded keys. Both cost something only in eager attention.
     """
 
     label: ClassVar[str] = "attention"
     causal: bool = False
     window: int = 0
+    dropout: bool = False
+    padded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

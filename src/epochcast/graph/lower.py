@@ -5,18 +5,21 @@ from dataclasses import replace
 
 from epochcast.graph.kinds import Attention, Copy, Elementwise, Matmul, Softmax, View
 from epochcast.graph.op import Op
-from epochcast.graph.tensor import Tensor
+from epochcast.graph.tensor import DType, Tensor
 
 
-def eager_attention(ops: Iterable[Op]) -> tuple[Op, ...]:
-    """Every fused attention as scores = QKᵀ, scale, (mask,) softmax, product with V: the L x S matrix is in memory.
+def eager_attention(ops: Iterable[Op], *, with_dropout: bool = True) -> tuple[Op, ...]:
+    """Every fused attention as scores = QKᵀ, scale, (masks,) softmax, (dropout,) product with V: the L x S matrix is in
+    memory, after every step. Nothing that a mask hides is saved.
 
     Where several heads share keys and values, those are repeated first. A sink is one more column of the scores.
     """
-    return tuple(piece for op in ops for piece in (_eager(op) if isinstance(op.kind, Attention) else (op,)))
+    return tuple(
+        piece for op in ops for piece in (_eager(op, with_dropout) if isinstance(op.kind, Attention) else (op,))
+    )
 
 
-def _eager(op: Op) -> Iterator[Op]:
+def _eager(op: Op, with_dropout: bool) -> Iterator[Op]:
     kind = op.kind
     assert isinstance(kind, Attention)
     q, k, v = op.inputs[:3]
@@ -34,9 +37,9 @@ def _eager(op: Op) -> Iterator[Op]:
     yield replace(op, name=f"{op.name}.scores", kind=Matmul(transpose_b=True), inputs=(q, k), outputs=(scores,))
     last = scores_after("scaled")
     yield replace(op, name=f"{op.name}.scale", kind=Elementwise("scale"), inputs=(scores,), outputs=(last,))
-    if kind.causal:
-        masked = scores_after("masked")
-        yield replace(op, name=f"{op.name}.mask", kind=Elementwise("mask"), inputs=(last,), outputs=(masked,))
+    for step, function, masks in _masks(kind, op.inputs[3:]):
+        masked = scores_after(step)
+        yield replace(op, name=masked.name, kind=Elementwise(function), inputs=(last, *masks), outputs=(masked,))
         last = masked
     weights = scores_after("weights")
     if sinks:
@@ -48,4 +51,19 @@ def _eager(op: Op) -> Iterator[Op]:
         yield replace(op, name=f"{op.name}.slice", kind=View("slice"), inputs=(probabilities,), outputs=(weights,))
     else:
         yield replace(op, name=f"{op.name}.softmax", kind=Softmax(), inputs=(last,), outputs=(weights,))
+    if kind.dropout and with_dropout:
+        dropped = scores_after("dropped")
+        kept = replace(dropped, dtype=DType.BOOL, name=f"{op.name}.kept")
+        yield replace(op, name=dropped.name, kind=Elementwise("dropout"), inputs=(weights,), outputs=(dropped, kept))
+        weights = dropped
     yield replace(op, name=f"{op.name}.mix", kind=Matmul(), inputs=(weights, v), outputs=op.outputs)
+
+
+def _masks(kind: Attention, given: tuple[Tensor, ...]) -> Iterator[tuple[str, str, tuple[Tensor, ...]]]:
+    """What is done to the scores: name of the result, function, tensors it reads besides."""
+    if kind.causal:
+        yield "mask", "mask", ()
+    if kind.padded:
+        yield "padded", "add", ()
+    for place, tensor in enumerate(given):
+        yield f"biased.{place}", "add", (tensor,)

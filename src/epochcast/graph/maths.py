@@ -16,12 +16,15 @@ class Math:
 
     `stand_in`: the format that software computes in where the hardware lacks this one; empty: there is none.
     `vector`: the math whose peak bounds arithmetic element by element; empty: no op runs in this math, it is only a
-    line of data sheets. `on_tensor_cores`: products run on tensor or matrix cores where there are any.
+    line of data sheets. `on_tensor_cores`: products run on tensor or matrix cores where there are any. `convolution`:
+    the math whose peak bounds convolutions and recurrent layers, where their library has no kernels for the tensor
+    cores of this one; empty: its own.
     """
 
     stand_in: str = ""
     vector: str = ""
     on_tensor_cores: bool = False
+    convolution: str = ""
 
 
 # The maths of ops come first, in the order that fitted models know them by.
@@ -31,12 +34,14 @@ MATHS: Mapping[str, Math] = {
     # Stored as halves, computed as singles: native half rates of 1/64 are never used.
     "fp16": Math("fp32", "fp16_vector", on_tensor_cores=True),
     "bf16": Math("fp32", "fp32_vector", on_tensor_cores=True),  # emulated: widened to fp32
-    "fp64": Math(vector="fp64"),
+    # cuBLAS multiplies doubles on tensor cores, cuDNN's convolutions do not: an A100 has half the peak for them.
+    "fp64": Math(vector="fp64_vector", convolution="fp64_vector"),
     "fp8": Math("fp16", "fp32_vector", on_tensor_cores=True),  # cast up
     "fp4": Math("fp8", "fp32_vector", on_tensor_cores=True),  # cast up
     "int8": Math(on_tensor_cores=True),
     "fp32_vector": Math("fp32"),
     "fp16_vector": Math("fp32"),
+    "fp64_vector": Math("fp64"),
 }
 
 OP_MATHS = tuple(name for name, math in MATHS.items() if math.vector)

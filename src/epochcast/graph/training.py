@@ -32,7 +32,7 @@ def float_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
         raise ValueError(f"the graph is at batch {graph.batch}, the recipe at {recipe.batch}")
     graph = adapted(graph, recipe)
     if recipe.attention == "eager":
-        graph = replace(graph, ops=eager_attention(graph.ops))
+        graph = replace(graph, ops=eager_attention(graph.ops, with_dropout=recipe.mode != "forward"))
     if recipe.mode == "forward":
         return graph.ops
     if recipe.with_loss:

@@ -6,7 +6,7 @@ multiply-add as two flops:
     fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8
                                               of the tensor or matrix cores where the device has them for that format,
                                               accumulating in fp32 (fp8 too), else of the ordinary vector units
-    fp32_vector, fp16_vector                  of the vector units, where the same format is faster on matrix cores
+    fp32_vector, fp16_vector, fp64_vector     of the vector units, where the same format is faster on matrix cores
 
 On NVIDIA's GeForce cards fp16 with fp32 accumulation runs at half the advertised tensor rate; the lower one is given.
 Devices know nothing of operators: the cost model decides which math an op uses.

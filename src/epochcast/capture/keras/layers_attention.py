@@ -58,7 +58,8 @@ def grouped_query(call: Call) -> Sequence[Value]:
 
 def _mixed(call: Call, query: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Sequence[Value]:
     causal = bool(call.arguments.get("use_causal_mask"))
-    mixed = call.op(Attention(causal), [q, k, v], [(*q.shape[:-1], v.shape[-1])])[0]
+    kind = Attention(causal, dropout=float(call.option("dropout", 0.0) or 0.0) > 0)
+    mixed = call.op(kind, [q, k, v], [(*q.shape[:-1], v.shape[-1])])[0]
     output_shape = call.option("output_shape")
     features = tuple(output_shape) if isinstance(output_shape, list | tuple) else (output_shape or query.shape[-1],)
     result = _out(call, mixed, query, features)

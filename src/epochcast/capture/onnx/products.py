@@ -217,6 +217,8 @@ def attention(call: Call) -> Sequence[Tensor]:
     kv_heads = int(call.attribute("kv_num_heads") or (k.shape[1] if len(k.shape) == 4 else heads))
     wide = [_by_head(call, t, n) for t, n in ((q, heads), (k, kv_heads), (v, kv_heads))]
     causal = bool(call.attribute("is_causal") or call.attribute("unidirectional"))
+    if call.node.op == "Attention" and call.has(3):
+        wide.append(call.data(3))  # a mask, or a bias of the scores
     mixed = call.b.op(Attention(causal), wide, [(*wide[0].shape[:-1], wide[2].shape[-1])], name=call.layer)[0]
     if len(q.shape) == 4:
         return [mixed]

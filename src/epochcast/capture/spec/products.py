@@ -85,6 +85,7 @@ def attention(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor
     """Multi-head attention with its projections: of one input to itself, or (`from` two) of the first to the second."""
     x, memory = (inputs[0], inputs[1]) if len(inputs) == 2 else (tokens(inputs, o), None)
     heads, bias, causal = o.count("heads"), o.flag("bias", True), o.flag("causal", False)
+    dropout = o.flag("dropout", False)
     kv_heads, width = o.count("kv_heads", heads), x.shape[-1]
     if not o.has("head_width") and width % heads:
         raise BadInput(f"{o.place}: {heads} heads do not divide a width of {width}; give 'head_width'")
@@ -101,7 +102,7 @@ def attention(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor
         q, k, v = (
             b.view(p, (p.shape[0], p.shape[-1] // head_width, p.shape[1], head_width), "transpose") for p in parts
         )
-        mixed = b.attention(q, k, v, causal=causal)
+        mixed = b.attention(q, k, v, causal=causal, dropout=dropout)
         joined = b.view(mixed, (x.shape[0], x.shape[1], heads * head_width), "transpose")
         return b.linear(joined, width, bias=bias, name="out")
 

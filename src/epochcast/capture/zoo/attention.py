@@ -69,6 +69,7 @@ def multihead_attention(
     *,
     name: str,
     causal: bool = False,
+    dropout: bool = False,
     batch_first: bool = False,
 ) -> Tensor:
     """`torch.nn.MultiheadAttention` as it runs: one packed projection (two with a `memory`), repacked by a copy.
@@ -88,7 +89,7 @@ def multihead_attention(
             b_q, b_kv = b.op(View("split"), [bias], [(width,), (2 * width,)], name="in_proj")
             (q,) = _packed(b, x, w_q, b_q, 1)
             k, v = _packed(b, memory, w_kv, b_kv, 2)
-        y = b.attention(*(split_heads(b, t, heads) for t in (q, k, v)), causal=causal)
+        y = b.attention(*(split_heads(b, t, heads) for t in (q, k, v)), causal=causal, dropout=dropout)
         y = b.copy("contiguous", y, (batch, length, width))
         return b.linear(y, width, name="out_proj")
 

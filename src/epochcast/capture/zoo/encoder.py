@@ -76,7 +76,7 @@ def _layer(b: Builder, x: Tensor, heads: int) -> Tensor:
     width = x.shape[-1]
     with b.scope("attention.self"):
         q, k, v = (split_heads(b, b.linear(x, width, name=part), heads) for part in ("query", "key", "value"))
-        y = join_heads(b, b.attention(q, k, v))
+        y = join_heads(b, b.attention(q, k, v, dropout=True, padded=True))
     with b.scope("attention.output"):
         x = b.layer_norm(b.add(b.dropout(b.linear(y, width, name="dense")), x), name="LayerNorm")
     y = b.elementwise("gelu", b.linear(x, 4 * width, name="intermediate.dense"))

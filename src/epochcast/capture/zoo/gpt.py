@@ -50,7 +50,7 @@ def gpt2(
 def _gpt2_attention(b: Builder, x: Tensor, heads: int) -> Tensor:
     with b.scope("attn"):
         parts = b.split(_conv1d(b, x, 3 * x.shape[-1], name="c_attn"), 3)
-        y = b.attention(*(split_heads(b, part, heads) for part in parts), causal=True)
+        y = b.attention(*(split_heads(b, part, heads) for part in parts), causal=True, dropout=True)
         return b.dropout(_conv1d(b, join_heads(b, y), x.shape[-1], name="c_proj"))
 
 

@@ -28,15 +28,15 @@ def transformer(
     memory = _embedded(b, "source_ids", length, vocabulary, width)
     for index in range(layers):
         with b.scope(f"encoder.layers.{index}"):
-            y = multihead_attention(b, memory, None, heads, name="self_attn")
+            y = multihead_attention(b, memory, None, heads, name="self_attn", dropout=True)
             memory = b.layer_norm(b.add(memory, b.dropout(y)), name="norm1")
             memory = b.layer_norm(b.add(memory, _feed_forward(b, memory, ffn)), name="norm2")
     x = _embedded(b, "target_ids", length, vocabulary, width)
     for index in range(layers):
         with b.scope(f"decoder.layers.{index}"):
-            y = multihead_attention(b, x, None, heads, name="self_attn", causal=True)
+            y = multihead_attention(b, x, None, heads, name="self_attn", causal=True, dropout=True)
             x = b.layer_norm(b.add(x, b.dropout(y)), name="norm1")
-            y = multihead_attention(b, x, memory, heads, name="multihead_attn")
+            y = multihead_attention(b, x, memory, heads, name="multihead_attn", dropout=True)
             x = b.layer_norm(b.add(x, b.dropout(y)), name="norm2")
             x = b.layer_norm(b.add(x, _feed_forward(b, x, ffn)), name="norm3")
     table = b.parameters["embedding.weight"].tensor

@@ -1,0 +1,50 @@
+"""Which kernels attention runs by, where a job does not say: by framework, its version, precision and device.
+
+eager               PyTorch before 2.0 has no fused kernel; TensorFlow multiplies by einsum; nor is there one in
+                    double precision, or for AMD's GPUs before CDNA 2 and RDNA 3 (AOTriton)
+flash               PyTorch's scaled_dot_product_attention in halves on NVIDIA's Ampere and later, AMD's as above
+memory-efficient    the same function elsewhere; also one kernel without the matrix of scores, so that a graph does
+                    not tell the two apart
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from epochcast.graph.kinds import Attention, Softmax
+from epochcast.graph.precision import find_precision
+from epochcast.graph.tensor import DType
+from epochcast.graph.trace import CLASSES, Trace
+from epochcast.graph.work import OpClass
+from epochcast.hardware.device import Device
+
+if TYPE_CHECKING:
+    from epochcast.forecasting.job import Job
+
+AUTO = "auto"
+# The first PyTorch with scaled_dot_product_attention.
+_FUSED_VERSION = 2
+_NVIDIA_BEFORE_FLASH = frozenset({"fermi", "kepler", "maxwell", "pascal", "volta", "turing"})
+_AMD_WITHOUT = frozenset({"gcn5", "cdna", "rdna", "rdna2"})
+_HALVES = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8, DType.FLOAT4})
+
+
+def chosen_attention(job: "Job", device: Device | None = None) -> str:
+    """flash (any fused kernel) or eager: as the job says, else as its framework does on the device."""
+    if job.attention != AUTO:
+        return job.attention
+    version = re.match(r"\d+", job.framework_version or "")
+    is_old = version is not None and int(version[0]) < _FUSED_VERSION
+    is_double = find_precision(job.precision).products is DType.FLOAT64
+    is_without = device is not None and device.generation in _AMD_WITHOUT
+    return "eager" if job.framework != "pytorch" or is_old or is_double or is_without else "flash"
+
+
+def attention_kernels(trace: Trace, device: Device) -> str | None:
+    """What the attention of a step runs by, in a word; None where it has none."""
+    ops = trace.template.base
+    if any(isinstance(op.kind, Attention) for op in ops):
+        is_half = trace.recipe.precision_rules.products in _HALVES
+        is_flash = is_half and device.generation not in _NVIDIA_BEFORE_FLASH
+        return "flash" if is_flash else "memory-efficient"
+    products = trace.columns.op_class == CLASSES.index(OpClass.BATCHED_MATMUL)
+    return "eager" if products.any() and any(op.kind == Softmax() for op in ops) else None
