@@ -1,13 +1,13 @@
 """The model card: what the shipped model was trained on, and its errors on what was left out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
 from training.examples import Example
-from training.left_out import GIVEN_RUNS, Given, LeftOut
+from training.left_out import GIVEN_RUNS, MANY_OPS, Given, LeftOut, OpScore
 from training.material import Material
 
 _HEAD = """# The learned cost model
@@ -25,7 +25,9 @@ ensemble is then trained on everything.
 def model_card(
     material: Material,
     left_out: LeftOut,
-    spreads: dict[str, tuple[float, float]],
+    spreads: Mapping[str, tuple[float, float]],
+    kinds: Mapping[str, Mapping[str, tuple[float, float] | None]],
+    without: Sequence[str],
 ) -> str:
     """The page."""
     sources = sorted({e.source for e in material.examples})
@@ -39,6 +41,8 @@ def model_card(
         f"{len(material.failures)} networks of the tables could not be captured.\n",
         "## Families never seen, device known\n",
         _table(material, left_out.family, _group),
+        "## Sources never seen, their devices as far as others timed them\n",
+        _table(material, left_out.source, _group),
         "## Devices never seen\n",
         _table(material, left_out.device, lambda e: (e.device.name, e.recipe.precision, e.recipe.mode)),
         f"## Devices never seen, {GIVEN_RUNS} runs given to `epochcast calibrate`\n",
@@ -46,12 +50,36 @@ def model_card(
         "## Intervals\n",
         "The 90 % interval of a step of typical operators is its middle times these; of one whose operators are less "
         "sure by their kind, times powers of these.\n",
-        "| group | low | high |\n|---|---|---|\n"
-        + "".join(f"| {name} | {low:.2f} | {high:.2f} |\n" for name, (low, high) in spreads.items()),
+        _intervals(spreads, kinds),
+        f"Devices without a profile, because similar devices forecast them better: {', '.join(without) or 'none'}.\n",
+        "## Single operators\n",
+        _ops(left_out.ops),
         "## The ten worst\n",
         _worst(material, left_out.family),
     ]
     return "\n".join(pieces)
+
+
+def _intervals(
+    spreads: Mapping[str, tuple[float, float]], kinds: Mapping[str, Mapping[str, tuple[float, float] | None]]
+) -> str:
+    rows = dict(spreads)
+    for device, own in kinds.items():
+        rows |= {f"{device} · {kind}": spread for kind, spread in own.items() if spread is not None}
+    lines = [f"| {name} | {low:.2f} | {high:.2f} |" for name, (low, high) in rows.items()]
+    return "\n".join(["| group | low | high |", "|---|---|---|", *lines]) + "\n"
+
+
+def _ops(scores: Sequence[OpScore]) -> str:
+    """Large ops: device left out, and a tenth of the rows left out with the device known."""
+    lines = ["| rows | what | MAPE | median APE | bias |", "|---|---|---|---|---|"]
+    for score in sorted(scores, key=lambda s: (s.group, s.math, s.device, s.split)):
+        if len(score.log_errors) < MANY_OPS // 50:
+            continue
+        ape, what = np.abs(np.exp(score.log_errors) - 1), (score.group, score.math, score.device, score.split)
+        bias = float(np.exp(np.median(score.log_errors)) - 1)
+        lines.append(f"| {len(ape)} | {' · '.join(what)} | {ape.mean():.1%} | {np.median(ape):.1%} | {bias:+.1%} |")
+    return "\n".join(lines) + "\n"
 
 
 def _group(example: Example) -> tuple[str, ...]:

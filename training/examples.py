@@ -49,9 +49,10 @@ def examples(runs: Iterable[Run], say: Callable[[str], None] = lambda _: None) -
     """Every run as an example, and the reason for each model that could not be captured."""
     runs_by_network: dict[tuple[str, tuple[int, ...] | None, Recipe], list[Run]] = {}
     for run in runs:
-        # Inference is the forward part of the same step: one capture serves both.
+        # Inference is the forward part of the same step: one capture serves both. Not so with eager attention and its
+        # dropout, which does not run forward alone.
         recipe = replace(run.recipe.at(1), channels_last=False, accumulate=1)
-        if recipe.mode == "forward":
+        if recipe.mode == "forward" and run.source != "neusight":
             recipe = replace(recipe, mode="training", optimizer="momentum", update_style="loop")
             if recipe.attention == "flash" and not _attends(run, recipe):
                 recipe = replace(recipe, attention="eager")

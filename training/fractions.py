@@ -27,7 +27,7 @@ _HEAD = """# What devices sustain of their data sheets, fitted on public measure
 def device_fractions(
     models: Sequence[EfficiencyNet],
     material: Material,
-    spreads: Mapping[str, tuple[float, float]] | None = None,
+    kinds: Mapping[str, Mapping[str, tuple[float, float] | None]] | None = None,
     *,
     without: Sequence[str] = (),
 ) -> dict[str, Sustained]:
@@ -47,8 +47,7 @@ def device_fractions(
             {g: row[g] for g in GROUPS if g in row},
             {g: row[g] for g in GENERATIONS if g in row},
             launches.get(name, {}),
-            True,
-            (spreads or {}).get(name),
+            (kinds or {}).get(name, {}),
         )
     return fractions
 
@@ -93,15 +92,16 @@ def profiles_toml(models: Sequence[EfficiencyNet], material: Material, fractions
     ops = dict(zip(*np.unique(material.op_devices, return_counts=True), strict=True))
     for name, row in sorted(fractions.items()):
         origin = sorted(sources.get(name, set())) + (["operator tables"] if name in ops else [])
-        spread = (
-            "" if row.spread is None else f"spread = {_table(dict(zip(('low', 'high'), row.spread, strict=True)))}\n"
-        )
+        own = {kind: spread for kind, spread in row.known_kinds.items() if spread is not None}
         pieces.append(
             f'[[device]]\nname = "{name}"\nsteps = {steps.count(name)}\nops = {int(ops.get(name, 0))}\n'
             f"math_fractions = {_table(row.math_fractions)}\nvector_fraction = {row.vector_fraction:.3f}\n"
             f"bandwidth_fraction = {row.bandwidth_fraction:.3f}\ngroup_factors = {_table(row.group_factors)}\n"
             f"generation_factors = {_table(row.generation_factors)}\n"
-            f"launch_seconds = {_table(row.launch_seconds, '.3g')}\n{spread}"
+            f"launch_seconds = {_table(row.launch_seconds, '.3g')}\n"
+            f"known_kinds = [{', '.join(f'{kind!r}' for kind in row.known_kinds)}]\n"
+            f"spread_low = {_table({kind: low for kind, (low, _) in own.items()})}\n"
+            f"spread_high = {_table({kind: high for kind, (_, high) in own.items()})}\n"
             f'source = "public measurements: {", ".join(origin)}"\n'
         )
     scale = np.mean(

@@ -1,8 +1,10 @@
 """Training on part of the data, and the errors of the forecasts of the rest.
 
 Three splits: families of networks (device known), devices (neither steps nor ops are seen of it or of any board with
-the same chip; similar devices answer for it), and rows at random. A device that was left out is then calibrated with
-five of its runs, as `epochcast calibrate` does it, and the others are scored again.
+the same chip; similar devices answer for it), and sources (everything that one source of measurements timed: its
+devices are known only as far as others timed them). A device that was left out is then calibrated with five of its
+runs, as `epochcast calibrate` does it, and the others are scored again. Single ops are scored on devices left out, and
+a tenth of their rows with the device known.
 """
 
 import os
@@ -33,7 +35,10 @@ HIDDEN = 64
 MEMBERS = 3
 # A device with fewer measured steps is not scored as left out: its error would be an anecdote.
 MANY_RUNS = 8
+MANY_OPS = 5000
 GIVEN_RUNS, DRAWS = 5, 6
+# A source with more of the steps than this is not left out: little would remain.
+MOST_OF_STEPS = 0.5
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,11 @@ class Task:
     steps: int
     seed: int
 
+    @property
+    def leaves_ops(self) -> bool:
+        """Whether a tenth of the timed ops is left out, too."""
+        return self.split == "family" and self.seed == 0
+
 
 @dataclass(frozen=True)
 class Given:
@@ -63,22 +73,41 @@ class Given:
 
 
 @dataclass(frozen=True)
+class OpScore:
+    """Errors of the large ops of a group and math on a device that was left out, or of a tenth of them (`known`)."""
+
+    split: str
+    device: str
+    group: str
+    math: str
+    log_errors: Array
+
+
+@dataclass(frozen=True)
 class LeftOut:
     """log(predicted/measured) of every step by each split, NaN where it was never left out."""
 
     family: Array
     device: Array
-    random: Array
+    source: Array
     given: list[Given]
+    ops: list[OpScore]
     members: list[EfficiencyNet]
 
 
 def train_on(
-    material: Material, keep_nets: Sequence[int], boards: Sequence[str] = (), *, steps: int, seed: int
+    material: Material,
+    keep_nets: Sequence[int],
+    boards: Sequence[str] = (),
+    *,
+    steps: int,
+    seed: int,
+    without: NDArray[np.bool_] | None = None,
 ) -> EfficiencyNet:
-    """One net trained on some of the steps, and on no op of some boards."""
+    """One net trained on some of the steps, on no op of some boards, and `without` some of the other ops."""
     model = EfficiencyNet(material.ops.kernels.inputs.shape[1], HIDDEN, material.names, material.floors, seed)
-    weight = np.where(~np.isin(material.op_devices, boards), material.ops.weight, 0.0)
+    is_left = np.isin(material.op_devices, boards) if without is None else without
+    weight = np.where(is_left, 0.0, material.ops.weight)
     weighted_ops = replace(material.ops, weight=weight / weight.sum())
     fused = [net for net, name in zip(material.fused, material.fused_devices, strict=True) if name not in boards]
     train(model, weighted_ops, [*(material.nets[i] for i in keep_nets), *fused], steps=steps, seed=seed)
@@ -102,14 +131,16 @@ def left_out(material: Material, folds: int, steps: int) -> LeftOut:
         *_fold_tasks("family", np.array([e.family for e in material.examples]), folds, steps),
         *(Task("none", (), (), round(1.4 * steps), seed) for seed in range(MEMBERS)),
         *_device_tasks(material, round(0.35 * steps)),
-        *_fold_tasks("random", np.arange(len(material.nets)), folds, steps),
+        *_source_tasks(material, round(0.5 * steps)),
     ]
     size = len(material.nets)
-    sums = {split: (np.zeros(size), np.zeros(size)) for split in ("family", "device", "random")}
+    sums = {split: (np.zeros(size), np.zeros(size)) for split in ("family", "device", "source")}
     given_runs: list[Given] = []
+    op_scores: list[OpScore] = []
     members: list[EfficiencyNet] = []
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork")) as pool:
-        for task, errors, given, model in pool.map(_work, tasks):
+        for task, errors, given, scores, model in pool.map(_work, tasks):
+            op_scores += scores
             if task.split == "none":
                 members.append(model)
                 continue
@@ -118,10 +149,10 @@ def left_out(material: Material, folds: int, steps: int) -> LeftOut:
             count[list(task.outside)] += 1
             given_runs += given
     with np.errstate(invalid="ignore"):
-        family, device, random = (total / count for total, count in sums.values())  # 0/0: never left out
+        family, device, source = (total / count for total, count in sums.values())  # 0/0: never left out
     names = np.array([e.device.name for e in material.examples])
     device[[np.sum(names == name) < MANY_RUNS for name in names]] = np.nan
-    return LeftOut(family, device, random, given_runs, members)
+    return LeftOut(family, device, source, given_runs, op_scores, members)
 
 
 def _fold_tasks(split: str, labels: NDArray[np.generic], folds: int, steps: int) -> list[Task]:
@@ -144,30 +175,62 @@ def _device_tasks(material: Material, steps: int) -> list[Task]:
     tasks = []
     for seed, boards in enumerate(chips.values()):
         outside = np.flatnonzero(np.isin(names, boards))
-        if len(outside) >= MANY_RUNS:
+        ops = int((np.isin(material.op_devices, boards) & material.ops.is_large).sum())
+        if len(outside) >= MANY_RUNS or ops >= MANY_OPS:
             tasks.append(Task("device", tuple(outside.tolist()), tuple(boards), steps, seed))
     return tasks
+
+
+def _source_tasks(material: Material, steps: int) -> list[Task]:
+    """Every source but those that nearly all steps come from."""
+    sources = np.array([e.source for e in material.examples])
+    names = [str(name) for name in np.unique(sources) if np.mean(sources == name) < MOST_OF_STEPS]
+    places = [np.flatnonzero(sources == name).tolist() for name in names]
+    return [Task("source", tuple(outside), (), steps, seed) for seed, outside in enumerate(places)]
 
 
 _MATERIAL: list[Material] = []
 """What the forked workers train on; set once before they start."""
 
 
-def _work(task: Task) -> tuple[Task, Array, list[Given], EfficiencyNet]:
+def _work(task: Task) -> tuple[Task, Array, list[Given], list[OpScore], EfficiencyNet]:
     """Train, and the errors on what was left out."""
     torch.set_num_threads(1)
     (material,) = _MATERIAL
     outside: NDArray[np.bool_] = np.zeros(len(material.nets), bool)
     outside[list(task.outside)] = True
-    model = train_on(material, np.flatnonzero(~outside).tolist(), task.boards, steps=task.steps, seed=task.seed)
+    left_ops: NDArray[np.bool_] = np.isin(material.op_devices, task.boards)
+    if task.leaves_ops:
+        left_ops = np.random.default_rng(0).random(len(left_ops)) < 0.1
+    kept = np.flatnonzero(~outside).tolist()
+    model = train_on(material, kept, task.boards, steps=task.steps, seed=task.seed, without=left_ops)
     _forget(model, material, task.boards)
     nets = [material.nets[i] for i in task.outside]
     errors = log_steps([model], nets) - np.array([n.log_seconds for n in nets]) if nets else np.zeros(0)
     given = [_given(model, name, material, task.outside) for name in task.boards]
+    scores = _op_scores(model, material, left_ops, "known" if task.leaves_ops else "device")
     line = f"{task.split} {', '.join(task.boards)} seed {task.seed}: {summary(errors) if nets else 'trained'}"
     with_runs = [f"; {g.device} with {GIVEN_RUNS} runs given: {summary(g.log_errors)}" for g in given]
     say(line + "".join(with_runs))
-    return task, errors, given, model
+    return task, errors, given, scores, model
+
+
+def _op_scores(model: EfficiencyNet, material: Material, is_left: NDArray[np.bool_], split: str) -> list[OpScore]:
+    """By device, group and math, of the large ops that were left out."""
+    ops = material.ops
+    places = np.flatnonzero(is_left & ops.is_large)
+    if not len(places):
+        return []
+    with torch.no_grad():
+        picks = torch.split(torch.tensor(places), 65536)
+        logs = torch.cat([model.log_row(ops, pick) - ops.log_seconds[pick] for pick in picks]).numpy()
+    labels = np.stack([ops.device.numpy()[places], ops.kernels.group.numpy()[places], ops.kernels.math.numpy()[places]])
+    names = list(material.names.devices.names)
+    kinds, kind = np.unique(labels, axis=1, return_inverse=True)
+    return [
+        OpScore(split, names[device], SUSTAINED[group], SUSTAINED[math], logs[kind.ravel() == place])
+        for place, (device, group, math) in enumerate(kinds.T.tolist())
+    ]
 
 
 def _forget(model: EfficiencyNet, material: Material, boards: Sequence[str]) -> None:

@@ -93,13 +93,16 @@ class Kernels:
 
 @dataclass(frozen=True)
 class OpRows:
-    """Single-op measurements, ready for the net; rows of one `timing` share a floor."""
+    """Single-op measurements, ready for the net; rows of one `timing` share a floor. `is_large`: as large as in training
+    (products of at least 256 in every direction, convolutions of 0.2 Gflop), which is what scores are quoted for.
+    """
 
     kernels: Kernels
     device: torch.Tensor
     timing: torch.Tensor
     log_seconds: torch.Tensor
     weight: NDArray[np.float64]
+    is_large: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -195,9 +198,7 @@ class EfficiencyNet(torch.nn.Module):
     seen: torch.Tensor
     is_reference: torch.Tensor
 
-    def __init__(
-        self, inputs: int, hidden: int, names: Names, floors: NDArray[np.float64], seed: int
-    ) -> None:
+    def __init__(self, inputs: int, hidden: int, names: Names, floors: NDArray[np.float64], seed: int) -> None:
         super().__init__()
         torch.manual_seed(seed)
         self.towers = torch.nn.ModuleList(_tower(inputs, hidden) for _ in TOWERS)

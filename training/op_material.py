@@ -17,6 +17,7 @@ from epochcast.cost.setting import Setting
 from epochcast.fitting.modern_ops import attention_columns, conv_columns, gemm_columns, is_full_attention, moe_columns
 from epochcast.fitting.op_parts import OwnedColumns
 from epochcast.fitting.op_table import op_columns, op_setting
+from epochcast.fitting.training_ops import training_op_columns
 from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
 from epochcast.hardware.catalogue import find_device
@@ -30,12 +31,15 @@ TODAY = Setting(framework_age=0.77)
 # Products with fewer rows than a few tiles are decoding, not training; they are drawn this much less often than others,
 # and products in today's formats more often.
 SMALL_ROWS, SMALL_WEIGHT, LARGE_WEIGHT = 250, 0.1, 2.0
+LARGE_SIDE, LARGE_FLOPS = 256, 2e8
 # A row that beats its data sheet by more than Winograd can is no measurement of what it claims to be.
 _MOST_SPEED = 3.0
 # Fused layers that are kept: enough of every device and shape.
 FUSED_ROWS, LEAST_TOKENS = 3000, 64
 # How often a fused layer is drawn, against a step of a whole network.
-FUSED_WEIGHT = 0.25
+FUSED_WEIGHT = 0.15
+# Products of the table with backward passes: single ops like those of other tables.
+_IS_PRODUCT = (pl.col("op") == "matmul") & (pl.col("phase") == "forward")
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ def timed_tables(folder: Path) -> Iterator[Timed]:
     yield _modern(folder, "conv_amd", conv_columns, "dtype", pl.col("flops") > 1e7)
     attention = pl.read_parquet(folder / "attention_modern.parquet")
     yield _timed(attention.filter(pl.Series(is_full_attention(attention))), attention_columns, "source")
+    training = pl.read_parquet(folder / "ops_training.parquet")
+    yield _timed(training.filter(_IS_PRODUCT & pl.col("m").is_not_null()), gemm_columns, "dtype")
 
 
 def _plain_ops(table: pl.DataFrame) -> Timed:
@@ -85,7 +91,7 @@ def op_rows(folder: Path, names: Names) -> tuple[OpRows, Array, NDArray[np.str_]
     """All rows for the net, the floor of every way of timing, and the device of every row."""
     pieces: list[Kernels] = []
     device_index: list[NDArray[np.int64]] = []
-    labels, seconds, weights = [], [], []
+    labels, seconds, weights, large = [], [], [], []
     for table in timed_tables(folder):
         for name in np.unique(table.device):
             for origin in np.unique(table.source[table.device == name]):
@@ -101,6 +107,7 @@ def op_rows(folder: Path, names: Names) -> tuple[OpRows, Array, NDArray[np.str_]
                 labels.append(table.label[kept])
                 seconds.append(table.seconds[kept])
                 weights.append(table.weight[kept])
+                large.append(_is_large(select(table.columns, kept)))
     _, timing = np.unique(np.concatenate(labels), return_inverse=True)
     timed, places = np.concatenate(seconds), np.concatenate(device_index)
     floors = np.array([0.95 * np.quantile(timed[timing == t], 0.01) for t in range(timing.max() + 1)])
@@ -111,8 +118,15 @@ def op_rows(folder: Path, names: Names) -> tuple[OpRows, Array, NDArray[np.str_]
         torch.tensor(timing),
         torch.tensor(np.log(timed), dtype=torch.float32),
         weight / weight.sum(),
+        np.concatenate(large),
     )
     return rows, floors, np.array(list(names.devices.names))[places]
+
+
+def _is_large(columns: Columns) -> NDArray[np.bool_]:
+    least = np.minimum(np.minimum(columns.m, columns.n), columns.k)
+    is_conv = columns.channels_in > 0
+    return columns.is_matrix & np.where(is_conv, columns.flops > LARGE_FLOPS, least >= LARGE_SIDE)
 
 
 def _setting(source: str) -> Setting:
@@ -123,7 +137,8 @@ def fused_rows(folder: Path, names: Names) -> tuple[list[NetRow], list[str]]:
     """Fused layers as small steps, and their devices."""
     moe = pl.read_parquet(folder / "moe_modern.parquet")
     moe = moe.filter(pl.col("num_tokens") >= LEAST_TOKENS).sample(FUSED_ROWS, seed=0)
-    found = [_fused(moe, moe_columns(moe), names)]
+    training = pl.read_parquet(folder / "ops_training.parquet").filter(~_IS_PRODUCT)
+    found = [_fused(moe, moe_columns(moe), names), _fused(training, training_op_columns(training), names)]
     return [net for nets, _ in found for net in nets], [name for _, of_table in found for name in of_table]
 
 

@@ -2,8 +2,8 @@
 
     low, high = the 5 % and 95 % quantiles of measured/predicted over steps that were left out of the training
 
-Groups have their own: devices that were measured, devices that were not, single devices with enough left-out steps, and
-networks of fp32 products. Among devices that were not measured each chip counts the same, however many steps it has,
+Groups have their own: devices that were measured, devices that were not, kinds of step on single devices with enough
+left-out steps, and networks of fp32 products. Among devices that were not measured each chip counts the same, however many steps it has,
 and n chips stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them, as in conformal prediction over n
 draws.
 """
@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 OUTSIDE = (0.05, 0.95)
 # Left-out steps a device needs for an interval of its own.
 OWN_INTERVAL_RUNS = 100
+# Measured steps from which a kind of step counts as known on a device.
+KNOWN_RUNS = 8
 
 
 def outside_of(chips: int) -> tuple[float, float]:
@@ -58,23 +60,52 @@ def spread_of(
 
 
 def group_spreads(
-    family_errors: Array, device_errors: Array, names: NDArray[np.str_], is_products: Sequence[bool]
+    family_errors: Array,
+    source_errors: Array,
+    device_errors: Array,
+    names: NDArray[np.str_],
+    is_products: Sequence[bool],
 ) -> dict[str, tuple[float, float]]:
-    """Of known and unseen devices, each for networks of fp32 products and for all others; unseen is never narrower."""
+    """Of known and unseen devices, each for networks of fp32 products and for all others; unseen is never narrower.
+
+    Known devices have two kinds of error, each with the same weight: on families they were not trained on, and on
+    sources they were not. A user is a source of their own.
+    """
     spreads = {}
     chips = chips_of(names)
     outside = outside_of(len(np.unique(chips[np.isfinite(device_errors)])))
     for kind, mine in (("", ~np.array(is_products)), (", fp32 products", np.array(is_products))):
-        seen, unseen = spread_of(family_errors[mine]), spread_of(device_errors[mine], chips[mine], outside)
+        splits = [errors[mine & np.isfinite(errors)] for errors in (family_errors, source_errors)]
+        labels = np.repeat(["family", "source"], [len(errors) for errors in splits])
+        seen = spread_of(np.concatenate(splits), labels)
+        unseen = spread_of(device_errors[mine], chips[mine], outside)
         spreads[f"known{kind}"] = seen
         spreads[f"unseen{kind}"] = (min(seen[0], unseen[0]), max(seen[1], unseen[1]))
     return spreads
 
 
-def own_spreads(log_errors: Array, names: NDArray[np.str_]) -> dict[str, tuple[float, float]]:
-    """Intervals of devices with so many left-out steps that they need not share those of all."""
-    return {
-        str(name): spread_of(log_errors[names == name])
-        for name in np.unique(names)
-        if np.sum(np.isfinite(log_errors[names == name])) >= OWN_INTERVAL_RUNS
-    }
+def known_kinds(
+    log_errors: Array, names: NDArray[np.str_], kinds: NDArray[np.str_]
+) -> dict[str, dict[str, tuple[float, float] | None]]:
+    """The kinds of step that are known of each device, with an interval of their own where enough were left out."""
+    known: dict[str, dict[str, tuple[float, float] | None]] = {}
+    for name, kind in sorted(set(zip(names.tolist(), kinds.tolist(), strict=True))):
+        errors = log_errors[(names == name) & (kinds == kind)]
+        steps = int(np.isfinite(errors).sum())
+        if steps >= KNOWN_RUNS:
+            known.setdefault(name, {})[kind] = spread_of(errors) if steps >= OWN_INTERVAL_RUNS else None
+    return known
+
+
+def earned(family_errors: Array, device_errors: Array, names: NDArray[np.str_]) -> set[str]:
+    """Devices whose own measurements make forecasts better than similar devices would: only they get a profile.
+
+    A device that was never left out is taken at its word.
+    """
+    better = set()
+    for name in np.unique(names).tolist():
+        both = (names == name) & np.isfinite(family_errors) & np.isfinite(device_errors)
+        own, others = np.abs(family_errors[both]), np.abs(device_errors[both])
+        if not both.any() or own.mean() <= others.mean():
+            better.add(name)
+    return better

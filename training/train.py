@@ -3,9 +3,10 @@ what is then left aside: the models that show how the shipped one does on famili
 
     python -m training.train [--steps N] [--folds N]
 
-Reads EPOCHCAST_DATA (`ops`, `runs`, `inference_runs`, `transformer_runs`); writes `cost/learned.json` (the nets and
-their intervals), `hardware/profiles.toml` (what devices sustain), `docs/model-card.md`, and the errors of every
-left-out step to `studies/accuracy/left_out.csv`.
+Reads EPOCHCAST_DATA (`ops`, `gemm_modern`, `conv_amd`, `attention_modern`, `moe_modern`, `ops_training`, `runs`,
+`runs_more`, `inference_runs`, `transformer_runs`); writes `cost/learned.json` (the nets and their intervals),
+`hardware/profiles.toml` (what devices sustain), `docs/model-card.md`, the errors of every left-out step to
+`studies/accuracy/left_out.csv` and those of left-out ops to `left_out_ops.csv` beside it.
 """
 
 import argparse
@@ -19,7 +20,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.learned import Quantiles, is_fp32_products
+from epochcast.cost.learned import Quantiles
+from epochcast.cost.limits import as_run, is_fp32_products
+from epochcast.cost.spreads import step_kind
 from training.card import model_card
 from training.files import DOCS, PACKAGE, ROOT, say, write
 from training.fractions import device_fractions, profiles_toml
@@ -27,7 +30,7 @@ from training.left_out import LeftOut, left_out, summary
 from training.material import Material, gather
 from training.network import EfficiencyNet
 from training.quantiles import fit_quantiles, step_widths
-from training.spreads import group_spreads, own_spreads
+from training.spreads import earned, group_spreads, known_kinds
 
 
 def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: dict[str, tuple[float, float]]) -> str:
@@ -38,7 +41,7 @@ def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: dic
         return {"weight": weight.tolist(), "bias": np.round(module.bias.detach().numpy().astype(float), 4).tolist()}
 
     document = {
-        "format": 3,
+        "format": 4,
         "trained": datetime.now(UTC).date().isoformat(),
         "spreads": {name: [round(low, 4), round(high, 4)] for name, (low, high) in spreads.items()},
         "quantiles": {
@@ -46,6 +49,7 @@ def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: dic
             "bias": quantiles.bias.tolist(),
             "typical": quantiles.typical,
         },
+        "laws": exported_laws(models),
         "seen": np.round(models[0].seen.numpy().astype(float), 4).tolist(),
         "nets": [
             [[layer(m) for m in tower.children() if isinstance(m, torch.nn.Linear)] for tower in model.towers]
@@ -55,23 +59,46 @@ def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: dic
     return json.dumps(document, separators=(",", ":"))
 
 
+def exported_laws(models: Sequence[EfficiencyNet]) -> dict[str, list[float]]:
+    """What holds for all devices, as the mean of the members."""
+    compute, bandwidth = np.mean([m.data_sheet_losses().detach().numpy() for m in models], axis=0)
+    tiles = np.mean([m.tile_costs.detach().numpy() for m in models], axis=0)
+    laws = {"tile_costs": tiles, "compute_losses": compute, "bandwidth_losses": bandwidth}
+    return {name: np.round(values.astype(float), 4).tolist() for name, values in laws.items()}
+
+
 def error_table(material: Material, errors: LeftOut, widths: NDArray[np.float64]) -> str:
     """Predicted over measured of every step by every split, with what identifies the step; without the measurement."""
     out = io.StringIO()
     add = csv.writer(out, lineterminator="\n").writerow
-    names = ["source", "device", "model", "family", "precision", "mode", "layout", "batch", "age", "products", "width"]
+    names = ["source", "device", "model", "family", "precision", "mode", "layout", "batch", "age", "products", "kind"]
+    names += ["width"]
     add([*names, *(f"without_{split}" for split in SPLITS)])
     for place, e in enumerate(material.examples):
         layout = "channels_last" if e.setting.channels_last else "nchw"
         ratios = [_ratio(getattr(errors, split)[place]) for split in SPLITS]
         is_products = "fp32" if is_fp32_products(e.columns) else ""
         step = [e.source, e.device.name, e.model, e.family, e.recipe.precision, e.recipe.mode, layout]
-        facts = [e.recipe.batch, f"{e.setting.framework_age:.2f}", is_products, f"{widths[place]:.3f}"]
+        kind = step_kind(as_run(e.columns, e.device), e.setting)
+        facts = [e.recipe.batch, f"{e.setting.framework_age:.2f}", is_products, kind, f"{widths[place]:.3f}"]
         add([*step, *facts, *ratios])
     return out.getvalue()
 
 
-SPLITS = ("family", "device", "random")
+def op_table(errors: LeftOut) -> str:
+    """Errors of large single ops by split, device, group and math."""
+    out = io.StringIO()
+    add = csv.writer(out, lineterminator="\n").writerow
+    add(["split", "device", "group", "math", "rows", "mape", "median_ape", "bias"])
+    for score in sorted(errors.ops, key=lambda s: (s.split, s.device, s.group, s.math)):
+        ape = np.abs(np.exp(score.log_errors) - 1)
+        bias = np.exp(np.median(score.log_errors)) - 1
+        figures = [f"{ape.mean():.4f}", f"{np.median(ape):.4f}", f"{bias:.4f}"]
+        add([score.split, score.device, score.group, score.math, len(ape), *figures])
+    return out.getvalue()
+
+
+SPLITS = ("family", "device", "source")
 
 
 def _ratio(log_error: float) -> str:
@@ -93,16 +120,21 @@ def main() -> int:
     quantiles = fit_quantiles(errors.members, material.ops, material.nets)
     widths = step_widths(errors.members[0], material.nets, quantiles)
     names: NDArray[np.str_] = np.array([e.device.name for e in material.examples])
+    kinds: NDArray[np.str_] = np.array([step_kind(as_run(e.columns, e.device), e.setting) for e in material.examples])
     is_products = [is_fp32_products(e.columns) for e in material.examples]
     # What is unsure by its kind may be further off: a spread is that of a typical step.
-    spreads = group_spreads(errors.family / widths, errors.device / widths, names, is_products)
-    own = own_spreads(errors.family / widths, names)
-    fractions = device_fractions(errors.members, material, own)
+    family, source, device = (split / widths for split in (errors.family, errors.source, errors.device))
+    spreads = group_spreads(family, source, device, names, is_products)
+    own = known_kinds(family, names, kinds)
+    without = sorted(set(names.tolist()) - earned(errors.family, errors.device, names))
+    fractions = device_fractions(errors.members, material, own, without=without)
+    say(f"no profile, because similar devices forecast them better: {', '.join(without) or 'none'}")
     texts = {
         PACKAGE / "cost" / "learned.json": exported(errors.members, quantiles, spreads),
         PACKAGE / "hardware" / "profiles.toml": profiles_toml(errors.members, material, fractions),
-        DOCS / "model-card.md": model_card(material, errors, {**spreads, **own}),
+        DOCS / "model-card.md": model_card(material, errors, spreads, own, without),
         ROOT / "studies" / "accuracy" / "left_out.csv": error_table(material, errors, widths),
+        ROOT / "studies" / "accuracy" / "left_out_ops.csv": op_table(errors),
     }
     for path, text in texts.items():
         write(path, text.encode())

@@ -236,5 +236,7 @@ def read_learned(text: str) -> Learned:
 
 
 def _net(layers: Sequence[Mapping[str, Sequence[float]]]) -> Net:
-    weights, biases = (tuple(np.array(layer[name], dtype=np.float64) for layer in layers) for name in ("weight", "bias"))
+    weights, biases = (
+        tuple(np.array(layer[name], dtype=np.float64) for layer in layers) for name in ("weight", "bias")
+    )
     return Net(weights, biases)

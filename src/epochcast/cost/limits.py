@@ -102,6 +102,7 @@ def log_traffic(columns: Columns) -> Array:
     logs: Array = np.maximum(np.log(np.maximum(columns.bytes, 1.0) / 2**20), LEAST_TRAFFIC)
     return logs
 
+
 # The peak of each math, and the bandwidth, that the laws of gains start from: about those of a V100 and an A100.
 REFERENCE_PEAKS = {"fp32": 15e12, "tf32": 1e14, "fp16": 2e14, "bf16": 2e14, "fp64": 1e12, "fp8": 1e15, "fp4": 4e15}
 REFERENCE_BANDWIDTH = 1e12
