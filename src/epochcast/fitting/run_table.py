@@ -23,6 +23,7 @@ from epochcast.forecasting.job import Job
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
+from epochcast.hardware.names import plain
 from epochcast.units import parse_shape, parse_uneven
 
 _PRECISIONS = {"fp16(pure half)": "fp16", "bf16-true": "bf16", "bf16-true quant=None": "bf16", "float32": "fp32"}
@@ -88,20 +89,30 @@ def _names() -> Mapping[str, Any]:
     return tomllib.loads(files("epochcast.fitting").joinpath("model_names.toml").read_text(encoding="utf-8"))
 
 
-def read_runs(rows: list[dict[str, Any]], *, with_bare: bool = False) -> tuple[list[Run], list[Failure]]:
+def read_runs(
+    rows: list[dict[str, Any]], *, with_bare: bool = False, own_device: Device | None = None
+) -> tuple[list[Run], list[Failure]]:
     """Every row as a run or as a failure with its reason; `with_bare`: networks that cannot be built are runs, too,
-    where their number of parameters is known.
+    where their number of parameters is known. `own_device` is a user's data sheet: rows know it by its name or its
+    file.
     """
     runs, failures = [], []
     for row_index, row in enumerate(rows):
         try:
-            runs.append(_run(row_index, row, with_bare))
+            runs.append(_run(row_index, row, with_bare, own_device))
         except EpochcastError as error:
             failures.append(Failure(row_index, str(row.get("model")), str(error)))
     return runs, failures
 
 
-def _run(row_index: int, row: Mapping[str, Any], with_bare: bool) -> Run:
+def _device(row: Mapping[str, Any], source: str, own: Device | None) -> Device:
+    name = str(_required(row, "device"))
+    if own is not None and own.sheet and plain(name) in (plain(own.name), plain(own.sheet)):
+        return own
+    return find_device(name, row.get("device_memory_bytes"), source or None)
+
+
+def _run(row_index: int, row: Mapping[str, Any], with_bare: bool, own_device: Device | None) -> Run:
     source = str(row.get("source") or "")
     model = str(_required(row, "model"))
     gpus = int(row.get("gpus") or 1)
@@ -119,7 +130,7 @@ def _run(row_index: int, row: Mapping[str, Any], with_bare: bool) -> Run:
     if batch < 1:
         raise BadInput(f"less than one sample per GPU: batch_per_gpu is {row['batch_per_gpu']}")
     seconds = _step_seconds(row, batch * gpus, network)
-    device = find_device(str(_required(row, "device")), row.get("device_memory_bytes"), source or None)
+    device = _device(row, source, own_device)
     mode = str(row.get("mode") or "training")
     optimizer = row.get("optimizer")
     if mode == "training" and optimizer == "none":

@@ -9,6 +9,7 @@ from epochcast.capture.model import Model
 from epochcast.errors import BadInput
 from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.details import Details
+from epochcast.forecasting.device_doubts import device_doubts
 from epochcast.forecasting.epochs import epoch_seconds, steps_per_epoch, total_seconds
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.framework import framework_step, setting_of
@@ -38,7 +39,7 @@ def forecast_job(
     per_gpu = batch * job.accumulate
     warnings = (
         *trace.notes,
-        *session.hints(placement.device),
+        *session.hints(placement.device, trace.recipe.precision_rules.math),
         *loader_notes,
         *_changed(job, model),
         *_doubts(placement, trace, step),
@@ -176,5 +177,4 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
         yield f"no link given: nodes are assumed to be joined by {placement.link_assumed}"
     if trace.opaque:
         yield f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone"
-    if not device.verified:
-        yield f"data sheet of {device.name} is not checked against the vendor's"
+    yield from device_doubts(device, step.answered_by)
