@@ -272,7 +272,8 @@ def _schema_of(one: Option) -> dict[str, Any]:
         plain["maximum"] = one.most
     if one.above is not None:
         plain["exclusiveMinimum"] = one.above
-    described: dict[str, Any] = {"anyOf": [plain, {"type": "string"}]} if one.parse is not None else plain
+    is_text_too = one.parse is not None and one.type is not str
+    described: dict[str, Any] = {"anyOf": [plain, {"type": "string"}]} if is_text_too else plain
     described["description"] = one.help + (f" In {one.unit}." if one.unit else "")
     if one.default is not None:
         described["default"] = list(one.default) if isinstance(one.default, tuple) else one.default

@@ -21,6 +21,21 @@ if TYPE_CHECKING:
 _place = partial(option, group="place")
 
 
+def _product(text: str) -> "Product":
+    from epochcast.cost.product import parse_product
+
+    try:
+        return parse_product(text)
+    except EpochcastError as error:
+        raise BadInput(f"gemm_seconds: {error}") from None
+
+
+def _product_text(text: str) -> str:
+    """The text, if it is a measured product: a file and a command line say at once what is wrong with it."""
+    _product(text)
+    return text
+
+
 @dataclass(frozen=True)
 class Where:
     """A device, how many, how they are joined and work together, and their price: names, looked up by `placement`."""
@@ -51,12 +66,14 @@ class Where:
         None,
         "One matrix product that you measured on the device, like bf16:8192x8192x8192=2.1ms, or 2.1ms for that size in "
         "the job's format.",
+        parse=_product_text,
         example="'bf16:8192x8192x8192=2.1ms'",
     )
 
     def __post_init__(self) -> None:
         check_fields(self, PLACE_OPTIONS)
-        self._product()
+        if self.gemm_seconds is not None:
+            _product(self.gemm_seconds)
         from epochcast.hardware.device import Device
 
         if self.device is not None and not isinstance(self.device, str | Device):
@@ -73,23 +90,13 @@ class Where:
 
     def measured_device(self, precision: str = "") -> "Device":
         """The data sheet, with what the measured product says of it; in `precision` where that names none."""
-        device, product = self.found_device(), self._product()
-        if product is None:
+        device = self.found_device()
+        if self.gemm_seconds is None:
             return device
         from epochcast.cost.product import with_product
         from epochcast.cost.registry import find_cost_model
 
-        return with_product(device, product, find_cost_model(), precision)
-
-    def _product(self) -> "Product | None":
-        if self.gemm_seconds is None:
-            return None
-        from epochcast.cost.product import parse_product
-
-        try:
-            return parse_product(self.gemm_seconds)
-        except EpochcastError as error:
-            raise BadInput(f"gemm_seconds: {error}") from None
+        return with_product(device, _product(self.gemm_seconds), find_cost_model(), precision)
 
     def placement(self, precision: str = "") -> "Placement":
         """The place itself, every name looked up; the price is the catalogue's unless given.
