@@ -103,7 +103,7 @@ def forecast(
     """
     job, where = _asked(forecast, model, options, placement)
     session = _session(session, cost_model, profile)
-    return forecast_job(job, placement or where.placement(), session)
+    return forecast_job(job, placement or where.placement(job.precision), session)
 
 
 @_takes(*_JOB_NAMES, *_PLACE_NAMES)
@@ -127,7 +127,7 @@ def advise(
     worker needs for a sample, or as it was measured (`bench.loader.measure_loader(…).service()`).
     """
     job, where = _asked(advise, model, options, placement)
-    placement, session = placement or where.placement(), _session(session, cost_model, profile)
+    placement, session = placement or where.placement(job.precision), _session(session, cost_model, profile)
     host_memory_bytes = checked("host_memory_bytes", float, host_memory_bytes, above=0)
     disk_bytes_per_second = checked("disk_bytes_per_second", float, disk_bytes_per_second, above=0)
     most_batch = checked("most_batch", int, most_batch, least=1)
@@ -191,7 +191,7 @@ def scaling(
             allreduce=case.allreduce,
             link=None if is_across and case.nodes == 1 else where.link,
         )
-        return forecast_job(replace(job, batch=case.batch, global_batch=None), place.placement(), session)
+        return forecast_job(replace(job, batch=case.batch, global_batch=None), place.placement(job.precision), session)
 
     return scaled(asked, answer, progress)
 

@@ -55,6 +55,35 @@ def parse_rate(text: str) -> float:
     return _finite(float(match[1]) * {**_DECIMAL, **_BINARY}[prefix] / bits, text)
 
 
+def parse_flops_rate(text: str) -> float:
+    """Flops per second of "165 TFLOPS", "1.3 PFLOP/s" or "330 TOPS".
+
+    >>> parse_flops_rate("165 TFLOPS")
+    165000000000000.0
+    """
+    match = re.fullmatch(rf"\s*{_NUMBER}\s*([kmgtpe]?)(?:fl)?op(?:s|s?/s)\s*", text.casefold())
+    if not match:
+        raise BadInput(f"{text!r} is not a rate of arithmetic; write it like '165 TFLOPS'")
+    return _finite(float(match[1]) * _DECIMAL[match[2]], text)
+
+
+def parse_watts(text: str) -> float:
+    """Watts of "450 W" or a bare number."""
+    return _with_unit(text, "w", "a power; write it like '450 W'")
+
+
+def parse_hertz(text: str) -> float:
+    """Hertz of "2.52 GHz"."""
+    return _with_unit(text, "hz", "a clock; write it like '2.52 GHz'")
+
+
+def _with_unit(text: str, unit: str, wanted: str) -> float:
+    match = re.fullmatch(rf"\s*{_NUMBER}\s*(?:([kmg]?){unit})?\s*", text.casefold())
+    if not match:
+        raise BadInput(f"{text!r} is not {wanted}")
+    return _finite(float(match[1]) * _DECIMAL[match[2] or ""], text)
+
+
 def parse_seconds(text: str) -> float:
     """Seconds of "6h", "1h30m", "90 min", "250 ms" or a bare number of seconds.
 

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,28 @@ def test_the_demo_answers_for_several_devices(command: Command) -> None:
     shown = command("demo").out
     assert all(a["device"] in shown for a in answers)
     assert "epochcast forecast --help" in shown
+
+
+def test_a_device_is_printed_as_a_data_sheet_that_forecasts_take(command: Command, tmp_path: Path) -> None:
+    printed = command("devices L4 --toml")
+    assert printed.code == 0
+    file = tmp_path / "mine.toml"
+    file.write_text(printed.out)
+    ran = command(f"forecast resnet18 --batch 8 --device {file} --json")
+    assert (ran.code, ran.json["device"]) == (0, "my L4")
+    assert command(f"devices {file} --json").json["devices"][0]["sheet"] == "mine.toml"
+
+
+def test_named_devices_only(command: Command) -> None:
+    assert [row["name"] for row in command("devices T4 L4 --json").json["devices"]] == ["T4", "L4"]
+    ran = command("devices --toml")
+    assert (ran.code, ran.err) == (2, "epochcast: --toml needs the name of a device\n")
+
+
+def test_a_bad_data_sheet_is_one_line_with_file_and_key(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('memory = "8 GiB"\nfp32 = "10 TFLOPS"\ncompute_units = 20\n')
+    for line in ("forecast resnet18 --batch 8", "advise resnet18", "scaling resnet18 --batch 8 --gpus 1,2"):
+        ran = command(f"{line} --device {file}")
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+        assert ran.err.startswith("epochcast: mine.toml: 'bandwidth' is missing; a data sheet needs memory, ")

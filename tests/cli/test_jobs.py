@@ -5,6 +5,8 @@ import pytest
 
 from epochcast.cli import app
 
+from .conftest import Command
+
 
 def run(line: str) -> int:
     return app.run(line.split())
@@ -108,3 +110,21 @@ def test_another_file_is_named_behind_the_command(capsys: pytest.CaptureFixture[
     assert [job["name"] for job in json.loads(capsys.readouterr().out)["jobs"]] == ["a"]
     assert run("jobs --file own.toml init mnist_cnn --name b") == 2
     assert "--file goes behind the command" in capsys.readouterr().err
+
+
+def test_a_data_sheet_is_written_as_the_job_file_sees_it(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "mine.toml").write_text('like = "T4"\n')
+    monkeypatch.chdir(tmp_path / "deep")
+    file = tmp_path / "epochcast.toml"
+    file.write_text("")
+    assert command("jobs init resnet18 --name a --batch 4 --device ../mine.toml --gemm-seconds fp32:400ms").code == 0
+    assert 'device = "mine.toml"' in file.read_text()
+    assert command("forecast --job a --json").json["device"] == "mine"
+    ran = command("forecast --job a --gemm-seconds soon")
+    assert (ran.code, ran.err) == (
+        2,
+        "epochcast: --gemm-seconds: 'soon' is not a time; write it like '6h', '1h30m' or '250 ms'\n",
+    )

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from epochcast.capture.resolve import find_model
 from epochcast.cost.calibrated import Calibrated
+from epochcast.cost.product import Product
 from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput
 from epochcast.fitting.calibrate import CORRECTIONS, calibrate, fit_corrections, fit_factors
 from epochcast.fitting.run_table import read_runs
-from epochcast.fitting.step_pieces import Gemm, StepPieces, step_pieces
+from epochcast.fitting.step_pieces import StepPieces, step_pieces
 from epochcast.forecasting.placement import placed
 from epochcast.forecasting.step import step_forecast
 from epochcast.hardware.catalogue import find_device
@@ -108,29 +109,37 @@ def test_a_candidate_moves_only_its_own_factors() -> None:
 
 def test_one_product_moves_arithmetic_alone() -> None:
     """4096³ in 12 ms on a V100: 137.4 Gflop / 12 ms = 11.45 of 15.7 Tflop/s."""
-    found = calibrate([], V100, ANALYTIC, date="2026-01-01", gemm=Gemm(0.012))
+    found = calibrate([], V100, ANALYTIC, date="2026-01-01", gemm=Product(0.012, 4096, 4096, 4096))
     assert found.profile.gemm_fraction["fp32"] == pytest.approx(2 * 4096**3 / 0.012 / V100.peak("fp32"))
     assert found.profile.memory_factor == 1
     assert found.profile.compute_factor > 1
     assert found.chosen.mape < found.before.mape
 
 
-@pytest.mark.parametrize(
-    ("seconds", "size", "message"),
-    [
-        (0.0, 4096, "the seconds of a product must be above 0, got 0.0"),
-        (1.0, 16, "a product of 16 is too small to calibrate with; measure at least 256, better 4096"),
-    ],
-)
-def test_a_product_that_says_nothing_is_refused(seconds: float, size: int, message: str) -> None:
-    with pytest.raises(BadInput) as caught:
-        Gemm(seconds, size)
-    assert str(caught.value) == message
-
-
 def test_milliseconds_are_noticed() -> None:
-    with pytest.raises(BadInput, match=r"a product of 4096 in 12 s is 0\.00073 of the peak"):
-        calibrate([], V100, ANALYTIC, date="2026-01-01", gemm=Gemm(12.0))
+    with pytest.raises(
+        BadInput, match=r"a product of 4096x4096x4096 in 12 s is 11\.5 GFLOPS, less than 1% of the peak"
+    ):
+        calibrate([], V100, ANALYTIC, date="2026-01-01", gemm=Product(12.0, 4096, 4096, 4096))
+
+
+def test_a_product_above_the_peak_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"is 68\.7 TFLOPS, above the peak of V100-SXM2-16GB in fp32, 15\.7 TFLOPS"):
+        calibrate([], V100, ANALYTIC, date="2026-01-01", gemm=Product(0.002, 4096, 4096, 4096))
+
+
+def test_runs_of_another_precision_than_asked_are_refused() -> None:
+    with pytest.raises(BadInput, match="no run of V100-SXM2-16GB is in bf16: the table has fp32"):
+        calibrate(ROWS, V100, ANALYTIC, date="2026-01-01", precision="bf16")
+
+
+def test_a_profile_knows_in_which_precisions_it_was_measured() -> None:
+    rows = [*measured(0.8, 1.5, 1.0), *({**row, "precision": "amp_fp16"} for row in measured(0.4, 1.0, 1.0))]
+    both = calibrate(rows, V100, ANALYTIC, date="2026-01-01")
+    assert both.profile.precisions == ("fp32", "amp_fp16")
+    assert both.notes == ("runs in amp_fp16, fp32 are fitted together; `precision` keeps one of them",)
+    one = calibrate(rows, V100, ANALYTIC, date="2026-01-01", precision="amp")
+    assert (one.profile.precisions, one.notes, one.profile.rows) == (("amp_fp16",), (), both.profile.rows // 2)
 
 
 def test_rows_of_another_device_do_not_help() -> None:

@@ -46,11 +46,8 @@ TABLES = (
     "transformer_runs",
 )
 
-# Names of `[refused]`: makers who published no peak (the first Gaudi, Apple's processors), a card that was not sold.
+# Names of `[refused]`: processors whose maker published no peak, a card that was not sold.
 REFUSED = {
-    ("mlperf_training", "Habana Gaudi"),
-    ("mlperf_training", "Habana Gaudi HL-205"),
-    ("optimum_habana", "Gaudi"),
     ("chsasank_device_benchmarks", "Apple M1 CPU"),
     ("chsasank_device_benchmarks", "Apple M1 Pro CPU 10-core"),
     ("chsasank_device_benchmarks", "Apple M2 CPU"),
@@ -69,6 +66,7 @@ MEANINGS = {
     ("deepbench", "NVIDIA Tesla P100", None): "P100-PCIE-16GB",
     ("deepbench", "NVIDIA Tesla V100 (DGX-1)", None): "V100-SXM2-16GB",
     ("timm", "CPU i9-10940X", None): "Core i9-10940X",
+    ("mlperf_training", "Habana Gaudi HL-205", None): "Gaudi",
     ("miopen", "Radeon Instinct MI25 (56 CU)", None): "MI25 (56 CU)",
     ("aiconfigurator", "RTX PRO 6000 Blackwell Server", None): "RTX PRO 6000 Blackwell Server",
     ("chsasank_device_benchmarks", "Nvidia 2070S", None): "RTX 2070 SUPER",

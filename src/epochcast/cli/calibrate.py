@@ -21,10 +21,13 @@ def calibrate(
     device: Annotated[str, typer.Option(help=PLACE_FLAGS["device"].help)],
     runs: Annotated[Path | None, typer.Argument(help="Measured steps: .parquet, .csv or .jsonl.")] = None,
     gemm_seconds: Annotated[
-        float | None, typer.Option(help="Seconds of one product of two square matrices on the device.")
+        str | None,
+        typer.Option(help="One product that you measured on the device, like bf16:8192x8192x8192=2.1ms, or 2.1ms."),
     ] = None,
-    gemm_size: Annotated[int, typer.Option(help="Rows and columns of those matrices.")] = 4096,
-    precision: Annotated[str, typer.Option(help="Precision of that product.")] = "fp32",
+    gemm_size: Annotated[int, typer.Option(help="Rows and columns of that product where it names none.")] = 8192,
+    precision: Annotated[
+        str | None, typer.Option(help="Use runs in this precision only; the product's, where it names none.")
+    ] = None,
     save: Annotated[
         bool, typer.Option("--save", help="Use the profile for this device on this host from now on.")
     ] = False,
@@ -36,10 +39,10 @@ def calibrate(
     """Fit a device's profile to a handful of measured steps, or to one measured product."""
     from datetime import UTC, datetime
 
+    from epochcast.cost.product import parse_product
     from epochcast.cost.registry import find_cost_model
     from epochcast.errors import BadInput
     from epochcast.fitting.calibrate import calibrate as calibrated
-    from epochcast.fitting.step_pieces import Gemm
     from epochcast.hardware.catalogue import find_device
     from epochcast.hardware.profile import profile_path, save_profile
 
@@ -51,7 +54,8 @@ def calibrate(
         measured_device,
         find_cost_model(),
         date=datetime.now(UTC).date().isoformat(),
-        gemm=None if gemm_seconds is None else Gemm(gemm_seconds, gemm_size, precision),
+        gemm=None if gemm_seconds is None else parse_product(gemm_seconds, gemm_size),
+        precision=precision,
         allow_code=allow_code,
     )
     path = profile_path(measured_device) if save else None

@@ -1,10 +1,13 @@
 """`epochcast models`, `devices`, `instances`, `datasets`, `links`, `topologies`: the catalogues."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from epochcast.cli.app import Json, app, show
+
+if TYPE_CHECKING:
+    from epochcast.hardware.device import Device
 
 
 @app.command(epilog="Example: epochcast models --counts")
@@ -36,22 +39,42 @@ def models(
     return 0
 
 
-@app.command(epilog="Example: epochcast devices --json")
-def devices(as_json: Json = False) -> int:
+@app.command(epilog="Example: epochcast devices 'RTX 4090' --toml")
+def devices(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Only these, by name; or data sheets of your own (.toml).")
+    ] = None,
+    toml: Annotated[
+        bool, typer.Option("--toml", help="The first as a data sheet, to change and to give as --device FILE.toml.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
     """Devices and what their data sheets say."""
     from dataclasses import asdict
 
+    from epochcast.errors import BadInput
     from epochcast.hardware.catalogue import devices as all_devices
+    from epochcast.hardware.catalogue import find_device
 
-    rows = all_devices()
+    rows = tuple(find_device(name) for name in names) if names else all_devices()
+    if toml and not names:
+        raise BadInput("--toml needs the name of a device")
 
     def view() -> Any:
         from epochcast import render
 
-        return render.devices(rows)
+        return _sheet(rows[0]) if toml else render.devices(rows)
 
     show({"devices": [asdict(row) for row in rows]}, as_json, view)
     return 0
+
+
+def _sheet(device: "Device") -> Any:
+    from rich.text import Text
+
+    from epochcast.hardware.data_sheet import data_sheet_text
+
+    return Text(data_sheet_text(device).rstrip("\n"))
 
 
 @app.command(epilog="Example: epochcast instances")

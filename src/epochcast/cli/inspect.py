@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # The options that the memory of one step depends on.
 _OPTIONS = (
     *(name for name, one in JOB_FLAGS.items() if one.group in ("model", "recipe", "framework")),
-    *(name for name in PLACE_FLAGS if name != "dollars_per_gpu_hour"),
+    *(name for name in PLACE_FLAGS if name not in ("dollars_per_gpu_hour", "gemm_seconds")),
 )
 _MEMORY_KEYS = (
     "device",

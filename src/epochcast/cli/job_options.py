@@ -168,10 +168,14 @@ def _parsed(option: Option, value: Any) -> Any:
 def save_job(name: str, job_arguments: JobArguments, file: Path | None = None) -> Path:
     """Append the job to a job file: the given one, the nearest, or a new one in this folder."""
     from epochcast.forecasting.jobfile import FILE, append_job, find_job_file, seen_from
+    from epochcast.hardware.catalogue import is_sheet
 
     try:
         path = file or find_job_file()
     except BadInput:
         path = Path(FILE)
-    append_job(path, name, {"model": seen_from(job_arguments.model, path.parent), **job_arguments.options})
+    options = dict(job_arguments.options)
+    if isinstance(options.get("device"), str) and is_sheet(options["device"]):
+        options["device"] = seen_from(options["device"], path.parent)
+    append_job(path, name, {"model": seen_from(job_arguments.model, path.parent), **options})
     return path

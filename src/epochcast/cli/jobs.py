@@ -62,7 +62,7 @@ def _check(job: "NamedJob") -> None:
     from epochcast.errors import BadInput
 
     if job.where.device is not None:
-        job.where.placement()
+        job.where.placement(job.job.precision)
     model = str(job.job.model)
     if not is_code(model):
         find_model(model, job.job.input_shape, aux=job.job.aux)

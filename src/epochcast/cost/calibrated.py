@@ -18,6 +18,7 @@ from epochcast.cost.model import Array, CostModel, Costs
 from epochcast.cost.roofline import Analytic, bounds
 from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, UnknownName
+from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.trace import CLASSES, Columns
 from epochcast.hardware.device import Device
 from epochcast.hardware.host import is_host
@@ -33,7 +34,9 @@ NO_LAUNCH_SECONDS = 1e-8
 
 @dataclass(frozen=True)
 class Calibrated:
-    """`base`, multiplied by the factors of a profile. On any other device than the profile's it is `base` itself."""
+    """`base`, multiplied by the factors of a profile. On any other device than the profile's, and for steps in a format
+    that was not measured, it is `base` itself.
+    """
 
     base: CostModel
     profile: Profile
@@ -57,7 +60,7 @@ class Calibrated:
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The corrected costs."""
         costs = self.base.costs(columns, device, setting)
-        if device.name != self.profile.device:
+        if device.name != self.profile.device or not self.profile.is_of(main_math(columns)):
             return costs
         factor = kernel_factors(columns, device, self.profile)
         low, mid, high = costs.low * factor, costs.mid * factor, costs.high * factor
@@ -65,6 +68,12 @@ class Calibrated:
             below, above = self.profile.step_spread
             low, high = mid * below, mid * above
         return Costs(low, mid, high, tuple(f"{name}, calibrated" for name in costs.models), costs.answered)
+
+
+def main_math(columns: Columns) -> str:
+    """The format in which most flops of the products are."""
+    flops = np.bincount(columns.math[columns.is_matrix], columns.flops[columns.is_matrix], len(OP_MATHS))
+    return OP_MATHS[int(np.argmax(flops))]
 
 
 def is_compute_bound(columns: Columns, device: Device) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
@@ -130,8 +139,14 @@ def model_in(path: Path, device: Device) -> Local:
     return model
 
 
-def hints(model: CostModel, device: Device) -> tuple[str, ...]:
-    """Suggestions that would make the answer more accurate."""
+def hints(model: CostModel, device: Device, math: str) -> tuple[str, ...]:
+    """Suggestions that would make the answer more accurate, for products in a math."""
+    profile = user_profile(device)
+    if profile is not None and profile.relative_to == model.name and not profile.is_of(math):
+        measured = ", ".join(profile.precisions)
+        return (
+            f"your profile of {device.name} was measured in {measured}: for {math} it is not used, nor its interval",
+        )
     if model.name != LEARNED or not is_host(device) or own_model(device) is not None:
         return ()
     return (

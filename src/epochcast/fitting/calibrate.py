@@ -17,17 +17,19 @@ interval before / 1.645 and ν = 5, the weight of the prior in rows; the spread 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from epochcast.cost.launch import launch_seconds as seconds_per_launch
 from epochcast.cost.model import CostModel
+from epochcast.cost.product import Product, check_rate
 from epochcast.errors import BadInput
 from epochcast.fitting.run_table import Failure, Run, read_runs
 from epochcast.fitting.scores import Array
-from epochcast.fitting.step_pieces import Gemm, StepPieces, step_pieces
+from epochcast.fitting.step_pieces import StepPieces, product_pieces, step_pieces
+from epochcast.graph.precision import PRECISIONS, find_precision
 from epochcast.hardware.device import Device
 from epochcast.hardware.profile import Profile
 
@@ -82,6 +84,7 @@ class Calibration:
         return {
             "device": self.device.name,
             "rows": self.profile.rows,
+            "precisions": list(self.profile.precisions),
             "failed": [{"row": f.row_index, "model": f.model, "reason": f.reason} for f in self.failures],
             "chosen": self.chosen.name,
             "candidates": [{"name": c.name, "mape": c.mape, "loo_mape": c.loo_mape} for c in self.corrections],
@@ -101,14 +104,18 @@ def calibrate(
     cost_model: CostModel,
     *,
     date: str,
-    gemm: Gemm | None = None,
+    gemm: Product | None = None,
+    precision: str | None = None,
     allow_code: bool = False,
 ) -> Calibration:
-    """A profile from measured runs, a measured product, or both; rows of other devices are ignored."""
+    """A profile from measured runs, a measured product, or both; rows of other devices are ignored, and with a
+    `precision` those of other precisions. A product that names none is in `precision`, or in fp32.
+    """
+    precision = None if precision is None else find_precision(precision).name
     notes: list[str] = []
     pieces: list[StepPieces] = []
     failures: list[Failure] = []
-    device_runs = _device_runs(rows, device, notes) if rows or gemm is None else []
+    device_runs = _device_runs(rows, device, precision, notes) if rows or gemm is None else []
     if device_runs:
         pieces, failures = step_pieces(device_runs, cost_model, allow_code)
         if not pieces and gemm is None:
@@ -116,8 +123,10 @@ def calibrate(
     step_count = len(pieces)
     fractions = {}
     if gemm is not None:
-        fractions = {gemm.math: gemm.peak_fraction(device)}
-        pieces.append(gemm.pieces(device, cost_model))
+        gemm = replace(gemm, precision=gemm.precision or precision or "fp32")
+        math = PRECISIONS[gemm.precision].math
+        fractions = {math: check_rate(device, gemm, math)}
+        pieces.append(product_pieces(gemm, device, cost_model))
     corrections = fit_corrections(pieces, CORRECTIONS if step_count else PRODUCT_CORRECTIONS)
     chosen = best_correction(corrections, len(pieces))
     compute, memory, launch = (float(np.exp(theta)) for theta in chosen.factors)
@@ -139,13 +148,21 @@ def calibrate(
         compute_factor=compute,
         memory_factor=memory,
         step_spread=(1 / spread, spread),
+        precisions=_precisions(device_runs, failures, gemm),
     )
     return Calibration(device, chosen, corrections, profile, (1 / prior, prior), tuple(failures), tuple(notes))
 
 
-def _device_runs(rows: list[dict[str, Any]], device: Device, notes: list[str]) -> list[Run]:
-    """The runs on this device, at most `MOST_ROWS` of them."""
-    runs, failures = read_runs(rows)
+def _precisions(runs: list[Run], failures: list[Failure], gemm: Product | None) -> tuple[str, ...]:
+    """What was measured, in the order of the table."""
+    failed = {failure.row_index for failure in failures}
+    names = [run.job.precision for run in runs if run.row_index not in failed]
+    return tuple(dict.fromkeys([*names, *([gemm.precision] if gemm is not None else [])]))
+
+
+def _device_runs(rows: list[dict[str, Any]], device: Device, precision: str | None, notes: list[str]) -> list[Run]:
+    """The runs on this device (in this precision), at most `MOST_ROWS` of them."""
+    runs, failures = read_runs(rows, own_device=device)
     device_runs = [run for run in runs if run.device.name == device.name]
     if not device_runs:
         others = sorted({run.device.name for run in runs})
@@ -153,6 +170,13 @@ def _device_runs(rows: list[dict[str, Any]], device: Device, notes: list[str]) -
             f"the table has {', '.join(others)}" if others else failures[0].reason if failures else "the table is empty"
         )
         raise BadInput(f"no row of {device.name} can be used: {reason}")
+    found = sorted({run.job.precision for run in device_runs})
+    if precision is not None:
+        device_runs = [run for run in device_runs if run.job.precision == precision]
+        if not device_runs:
+            raise BadInput(f"no run of {device.name} is in {precision}: the table has {', '.join(found)}")
+    elif len(found) > 1:
+        notes.append(f"runs in {', '.join(found)} are fitted together; `precision` keeps one of them")
     if len(device_runs) > MOST_ROWS:
         notes.append(f"{MOST_ROWS} of {len(device_runs)} rows are used, evenly spread over the table")
         device_runs = [device_runs[i] for i in np.linspace(0, len(device_runs) - 1, MOST_ROWS).round().astype(int)]

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from epochcast.cost.calibrated import is_compute_bound
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel
+from epochcast.cost.product import Product, product_columns
 from epochcast.cost.setting import Setting
-from epochcast.errors import BadInput, EpochcastError, UnknownName
+from epochcast.errors import EpochcastError
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Failure, Run
 from epochcast.fitting.scores import Array
@@ -21,11 +22,8 @@ from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
 from epochcast.forecasting.streams import kernel_ends
-from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Phase
-from epochcast.graph.precision import PRECISIONS, Method, find_precision
-from epochcast.graph.trace import CLASSES, PHASES, Columns, Trace
-from epochcast.graph.work import OpClass
+from epochcast.graph.trace import PHASES, Trace
 from epochcast.hardware.device import Device
 
 
@@ -99,78 +97,9 @@ def _split(run: Run, trace: Trace, step: StepForecast) -> StepPieces | None:
     return replace(pieces, other_seconds=max(0.0, other_seconds))
 
 
-# Outside of these a measured product has a wrong unit or precision.
-LEAST_FRACTION, MOST_FRACTION = 0.02, 1.3
-
-
-@dataclass(frozen=True, slots=True)
-class Gemm:
-    """One measured product of two `size` × `size` matrices."""
-
-    seconds: float
-    size: int = 4096
-    precision: str = "fp32"
-
-    def __post_init__(self) -> None:
-        if not 0 < self.seconds < float("inf"):
-            raise BadInput(f"the seconds of a product must be above 0, got {self.seconds}")
-        if self.size < 256:
-            raise BadInput(
-                f"a product of {self.size} is too small to calibrate with; measure at least 256, better 4096"
-            )
-        precision = find_precision(self.precision)
-        object.__setattr__(self, "precision", precision.name)
-        if precision.method is Method.QUANTISED:
-            names = [name for name, other in PRECISIONS.items() if other.method is not Method.QUANTISED]
-            raise UnknownName("precision of a product", self.precision, names)
-
-    @property
-    def math(self) -> str:
-        """The number format of the multiply units."""
-        return PRECISIONS[self.precision].math
-
-    def peak_fraction(self, device: Device) -> float:
-        """2·size³ / seconds / peak."""
-        fraction = 2 * self.size**3 / self.seconds / device.peak(self.math)
-        if not LEAST_FRACTION < fraction < MOST_FRACTION:
-            raise BadInput(
-                f"a product of {self.size} in {self.seconds:g} s is {fraction:.2g} of the peak of {device.name} in "
-                f"{self.math}; is it seconds, and the right precision?"
-            )
-        return fraction
-
-    def pieces(self, device: Device, model: CostModel) -> StepPieces:
-        """The product as a step of one kernel."""
-        costs = model.costs(self._columns(), device, Setting())
-        spread = float(np.sqrt(costs.high[0] / costs.low[0]))
-        none, one = np.zeros(1), np.ones(1, dtype=bool)
-        return StepPieces(costs.mid, one, none, ~one, 1, 0.0, self.seconds, spread)
-
-    def _columns(self) -> Columns:
-        element_bytes = PRECISIONS[self.precision].products.bytes
-        size = np.array([float(self.size)])
-        one, zero = np.ones(1), np.zeros(1)
-        matrix_bytes = size * size * element_bytes
-        no_gradient = np.zeros(1, dtype=np.int64)
-        return Columns(
-            flops=2 * size**3,
-            read_bytes=2 * matrix_bytes,
-            written_bytes=matrix_bytes,
-            m=size,
-            n=size,
-            k=size,
-            count=one,
-            launches=one,
-            op_class=np.array([CLASSES.index(OpClass.LINEAR)]),
-            phase=np.array([PHASES.index(Phase.FORWARD)]),
-            math=np.array([op_math_index(self.math)]),
-            gradient=no_gradient,
-            element_bytes=one * element_bytes,
-            kernel=one,
-            stride=one,
-            groups=one,
-            channels_in=zero,
-            channels_out=zero,
-            is_matrix=np.ones(1, dtype=bool),
-            samples=one,
-        )
+def product_pieces(product: Product, device: Device, model: CostModel) -> StepPieces:
+    """A measured product as a step of one kernel."""
+    costs = model.costs(product_columns((product.m, product.n, product.k), product.precision), device, Setting())
+    spread = float(np.sqrt(costs.high[0] / costs.low[0]))
+    none, one = np.zeros(1), np.ones(1, dtype=bool)
+    return StepPieces(costs.mid, one, none, ~one, 1, 0.0, product.seconds, spread)

@@ -10,6 +10,7 @@ from epochcast.errors import BadInput
 from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.attention import attention_kernels
 from epochcast.forecasting.details import Details
+from epochcast.forecasting.device_doubts import device_doubts
 from epochcast.forecasting.epochs import epoch_seconds, steps_per_epoch, total_seconds
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.framework import framework_step, setting_of
@@ -39,7 +40,7 @@ def forecast_job(
     per_gpu = batch * job.accumulate
     warnings = (
         *trace.notes,
-        *session.hints(placement.device),
+        *session.hints(placement.device, trace.recipe.precision_rules.math),
         *loader_notes,
         *_changed(job, model),
         *_doubts(placement, trace, step),
@@ -178,5 +179,4 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
         yield f"no link given: nodes are assumed to be joined by {placement.link_assumed}"
     if trace.opaque:
         yield f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone"
-    if not device.verified:
-        yield f"data sheet of {device.name} is not checked against the vendor's"
+    yield from device_doubts(device, step.answered_by)

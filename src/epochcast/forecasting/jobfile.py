@@ -13,7 +13,7 @@
     gpus = 8
 
 The keys are the options of `Job` and of `Where`. Values may be written as on the command line ("8ms", "3x224x224"). A
-model that is a file is looked for beside the job file. A key that is none is refused with its file and line.
+model or a device that is a file is looked for beside the job file. A key that is none is refused with file and line.
 """
 
 import os
@@ -29,6 +29,7 @@ from epochcast.errors import BadInput, EpochcastError, UnknownName, UnknownOptio
 from epochcast.forecasting.job import JOB_OPTIONS, Job
 from epochcast.forecasting.options import Option
 from epochcast.forecasting.where import PLACE_OPTIONS, Where
+from epochcast.hardware.catalogue import is_sheet
 
 FILE = "epochcast.toml"
 MOST_BYTES = 1_000_000
@@ -111,6 +112,8 @@ def _named_job(path: Path, text: str, place: int, table: dict[str, Any], shared:
         raise _at(path, text, place, "name", BadInput(f"job {name!r} has no model"))
     if isinstance(given["model"], str):
         given["model"] = beside(given["model"], path.parent)
+    if isinstance(given.get("device"), str) and is_sheet(given["device"]):
+        given["device"] = beside(given["device"], path.parent)
     try:
         job = Job(**{key: value for key, value in given.items() if key not in _PLACE_NAMES})
         where = Where(**{key: value for key, value in given.items() if key in _PLACE_NAMES})
@@ -269,7 +272,8 @@ def _schema_of(one: Option) -> dict[str, Any]:
         plain["maximum"] = one.most
     if one.above is not None:
         plain["exclusiveMinimum"] = one.above
-    described: dict[str, Any] = {"anyOf": [plain, {"type": "string"}]} if one.parse is not None else plain
+    is_text_too = one.parse is not None and one.type is not str
+    described: dict[str, Any] = {"anyOf": [plain, {"type": "string"}]} if is_text_too else plain
     described["description"] = one.help + (f" In {one.unit}." if one.unit else "")
     if one.default is not None:
         described["default"] = list(one.default) if isinstance(one.default, tuple) else one.default

@@ -89,9 +89,9 @@ class Session:
             return device
         return self._devices.get(device, lambda: calibrated_device(self._costing(device), device))
 
-    def hints(self, device: Device) -> tuple[str, ...]:
-        """What would make answers for a device better."""
-        return hints(self._costing(device), device) if self._with_own_profiles else ()
+    def hints(self, device: Device, math: str) -> tuple[str, ...]:
+        """What would make answers for a device better, for products in a math."""
+        return hints(self._costing(device), device, math) if self._with_own_profiles else ()
 
     def _costing(self, device: Device) -> CostModel:
         return self._given if self._profile is None else model_in(self._profile, device)

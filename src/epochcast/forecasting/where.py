@@ -9,22 +9,40 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, EpochcastError
 from epochcast.forecasting.options import Option, check_fields, check_mapping, check_names, option, options_of
 from epochcast.units import parse_dollars_per_hour
 
 if TYPE_CHECKING:
+    from epochcast.cost.product import Product
     from epochcast.forecasting.placement import Placement
     from epochcast.hardware.device import Device
 
 _place = partial(option, group="place")
 
 
+def _product(text: str) -> "Product":
+    from epochcast.cost.product import parse_product
+
+    try:
+        return parse_product(text)
+    except EpochcastError as error:
+        raise BadInput(f"gemm_seconds: {error}") from None
+
+
+def _product_text(text: str) -> str:
+    """The text, if it is a measured product: a file and a command line say at once what is wrong with it."""
+    _product(text)
+    return text
+
+
 @dataclass(frozen=True)
 class Where:
     """A device, how many, how they are joined and work together, and their price: names, looked up by `placement`."""
 
-    device: object = _place(None, "A name of `epochcast devices`; `local` is this host.")
+    device: object = _place(
+        None, "A name of `epochcast devices`, the path of your own data sheet (.toml), or `local`, this host."
+    )
     gpus: int = _place(1, "GPUs in all.", least=1, most=10**7)
     nodes: int = _place(1, "Nodes (machines) they sit in.", least=1, most=10**7)
     strategy: str | None = _place(
@@ -44,8 +62,18 @@ class Where:
         flag="--price",
     )
 
+    gemm_seconds: str | None = _place(
+        None,
+        "One matrix product that you measured on the device, like bf16:8192x8192x8192=2.1ms, or 2.1ms for that size in "
+        "the job's format.",
+        parse=_product_text,
+        example="'bf16:8192x8192x8192=2.1ms'",
+    )
+
     def __post_init__(self) -> None:
         check_fields(self, PLACE_OPTIONS)
+        if self.gemm_seconds is not None:
+            _product(self.gemm_seconds)
         from epochcast.hardware.device import Device
 
         if self.device is not None and not isinstance(self.device, str | Device):
@@ -60,15 +88,26 @@ class Where:
             raise BadInput("a place needs a device, by its name or its data sheet")
         return self.device if isinstance(self.device, Device) else find_device(str(self.device))
 
-    def placement(self) -> "Placement":
+    def measured_device(self, precision: str = "") -> "Device":
+        """The data sheet, with what the measured product says of it; in `precision` where that names none."""
+        device = self.found_device()
+        if self.gemm_seconds is None:
+            return device
+        from epochcast.cost.product import with_product
+        from epochcast.cost.registry import find_cost_model
+
+        return with_product(device, _product(self.gemm_seconds), find_cost_model(), precision)
+
+    def placement(self, precision: str = "") -> "Placement":
         """The place itself, every name looked up; the price is the catalogue's unless given.
 
-        A `topology` fills as many of its machines as the GPUs need.
+        A `topology` fills as many of its machines as the GPUs need. `precision` is the job's, for a measured product
+        that names none.
         """
         from epochcast.forecasting.placement import Price, list_price, placed
         from epochcast.hardware.topology import find_topology
 
-        device, nodes = self.found_device(), self.nodes
+        device, nodes = self.measured_device(precision), self.nodes
         if self.topology is not None and nodes == 1:
             nodes = find_topology(self.topology).boxes(self.gpus)
         each = self.dollars_per_gpu_hour

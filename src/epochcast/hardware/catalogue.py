@@ -4,7 +4,7 @@ Files are read on first use, checked row by row and cached. Names are compared b
 
 A device name is resolved in this order:
 
-1. `cpu`, `host`, `local`: this machine;
+1. a path that ends in `.toml`: the user's own data sheet (`data_sheet`); `cpu`, `host`, `local`: this machine;
 2. `[alias_by_source]`: what a name means in a source of measurements ("TITAN X" is Pascal in one, Maxwell in another);
 3. a device's own name or alias;
 4. `[family]`: a bare family name ("A100") means its first variant, or, when a memory size is given, the variant
@@ -80,9 +80,18 @@ def find_device(name: str, memory_bytes: float | None = None, source: str | None
     `memory_bytes` chooses between the variants of a bare family name; `source` is the source of measurements the name
     comes from, if that decides its meaning.
     """
+    if is_sheet(name):
+        from epochcast.hardware.data_sheet import read_data_sheet  # it looks devices up here
+
+        return read_data_sheet(name)
     if plain(name) in HOST_NAMES or (name.startswith(HOST_PREFIX) and name == detect_host().name):
         return detect_host()
     return _device_table().find(name, memory_bytes, source)
+
+
+def is_sheet(name: str) -> bool:
+    """Whether a name is the path of a data sheet."""
+    return name.casefold().endswith(".toml")
 
 
 def find_link(name: str) -> Link:

@@ -1,4 +1,5 @@
-"""A device by its data sheet: how fast it could be, how much it holds, how it is wired. No measurement enters here.
+"""A device by its data sheet: how fast it could be, how much it holds, how it is wired. No measurement enters here but
+the user's own (`measured_fractions`).
 
 A *math name* says in which format the multiply units work. Peaks are dense (no structured sparsity) and count a
 multiply-add as two flops:
@@ -46,9 +47,16 @@ class Device:
     aliases: tuple[str, ...] = ()
     note: str = ""
     watts: float | None = None
+    sheet: str = ""
+    """The file of a user's own data sheet; empty for a device of the catalogue and for this host."""
+    like: str = ""
+    """The device of the catalogue that sustains about the same part of its data sheet, if a user's sheet names one."""
+    measured_fractions: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """Fractions of the peak that products sustain (`hardware.sustained`), by math, where the user measured one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "peak_flops_per_second", dict(self.peak_flops_per_second))
+        object.__setattr__(self, "measured_fractions", dict(self.measured_fractions))
         if not self.name or not self.source:
             raise BadInput(f"a device needs a name and a source, got {self.name!r} and {self.source!r}")
         if self.kind not in DEVICE_KINDS:
@@ -59,10 +67,8 @@ class Device:
             raise BadInput(f"compute_units must be at least 1, got {self.compute_units}")
         if "fp32" not in self.peak_flops_per_second:
             raise BadInput(f"peak_flops_per_second must contain 'fp32', got {sorted(self.peak_flops_per_second)}")
-        for math in self.peak_flops_per_second:
-            if math not in MATHS:
-                raise UnknownName("math", math, MATHS)
-            _check_range(f"peak_flops_per_second of {math}", self.peak_flops_per_second[math], 1e9, 1e17)
+        _check_maths("peak_flops_per_second", self.peak_flops_per_second, 1e9, 1e17)
+        _check_maths("measured_fractions", self.measured_fractions, 1e-4, 10.0)
         for name, (low, high) in RANGES.items():
             if getattr(self, name) is not None:
                 _check_range(name, getattr(self, name), low, high)
@@ -87,6 +93,13 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "launch_seconds": (1e-8, 1.0),
 }
 """Wide on purpose: they catch a wrong prefix (GB for TB, not GB for GiB), not an unusual device."""
+
+
+def _check_maths(name: str, by_math: Mapping[str, float], low: float, high: float) -> None:
+    for math, value in by_math.items():
+        if math not in MATHS:
+            raise UnknownName("math", math, MATHS)
+        _check_range(f"{name} of {math}", value, low, high)
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:

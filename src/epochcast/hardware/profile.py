@@ -19,6 +19,7 @@ from epochcast.atomic import write_text
 from epochcast.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.graph.maths import MATHS
+from epochcast.graph.precision import PRECISIONS, find_precision
 from epochcast.hardware import rows
 from epochcast.hardware.device import Device
 from epochcast.hardware.names import plain
@@ -30,7 +31,7 @@ class Profile:
 
     `gemm_fraction` is the part of the peak that large products sustain, by math; `bandwidth_fraction` that of large
     elementwise ops. `step_spread` are the factors low ≤ 1 ≤ high of the 90 % interval of a step. `rows` is the number
-    of measurements.
+    of measurements, `precisions` are those they were made in: a profile says nothing of others. None where unknown.
     """
 
     device: str
@@ -46,10 +47,12 @@ class Profile:
     memory_factor: float = 1.0
     class_factor: Mapping[str, float] = field(default_factory=dict, hash=False)
     step_spread: tuple[float, float] | None = None
+    precisions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gemm_fraction", dict(self.gemm_fraction))
         object.__setattr__(self, "class_factor", dict(self.class_factor))
+        object.__setattr__(self, "precisions", tuple(map(_precision_name, self.precisions)))
         if not (self.device and self.source):
             raise BadInput(f"a profile needs a device and a source, got {self.device!r} and {self.source!r}")
         if self.rows < 0:
@@ -72,6 +75,14 @@ class Profile:
             low, high = self.step_spread
             if not (0 < low <= 1 <= high and isfinite(high)):
                 raise BadInput(f"step_spread must be two factors, low ≤ 1 ≤ high, got {low} and {high}")
+
+    def is_of(self, math: str) -> bool:
+        """Whether it was measured in a precision whose products are in this math."""
+        return not self.precisions or math in {PRECISIONS[name].math for name in self.precisions}
+
+
+def _precision_name(name: str) -> str:
+    return find_precision(name).name
 
 
 def user_profile(device: Device) -> Profile | None:
@@ -136,6 +147,7 @@ def _profile(row: rows.Row) -> Profile:
         memory_factor=row.number("memory_factor") if row.has("memory_factor") else 1.0,
         class_factor=row.numbers("class_factor") if row.has("class_factor") else {},
         step_spread=(spread["low"], spread["high"]) if spread is not None else None,
+        precisions=row.texts("precisions"),
     )
 
 
@@ -150,6 +162,7 @@ def _row(profile: Profile) -> str:
         "stack": profile.stack,
         "relative_to": profile.relative_to or None,
         "rows": profile.rows,
+        "precisions": profile.precisions or None,
         "gemm_fraction": profile.gemm_fraction or None,
         "bandwidth_fraction": profile.bandwidth_fraction,
         "launch_seconds": profile.launch_seconds,
@@ -171,6 +184,8 @@ def _value(value: object) -> str:
             return '"' + "".join(_character(c) for c in value) + '"'
         case int() | float():
             return repr(value)
+        case tuple():
+            return "[" + ", ".join(map(_value, value)) + "]"
         case Mapping():
             return "{ " + ", ".join(f"{_value(str(key))} = {_value(inner)}" for key, inner in value.items()) + " }"
         case _:

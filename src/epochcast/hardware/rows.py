@@ -88,6 +88,10 @@ class Row:
         """Whether the row gives `key`."""
         return key in self._cells
 
+    def is_text(self, key: str) -> bool:
+        """Whether the row gives `key` as text."""
+        return isinstance(self._cells.get(key), str)
+
     def finish(self) -> None:
         """Refuse keys that were not read: most likely misspelt."""
         extra = sorted(set(self._cells) - self._read_keys)

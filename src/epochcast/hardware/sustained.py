@@ -20,7 +20,7 @@ from math import exp, log
 from epochcast.caching import remembered
 from epochcast.graph.maths import MATHS
 from epochcast.hardware import rows
-from epochcast.hardware.catalogue import devices
+from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
 
 FILE = "profiles.toml"
@@ -59,7 +59,20 @@ class Sustained:
 def sustained(device: Device) -> Sustained:
     """The device's own row, or that of another board of the same chip; missing values are estimated from
     similar devices.
+
+    A user's own data sheet is never known: it has the fractions of the device that it says it is like. A product
+    that the user measured counts before all of them.
     """
+    found = _estimated(find_device(device.like) if device.like else device)
+    if device.sheet:
+        found = replace(found, is_known=False, spread=None, launch_seconds={})
+    if device.measured_fractions:
+        others = {math: found.math_fraction(math) for math in MATHS}
+        found = replace(found, math_fractions={**others, **device.measured_fractions})
+    return found
+
+
+def _estimated(device: Device) -> Sustained:
     table = _table()
     expected = prior(device, table, devices())
     measured = table.get(device.name) or _sister(device, table)
