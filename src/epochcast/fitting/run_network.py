@@ -72,12 +72,22 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
     if size is None and source in names["needs_input"]:
         raise BadInput(f"{model}: the row does not say how many tokens a sample has")
     entry = {**names["any"], **own}.get(model)
+    if entry is None and count(row, "layers") and count(row, "hidden"):
+        return NamedNetwork(_decoder(row), size, _length(size))
     if entry is None:
         prefix = names["prefix"].get(source)
         return NamedNetwork(model if prefix is None else f"{prefix}:{model}", size, _length(size))
     if isinstance(entry, str):
         return NamedNetwork(entry, size, _length(size))
     return _from_entry(entry, row, model, size, batch_per_gpu)
+
+
+def _decoder(row: Row) -> str:
+    """The reference of a language model whose sizes are in the row."""
+    from epochcast.capture.zoo.sized import decoder_reference
+
+    sizes = {name: count(row, name) for name in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")}
+    return decoder_reference({**sizes, "model": text(row, "model"), "note": text(row, "note")})
 
 
 def _check_possible(source: str, model: str, *, is_mapped: bool) -> None:

@@ -14,7 +14,6 @@ from epochcast.errors import BadInput, EpochcastError
 from epochcast.fitting.cells import Row, count, flag, needed, number, text
 from epochcast.fitting.row_names import (
     NamedOptimizer,
-    compiles,
     is_good,
     is_trainer,
     named_framework,
@@ -31,6 +30,7 @@ from epochcast.fitting.run_network import (
     step_seconds,
     uneven_of,
 )
+from epochcast.fitting.run_options import is_compiled, run_options
 from epochcast.fitting.run_tuning import run_tuning
 from epochcast.fitting.run_versions import Version, framework_version
 from epochcast.forecasting.framework import setting_of
@@ -151,7 +151,7 @@ def _run(row_index: int, row: Row, with_bare: bool) -> Run:
         text(row, "framework").casefold(),
         text(row, "data"),
         number(row, "parameters") or network.parameters,
-        _is_compiled(row),
+        is_compiled(row),
         tuple(notes),
     )
 
@@ -202,6 +202,7 @@ def _job(
         uneven=network.uneven or uneven_of(text(row, "input_shape")),
         framework=framework,
         framework_version=_USUAL_VERSION if version is None else f"{version[0]}.{version[1]}",
+        **run_options(row),
         **run_tuning(row, network.reference),
     )
 
@@ -247,12 +248,6 @@ def _optimizer(source: str, words: str) -> NamedOptimizer:
     if source in model_names()["momentum_sources"] and words == "sgd":
         return NamedOptimizer("momentum")
     return named_optimizer(words)
-
-
-def _is_compiled(row: Row) -> bool:
-    """As the row says; else whether the framework always compiles."""
-    said = flag(row, "compiled")
-    return compiles(text(row, "framework")) if said is None else said
 
 
 def _framework(row: Row) -> str:
