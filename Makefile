@@ -78,6 +78,7 @@ study-local: $(DEV) ## Measure this machine, fit it, forecast, train for real, c
 	$(BIN)/python -m studies this_machine
 
 model: $(DEV) ## Train the shipped cost model from the measurements
+	$(BIN)/python -m training.published_rates
 	$(BIN)/python -m training.train
 	$(BIN)/python -m training.train_layers
 

@@ -49,6 +49,13 @@ verified = false
         ("H100-SXM5-80GB", 132, 66.9e12, 989.4e12, 80 * 2**30, 3352e9),
         ("RTX 4090", 128, 82.6e12, 165.2e12, 24 * 2**30, 1008e9),
         ("MI250", 104, 45.3e12, 181e12, 64 * 2**30, 1638e9),
+        ("RTX 4070 Ti SUPER", 66, 44.1e12, 88.2e12, 16 * 2**30, 672e9),
+        ("RTX 5080", 84, 56.28e12, 112.6e12, 16 * 2**30, 960e9),
+        ("RTX 5000 Ada", 100, 65.28e12, 261.1e12, 32 * 2**30, 576e9),
+        ("RTX PRO 6000 Blackwell Workstation", 188, 125.9e12, 503.8e12, 96 * 2**30, 1792e9),
+        ("H20", 78, 44e12, 148e12, 96 * 10**9, 4000e9),
+        ("MI325X", 304, 163.4e12, 1307.4e12, 256 * 10**9, 6000e9),
+        ("RX 7900 XTX", 96, 61.4e12, 122.9e12, 24 * 2**30, 960e9),
         ("TPU v4", 2, 45.8e12, 45.8e12, 32 * 2**30, 1200e9),
     ],
 )
@@ -105,18 +112,26 @@ LANES = {
     "hopper": 128,
     "blackwell": 128,
     "gcn5": 64,
+    "rdna": 64,
+    "rdna2": 64,
+    "rdna3": 128,
+    "rdna4": 128,
+    "xe_hpg": 128,
+    "xe2": 128,
 }
 HALF_WIDTH = {"P100", "A100"}  # GP100 and GA100 have 64 lanes where their generation has 128
+HALF_WIDTH_BOARDS = {"A800-SXM4-80GB"}
+OTHER_CLOCKS = {"A30", "H100-NVL-94GB", "H200-NVL-141GB", "H20"}  # their sheets' peaks are not those of their clocks
 
 
 @pytest.mark.parametrize(
     "device",
-    [d for d in devices() if d.generation in LANES and d.name not in ("A30", "H100-NVL-94GB")],
+    [d for d in devices() if d.generation in LANES and d.name not in OTHER_CLOCKS],
     ids=lambda device: device.name,
 )
 def test_the_fp32_peak_is_lanes_times_clock_times_two(device: Device) -> None:
     """A slipped digit in units, clock or peak shows here."""
-    compute_die = any(device in family(name) for name in HALF_WIDTH)
+    compute_die = device.name in HALF_WIDTH_BOARDS or any(device in family(name) for name in HALF_WIDTH)
     lanes = LANES[device.generation] // 2 if compute_die else LANES[device.generation]
     reckoned = device.compute_units * lanes * device.clock_hertz * 2
     assert device.peak("fp32_vector") == pytest.approx(reckoned, rel=0.05)
@@ -137,6 +152,10 @@ YEARS = {
     "cdna": (2020, 2020),
     "cdna2": (2021, 2022),
     "cdna3": (2023, 2024),
+    "cdna4": (2025, 2025),
+    "rdna2": (2020, 2022),
+    "rdna3": (2022, 2024),
+    "rdna4": (2025, 2026),
 }
 
 
