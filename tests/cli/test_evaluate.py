@@ -23,7 +23,18 @@ def table(tmp_path: Path) -> Path:
 def test_json_is_the_contract(command: Command, table: Path) -> None:
     ran = command(f"evaluate {table} --by device,family --json")
     assert ran.code == 0
-    assert list(ran.json) == ["n", "failed", "mape", "median_ape", "p90_ape", "rmse_seconds", "coverage", "groups"]
+    assert list(ran.json) == [
+        "n",
+        "failed",
+        "mape",
+        "median_ape",
+        "p90_ape",
+        "rmse_seconds",
+        "coverage",
+        "refusals",
+        "notes",
+        "groups",
+    ]
     assert (ran.json["n"], ran.json["failed"][0]["model"]) == (2, "nonet")
     assert list(ran.json["groups"]) == ["V100-SXM2-16GB / resnet", "V100-SXM2-16GB / vgg", "V100-SXM2-16GB / nonet"]
 

@@ -46,7 +46,8 @@ def test_rows_that_cannot_be_forecast_are_counted_with_their_reason() -> None:
 
 def test_json_has_the_keys_of_the_contract() -> None:
     found = evaluate(runs({}), cost_model=ANALYTIC).as_dict()
-    assert set(found) == {"n", "failed", "mape", "median_ape", "p90_ape", "rmse_seconds", "coverage", "groups"}
+    figures = {"n", "failed", "mape", "median_ape", "p90_ape", "rmse_seconds", "coverage"}
+    assert set(found) == figures | {"refusals", "notes", "groups"}
 
 
 def test_nothing_forecast_has_no_figures() -> None:
