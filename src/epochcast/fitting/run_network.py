@@ -19,9 +19,11 @@ from importlib.resources import files
 from typing import Any
 
 from epochcast.caching import remembered
+from epochcast.capture.zoo import ZOO
 from epochcast.errors import BadInput
 from epochcast.fitting.cells import Row, count, number, text
 from epochcast.fitting.detector_rows import FRAMEWORKS, RESIZED, detector_row, mean_shape
+from epochcast.fitting.model_lookup import by_squeezed, reference_of, squeezed
 from epochcast.fitting.row_names import named_task, named_unit, row_names
 from epochcast.units import parse_shape, parse_uneven
 
@@ -71,15 +73,26 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
         return NamedNetwork(detector.reference, detector.mean_shape, batch_units=batch_per_gpu / detector.images)
     if size is None and source in names["needs_input"]:
         raise BadInput(f"{model}: the row does not say how many tokens a sample has")
-    entry = {**names["any"], **own}.get(model)
-    if entry is None and count(row, "layers") and count(row, "hidden"):
+    if model not in ZOO and count(row, "layers") and count(row, "hidden"):
         return NamedNetwork(_decoder(row), size, _length(size))
+    entry = own.get(model) or _entry(model)
     if entry is None:
         prefix = names["prefix"].get(source)
-        return NamedNetwork(model if prefix is None else f"{prefix}:{model}", size, _length(size))
+        return NamedNetwork(f"{prefix}:{model}" if prefix else reference_of(model), size, _length(size))
     if isinstance(entry, str):
         return NamedNetwork(entry, size, _length(size))
     return _from_entry(entry, row, model, size, batch_per_gpu)
+
+
+def _entry(model: str) -> Any:
+    """What the list has for any source; names may differ in punctuation and owner."""
+    entries: Mapping[str, Any] = model_names()["any"]
+    return entries.get(model) or (entries.get(_entry_names().get(squeezed(model), "")) if model not in ZOO else None)
+
+
+@remembered(1)
+def _entry_names() -> Mapping[str, str]:
+    return by_squeezed(model_names()["any"])
 
 
 def _decoder(row: Row) -> str:
