@@ -24,7 +24,7 @@ from epochcast.errors import BadInput
 from epochcast.fitting.cells import Row, count, number, text
 from epochcast.fitting.detector_rows import FRAMEWORKS, RESIZED, detector_row, mean_shape
 from epochcast.fitting.model_lookup import by_squeezed, reference_of, squeezed
-from epochcast.fitting.row_names import named_task, named_unit, row_names
+from epochcast.fitting.row_names import is_per_gpu, named_task, named_unit, row_names
 from epochcast.units import parse_shape, parse_uneven
 
 Shape = tuple[int, ...]
@@ -189,7 +189,8 @@ def step_seconds(row: Row, samples: float, network: NamedNetwork) -> float:
             raise BadInput("neither step_seconds nor samples_per_second")
         if rate <= 0:
             raise BadInput(f"samples_per_second must be above 0, got {rate:g}")
-        seconds = _counted(row, samples, network) / rate
+        per_gpu = (count(row, "gpus") or 1) if is_per_gpu(text(row, "unit")) else 1
+        seconds = _counted(row, samples, network) / (rate * per_gpu)
     if seconds <= 0:
         raise BadInput(f"step_seconds must be above 0, got {seconds}")
     return seconds
