@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import hypot
 
 from epochcast.comm.waiting import exchange_error_seconds
+from epochcast.cost.compiled import fused_costs
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel, Costs, Unanswered
 from epochcast.cost.setting import TODAY, Setting
@@ -64,9 +65,11 @@ def step_forecast(
 
 
 def _costs(trace: Trace, device: Device, model: CostModel, setting: Setting | None) -> Costs:
-    """Of every op; an op without an answer is named with its layer."""
+    """Of every kernel; an op without an answer is named with its layer."""
+    setting = setting or replace(TODAY, channels_last=trace.recipe.channels_last)
     try:
-        return model.costs(trace.columns, device, setting or replace(TODAY, channels_last=trace.recipe.channels_last))
+        costs = model.costs(trace.columns, device, setting)
+        return costs if trace.fusion is None else fused_costs(trace, costs, device, model, setting)
     except Unanswered as error:
         error.add_note(f"the op is of layer {trace.layers[error.index]!r}")
         raise
