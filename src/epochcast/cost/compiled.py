@@ -25,7 +25,7 @@ def fused_costs(trace: Trace, costs: Costs, device: Device, model: CostModel, se
     runs = kernel >= 0
 
     def sums(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.bincount(kernel[runs], seconds[runs], minlength=len(costs))
+        return np.bincount(kernel[runs], seconds[runs], minlength=len(costs)).astype(np.float64)
 
     low, mid, high = (
         np.minimum(own, sums(ops))

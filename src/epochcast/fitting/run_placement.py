@@ -7,8 +7,10 @@ nodes.
 """
 
 import re
+from dataclasses import replace
 from math import ceil, log
 
+from epochcast.cost.hosts import measured_host
 from epochcast.fitting.run_table import Run
 from epochcast.forecasting.placement import Placement, placed
 from epochcast.forecasting.strategies.registry import STRATEGIES, find_strategy
@@ -57,8 +59,9 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
 
     Schedulers place jobs unevenly (2 + 2 + 4): every node has the mean number of GPUs, rounded up, and some are unused.
     """
+    host = measured_host(run.source, run.system)
     if gpus == 1 or (gpus is None and run.gpus == 1):
-        return placed(run.device)
+        return replace(placed(run.device), host=host)
     nodes = min(max(run.nodes, 1), run.gpus)
     gpus_per_node = ceil(run.gpus / nodes)
     if nodes == 1:
@@ -70,7 +73,8 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
         usual_network = NETWORKS.get(run.device.name) or NETWORKS.get(run.device.generation)
         link = outer_link(run.interconnect) or (usual_network if has_nvlink else None)
     strategy = find_strategy(strategy_of(run), run.gpus)
-    return placed(run.device, run.gpus, nodes, strategy, link=link, empty=nodes * gpus_per_node - run.gpus)
+    empty = nodes * gpus_per_node - run.gpus
+    return replace(placed(run.device, run.gpus, nodes, strategy, link=link, empty=empty), host=host)
 
 
 def strategy_of(run: Run) -> str:

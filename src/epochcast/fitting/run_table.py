@@ -17,7 +17,7 @@ from epochcast.cost.setting import Setting, turns_channels_last
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.fitting.detector_rows import FRAMEWORKS, PYTORCH, RESIZED, detector_row, mean_shape
 from epochcast.fitting.run_layout import run_layout
-from epochcast.fitting.run_stack import run_compiler
+from epochcast.fitting.run_stack import run_compiler, run_hook_seconds
 from epochcast.fitting.run_tuning import run_tuning
 from epochcast.forecasting.framework import setting_of
 from epochcast.forecasting.job import Job
@@ -143,6 +143,7 @@ def _run(row_index: int, row: Mapping[str, Any], with_bare: bool) -> Run:
         uneven=network.uneven or _uneven(row.get("input_shape")),
         framework=_framework(row),
         compile=run_compiler(row, _framework(row)),
+        hook_seconds=run_hook_seconds(row),
         # Where the version is unknown: the last 1.x, which most tables used.
         framework_version="1.12" if version is None else f"{version[0]}.{version[1]}",
         **run_tuning(row, reference),

@@ -38,6 +38,12 @@ _data = partial(option, group="data")
 _loader = partial(option, group="loader")
 
 
+def _parse_hooks(text: str) -> float:
+    from epochcast.cost.hosts import parse_hooks
+
+    return parse_hooks(text)
+
+
 @dataclass(frozen=True)
 class Job:
     """What is trained and how; frozen, and checked when it is made.
@@ -121,6 +127,15 @@ class Job:
     prefetch: int = _loader(PREFETCH, "Batches ahead of each worker.", least=1)
     cpus: float | None = _loader(None, "Processors of a node; each GPU keeps one busy.", above=0)
     framework: str = option("pytorch", "pytorch or tensorflow (Keras).", group="framework")
+    hook_seconds: float = option(
+        0.0,
+        "Host seconds that hooks of a framework add per parameter tensor, like 0.5ms, or its name: adaptdl.",
+        unit="seconds",
+        least=0,
+        most=1,
+        parse=_parse_hooks,
+        group="framework",
+    )
     framework_version: str | None = option(None, "Its version, like 1.13; today's.", group="framework")
     reference: str | None = _model(None, "file.py:factory that makes a model given as a live object.", flag=None)
     fingerprint: str | None = _model(None, "Of the model when the job was written down.", flag=None)

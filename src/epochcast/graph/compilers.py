@@ -1,4 +1,4 @@
-"""Compilers of a training step, by the name users say: what each fuses, and how the optimizer's update runs under it."""
+"""Compilers of a training step, by name: what each fuses, and how the optimizer's update runs under it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -49,7 +49,9 @@ Places = NDArray[np.int64]
 
 # torch/_inductor/config.py, max_fusion_size: nodes of one kernel.
 MOST_OPS = 64
-_FLOPS, _READ, _WRITTEN, _LAUNCHES = (Work._fields.index(n) for n in ("flops", "read_bytes", "written_bytes", "launches"))
+_FLOPS, _READ, _WRITTEN, _LAUNCHES = (
+    Work._fields.index(n) for n in ("flops", "read_bytes", "written_bytes", "launches")
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ class Fusion:
     spared: Numbers
 
     def work(self, template: Template, batch: int) -> Numbers:
-        """The `Work` of every kernel: sums of its ops without what is spared, the shape and the launch of its leader."""
+        """The `Work` of every kernel: sums of its ops without what is spared; shape and launches of its leader."""
         of_ops = template.work(batch)
         numbers: Numbers = of_ops[self.leaders]
         runs = np.concatenate([np.array(m, dtype=np.int64) for m in self.members]) if self.members else self.places
@@ -248,11 +250,9 @@ def _extent(op: Op, inference: bool) -> _Extent | None:
     match op.kind:
         case Elementwise() | Copy():
             return _Extent(largest)
-        case Gather() | Embedding() if not op.is_gradient:
-            return _Extent(results)
-        case Pool(window=window) if all(window):
-            return _Extent(results)
-        case Norm(style="batch") if inference and not op.is_gradient:
+        case kind if _begins(kind):
+            return None if op.is_gradient and isinstance(kind, Embedding) else _Extent(results)
+        case Norm(style="batch") if inference:
             return _Extent(largest)
         case Norm(style="batch"):
             return _Extent(largest, _channels(op), is_wide=True)
@@ -410,4 +410,3 @@ def _bytes(tensor: Tensor, growth: Growth) -> NDArray[np.float64]:
     if growth is None:
         return np.full(3, float(tensor.bytes))
     return np.array([prod(a + b * n for a, b in growth) * tensor.dtype.bytes for n in (1, 2, 3)], dtype=float)
-

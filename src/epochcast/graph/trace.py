@@ -185,7 +185,11 @@ class Trace:
     def columns(self) -> Columns:
         """The numbers of all ops that run a kernel."""
         places, static = self._static
-        work = self.template.work(self.batch)[places] if self.fusion is None else self.fusion.work(self.template, self.batch)
+        work = (
+            self.template.work(self.batch)[places]
+            if self.fusion is None
+            else self.fusion.work(self.template, self.batch)
+        )
         return Columns(*[*work.T, *static, np.full(len(places), float(self.batch))])
 
     def in_phase(self, phase: int) -> NDArray[np.bool_]:
