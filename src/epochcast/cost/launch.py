@@ -58,6 +58,6 @@ def _fitted_range() -> tuple[float, float]:
     return min(fitted), max(fitted)
 
 
-def host_seconds(trace: Trace, seconds_per_launch: float) -> NDArray[np.float64]:
+def host_seconds(trace: Trace, device: Device, host: Host | None = None) -> NDArray[np.float64]:
     """Host seconds before each entry of the columns may start."""
-    return trace.columns.launches * seconds_per_launch
+    return trace.columns.launches * launch_interval(trace, device, host).mid

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from epochcast.cost.calibrated import is_compute_bound
 from epochcast.cost.hosts import Host
-from epochcast.cost.launch import host_seconds, launch_interval
+from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel
 from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, EpochcastError, UnknownName
@@ -87,7 +87,7 @@ def _split(run: Run, trace: Trace, step: StepForecast, host: Host | None) -> Ste
     pieces = StepPieces(
         step.costs.mid,
         is_compute_bound(columns, run.device),
-        host_seconds(trace, launch_interval(trace, run.device, host).mid),
+        host_seconds(trace, run.device, host),
         columns.phase == PHASES.index(Phase.UPDATE),
         run.recipe.accumulate,
         0.0,

@@ -13,7 +13,7 @@ from math import hypot
 
 from epochcast.comm.waiting import exchange_error_seconds
 from epochcast.cost.compiled import fused_costs
-from epochcast.cost.launch import host_seconds, launch_interval
+from epochcast.cost.launch import launch_interval
 from epochcast.cost.model import CostModel, Costs, Unanswered
 from epochcast.cost.setting import TODAY, Setting
 from epochcast.forecasting.parts import FORWARD, Kernels, StepParts
@@ -56,16 +56,14 @@ def step_forecast(
     rank = strategy.rank_trace(trace, placement.gpus)
     costs = _costs(rank, device, model, setting)
     launch = launch_interval(rank, device, placement.host)
-    hosts = [host_seconds(rank, seconds) for seconds in (launch.low, launch.mid, launch.high)]
-    middle = Kernels(rank, costs.mid, hosts[1])
+    middle = Kernels(rank, costs.mid, rank.columns.launches * launch.mid)
+    kernels = [replace(middle, seconds=seconds) for seconds in (costs.low, costs.mid, costs.high)]
+    hosts = [replace(middle, launches=rank.columns.launches * seconds) for seconds in (launch.low, launch.high)]
 
     timing = strategy.timing(trace, middle, placement.group, device)
-    parts = timing(middle)
-    kernels = [timing(replace(middle, seconds=seconds)) for seconds in (costs.low, costs.high)]
-    launching = [timing(replace(middle, launches=seconds)) for seconds in (hosts[0], hosts[2])]
+    parts = [timing(each) for each in (*kernels, *hosts)]
     forward_seconds = _forward_seconds(middle) / strategy.stages
-    seconds = _interval(parts, kernels, launching)
-    return StepForecast(seconds, parts, forward_seconds, dict(costs.time_fractions()), costs)
+    return StepForecast(_interval(*parts), parts[1], forward_seconds, dict(costs.time_fractions()), costs)
 
 
 def _costs(trace: Trace, device: Device, model: CostModel, setting: Setting | None) -> Costs:
@@ -79,16 +77,21 @@ def _costs(trace: Trace, device: Device, model: CostModel, setting: Setting | No
         raise
 
 
-def _interval(mid: StepParts, *ends: list[StepParts]) -> Interval:
+def _interval(
+    low: StepParts,
+    mid: StepParts,
+    high: StepParts,
+    fast_host: StepParts | None = None,
+    slow_host: StepParts | None = None,
+) -> Interval:
     """The step of fast and slow kernels, of a fast and a slow host, and beside these what is not known of the exchange:
     errors that are independent add as squares. A pipeline's bubble is the kernels'.
     """
     middle = mid.total_seconds
     below, above = exchange_error_seconds(mid.exposed_comm - mid.bubble)
-    for fast, slow in ends:
-        # max: against rounding alone, more seconds of kernels or launches never make a shorter step
-        below = hypot(max(0.0, middle - fast.total_seconds), below)
-        above = hypot(max(0.0, slow.total_seconds - middle), above)
+    # max: against rounding alone, more seconds of kernels or launches never make a shorter step
+    below = hypot(*(max(0.0, middle - (each or mid).total_seconds) for each in (low, fast_host)), below)
+    above = hypot(*(max(0.0, (each or mid).total_seconds - middle) for each in (high, slow_host)), above)
     return Interval(max(0.0, middle - below), middle, middle + above)
 
 

@@ -89,9 +89,10 @@ def fused(template: Template, parameters: Iterable[str], *, inference: bool, epi
     """
     walk = _Walk(template.base, inference)
     groups = sorted(walk.groups, key=lambda group: group.place)
+    unwritten = _unwritten(walk, frozenset(parameters))
     if epilogues:
         groups = _absorbed(groups, walk)
-    return _Result(template, walk, groups, frozenset(parameters)).fusion()
+    return _Result(template, walk, groups, unwritten).fusion()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,9 @@ class _Extent:
 
 @dataclass(slots=True, eq=False)
 class _Group:
-    """A kernel that grows."""
+    """A kernel that grows; `number` tells it from others."""
 
+    number: int
     place: int
     members: list[int]
     elements: int
@@ -149,7 +151,7 @@ class _Walk:
         extent = _extent(op, self.inference)
         group = self._joined(place, op, extent) if extent is not None else None
         if group is None:
-            group = _Group(place, [], extent.elements if extent else 0, can_grow=extent is not None)
+            group = _Group(place, place, [], extent.elements if extent else 0, can_grow=extent is not None)
             self.groups.append(group)
         if extent is not None and extent.rows:
             group.rows = extent.rows
@@ -281,11 +283,33 @@ def _is_pointwise(op: Op) -> bool:
     return isinstance(op.kind, Elementwise | Copy) and op.phase is not Phase.UPDATE
 
 
+def _unwritten(walk: _Walk, parameters: frozenset[str]) -> frozenset[str]:
+    """Storages that one kernel writes and no other reads, and masks; what nobody reads is a result of the step."""
+    users: dict[str, set[int]] = {}
+    written: set[str] = set()
+    read: set[str] = set()
+    results = set(parameters)
+    masks: set[str] = set()
+    for place, op in enumerate(walk.ops):
+        if isinstance(op.kind, View):
+            continue
+        storages = [walk.storage(tensor) for tensor in op.outputs]
+        read.update(walk.storage(tensor) for tensor in (*op.inputs, *op.weights))
+        written.update(storages)
+        results.update(walk.storage(t) for t in op.outputs if t.relation.gradient_of in parameters)
+        if op.kind == Elementwise("dropout") and not op.is_gradient:
+            masks.update(storages[1:])
+        for name in (*storages, *(walk.storage(tensor) for tensor in (*op.inputs, *op.weights))):
+            users.setdefault(name, set()).add(walk.group_of[place].number)
+    alone = {name for name in written & read if len(users[name]) == 1}
+    return frozenset((alone | masks) - results)
+
+
 def _absorbed(groups: list[_Group], walk: _Walk) -> list[_Group]:
     """Kernels of elementwise ops and copies alone become part of the one whose result they read, else of the one that
     reads theirs; where there is none, they stay.
     """
-    absorbing = {id(g) for g in groups if not all(_is_pointwise(walk.ops[m]) for m in g.members)}
+    absorbing = {g.number for g in groups if not all(_is_pointwise(walk.ops[m]) for m in g.members)}
     readers: dict[str, list[_Group]] = {}
     writers: dict[str, list[_Group]] = {}
     for group in groups:
@@ -297,14 +321,14 @@ def _absorbed(groups: list[_Group], walk: _Walk) -> list[_Group]:
                 writers.setdefault(walk.storage(tensor), []).append(group)
     kept = []
     for group in groups:
-        if id(group) in absorbing:
+        if group.number in absorbing:
             kept.append(group)
             continue
         ops = [walk.ops[m] for m in group.members]
         sources = [w for op in ops for t in (*op.inputs, *op.weights) for w in writers.get(walk.storage(t), ())]
         targets = [r for op in ops for t in op.outputs for r in readers.get(walk.storage(t), ())]
         phase = ops[0].phase
-        beside = [g for g in (*sources, *targets) if id(g) in absorbing and walk.ops[g.members[0]].phase is phase]
+        beside = [g for g in (*sources, *targets) if g.number in absorbing and walk.ops[g.members[0]].phase is phase]
         if not beside:
             kept.append(group)
             continue
@@ -316,16 +340,9 @@ def _absorbed(groups: list[_Group], walk: _Walk) -> list[_Group]:
 class _Result:
     """From groups of ops to the numbers of a `Fusion`."""
 
-    def __init__(self, template: Template, walk: _Walk, groups: list[_Group], parameters: frozenset[str]) -> None:
-        self.template, self.walk, self.groups, self.parameters = template, walk, groups, parameters
-        self.index = {id(group): number for number, group in enumerate(groups)}
-        self.masks = {
-            walk.storage(t)
-            for op in template.base
-            if op.kind == Elementwise("dropout") and not op.is_gradient
-            for t in op.outputs[1:]
-        }
-        self.unwritten = self._unwritten()
+    def __init__(self, template: Template, walk: _Walk, groups: list[_Group], unwritten: frozenset[str]) -> None:
+        self.template, self.walk, self.groups, self.unwritten = template, walk, groups, unwritten
+        self.index = {group.number: number for number, group in enumerate(groups)}
 
     def fusion(self) -> Fusion:
         count = len(self.template.base)
@@ -333,7 +350,7 @@ class _Result:
         last = -1
         for place in range(count):
             group = self.walk.group_of.get(place)
-            last = last if group is None else self.index[id(group)]
+            last = last if group is None else self.index[group.number]
             kernel_of[place] = last
         members = tuple(tuple(sorted(group.members)) for group in self.groups)
         return Fusion(
@@ -344,29 +361,6 @@ class _Result:
             self.unwritten,
             self._spared(),
         )
-
-    def _unwritten(self) -> frozenset[str]:
-        """Storages that one kernel writes and no other op reads; what is read by none is a result of the step."""
-        users: dict[str, set[int]] = {}
-        written: set[str] = set()
-        read: set[str] = set()
-        for place, op in enumerate(self.template.base):
-            if isinstance(op.kind, View):
-                continue
-            group = id(self.walk.group_of[place])
-            for tensor in (*op.inputs, *op.weights):
-                users.setdefault(self.walk.storage(tensor), set()).add(group)
-                read.add(self.walk.storage(tensor))
-            for tensor in op.outputs:
-                name = self.walk.storage(tensor)
-                users.setdefault(name, set()).add(group)
-                if tensor.relation.gradient_of not in self.parameters:
-                    written.add(name)
-                else:
-                    read.discard(name)
-                    users[name].add(0)
-        alone = {name for name in written & read if len(users[name]) == 1}
-        return frozenset((alone | self.masks) - self.parameters)
 
     def _leader(self, group: _Group) -> int:
         """The op whose class and shape the kernel has: its reduction, pool or lookup, else its largest op."""

@@ -159,7 +159,7 @@ class Trace:
         if fusion is None:
             static: Static = self.template.derived.get("static columns", partial(_static, self.template))
             return static
-        key = ("static columns", id(fusion))
+        key = ("static columns", self.recipe.compile, self.recipe.mode)
         static = self.template.derived.get(key, lambda: _fused_static(self.template, fusion, self.recipe.mode))
         return static
 
