@@ -58,6 +58,15 @@ def test_columns_count_before_a_note() -> None:
     assert layout("", **{**cells, "zero": 0, "vp": 2}) == RunLayout("dp8,tp4,pp2,vp2", 16, None)
 
 
+def test_nemo_interleaves_every_layer_where_the_row_has_no_chunks() -> None:
+    """96 layers over 8 stages: twelve chunks each, if the rounds divide into the stages."""
+    cells = {"gpus": 32, "dp": 1, "tp": 4, "pp": 8, "zero": 1, "layers": 96, "framework": "nemo/megatron"}
+    found = layout("", **cells, batch_per_gpu=1.0, global_batch=64.0)
+    assert found is not None and found.strategy.startswith("dp1,tp4,pp8,vp12")
+    assert "vp" not in getattr(layout("", **cells, batch_per_gpu=1.0, global_batch=63.0), "strategy", "vp")
+    assert "vp" not in getattr(layout("", **{**cells, "framework": "nanotron"}), "strategy", "vp")
+
+
 def test_shards_of_everything_in_columns() -> None:
     cells = {"gpus": 8, "dp": 8, "batch_per_gpu": 1.0, "global_batch": 8.0}
     assert layout("", **cells, zero=3) == RunLayout("zero3", 1, None)

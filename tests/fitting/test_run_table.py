@@ -198,6 +198,7 @@ def test_an_image_size_may_be_one_number() -> None:
         ({"batch_per_gpu": float("nan")}, "batch_per_gpu must be a finite number, got nan"),
         ({"step_seconds": "soon"}, "step_seconds must be a number, got 'soon'"),
         ({"nodes": 0.5}, "nodes must be a whole number of at least 1, got 0.5"),
+        ({"compiled": "perhaps"}, "no compiler called 'perhaps'; known: inductor, none, reduce-overhead, vendor, xla"),
         ({"channels_last": "perhaps"}, "channels_last must be true or false, got 'perhaps'"),
         ({"model": None}, "no model"),
         ({"device": ""}, "no device"),

@@ -150,9 +150,15 @@ RULES: tuple[Rule, ...] = (
         "add the row of one GPU with the same system, model, batch and precision",
     ),
     _rule(
-        r"how its model was split|does not divide|is not \d+ GPUs|whole number of micro-batches|beside TP|beside PP",
+        r"how its model was split|does not divide|is not \d+ GPUs|whole number of micro-batches|^ZeRO \d beside",
         "the layout over GPUs is missing or does not fit",
         "fill `dp`, `tp`, `pp`, `zero`, `micro_batch` and `global_batch` so that they multiply to `gpus`",
+    ),
+    _rule(r"rank and layers of its LoRA", "a LoRA of unknown size", ""),
+    _rule(
+        r"^no compiler called '([^']*)'",
+        "a compiler that is not known",
+        "write inductor, reduce-overhead, xla or vendor in `compiled`, or true or false",
     ),
     _rule(
         r"is a profile of|corrects",

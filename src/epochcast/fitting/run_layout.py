@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from epochcast.errors import BadInput
+from epochcast.caching import remembered
+from epochcast.errors import BadInput, UnknownName
 from epochcast.fitting.cells import count, number, text
 from epochcast.fitting.row_names import framework_strategy, is_trainer
+from epochcast.forecasting.strategies.degrees import degrees_in
 
 _COLUMNS = ("dp", "tp", "pp", "cp", "ep", "vp")
 _DEGREE = re.compile(r"\b(FSDP|TP|PP|CP|VP|EP)=(\d+)")
@@ -39,8 +41,8 @@ def run_layout(row: Mapping[str, Any]) -> RunLayout | None:
     if any(degrees.values()):
         known = {name: degree for name, degree in degrees.items() if degree}
         data = _data_ranks(row, known, gpus)
-        stage = int(number(row, "zero") or 0)
-        return RunLayout(_column_strategy(known, data, stage), _micro_batches(row, data), None)
+        rounds = _micro_batches(row, data)
+        return RunLayout(_column_strategy(row, known, data, rounds), rounds, None)
     degrees_in_note = {name: int(degree) for name, degree in _DEGREE.findall(note)}
     if not degrees_in_note:
         _check_split(row, gpus)
@@ -72,17 +74,40 @@ def _check_split(row: Mapping[str, Any], gpus: int) -> None:
         raise BadInput(f"{row.get('model')}: the row does not say how its model was split (dp, tp, pp)")
 
 
-def _column_strategy(degrees: Mapping[str, int], data: int, stage: int) -> str:
-    """The product by our name; `stage` is ZeRO's: 2 and 3 go with data parallel ranks alone."""
+def _column_strategy(row: Mapping[str, Any], degrees: Mapping[str, int], data: int, rounds: int) -> str:
+    """The product by our name; ZeRO's stages 2 and 3 go with data parallel ranks alone."""
+    stage = int(number(row, "zero") or 0)
     split = {name: degrees[name] for name in ("TP", "PP", "CP", "EP") if degrees.get(name, 1) > 1}
     if stage > 1 and split:
         raise BadInput(f"ZeRO {stage} beside {', '.join(split)} is not modelled")
     if stage > 1:
         return f"zero{stage}"
     parts = [f"dp{data}", *(f"{name.casefold()}{degree}" for name, degree in split.items())]
-    if "PP" in split and degrees.get("VP", 1) > 1:
-        parts.append(f"vp{degrees['VP']}")
+    if "PP" in split:
+        parts += _stages(row, degrees, rounds)
     return ",".join([*parts, *(["zero1"] if stage else [])])
+
+
+def _stages(row: Mapping[str, Any], degrees: Mapping[str, int], rounds: int) -> list[str]:
+    """How a pipeline's stages are cut. NeMo interleaves: where the row has no chunks, every layer of a stage is one.
+    Megatron and its children give every stage as many layers, nanotron as much work.
+    """
+    words, stages = text(row, "framework"), degrees["PP"]
+    chunks = degrees.get("VP", 1)
+    if "VP" not in degrees and is_trainer("interleaved", words):
+        each, rest = divmod(count(row, "layers") or 0, stages)
+        chunks = 1 if rest or rounds % stages else max(1, each)
+    parts = [f"vp{chunks}"] if chunks > 1 else []
+    return [*parts, *(["even"] if _knows_even() and is_trainer("even_stages", words) else [])]
+
+
+@remembered(1)
+def _knows_even() -> bool:
+    """Whether a product may say that its stages have as many layers each."""
+    try:
+        return degrees_in("dp1,pp2,even") is not None
+    except UnknownName:
+        return False
 
 
 def _strategy(degrees: Mapping[str, int], data: int) -> str:

@@ -100,13 +100,16 @@ def _decoder(row: Row) -> str:
     from epochcast.capture.zoo.sized import decoder_reference
 
     sizes = {name: count(row, name) for name in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")}
-    return decoder_reference({**sizes, "model": text(row, "model"), "note": text(row, "note")})
+    style = model_names()["decoder_style"].get(text(row, "source"))
+    return decoder_reference({**sizes, "style": style, "model": text(row, "model"), "note": text(row, "note")})
 
 
 def _check_possible(source: str, model: str, *, is_mapped: bool) -> None:
     names = model_names()
     of_source: Mapping[str, str] = names.get("cannot_source", {}).get(source, {})
-    reason = of_source.get(model) or (None if is_mapped else names["cannot"].get(model) or of_source.get("*"))
+    reason = of_source.get(model)
+    if reason is None and not is_mapped:
+        reason = names["cannot"].get(model) or (None if model in ZOO else of_source.get("*"))
     if reason is not None:
         raise BadInput(f"{model}: {reason}")
 

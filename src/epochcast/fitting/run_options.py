@@ -12,16 +12,17 @@ from dataclasses import fields
 from typing import Any
 
 from epochcast.caching import remembered
-from epochcast.fitting.cells import Row, count, flag, text
+from epochcast.fitting.cells import Row, count, text
 from epochcast.fitting.row_names import compiles, is_trainer
+from epochcast.fitting.run_stack import run_compiler, run_hook_seconds
 from epochcast.forecasting.job import Job
 
 SELECTIVE = "selective"
 
 
-def run_options(row: Row) -> dict[str, Any]:
+def run_options(row: Row, framework: str) -> dict[str, Any]:
     """The options of a row's job, as far as a job has them."""
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"compile": _compiler(row, framework), "hook_seconds": run_hook_seconds(row)}
     recompute = text(row, "recompute").casefold()
     if recompute.startswith("full"):
         options["checkpointing"] = _default("checkpointing", full=True)
@@ -39,10 +40,11 @@ def is_sequence_parallel(row: Row) -> bool:
     )
 
 
-def is_compiled(row: Row) -> bool:
-    """As the row says; else whether its framework always compiles."""
-    said = flag(row, "compiled")
-    return compiles(text(row, "framework")) if said is None else said
+def _compiler(row: Row, framework: str) -> str:
+    """As the row says; else XLA where its framework always compiles."""
+    if not text(row, "compiled") and compiles(text(row, "framework")):
+        return "xla"
+    return run_compiler(row, framework)
 
 
 @remembered(1)

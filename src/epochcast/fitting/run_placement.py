@@ -7,8 +7,10 @@ nodes.
 """
 
 import re
+from dataclasses import replace
 from math import ceil, log
 
+from epochcast.cost.hosts import measured_host
 from epochcast.fitting.row_names import framework_strategy, listed
 from epochcast.fitting.run_table import Run
 from epochcast.forecasting.placement import Placement, placed
@@ -51,7 +53,7 @@ _COUNT = re.compile(r"(\d+) ?x ")
 # Links of a device's own fabric that also connect nodes.
 _FABRICS = ("ici_", "ipu_link")
 # What `run_layout` writes: data parallel ranks first, then other degrees or zero1.
-_PRODUCT = re.compile(r"dp\d+(,(tp|pp|cp|ep|vp)\d+)*(,zero1)?")
+_PRODUCT = re.compile(r"dp\d+(,(tp|pp|cp|ep|vp)\d+)*(,even)?(,zero1)?")
 
 
 def run_placement(run: Run, gpus: int | None = None) -> Placement:
@@ -59,8 +61,9 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
 
     Schedulers place jobs unevenly (2 + 2 + 4): every node has the mean number of GPUs, rounded up, and some are unused.
     """
+    host = measured_host(run.source, run.system)
     if gpus == 1 or (gpus is None and run.gpus == 1):
-        return placed(run.device)
+        return replace(placed(run.device), host=host)
     nodes = min(max(run.nodes, 1), run.gpus)
     gpus_per_node = ceil(run.gpus / nodes)
     if nodes == 1:
@@ -72,7 +75,8 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
         usual_network = NETWORKS.get(run.device.name) or NETWORKS.get(run.device.generation)
         link = outer_link(run.interconnect) or (usual_network if has_nvlink else None)
     strategy = find_strategy(strategy_of(run), run.gpus)
-    return placed(run.device, run.gpus, nodes, strategy, link=link, empty=nodes * gpus_per_node - run.gpus)
+    empty = nodes * gpus_per_node - run.gpus
+    return replace(placed(run.device, run.gpus, nodes, strategy, link=link, empty=empty), host=host)
 
 
 def strategy_of(run: Run) -> str:

@@ -30,11 +30,13 @@ from epochcast.fitting.run_network import (
     step_seconds,
     uneven_of,
 )
-from epochcast.fitting.run_options import is_compiled, run_options
+from epochcast.fitting.run_options import run_options
 from epochcast.fitting.run_tuning import run_tuning
 from epochcast.fitting.run_versions import Version, framework_version
 from epochcast.forecasting.framework import setting_of
 from epochcast.forecasting.job import Job
+from epochcast.graph.compilers import EAGER
+from epochcast.graph.precision import PRECISIONS
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
@@ -133,6 +135,7 @@ def _run(row_index: int, row: Row, with_bare: bool) -> Run:
         notes.append(optimizer.note)
     if text(row, "framework") and named_framework(text(row, "framework")) is None:
         notes.append(f"the framework {text(row, 'framework')} is not known and answered as pytorch")
+    job = _job(row, network, device, batch, optimizer, layout)
     return Run(
         row_index,
         source,
@@ -140,7 +143,7 @@ def _run(row_index: int, row: Row, with_bare: bool) -> Run:
         network.reference,
         network.input_shape,
         device,
-        _job(row, network, device, batch, optimizer, layout),
+        job,
         gpus,
         count(row, "nodes") or (layout and layout.nodes) or 1,
         text(row, "interconnect") or None,
@@ -151,7 +154,7 @@ def _run(row_index: int, row: Row, with_bare: bool) -> Run:
         text(row, "framework").casefold(),
         text(row, "data"),
         number(row, "parameters") or network.parameters,
-        is_compiled(row),
+        job.compile != EAGER,
         tuple(notes),
     )
 
@@ -202,7 +205,7 @@ def _job(
         uneven=network.uneven or uneven_of(text(row, "input_shape")),
         framework=framework,
         framework_version=_USUAL_VERSION if version is None else f"{version[0]}.{version[1]}",
-        **run_options(row),
+        **run_options(row, framework),
         **run_tuning(row, network.reference),
     )
 
@@ -229,8 +232,16 @@ def _precision(row: Row, device: Device, network: NamedNetwork) -> str:
     name = named_precision(text(row, "source"), words)
     if name == "fp32" and network.precision:
         name = network.precision
+    if is_trainer("master_weights", text(row, "framework")):
+        name = _mastered(name)
     # Where the device has no such cores, the framework's tf32 is plain fp32.
     return "fp32" if name == "tf32" and "tf32" not in device.peak_flops_per_second else name
+
+
+def _mastered(name: str) -> str:
+    """Half with a copy in float32 for the update, where there is such a precision: what a trainer calls mixed."""
+    half = name.removeprefix("amp_")
+    return f"{half}_master" if f"{half}_master" in PRECISIONS else name
 
 
 def _channels_last(row: Row, device: Device, network: NamedNetwork) -> bool:

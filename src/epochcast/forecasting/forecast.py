@@ -50,6 +50,7 @@ class Forecast(Displayed):
     optimizer: str = "sgd"
     mode: str = "training"
     framework: str = "pytorch"
+    compile: str = "none"
     batch_per_gpu: int = 1
     global_batch: int = 0
     accumulate: int = 1
