@@ -287,7 +287,8 @@ def test_a_benchmark_that_calls_tensor_float_fp32_is_read_as_it_ran() -> None:
     assert (asked.reference, asked.job.precision, asked.input_shape) == ("resnet101", "tf32", (3, 224, 224))
     assert run(**cells, model="SqueezeNet", batch_per_gpu=64).input_shape == (3, 512, 512)
     assert "not known for a batch of 7" in reason(**cells, model="SqueezeNet", batch_per_gpu=7)
-    assert "without the bottlenecks" in reason(**cells, model="DenseNet121")
+    assert run(**cells, model="MLP", batch_per_gpu=128, device="L40S").job.precision == "fp32"
+    assert "not a published network" in reason(**cells, model="SwinMLP")
 
 
 SIZES = {"layers": 16, "hidden": 2048, "heads": 32, "kv_heads": 8, "ffn": 8192, "vocab": 128256}
