@@ -3,8 +3,8 @@ single blocks of such, so that its measurements can be compared: `kernelbench:De
 
 What differs: no groups (AlexNet), no bottlenecks (DenseNet121), no activation inside the modules
 (GoogleNetInceptionV1), no shortcuts (MobileNetV2), no squeeze-and-excitation (EfficientNetB0), one block a stage
-(EfficientNetB1), gates instead of features (EfficientNetB2, whose pooled gate is what goes on), no strides (ShuffleNet),
-plain convolutions (RegNet). Sizes are those of its files since 2025-07.
+(EfficientNetB1), gates instead of features (EfficientNetB2, whose pooled gate is what goes on), no strides
+(ShuffleNet), plain convolutions (RegNet). Sizes are those of its files since 2025-07.
 """
 
 from collections.abc import Callable, Mapping, Sequence
