@@ -23,7 +23,18 @@ def table(tmp_path: Path) -> Path:
 def test_json_is_the_contract(command: Command, table: Path) -> None:
     ran = command(f"evaluate {table} --by device,family --json")
     assert ran.code == 0
-    assert list(ran.json) == ["n", "failed", "mape", "median_ape", "p90_ape", "rmse_seconds", "coverage", "groups"]
+    assert list(ran.json) == [
+        "n",
+        "failed",
+        "mape",
+        "median_ape",
+        "p90_ape",
+        "rmse_seconds",
+        "coverage",
+        "refusals",
+        "notes",
+        "groups",
+    ]
     assert (ran.json["n"], ran.json["failed"][0]["model"]) == (2, "nonet")
     assert list(ran.json["groups"]) == ["V100-SXM2-16GB / resnet", "V100-SXM2-16GB / vgg", "V100-SXM2-16GB / nonet"]
 
@@ -33,6 +44,25 @@ def test_the_table_says_what_failed(command: Command, table: Path) -> None:
     assert ran.code == 0
     assert "by family" in ran.out
     assert "no model called 'nonet'" in ran.out
+
+
+def test_warnings_count_rows_and_refusals_say_what_helps(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text(
+        "model,device,batch_per_gpu,step_seconds,optimizer,quality\n"
+        "resnet18,V100,32,0.05,lionw,ok\nresnet18,V100,64,0.09,lionw,\nresnet18,V100,64,0.09,adam,suspect\n"
+    )
+    ran = command(f"evaluate {path}")
+    assert "note: 2 rows: the optimizer lionw is not known and answered as momentum" in ran.out
+    assert "--with-doubtful" in ran.out
+    assert command(f"evaluate {path} --with-doubtful --json").json["n"] == 3
+
+
+def test_a_line_that_cannot_be_read_costs_itself(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text(TABLE + "resnet18,V100,32,0.05,one,two,three\n")
+    found = command(f"evaluate {path} --json").json
+    assert (found["n"], [f["row"] for f in found["failed"]]) == (2, [2, 3])
 
 
 def test_rows_and_picture_are_written(command: Command, table: Path, tmp_path: Path) -> None:
@@ -49,6 +79,8 @@ def test_rows_and_picture_are_written(command: Command, table: Path, tmp_path: P
         ("{table} --by colour", "epochcast: no column to group by called 'colour'; "),
         ("{table} --out rows.xls", "epochcast: cannot write rows.xls; known endings: "),
         ("{table} --plot a.gif", "epochcast: cannot draw a.gif; known endings: .png, .svg, .html\n"),
+        ("{table} --profile nowhere.toml", "epochcast: no file 'nowhere.toml'\n"),
+        ("{table} --profile {table}", "epochcast: runs.csv is not a profile of `epochcast fit`: "),
         ("{table} --cost-model oracle", "epochcast: no cost model called 'oracle'; "),
     ],
 )

@@ -10,13 +10,15 @@ from epochcast.cost.registry import find_cost_model
 from epochcast.cost.scaled import Scaled
 from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, UnknownName
-from epochcast.fitting.evaluate import evaluate
+from epochcast.fitting.evaluate import Evaluation, evaluate
 from epochcast.fitting.evaluate_ops import CALL_SECONDS
 from epochcast.fitting.given_single import single_steps
 from epochcast.fitting.op_table import op_columns
+from epochcast.fitting.predicted import Predicted
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import read_runs
 from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.profile import Profile, save_profile
 
 ANALYTIC = find_cost_model("analytic")
 
@@ -46,7 +48,71 @@ def test_rows_that_cannot_be_forecast_are_counted_with_their_reason() -> None:
 
 def test_json_has_the_keys_of_the_contract() -> None:
     found = evaluate(runs({}), cost_model=ANALYTIC).as_dict()
-    assert set(found) == {"n", "failed", "mape", "median_ape", "p90_ape", "rmse_seconds", "coverage", "groups"}
+    figures = {"n", "failed", "mape", "median_ape", "p90_ape", "rmse_seconds", "coverage"}
+    assert set(found) == figures | {"refusals", "notes", "groups"}
+
+
+def test_refusals_are_grouped_and_assumptions_counted() -> None:
+    table = runs({"device": "abacus"}, {"device": "slide rule"}, {"optimizer": "lionw"}, {"optimizer": "lionw"}, {})
+    found = evaluate(table, cost_model=ANALYTIC).as_dict()
+    assert [(r["reason"], r["rows"]) for r in found["refusals"]] == [("a device that the catalogue does not have", 2)]
+    assert found["notes"] == [{"note": "the optimizer lionw is not known and answered as momentum", "rows": 2}]
+
+
+def test_doubtful_rows_are_left_out_and_counted() -> None:
+    table = runs({"quality": "ok"}, {"quality": "suspect: other jobs"}, {"quality": None})
+    found = evaluate(table, cost_model=ANALYTIC)
+    assert (found.scores.n, found.refusals[0].cure) == (2, "ask for doubtful rows, too")
+    assert evaluate(table, cost_model=ANALYTIC, with_doubtful=True).scores.n == 3
+
+
+def calibration(path: Path, **changes: Any) -> Path:
+    facts: dict[str, Any] = {"device": "V100-SXM2-16GB", "stack": "pytorch", "source": "a test", "date": "2026-11-16"}
+    save_profile(Profile(**{**facts, "relative_to": ANALYTIC.name, **changes}), path)
+    return path
+
+
+def test_a_calibration_scores_its_device_and_no_other(tmp_path: Path) -> None:
+    """Kernels twice as long on the profile's device: its steps take twice as long but for the launches."""
+    table = runs({"batch_per_gpu": 256}, {"batch_per_gpu": 256, "device": "A100"})
+    path = calibration(tmp_path / "v100.toml", compute_factor=2.0, memory_factor=2.0, step_spread=(0.9, 1.1))
+    before = evaluate(table, cost_model=ANALYTIC).predicted
+    after = evaluate(table, cost_model=ANALYTIC, profile=path).predicted
+    assert after.mid_seconds[0] == pytest.approx(2 * before.mid_seconds[0], rel=0.1)
+    assert after.mid_seconds[1] == before.mid_seconds[1]
+    assert after.high_seconds[0] / after.mid_seconds[0] < before.high_seconds[0] / before.mid_seconds[0]
+
+
+def test_the_launch_of_a_calibration_counts(tmp_path: Path) -> None:
+    table = runs({"batch_per_gpu": 1})
+    slow = calibration(tmp_path / "slow.toml", launch_seconds=1e-3)
+    before = evaluate(table, cost_model=ANALYTIC).predicted.mid_seconds[0]
+    assert evaluate(table, cost_model=ANALYTIC, profile=slow).predicted.mid_seconds[0] > 5 * before
+
+
+def test_a_profile_of_another_model_or_table_is_refused(tmp_path: Path) -> None:
+    path = calibration(tmp_path / "v100.toml", relative_to="learned")
+    with pytest.raises(BadInput, match="corrects the cost model 'learned', not 'analytic'"):
+        evaluate(runs({}), cost_model=ANALYTIC, profile=path)
+    with pytest.raises(BadInput, match="no file"):
+        evaluate(runs({}), cost_model=ANALYTIC, profile=tmp_path / "nowhere.toml")
+    with pytest.raises(BadInput, match="profile scores runs; this is a table of ops"):
+        evaluate(pl.DataFrame([op()]), cost_model=ANALYTIC, profile=calibration(tmp_path / "a.toml"))
+
+
+def test_columns_by_other_names_are_known() -> None:
+    table = pl.DataFrame({"network": ["ResNet-18"], "GPU": ["V100"], "batch_size": [32], "throughput": [640.0]})
+    assert evaluate(table, cost_model=ANALYTIC).predicted.measured_seconds[0] == pytest.approx(0.05)
+
+
+def test_groups_of_many_values_are_counted_in_one_pass() -> None:
+    """A group for every row: with a scan of the table for each this takes minutes."""
+    rows = 30_000
+    table = pl.DataFrame({"system": [str(i) for i in range(rows)]})
+    seconds = np.ones(rows)
+    predicted = Predicted(seconds, seconds, seconds, seconds, (), {}, np.ones(rows, bool))
+    groups = Evaluation("runs", predicted, ("system",), table).groups()
+    assert len(groups) == rows and groups["7"].n == 1
 
 
 def test_nothing_forecast_has_no_figures() -> None:

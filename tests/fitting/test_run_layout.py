@@ -49,3 +49,32 @@ def test_degrees_that_do_not_divide_the_gpus_are_refused() -> None:
 def test_a_batch_that_is_no_whole_number_of_micro_batches_is_refused() -> None:
     with pytest.raises(BadInput, match="batch of 20 is not a whole number of micro-batches of 1 on 8 replicas"):
         layout("TP=4; PP=1", global_batch=20.0)
+
+
+def test_columns_count_before_a_note() -> None:
+    """256 sequences of 64 GPUs over tp 4 times pp 2: eight replicas with micro-batches of two make 16 rounds."""
+    cells = {"gpus": 64, "tp": 4, "pp": 2, "dp": 8, "zero": 1, "batch_per_gpu": 2.0, "global_batch": 256.0}
+    assert layout("TP=1; PP=41", **cells) == RunLayout("dp8,tp4,pp2,zero1", 16, None)
+    assert layout("", **{**cells, "zero": 0, "vp": 2}) == RunLayout("dp8,tp4,pp2,vp2", 16, None)
+
+
+def test_nemo_interleaves_every_layer_where_the_row_has_no_chunks() -> None:
+    """96 layers over 8 stages: twelve chunks each, if the rounds divide into the stages."""
+    cells = {"gpus": 32, "dp": 1, "tp": 4, "pp": 8, "zero": 1, "layers": 96, "framework": "nemo/megatron"}
+    found = layout("", **cells, batch_per_gpu=1.0, global_batch=64.0)
+    assert found is not None and found.strategy.startswith("dp1,tp4,pp8,vp12")
+    assert "vp" not in getattr(layout("", **cells, batch_per_gpu=1.0, global_batch=63.0), "strategy", "vp")
+    assert "vp" not in getattr(layout("", **{**cells, "framework": "nanotron"}), "strategy", "vp")
+
+
+def test_shards_of_everything_in_columns() -> None:
+    cells = {"gpus": 8, "dp": 8, "batch_per_gpu": 1.0, "global_batch": 8.0}
+    assert layout("", **cells, zero=3) == RunLayout("zero3", 1, None)
+    assert layout("", **cells, zero=1) == RunLayout("dp8,zero1", 1, None)
+    with pytest.raises(BadInput, match="ZeRO 3 beside TP is not modelled"):
+        layout("", **{**cells, "dp": 4, "tp": 2}, zero=3)
+
+
+def test_columns_that_are_not_the_gpus_are_refused() -> None:
+    with pytest.raises(BadInput, match="DP=3 times TP=2 times PP=1 times CP=1 is not 8 GPUs"):
+        layout("", gpus=8, dp=3, tp=2)

@@ -100,3 +100,25 @@ def test_a_product_is_placed_as_it_was_laid_out() -> None:
     placed = run_placement(asked)
     assert (placed.strategy.name, placed.nodes, placed.link) == ("dp4,tp4,pp16,vp4,zero1", 4, "infiniband_ndr_x72")
     assert placed.replicas == 4
+
+
+@pytest.mark.parametrize(
+    ("cells", "strategy"),
+    [
+        ({"strategy": "nn.DataParallel"}, "data_parallel"),
+        ({"strategy": "DistributedDataParallel"}, "ddp"),
+        ({"strategy": "Horovod"}, "horovod"),
+        ({"strategy": "MirroredStrategy"}, "mirrored"),
+        ({"strategy": "ZeRO-2"}, "zero2"),
+        ({"strategy": "zero3"}, "zero3"),
+        ({"strategy": "dp8"}, "ddp"),
+        ({"strategy": "dp2,tp4"}, "dp2,tp4"),
+        ({"framework": "pytorch (nn.DataParallel)"}, "data_parallel"),
+        ({"framework": "Horovod, PyTorch 1.8"}, "horovod"),
+        ({"framework": "pytorch", "dp": 2, "tp": 4}, "dp2,tp4"),
+    ],
+)
+def test_a_strategy_is_read_by_its_other_names(cells: dict[str, Any], strategy: str) -> None:
+    asked = run(**cells)
+    assert strategy_of(asked) == strategy
+    assert run_placement(asked).gpus == 8

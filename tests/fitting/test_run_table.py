@@ -3,6 +3,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from epochcast.fitting.run_table import family_of, read_runs
 
@@ -141,3 +143,182 @@ def test_a_layout_that_is_not_said_is_the_frameworks(cells: dict[str, Any], expe
 def test_sides_drawn_anew_make_batches_uneven() -> None:
     assert run(input_shape="3x(320..608), VOC").recipe.uneven == pytest.approx(0.348, abs=1e-3)
     assert run(input_shape="3x224x224").recipe.uneven == 0
+
+
+@pytest.mark.parametrize(
+    ("unit", "rate", "seconds"),
+    [
+        ("sequences", 64.0, 0.5),
+        ("images", 64.0, 0.5),
+        ("tokens", 64.0 * 128, 0.5),
+        ("steps", 2.0, 0.5),
+        (None, 64.0, 0.5),
+    ],
+)
+def test_a_rate_counts_what_its_unit_says(unit: str | None, rate: float, seconds: float) -> None:
+    cells = {"model": "bert_base", "input_shape": "seq128", "step_seconds": None}
+    assert run(**cells, samples_per_second=rate, unit=unit).step_seconds == pytest.approx(seconds)
+
+
+def test_a_rate_of_each_gpu_is_that_of_all() -> None:
+    asked = run(step_seconds=None, samples_per_second=160, gpus=4, unit="images/s/GPU")
+    assert asked.step_seconds == pytest.approx(32 / 160)
+
+
+def test_the_length_may_be_a_column_of_its_own() -> None:
+    cells = {"model": "bert_base", "sequence_length": 256, "step_seconds": None, "unit": "tokens"}
+    asked = run(**cells, samples_per_second=32 * 256.0)
+    assert (asked.input_shape, asked.step_seconds) == ((256,), pytest.approx(1.0))
+
+
+@pytest.mark.parametrize(
+    ("task", "reference", "tokens"),
+    [
+        ("question_answering", "bert_large_squad", 384),
+        ("glue", "bert_large_classification", 128),
+        ("mlm", "bert_large_mlm", 512),
+        ("pretraining", "bert_large_pretraining", 512),
+    ],
+)
+def test_a_task_chooses_head_and_length(task: str, reference: str, tokens: int) -> None:
+    asked = run(model="bert-large-uncased", task=task)
+    assert (asked.reference, asked.input_shape) == (reference, (tokens,))
+    assert run(model="bert-large-uncased", task=task, input_shape="seq64").input_shape == (64,)
+
+
+def test_an_image_size_may_be_one_number() -> None:
+    assert run(input_shape="160", unit="images").input_shape == (3, 160, 160)
+    assert run(input_shape="160x320").input_shape == (3, 160, 320)
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ({"gpus": "many"}, "gpus must be a number, got 'many'"),
+        ({"batch_per_gpu": float("nan")}, "batch_per_gpu must be a finite number, got nan"),
+        ({"step_seconds": "soon"}, "step_seconds must be a number, got 'soon'"),
+        ({"nodes": 0.5}, "nodes must be a whole number of at least 1, got 0.5"),
+        ({"compiled": "perhaps"}, "no compiler called 'perhaps'; known: inductor, none, reduce-overhead, vendor, xla"),
+        ({"channels_last": "perhaps"}, "channels_last must be true or false, got 'perhaps'"),
+        ({"model": None}, "no model"),
+        ({"device": ""}, "no device"),
+        ({"quality": "suspect: two jobs at once"}, "left out for its quality: suspect: two jobs at once"),
+        ({"step_seconds": None, "samples_per_second": 0}, "samples_per_second must be above 0, got 0"),
+    ],
+)
+def test_one_bad_cell_costs_its_row_alone(cells: dict[str, Any], message: str) -> None:
+    runs, failures = read_runs([ROW, {**ROW, **cells}, ROW])
+    assert [found.row_index for found in runs] == [0, 2]
+    assert [(f.row_index, f.reason) for f in failures] == [(1, message)]
+
+
+@given(
+    cells=st.dictionaries(
+        st.sampled_from(
+            [
+                "model",
+                "device",
+                "batch_per_gpu",
+                "step_seconds",
+                "samples_per_second",
+                "gpus",
+                "nodes",
+                "unit",
+                "task",
+                "precision",
+                "optimizer",
+                "framework",
+                "framework_version",
+                "strategy",
+                "input_shape",
+                "grad_accum",
+                "tp",
+                "pp",
+                "zero",
+                "layers",
+                "hidden",
+                "recompute",
+                "note",
+                "source",
+                "global_batch",
+                "compiled",
+            ]
+        ),
+        st.one_of(st.none(), st.text(max_size=12), st.floats(), st.integers(-3, 10**12), st.booleans()),
+        max_size=5,
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_stands_in_a_row_it_is_a_run_or_a_reason(cells: dict[str, Any]) -> None:
+    runs, failures = read_runs([{**ROW, **cells}])
+    assert len(runs) + len(failures) == 1
+
+
+def test_doubtful_rows_are_read_when_asked_for() -> None:
+    rows = [{**ROW, "quality": "suspect"}, {**ROW, "quality": "ok"}]
+    assert len(read_runs(rows)[0]) == 1
+    assert len(read_runs(rows, with_doubtful=True)[0]) == 2
+
+
+def test_what_was_assumed_is_noted() -> None:
+    assert run(optimizer="lionw").notes == ("the optimizer lionw is not known and answered as momentum",)
+    assert run(framework="abacus").notes == ("the framework abacus is not known and answered as pytorch",)
+    assert run(optimizer="fused adam").job.update_style == "fused"
+    assert run(optimizer="fused adam").notes == ()
+
+
+def test_whether_a_step_was_compiled_is_kept() -> None:
+    assert run(compiled=True).compiled and run(framework="maxtext").compiled
+    assert not run().compiled and not run(framework="maxtext", compiled=False).compiled
+
+
+def test_a_batch_may_be_given_for_all_gpus() -> None:
+    assert run(batch_per_gpu=None, global_batch=256, gpus=4, grad_accum=2).job.batch == 32
+
+
+def test_tensor_float_is_plain_where_the_device_has_none() -> None:
+    assert run(precision="tf32", device="A100").job.precision == "tf32"
+    assert run(precision="tf32", device="T4").job.precision == "fp32"
+
+
+def test_a_benchmark_that_calls_tensor_float_fp32_is_read_as_it_ran() -> None:
+    cells = {"source": "kernelbench_level3", "mode": "forward", "optimizer": "none", "precision": "fp32"}
+    asked = run(**cells, model="ResNet101", device="L40S", input_shape="batch_size, 3, height, width")
+    assert (asked.reference, asked.job.precision, asked.input_shape) == ("resnet101", "tf32", (3, 224, 224))
+    assert run(**cells, model="SqueezeNet", batch_per_gpu=64).input_shape == (3, 512, 512)
+    assert "not known for a batch of 7" in reason(**cells, model="SqueezeNet", batch_per_gpu=7)
+    assert run(**cells, model="MLP", batch_per_gpu=128, device="L40S").job.precision == "fp32"
+    assert "not a published network" in reason(**cells, model="SwinMLP")
+
+
+SIZES = {"layers": 16, "hidden": 2048, "heads": 32, "kv_heads": 8, "ffn": 8192, "vocab": 128256}
+
+
+def test_a_language_model_is_built_from_its_columns() -> None:
+    cells = {**SIZES, "model": "llama-1B", "device": "H100", "gpus": 32, "nodes": 4, "sequence_length": 4096}
+    layout = {"dp": 2, "tp": 8, "pp": 2, "zero": 1, "micro_batch": 2, "batch_per_gpu": 2, "global_batch": 64}
+    asked = run(
+        **cells, **layout, framework="nanotron", framework_version="2025-02", precision="bf16", recompute="full"
+    )
+    assert asked.reference == "decoder:layers=16,hidden=2048,heads=32,vocab=128256,kv_heads=8,ffn=8192"
+    assert (asked.input_shape, asked.strategy, asked.job.accumulate) == ((4096,), "dp2,tp8,pp2,zero1", 16)
+    assert (asked.job.update_style, asked.job.attention) == ("fused", "flash")
+    assert asked.job.checkpointing
+
+
+def test_a_zoo_model_stays_itself_beside_its_sizes() -> None:
+    assert run(**SIZES, model="gpt2").reference == "gpt2"
+
+
+def test_a_split_that_the_row_does_not_say_is_refused() -> None:
+    cells = {**SIZES, "model": "gpt3-175b", "gpus": 256, "framework": "nemo2507"}
+    assert "does not say how its model was split" in reason(**cells)
+
+
+@pytest.mark.needs_data
+@pytest.mark.parametrize(
+    ("table", "least"), [("runs", 14000), ("runs_more", 480), ("inference_runs", 19300), ("llm_runs", 2900)]
+)
+def test_other_peoples_tables_are_read(data: Path, table: str, least: int) -> None:
+    runs, _ = read_runs(pl.read_parquet(data / f"{table}.parquet").to_dicts())
+    assert len(runs) >= least

@@ -45,3 +45,19 @@ def test_missing_columns_are_named() -> None:
     assert str(caught.value) == (
         "a table of runs needs the columns batch_per_gpu, step_seconds or samples_per_second, which are not there"
     )
+
+
+def test_lines_that_cannot_be_read_are_empty_rows(tmp_path: Path) -> None:
+    lines = tmp_path / "t.jsonl"
+    lines.write_text('{"a": 1, "b": "x"}\n{"a": NaN}\nnonsense\n{"a": "many"}\n')
+    assert len(read_table(lines)) == 4
+    commas = tmp_path / "t.csv"
+    commas.write_text("a,b\n1,2\n3,4,5\n6,7\n")
+    assert [row["a"] for row in read_table(commas).to_dicts()] == ["1", None, "6"]
+
+
+def test_a_file_of_which_nothing_can_be_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text("this is\nno table\n")
+    with pytest.raises(BadInput, match="is not a jsonl table"):
+        read_table(path)

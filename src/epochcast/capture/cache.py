@@ -73,13 +73,14 @@ class CachedModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """One step by a recipe, from disk if it is there."""
-        single = recipe.at(1)
-        key = {**self.about, "recipe": asdict(single)}
+        single = recipe.at(1).eager()
+        # a compiler changes no op: the key is as it was before there were any
+        key = {**self.about, "recipe": {name: value for name, value in asdict(single).items() if name != "compile"}}
         trace: Trace = self._traces.get(
             single,
             lambda: _cached(key, trace_from_json, trace_to_json, lambda: self.model.trace(single)),
         )
-        return trace.rebatch(recipe.batch)
+        return trace.under(recipe)
 
 
 def _cached(

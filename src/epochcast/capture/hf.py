@@ -39,6 +39,7 @@ _CLASSES = {
     "SpeechSeq2Seq": "AutoModelForSpeechSeq2Seq",
     "SequenceClassification": "AutoModelForSequenceClassification",
     "TokenClassification": "AutoModelForTokenClassification",
+    "QuestionAnswering": "AutoModelForQuestionAnswering",
 }
 _SUFFIXES = {
     "ForMaskedLM": "MaskedLM",
@@ -48,6 +49,7 @@ _SUFFIXES = {
     "ForImageClassification": "ImageClassification",
     "ForSequenceClassification": "SequenceClassification",
     "ForTokenClassification": "TokenClassification",
+    "ForQuestionAnswering": "QuestionAnswering",
 }
 
 
@@ -248,6 +250,9 @@ def _example(config: Any, task: str, shape: tuple[int, ...] | None) -> tuple[Any
         raise BadInput(f"{config.model_type} takes at most {longest} tokens, got {shape[0]}")
     length = shape[0] if shape else min(longest, LONGEST_GUESS)
     notes = () if shape else (f"{length} tokens per sample are assumed; give the input size to change that",)
+    if task == "QuestionAnswering":  # where in the text the answer begins and ends
+        places = {"start_positions": meta_tensor(), "end_positions": meta_tensor()}
+        return Example((), {"input_ids": meta_tensor(length), **places}), length, notes
     labels = meta_tensor() if task == "SequenceClassification" else meta_tensor(length)
     return Example((), {"input_ids": meta_tensor(length), "labels": labels}), length, notes
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Protocol
 
 from epochcast.caching import Cache
+from epochcast.graph.compilers import EAGER
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import BatchPair, Trace
@@ -43,8 +44,8 @@ class BuiltModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The derived step; the first call for a recipe builds it at two batch sizes, later ones only resize."""
-        key = replace(recipe, batch=1, accumulate=1, uneven=0.0)
-        return replace(self._traces.get(key, lambda: self._pair(key).trace(key)), recipe=recipe)
+        key = replace(recipe, batch=1, accumulate=1, uneven=0.0, compile=EAGER)
+        return self._traces.get(key, lambda: self._pair(key).trace(key)).under(recipe)
 
     def _pair(self, recipe: Recipe) -> BatchPair:
         """The last pair is cached: where a step does not fit, other precisions and checkpointing are tried next."""

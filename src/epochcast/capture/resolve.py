@@ -5,6 +5,7 @@
     mmdetection:NAME, detectron2:NAME, maskrcnn_benchmark:NAME    a detector by its configuration's name, built here
     hf:CONFIG.json, hf:BertConfig(num_hidden_layers=4)
     decoder:layers=32,hidden=4096,heads=32,vocab=32000    a language model by its sizes (`zoo.sized`)
+    kernelbench:NAME    a network of that benchmark (`zoo.kernelbench`)
     pkg.module:factory, file.py:factory    the user's own code (only the command line and Python take these)
     file.onnx, file.keras, Keras file.json (it has `class_name`), our spec file.toml or .json
 
@@ -20,7 +21,7 @@ from epochcast.capture.model import Model
 from epochcast.errors import BadInput, UnknownName
 
 FILE_ENDINGS = (".onnx", ".keras", ".toml", ".json", ".h5", ".pt", ".pth", ".pkl")
-FRAMEWORK_PREFIXES = ("timm", "torchvision", "hf", "decoder")
+FRAMEWORK_PREFIXES = ("timm", "torchvision", "hf", "decoder", "kernelbench")
 DETECTION_PREFIXES = ("mmdetection", "mmdetection_v1", "detectron2", "maskrcnn_benchmark")
 
 
@@ -63,6 +64,10 @@ def _from_library(text: str, input_shape: tuple[int, ...] | None) -> Model:
         from epochcast.capture.hf import load_hf
 
         return load_hf(name, input_shape)
+    if prefix == "kernelbench":
+        from epochcast.capture.zoo.kernelbench import kernelbench_model
+
+        return kernelbench_model(name, input_shape)
     if prefix == "decoder":
         from epochcast.capture.zoo.sized import sized_decoder
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from epochcast.fitting.evaluate import Evaluation
     from epochcast.fitting.predicted import Progress
+    from epochcast.fitting.refusals import Refusal
     from epochcast.fitting.scores import Scores
 
 _EXAMPLE = "Example: epochcast evaluate runs.parquet --by device,family --out rows.csv --plot errors.png"
@@ -34,6 +35,15 @@ def evaluate(
         Path | None, typer.Option(help="Write predicted and measured seconds of every row: .csv, .parquet, .jsonl.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw predicted against measured: .png, .svg, .html.")] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            help="Score with this calibration (`epochcast calibrate`) or model (`epochcast fit`) of a device."
+        ),
+    ] = None,
+    with_doubtful: Annotated[
+        bool, typer.Option("--with-doubtful", help="Also rows whose quality says that they are not to be trusted.")
+    ] = False,
     cost_model: Annotated[str | None, typer.Option(help="Another cost model than the default, like roofline.")] = None,
     workers: Annotated[int, typer.Option(help="Processes that capture models; 0: one per core.")] = 0,
     allow_code: Annotated[
@@ -60,6 +70,8 @@ def evaluate(
             runs,
             by=[name.strip() for name in by.split(",") if name.strip()] if by else (),
             given_single=given_single,
+            with_doubtful=with_doubtful,
+            profile=profile,
             cost_model=None if cost_model is None else find_cost_model(cost_model),
             allow_code=allow_code,
             workers=workers or os.cpu_count() or 1,
@@ -87,26 +99,37 @@ def _draw(answer: "Evaluation", plot: Path, name: str) -> None:
 def _view(answer: "Evaluation", name: str) -> "RenderableType":
     """The errors over all rows and by group, and why rows failed."""
     from rich.console import Group
+    from rich.text import Text
 
     from epochcast import render
 
     total = answer.scores
     headings = ">rows|>failed|>MAPE|>median|>90th percentile|>RMSE|>in interval"
-    pieces = [render.table(f"{name}: {answer.kind}, predicted against measured", headings, [_cells(total)])]
+    pieces: list[RenderableType] = [
+        render.table(f"{name}: {answer.kind}, predicted against measured", headings, [_cells(total)])
+    ]
     groups = list(answer.groups().items())
     if groups:
         caption = f"{len(groups) - MOST_SHOWN} more groups with --json" if len(groups) > MOST_SHOWN else None
         rows = [(key, *_cells(scores)) for key, scores in groups[:MOST_SHOWN]]
         pieces.append(render.table(f"by {', '.join(answer.by)}", f"group|{headings}", rows, caption=caption))
-    reasons: dict[str, int] = {}
-    for failure in answer.failures:
-        reasons[failure.reason] = reasons.get(failure.reason, 0) + 1
-    if reasons:
-        ordered = sorted(reasons.items(), key=lambda item: -item[1])
-        caption = f"{len(ordered) - MOST_SHOWN} more reasons with --json" if len(ordered) > MOST_SHOWN else None
-        rows = [(f"{count:,}", reason) for reason, count in ordered[:MOST_SHOWN]]
-        pieces.append(render.table("not forecast", ">rows|reason", rows, caption=caption))
+    refusals = answer.refusals
+    if refusals:
+        caption = f"{len(refusals) - MOST_SHOWN} more reasons with --json" if len(refusals) > MOST_SHOWN else None
+        rows = [(f"{r.rows:,}", r.reason, ", ".join(r.examples), _cure(r)) for r in refusals[:MOST_SHOWN]]
+        pieces.append(render.table("not forecast", ">rows|reason|such as|what would help", rows, caption=caption))
+    pieces += [Text(f"note: {rows:,} {_rows(rows)}: {note}") for note, rows in list(answer.notes.items())[:MOST_SHOWN]]
     return Group(*pieces)
+
+
+def _cure(refusal: "Refusal") -> str:
+    """In the words of the command."""
+    flags = {"ask for doubtful rows, too": "--with-doubtful", "allow code, if you trust the table": "--allow-code"}
+    return flags.get(refusal.cure, refusal.cure.replace("`", ""))
+
+
+def _rows(count: int) -> str:
+    return "row" if count == 1 else "rows"
 
 
 def _cells(scores: "Scores") -> tuple[str, ...]:

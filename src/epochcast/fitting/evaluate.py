@@ -5,6 +5,7 @@ forecast as a user's job would be. A row that cannot be forecast is a failure wi
 over the rows that were forecast.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,11 @@ from epochcast.cost.model import CostModel
 from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.fitting.predicted import Predicted, Progress
+from epochcast.fitting.refusals import Refusal, refusals
 from epochcast.fitting.run_table import Failure
 from epochcast.fitting.scores import Scores, absolute_percentage_errors, scores
-from epochcast.fitting.table import kind_of, polars, read_table, write_table
+from epochcast.fitting.scoring_profile import scoring_profile
+from epochcast.fitting.table import kind_of, polars, read_table, with_known_columns, write_table
 from epochcast.hardware.catalogue import find_device
 
 if TYPE_CHECKING:
@@ -56,6 +59,16 @@ class Evaluation:
         return self.predicted.failures
 
     @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """The same rows, grouped by reason."""
+        return refusals(self.failures)
+
+    @property
+    def notes(self) -> dict[str, int]:
+        """What was assumed to answer rows, and how many rows of each."""
+        return dict(self.predicted.notes)
+
+    @property
     def scores(self) -> Scores:
         """The scores over all rows."""
         return self._scores(self.predicted.is_forecast, len(self.failures))
@@ -65,14 +78,12 @@ class Evaluation:
         if not self.by:
             return {}
         columns = [self._label(name) for name in self.by]
-        keys = np.array([SEPARATOR.join(values) for values in zip(*columns, strict=True)], dtype=object)
-        failed: dict[str, int] = {}
-        for failure in self.failures:
-            failed[keys[failure.row_index]] = failed.get(keys[failure.row_index], 0) + 1
-        is_forecast = self.predicted.is_forecast
-        scores = {
-            key: self._scores(is_forecast & (keys == key), failed.get(key, 0)) for key in {*keys[is_forecast], *failed}
-        }
+        keys = [SEPARATOR.join(values) for values in zip(*columns, strict=True)]
+        failed = Counter(keys[failure.row_index] for failure in self.failures)
+        places: dict[str, list[int]] = {key: [] for key in failed}
+        for row_index in np.flatnonzero(self.predicted.is_forecast):
+            places.setdefault(keys[row_index], []).append(int(row_index))
+        scores = {key: self._scores(np.array(rows, dtype=int), failed[key]) for key, rows in places.items()}
         return dict(sorted(scores.items(), key=lambda item: (-item[1].n, item[0])))
 
     def _label(self, name: str) -> list[str]:
@@ -94,6 +105,8 @@ class Evaluation:
         return {
             **total,
             "failed": [{"row": f.row_index, "model": f.model, "reason": f.reason} for f in self.failures],
+            "refusals": [refusal.as_dict() for refusal in self.refusals],
+            "notes": [{"note": note, "rows": rows} for note, rows in self.notes.items()],
             "groups": {name: group.as_dict() for name, group in self.groups().items()},
         }
 
@@ -130,18 +143,23 @@ def evaluate(
     *,
     by: Sequence[str] = (),
     given_single: bool = False,
+    with_doubtful: bool = False,
     cost_model: CostModel | None = None,
+    profile: str | Path | None = None,
     allow_code: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Forecast every row of a table and compare.
 
+    `with_doubtful` takes rows whose `quality` says that they are not to be trusted, too. `profile` is a calibration
+    (`epochcast calibrate`) or a fitted model (`epochcast fit`) of a device, which answers for that device.
+
     `allow_code` lets a row's model be `file.py:factory`, which runs it; a table from elsewhere should not. `workers`
     processes capture networks at the same time.
     """
-    frame = read_table(table) if isinstance(table, str | Path) else table
     polars()
+    frame = with_known_columns(read_table(table) if isinstance(table, str | Path) else table)
     kind = kind_of(frame.columns)
     if given_single and kind not in ("runs", "report"):
         raise BadInput(f"given_single needs runs on several GPUs; this is a table of {kind}")
@@ -150,8 +168,18 @@ def evaluate(
         if name not in columns:
             raise UnknownName("column to group by", name, columns)
     model = cost_model or find_cost_model()
+    corrected = None if profile is None else scoring_profile(Path(profile), model)
+    if corrected is not None and kind not in ("runs", "report"):
+        raise BadInput(f"profile scores runs; this is a table of {kind}")
     predicted = _PREDICTORS[kind](
-        frame, model, given_single=given_single, allow_code=allow_code, workers=workers, progress=progress
+        frame,
+        model if corrected is None else corrected.model,
+        given_single=given_single,
+        with_doubtful=with_doubtful,
+        profile=corrected,
+        allow_code=allow_code,
+        workers=workers,
+        progress=progress,
     )
     return Evaluation(kind, predicted, tuple(by), frame)
 

@@ -3,6 +3,7 @@
 With `given_single` only what several GPUs add is forecast, not the speed of one (`given_single.py`).
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -13,10 +14,12 @@ import numpy as np
 
 from epochcast.cost.model import CostModel
 from epochcast.errors import EpochcastError
+from epochcast.fitting.cells import count, number, text
 from epochcast.fitting.given_single import Single, given_bare_step, given_step, single_steps
 from epochcast.fitting.predicted import Predicted, Progress
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Failure, Run, family_of, read_runs
+from epochcast.fitting.scoring_profile import ScoringProfile
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.session import Session
 from epochcast.hardware.catalogue import find_device
@@ -39,13 +42,17 @@ def forecast_runs(
     cost_model: CostModel,
     *,
     given_single: bool = False,
+    with_doubtful: bool = False,
+    profile: ScoringProfile | None = None,
     allow_code: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Predicted:
     """The step of every row, or the reason why there is none."""
-    runs, read_failures = read_runs(rows, with_bare=given_single)
-    failures = list(read_failures)
+    runs, failures = read_runs(rows, with_bare=given_single, with_doubtful=with_doubtful)
+    if profile is not None:
+        runs, not_of_it = profile.applied(runs)
+        failures += not_of_it
     singles = single_steps(runs) if given_single else {}
     to_forecast = [run for run in runs if run.gpus > 1] if given_single else runs
     if given_single:
@@ -53,7 +60,7 @@ def forecast_runs(
         reason = "no single-GPU row of the same system, model, batch per GPU and precision"
         failures += [Failure(run.row_index, run.model, reason) for run in unmatched]
         to_forecast = [run for run in to_forecast if run.row_index in singles]
-        failures = [f for f in failures if int(rows[f.row_index].get("gpus") or 1) > 1]
+        failures = [f for f in failures if _is_on_several(rows[f.row_index])]
     forecasts, forecast_failures = _forecasts(to_forecast, cost_model, singles, allow_code, workers, progress)
     failures += forecast_failures
     low, mid, high = (np.full(len(rows), np.nan) for _ in range(3))
@@ -70,7 +77,18 @@ def forecast_runs(
         "device": [by_row[i].device.name if i in by_row else _device(row) for i, row in enumerate(rows)],
         "family": [family_of(str(row.get("model"))) for row in rows],
     }
-    return Predicted(measured, low, mid, high, tuple(sorted(failures, key=_row_index)), labels, ~np.isnan(mid))
+    is_forecast = ~np.isnan(mid)
+    notes = Counter(note for run in runs if is_forecast[run.row_index] for note in run.notes)
+    in_order = tuple(sorted(failures, key=_row_index))
+    return Predicted(measured, low, mid, high, in_order, labels, is_forecast, dict(notes.most_common()))
+
+
+def _is_on_several(row: dict[str, Any]) -> bool:
+    """Whether a row is one of several GPUs; a cell that says nothing usable may be."""
+    try:
+        return (count(row, "gpus") or 1) > 1
+    except EpochcastError:
+        return True
 
 
 def _row_index(failure: Failure) -> int:
@@ -81,7 +99,7 @@ def _device(row: dict[str, Any]) -> str:
     """The catalogue's name of a row's device where it has one."""
     name = row.get("device")
     try:
-        return find_device(str(name), row.get("device_memory_bytes"), row.get("source")).name
+        return find_device(str(name), number(row, "device_memory_bytes"), text(row, "source") or None).name
     except EpochcastError:
         return str(name)
 
@@ -130,10 +148,11 @@ def forecast_group(
         session.model(runs[0].job)
     except EpochcastError as error:
         bare = [run for run in runs if singles and run.parameters]
+        is_bare = {run.row_index for run in bare}
         forecasts, failures = _bare_group(bare, singles or {})
         return forecasts, [
             *failures,
-            *(Failure(run.row_index, run.model, str(error)) for run in runs if run not in bare),
+            *(Failure(run.row_index, run.model, str(error)) for run in runs if run.row_index not in is_bare),
         ]
     forecasts, failures = [], []
     for run in runs:

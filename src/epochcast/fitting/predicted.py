@@ -1,7 +1,7 @@
 """Forecasts and measurements of the rows of a table."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ Progress = Callable[[int, int], None]
 @dataclass(frozen=True)
 class Predicted:
     """One entry per row of the table. Rows in `is_forecast` were forecast, those in `failures` could not be. The others
-    were not to be forecast (the single-GPU rows that `given_single` uses). `labels` are values to group rows by.
+    were not to be forecast (the single-GPU rows that `given_single` uses). `labels` are values to group rows by,
+    `notes` what was assumed, with the number of rows of each.
     """
 
     measured_seconds: Array
@@ -26,6 +27,7 @@ class Predicted:
     failures: tuple[Failure, ...]
     labels: Mapping[str, list[str]]
     is_forecast: NDArray[np.bool_]
+    notes: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.measured_seconds)

@@ -16,6 +16,7 @@ from epochcast.errors import BadInput
 from epochcast.graph.optimizer import OPTIMIZERS
 
 FUSED = "_fused"
+_PER_GPU = re.compile(r"(/|_per_| per )(gpu|device|chip)(?=$|/| per |_per_)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +105,17 @@ def is_trainer(kind: str, framework: str) -> bool:
 
 def named_unit(words: str) -> str:
     """`samples`, `tokens`, `mel_frames` or `steps`: what a throughput counts."""
-    word = re.sub(r"(/|_per_| per )(s|sec|second)s?$", "", words.strip().casefold())
-    word = re.sub(r"(/|_per_| per )(gpu|device|chip)$", "", word)
-    unit = listed("unit", word)
+    word = _PER_GPU.sub("", words.strip().casefold())
+    unit = listed("unit", re.sub(r"(/|_per_| per )(s|sec|second)s?$", "", word))
     if unit is None:
         known = ", ".join(sorted(row_names()["unit"]))
         raise BadInput(f"the throughput counts {words}; known: {known}")
     return unit
+
+
+def is_per_gpu(words: str) -> bool:
+    """Whether a throughput is that of each GPU: tokens/s/GPU."""
+    return _PER_GPU.search(words.strip().casefold()) is not None
 
 
 def named_task(words: str) -> str | None:

@@ -19,10 +19,12 @@ from importlib.resources import files
 from typing import Any
 
 from epochcast.caching import remembered
+from epochcast.capture.zoo import ZOO
 from epochcast.errors import BadInput
 from epochcast.fitting.cells import Row, count, number, text
 from epochcast.fitting.detector_rows import FRAMEWORKS, RESIZED, detector_row, mean_shape
-from epochcast.fitting.row_names import named_task, named_unit, row_names
+from epochcast.fitting.model_lookup import by_squeezed, reference_of, squeezed
+from epochcast.fitting.row_names import is_per_gpu, named_task, named_unit, row_names
 from epochcast.units import parse_shape, parse_uneven
 
 Shape = tuple[int, ...]
@@ -71,19 +73,43 @@ def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> Na
         return NamedNetwork(detector.reference, detector.mean_shape, batch_units=batch_per_gpu / detector.images)
     if size is None and source in names["needs_input"]:
         raise BadInput(f"{model}: the row does not say how many tokens a sample has")
-    entry = {**names["any"], **own}.get(model)
+    if model not in ZOO and count(row, "layers") and count(row, "hidden"):
+        return NamedNetwork(_decoder(row), size, _length(size))
+    entry = own.get(model) or _entry(model)
     if entry is None:
         prefix = names["prefix"].get(source)
-        return NamedNetwork(model if prefix is None else f"{prefix}:{model}", size, _length(size))
+        return NamedNetwork(f"{prefix}:{model}" if prefix else reference_of(model), size, _length(size))
     if isinstance(entry, str):
         return NamedNetwork(entry, size, _length(size))
     return _from_entry(entry, row, model, size, batch_per_gpu)
 
 
+def _entry(model: str) -> Any:
+    """What the list has for any source; names may differ in punctuation and owner."""
+    entries: Mapping[str, Any] = model_names()["any"]
+    return entries.get(model) or (entries.get(_entry_names().get(squeezed(model), "")) if model not in ZOO else None)
+
+
+@remembered(1)
+def _entry_names() -> Mapping[str, str]:
+    return by_squeezed(model_names()["any"])
+
+
+def _decoder(row: Row) -> str:
+    """The reference of a language model whose sizes are in the row."""
+    from epochcast.capture.zoo.sized import decoder_reference
+
+    sizes = {name: count(row, name) for name in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")}
+    style = model_names()["decoder_style"].get(text(row, "source"))
+    return decoder_reference({**sizes, "style": style, "model": text(row, "model"), "note": text(row, "note")})
+
+
 def _check_possible(source: str, model: str, *, is_mapped: bool) -> None:
     names = model_names()
     of_source: Mapping[str, str] = names.get("cannot_source", {}).get(source, {})
-    reason = of_source.get(model) or (None if is_mapped else names["cannot"].get(model) or of_source.get("*"))
+    reason = of_source.get(model)
+    if reason is None and not is_mapped:
+        reason = names["cannot"].get(model) or (None if model in ZOO else of_source.get("*"))
     if reason is not None:
         raise BadInput(f"{model}: {reason}")
 
@@ -166,7 +192,8 @@ def step_seconds(row: Row, samples: float, network: NamedNetwork) -> float:
             raise BadInput("neither step_seconds nor samples_per_second")
         if rate <= 0:
             raise BadInput(f"samples_per_second must be above 0, got {rate:g}")
-        seconds = _counted(row, samples, network) / rate
+        per_gpu = (count(row, "gpus") or 1) if is_per_gpu(text(row, "unit")) else 1
+        seconds = _counted(row, samples, network) / (rate * per_gpu)
     if seconds <= 0:
         raise BadInput(f"step_seconds must be above 0, got {seconds}")
     return seconds

@@ -7,8 +7,11 @@ nodes.
 """
 
 import re
+from dataclasses import replace
 from math import ceil, log
 
+from epochcast.cost.hosts import measured_host
+from epochcast.fitting.row_names import framework_strategy, listed
 from epochcast.fitting.run_table import Run
 from epochcast.forecasting.placement import Placement, placed
 from epochcast.forecasting.strategies.registry import STRATEGIES, find_strategy
@@ -49,7 +52,8 @@ _RATE = re.compile(r"(\d+) ?(?:gb/s|gbps|gbe|gbit/s|gb ethernet)")
 _COUNT = re.compile(r"(\d+) ?x ")
 # Links of a device's own fabric that also connect nodes.
 _FABRICS = ("ici_", "ipu_link")
-_STRATEGIES = {"data_parallel": "data_parallel", "dp": "ddp", "multi_worker": "multi_worker_mirrored"}
+# What `run_layout` writes: data parallel ranks first, then other degrees or zero1.
+_PRODUCT = re.compile(r"dp\d+(,(tp|pp|cp|ep|vp)\d+)*(,even)?(,zero1)?")
 
 
 def run_placement(run: Run, gpus: int | None = None) -> Placement:
@@ -57,8 +61,9 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
 
     Schedulers place jobs unevenly (2 + 2 + 4): every node has the mean number of GPUs, rounded up, and some are unused.
     """
+    host = measured_host(run.source, run.system)
     if gpus == 1 or (gpus is None and run.gpus == 1):
-        return placed(run.device)
+        return replace(placed(run.device), host=host)
     nodes = min(max(run.nodes, 1), run.gpus)
     gpus_per_node = ceil(run.gpus / nodes)
     if nodes == 1:
@@ -70,29 +75,38 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
         usual_network = NETWORKS.get(run.device.name) or NETWORKS.get(run.device.generation)
         link = outer_link(run.interconnect) or (usual_network if has_nvlink else None)
     strategy = find_strategy(strategy_of(run), run.gpus)
-    return placed(run.device, run.gpus, nodes, strategy, link=link, empty=nodes * gpus_per_node - run.gpus)
+    empty = nodes * gpus_per_node - run.gpus
+    return replace(placed(run.device, run.gpus, nodes, strategy, link=link, empty=empty), host=host)
 
 
 def strategy_of(run: Run) -> str:
-    """The strategy of the row, else the usual one of its framework."""
+    """The strategy of the row, else that in its framework's name, else the usual one of the framework."""
     if run.strategy and run.strategy not in ("single", "none"):
-        if run.strategy.endswith(",zero1"):
-            return run.strategy  # `run_layout` has written it
-        split = re.fullmatch(r"((?:dp|tp|pp)\d+(?:,(?:tp|pp)\d+)*)(?:_1)?", run.strategy)  # pp4_1: one micro-batch
-        if split and not run.strategy.startswith("dp"):
-            return split[1]
-        name = re.sub(r"\d+$", "", run.strategy)
-        return _STRATEGIES.get(name, name if name in STRATEGIES else run.strategy)
+        return _written_strategy(run.strategy)
     if "parameter servers" in (run.interconnect or "").casefold():
         # As many servers as nodes, each with a shard: a node sends and receives every shard once, as gradients become
         # ready, which are the bytes of an all-reduce in buckets. "parameter_server" is one server for all.
         return "horovod"
-    if run.source == "torchvision_gpu_bench":
-        return "data_parallel"  # nn.DataParallel gathers on one GPU and sends from there
+    said = framework_strategy(run.framework)
+    if said is not None:
+        return said  # nn.DataParallel gathers on one GPU and sends from there
     if run.setting.framework == "tensorflow":
         # NVIDIA's own TensorFlow examples (NGC) use Horovod on one node, too.
         return "mirrored" if run.nodes == 1 and "ngc" not in run.framework else "horovod"
     return "ddp"
+
+
+def _written_strategy(words: str) -> str:
+    """By our name: a product as it is, dp4 alone as ddp, pp4_1 (one micro-batch) as pp4, others by their alias."""
+    if _PRODUCT.fullmatch(words) and "," in words:
+        return words
+    split = re.fullmatch(r"((?:tp|pp)\d+(?:,(?:tp|pp)\d+)*)(?:_1)?", words)
+    if split:
+        return split[1]
+    name = words.casefold()
+    if name not in STRATEGIES:
+        name = re.sub(r"\d+$", "", name)
+    return listed("strategy", words) or listed("strategy", name) or (name if name in STRATEGIES else words)
 
 
 def inner_link(text: str | None, device: Device, gpus: int = 2) -> str | None:

@@ -14,7 +14,6 @@ from epochcast.errors import BadInput, EpochcastError
 from epochcast.fitting.cells import Row, count, flag, needed, number, text
 from epochcast.fitting.row_names import (
     NamedOptimizer,
-    compiles,
     is_good,
     is_trainer,
     named_framework,
@@ -31,13 +30,17 @@ from epochcast.fitting.run_network import (
     step_seconds,
     uneven_of,
 )
+from epochcast.fitting.run_options import run_options
 from epochcast.fitting.run_tuning import run_tuning
 from epochcast.fitting.run_versions import Version, framework_version
 from epochcast.forecasting.framework import setting_of
 from epochcast.forecasting.job import Job
+from epochcast.graph.compilers import EAGER
+from epochcast.graph.precision import PRECISIONS
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
+from epochcast.hardware.names import plain
 
 __all__ = ["Failure", "Run", "family_of", "read_runs"]
 
@@ -96,24 +99,37 @@ class Failure:
 
 
 def read_runs(
-    rows: list[dict[str, Any]], *, with_bare: bool = False, with_doubtful: bool = False
+    rows: list[dict[str, Any]],
+    *,
+    with_bare: bool = False,
+    with_doubtful: bool = False,
+    own_device: Device | None = None,
 ) -> tuple[list[Run], list[Failure]]:
     """Every row as a run or as a failure with its reason; `with_bare`: networks that cannot be built are runs, too,
     where their number of parameters is known; `with_doubtful`: rows whose `quality` says that they are not to be
-    trusted, too.
+    trusted, too. `own_device` is a user's data sheet: rows know it by its name or its file.
     """
     runs, failures = [], []
     for row_index, row in enumerate(rows):
         try:
             if not with_doubtful and not is_good(text(row, "quality")):
                 raise BadInput(f"left out for its quality: {text(row, 'quality')}")
-            runs.append(_run(row_index, row, with_bare))
+            runs.append(_run(row_index, row, with_bare, own_device))
         except EpochcastError as error:
             failures.append(Failure(row_index, str(row.get("model")), str(error)))
     return runs, failures
 
 
-def _run(row_index: int, row: Row, with_bare: bool) -> Run:
+def _device(row: Row, source: str, own: Device | None) -> Device:
+    name = text(row, "device")
+    if not name:
+        raise BadInput("no device")
+    if own is not None and own.sheet and plain(name) in (plain(own.name), plain(own.sheet)):
+        return own
+    return find_device(name, number(row, "device_memory_bytes"), source or None)
+
+
+def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None) -> Run:
     source, model = text(row, "source"), text(row, "model")
     if not model:
         raise BadInput("no model")
@@ -125,14 +141,13 @@ def _run(row_index: int, row: Row, with_bare: bool) -> Run:
     network = network or named_network(row, source, model, batch_per_gpu)
     batch = _batch(row, batch_per_gpu / network.batch_units)
     seconds = step_seconds(row, batch * gpus, network)
-    if not text(row, "device"):
-        raise BadInput("no device")
-    device = find_device(text(row, "device"), number(row, "device_memory_bytes"), source or None)
+    device = _device(row, source, own_device)
     optimizer, notes = _optimizer(source, text(row, "optimizer")), []
     if optimizer.note:
         notes.append(optimizer.note)
     if text(row, "framework") and named_framework(text(row, "framework")) is None:
         notes.append(f"the framework {text(row, 'framework')} is not known and answered as pytorch")
+    job = _job(row, network, device, batch, optimizer, layout)
     return Run(
         row_index,
         source,
@@ -140,7 +155,7 @@ def _run(row_index: int, row: Row, with_bare: bool) -> Run:
         network.reference,
         network.input_shape,
         device,
-        _job(row, network, device, batch, optimizer, layout),
+        job,
         gpus,
         count(row, "nodes") or (layout and layout.nodes) or 1,
         text(row, "interconnect") or None,
@@ -151,7 +166,7 @@ def _run(row_index: int, row: Row, with_bare: bool) -> Run:
         text(row, "framework").casefold(),
         text(row, "data"),
         number(row, "parameters") or network.parameters,
-        _is_compiled(row),
+        job.compile != EAGER,
         tuple(notes),
     )
 
@@ -202,6 +217,7 @@ def _job(
         uneven=network.uneven or uneven_of(text(row, "input_shape")),
         framework=framework,
         framework_version=_USUAL_VERSION if version is None else f"{version[0]}.{version[1]}",
+        **run_options(row, framework),
         **run_tuning(row, network.reference),
     )
 
@@ -228,8 +244,16 @@ def _precision(row: Row, device: Device, network: NamedNetwork) -> str:
     name = named_precision(text(row, "source"), words)
     if name == "fp32" and network.precision:
         name = network.precision
+    if is_trainer("master_weights", text(row, "framework")):
+        name = _mastered(name)
     # Where the device has no such cores, the framework's tf32 is plain fp32.
     return "fp32" if name == "tf32" and "tf32" not in device.peak_flops_per_second else name
+
+
+def _mastered(name: str) -> str:
+    """Half with a copy in float32 for the update, where there is such a precision: what a trainer calls mixed."""
+    half = name.removeprefix("amp_")
+    return f"{half}_master" if f"{half}_master" in PRECISIONS else name
 
 
 def _channels_last(row: Row, device: Device, network: NamedNetwork) -> bool:
@@ -247,12 +271,6 @@ def _optimizer(source: str, words: str) -> NamedOptimizer:
     if source in model_names()["momentum_sources"] and words == "sgd":
         return NamedOptimizer("momentum")
     return named_optimizer(words)
-
-
-def _is_compiled(row: Row) -> bool:
-    """As the row says; else whether the framework always compiles."""
-    said = flag(row, "compiled")
-    return compiles(text(row, "framework")) if said is None else said
 
 
 def _framework(row: Row) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from epochcast.capture.resolve import find_model
+from epochcast.errors import BadInput
 
 RANK, TARGETS = 16, ("q_proj", "k_proj", "v_proj")
 # The limit between four (LoRA) and six (all parameters).
@@ -24,6 +25,8 @@ _TOKENS = re.compile(r"tokens/s/GPU=(\d+(?:\.\d+)?)")
 def run_tuning(row: Mapping[str, Any], reference: str) -> dict[str, Any]:
     """The options of a recipe that say what is trained; empty where everything is trained, or the row does not say."""
     note = str(row.get("note") or "")
+    if reference.startswith("decoder:") and "lora" in str(row.get("task") or "").casefold():
+        raise BadInput(f"{row.get('model')}: the row does not say rank and layers of its LoRA")
     flops, tokens = _FLOPS.search(note), _TOKENS.search(note)
     if row.get("task") != "finetuning" or not flops or not tokens:
         return {}

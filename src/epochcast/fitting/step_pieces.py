@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.cost.calibrated import is_compute_bound
+from epochcast.cost.hosts import Host
 from epochcast.cost.launch import host_seconds
 from epochcast.cost.model import CostModel
 from epochcast.cost.product import Product, product_columns
@@ -66,7 +67,7 @@ def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tupl
             failures.append(Failure(run.row_index, run.model, str(error)))
             continue
         rank = details.placement.strategy.rank_trace(details.trace, details.placement.gpus)
-        step_parts = _split(run, rank, details.step)
+        step_parts = _split(run, rank, details.step, details.placement.host)
         if step_parts is None:
             reason = f"a step under {details.placement.strategy.name} is not the sum of one GPU's kernels"
             failures.append(Failure(run.row_index, run.model, reason))
@@ -75,7 +76,7 @@ def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tupl
     return pieces, failures
 
 
-def _split(run: Run, trace: Trace, step: StepForecast) -> StepPieces | None:
+def _split(run: Run, trace: Trace, step: StepForecast, host: Host | None) -> StepPieces | None:
     """The pieces of a forecast step, which give its seconds without scaling; None where its kernels alone take longer
     (ranks divide them).
     """
@@ -84,7 +85,7 @@ def _split(run: Run, trace: Trace, step: StepForecast) -> StepPieces | None:
     pieces = StepPieces(
         step.costs.mid,
         is_compute_bound(columns, run.device),
-        host_seconds(trace, run.device),
+        host_seconds(trace, run.device, host),
         columns.phase == PHASES.index(Phase.UPDATE),
         run.recipe.accumulate,
         0.0,

@@ -3,12 +3,15 @@
 No table is ever half written: it is written to a temporary file, which is then moved.
 """
 
+import csv
+import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epochcast.atomic import replacing
 from epochcast.errors import BadInput, MissingExtra
+from epochcast.fitting.row_names import listed
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -52,8 +55,64 @@ def read_table(path: str | Path) -> "DataFrame":
     try:
         frame: DataFrame = read(file)
     except (pl.exceptions.PolarsError, OSError, ValueError) as problem:
-        reason = (str(problem).strip().splitlines() or ["it is empty"])[0]
-        raise BadInput(f"{file.name} is not a {file.suffix.lstrip('.')} table: {reason}") from None
+        lines = _line_by_line(file)
+        if lines is None:
+            reason = (str(problem).strip().splitlines() or ["it is empty"])[0]
+            raise BadInput(f"{file.name} is not a {file.suffix.lstrip('.')} table: {reason}") from None
+        frame = lines
+    return frame
+
+
+def _line_by_line(file: Path) -> "DataFrame | None":
+    """A table of which some lines cannot be read, each of them an empty row; None where hardly any can."""
+    readers = {".csv": csv_rows, ".jsonl": json_rows, ".ndjson": json_rows}
+    read = readers.get(file.suffix.lower())
+    try:
+        rows = read(file.read_text(encoding="utf-8-sig")) if read else []
+    except (OSError, UnicodeDecodeError):
+        return None
+    if 2 * sum(bool(row) for row in rows) <= len(rows):
+        return None
+    frame: DataFrame = polars().DataFrame(rows, infer_schema_length=None, strict=False)
+    return frame
+
+
+def csv_rows(words: str) -> list[dict[str, Any]]:
+    """The rows of a CSV text as texts; a line with more cells than the header, or half of them, is an empty row."""
+    lines = list(csv.reader(words.splitlines()))
+    header = lines[0] if lines else []
+    rows: list[dict[str, Any]] = []
+    for line in lines[1:]:
+        is_row = len(header) / 2 < len(line) <= len(header)
+        rows.append({name: cell or None for name, cell in zip(header, line, strict=False)} if is_row else {})
+    return rows
+
+
+def json_rows(words: str) -> list[dict[str, Any]]:
+    """The rows of JSON lines; a line that is no object is an empty row."""
+    rows: list[dict[str, Any]] = []
+    for line in words.splitlines():
+        try:
+            row = json.loads(line) if line.strip() else None
+        except ValueError:
+            row = {}
+        if row is not None:
+            rows.append(row if isinstance(row, dict) else {})
+    return rows
+
+
+def with_known_columns(frame: "DataFrame") -> "DataFrame":
+    """The table with its columns by our names, where it is none as it is: batch_size → batch_per_gpu."""
+    try:
+        kind_of(frame.columns)
+    except BadInput:
+        present = set(frame.columns)
+        renamed: dict[str, str] = {}
+        for column in frame.columns:
+            name = listed("column", column)
+            if name is not None and name not in present and name not in renamed.values():
+                renamed[column] = name
+        return frame.rename(renamed)
     return frame
 
 

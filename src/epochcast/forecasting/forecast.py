@@ -51,6 +51,7 @@ class Forecast(Displayed):
     mode: str = "training"
     framework: str = "pytorch"
     attention: str | None = None
+    compile: str = "none"
     batch_per_gpu: int = 1
     global_batch: int = 0
     accumulate: int = 1

@@ -67,6 +67,7 @@ def forecast_job(
         mode=job.mode,
         framework=job.framework,
         attention=attention_kernels(trace, placement.device),
+        compile=job.compile,
         batch_per_gpu=per_gpu,
         global_batch=per_gpu * placement.replicas,
         accumulate=job.accumulate,
@@ -116,7 +117,10 @@ def _step(
     own = placement if measured == placement.device else placement.with_device(measured)
     costing = session.cost_model(placement.device)
     step = session.steps.get(
-        (model, trace.recipe, own.device, own.group, own.strategy, setting_of(job, own.device), job.framework_version),
+        (
+            *(model, trace.recipe, own.device, own.group, own.strategy, own.host),
+            *(setting_of(job, own.device), job.framework_version, job.hook_seconds),
+        ),
         lambda: framework_step(job, trace, own, costing, with_layers=session.with_layer_steps),
     )
     if job.loader_seconds is None:
@@ -177,6 +181,8 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
         yield f"{placement.gpus} GPUs are assumed to be in one node, and no known node has so many: give `nodes`"
     if placement.link_assumed is not None:
         yield f"no link given: nodes are assumed to be joined by {placement.link_assumed}"
+    if trace.recipe.compile == "vendor":
+        yield "vendor: every elementwise op is free beside its neighbours, as in submissions to benchmarks alone"
     if trace.opaque:
         yield f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone"
     yield from device_doubts(device, step.answered_by)

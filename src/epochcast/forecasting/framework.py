@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+from epochcast.cost.hosts import HOOKS_HIGH, HOOKS_LOW
 from epochcast.cost.model import CostModel
 from epochcast.cost.setting import TODAY, Setting, turns_channels_last
 from epochcast.errors import BadInput
@@ -12,6 +13,7 @@ from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.step import StepForecast, step_forecast
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
+from epochcast.interval import Interval, sum_independent
 
 # Since when TensorFlow runs a step as Keras does.
 KERAS_VERSION = (2, 0)
@@ -22,11 +24,22 @@ def framework_step(
 ) -> StepForecast:
     """The step as the job's framework runs it; `with_layers`: Keras' may be told from single layers."""
     version = version_of(job)
-    if with_layers and job.framework == "tensorflow" and (version is None or version >= KERAS_VERSION):
-        by_layers = keras_step(trace, placement)
-        if by_layers is not None:
-            return by_layers
-    return step_forecast(trace, placement, model, setting=setting_of(job, placement.device))
+    is_keras = job.framework == "tensorflow" and (version is None or version >= KERAS_VERSION)
+    as_measured = placement.host is None and not trace.recipe.is_compiled  # the layers' host is their own
+    by_layers = keras_step(trace, placement) if with_layers and is_keras and as_measured else None
+    step = by_layers or step_forecast(trace, placement, model, setting=setting_of(job, placement.device))
+    return with_hooks(step, trace, job.hook_seconds)
+
+
+def with_hooks(step: StepForecast, trace: Trace, seconds_per_parameter: float) -> StepForecast:
+    """The step with what hooks add to every backward pass, for every trained tensor; the device waits for them."""
+    tensors = sum(parameter.trainable for parameter in trace.parameters)
+    if not seconds_per_parameter or not tensors or trace.recipe.mode == "forward":
+        return step
+    hooked = seconds_per_parameter * tensors * trace.recipe.accumulate
+    added = Interval(HOOKS_LOW * hooked, hooked, HOOKS_HIGH * hooked)
+    parts = replace(step.parts, host=step.parts.host + hooked)
+    return replace(step, seconds=sum_independent((step.seconds, added)), parts=parts)
 
 
 def setting_of(job: Job, device: Device) -> Setting:

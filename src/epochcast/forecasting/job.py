@@ -39,6 +39,12 @@ _data = partial(option, group="data")
 _loader = partial(option, group="loader")
 
 
+def _parse_hooks(text: str) -> float:
+    from epochcast.cost.hosts import parse_hooks
+
+    return parse_hooks(text)
+
+
 @dataclass(frozen=True)
 class Job:
     """What is trained and how; frozen, and checked when it is made.
@@ -92,6 +98,11 @@ class Job:
     )
     channels_last: bool | None = _recipe(None, "NHWC memory layout.")
     update_style: str = _recipe("foreach", "foreach, fused or loop (a kernel per tensor).")
+    compile: str = _recipe(
+        "none",
+        "none (eager), inductor (torch.compile), reduce-overhead (with CUDA graphs), xla, or vendor: everything fused "
+        "as in vendors' own submissions.",
+    )
     keep_gradients: bool = _recipe(False, "Gradients are zeroed between steps, not dropped.")
     lora: int = _recipe(0, "Rank of LoRA: low-rank updates are trained, the network is frozen.", least=0)
     lora_targets: tuple[str, ...] = _recipe(
@@ -120,6 +131,15 @@ class Job:
     prefetch: int = _loader(PREFETCH, "Batches ahead of each worker.", least=1)
     cpus: float | None = _loader(None, "Processors of a node; each GPU keeps one busy.", above=0)
     framework: str = option("pytorch", "pytorch or tensorflow (Keras).", group="framework")
+    hook_seconds: float = option(
+        0.0,
+        "Host seconds that hooks of a framework add per parameter tensor, like 0.5ms, or its name: adaptdl.",
+        unit="seconds",
+        least=0,
+        most=1,
+        parse=_parse_hooks,
+        group="framework",
+    )
     framework_version: str | None = option(None, "Its version, like 1.13; today's.", group="framework")
     reference: str | None = _model(None, "file.py:factory that makes a model given as a live object.", flag=None)
     fingerprint: str | None = _model(None, "Of the model when the job was written down.", flag=None)
@@ -141,6 +161,7 @@ class Job:
         recipe = self.recipe(1)  # refuses what makes no step
         object.__setattr__(self, "precision", recipe.precision)
         object.__setattr__(self, "optimizer", recipe.optimizer)
+        object.__setattr__(self, "compile", recipe.compile)
         if self.dataset is not None:
             from epochcast.hardware.catalogue import find_dataset
 
@@ -163,10 +184,14 @@ class Job:
     def recipe(self, batch: int, device: "Device | None" = None) -> "Recipe":
         """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says."""
         from epochcast.forecasting.attention import chosen_attention
+        from epochcast.graph.compilers import COMPILERS, find_compiler
         from epochcast.graph.recipe import Recipe
 
         own = {name: getattr(self, name) for name in _recipe_fields()}
         own["attention"] = chosen_attention(self, device)
+        compiler = COMPILERS.get(find_compiler(self.compile))
+        if compiler is not None:
+            own["update_style"] = compiler.update_style(self.update_style)
         return Recipe(batch * self.augment, channels_last=bool(self.channels_last), **own)
 
     @property

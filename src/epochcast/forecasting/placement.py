@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from epochcast.cost.hosts import Host
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.options import check_mapping, check_names, checked
 from epochcast.forecasting.strategies.registry import algorithm_named, find_strategy, strategy_for
@@ -41,7 +42,7 @@ class Placement:
     """As many devices as the group has ranks, under a strategy; `price` is None where unknown.
 
     `link` and `topology` are the names by which the group was asked for; `link_assumed` is the one that was taken
-    between nodes because none was named.
+    between nodes because none was named. `host` is what starts the kernels, None where nobody said.
     """
 
     device: Device
@@ -51,6 +52,7 @@ class Placement:
     link: str | None = None
     topology: str | None = None
     link_assumed: str | None = None
+    host: Host | None = None
 
     def __post_init__(self) -> None:
         self.strategy.check(self.gpus, self.nodes)
@@ -114,6 +116,7 @@ class Placement:
             "allreduce": self.strategy.algorithm if self.strategy != own else None,
             "dollars_per_hour": self.dollars_per_hour,
             "price_source": self.price_source,
+            "host_class": None if self.host is None else self.host.text,
             "group": asdict(self.group) if self.group != group or group.empty else None,
         }
 
@@ -139,6 +142,7 @@ class Placement:
             price=None if dollars_per_hour is None else Price(dollars_per_hour, source),
             empty=0 if group is None else group.empty,
         )
+        placement = replace(placement, host=where.found_host())
         if group is None or group == placement.group:
             return placement
         if group.ranks != placement.gpus:
@@ -146,7 +150,7 @@ class Placement:
         return replace(placement, group=group, link_assumed=None)
 
 
-_NAMES = ("device", "gpus", "nodes", "strategy", "link", "topology", "allreduce")
+_NAMES = ("device", "gpus", "nodes", "strategy", "link", "topology", "allreduce", "host_class")
 _VALUES = ("group", "dollars_per_hour", "price_source")
 
 
@@ -160,6 +164,7 @@ def place(
     dollars_per_gpu_hour: float | None = None,
     allreduce: str | None = None,
     topology: str | None = None,
+    host_class: str | None = None,
 ) -> Placement:
     """A placement by names; the strategy of several GPUs is ddp, the price the catalogue's, unless given.
 
@@ -167,7 +172,7 @@ def place(
     """
     from epochcast.forecasting.where import Where
 
-    return Where(device, gpus, nodes, strategy, allreduce, link, topology, dollars_per_gpu_hour).placement()
+    return Where(device, gpus, nodes, strategy, allreduce, link, topology, dollars_per_gpu_hour, host_class).placement()
 
 
 def placed(

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from math import hypot
 
 from epochcast.comm.waiting import exchange_error_seconds
-from epochcast.cost.launch import host_seconds
+from epochcast.cost.compiled import fused_costs
+from epochcast.cost.launch import launch_interval
 from epochcast.cost.model import CostModel, Costs, Unanswered
 from epochcast.cost.setting import TODAY, Setting
 from epochcast.forecasting.parts import FORWARD, Kernels, StepParts
@@ -54,33 +55,43 @@ def step_forecast(
     strategy, device = placement.strategy, placement.device
     rank = strategy.rank_trace(trace, placement.gpus)
     costs = _costs(rank, device, model, setting)
-    launches = host_seconds(rank, device)
-    low, middle, high = (Kernels(rank, seconds, launches) for seconds in (costs.low, costs.mid, costs.high))
+    launch = launch_interval(rank, device, placement.host)
+    middle = Kernels(rank, costs.mid, rank.columns.launches * launch.mid)
+    kernels = [replace(middle, seconds=seconds) for seconds in (costs.low, costs.mid, costs.high)]
+    hosts = [replace(middle, launches=rank.columns.launches * seconds) for seconds in (launch.low, launch.high)]
 
     timing = strategy.timing(trace, middle, placement.group, device)
-    parts = [timing(kernels) for kernels in (low, middle, high)]
+    parts = [timing(each) for each in (*kernels, *hosts)]
     forward_seconds = _forward_seconds(middle) / strategy.stages
     return StepForecast(_interval(*parts), parts[1], forward_seconds, dict(costs.time_fractions()), costs)
 
 
 def _costs(trace: Trace, device: Device, model: CostModel, setting: Setting | None) -> Costs:
-    """Of every op; an op without an answer is named with its layer."""
+    """Of every kernel; an op without an answer is named with its layer."""
+    setting = setting or replace(TODAY, channels_last=trace.recipe.channels_last)
     try:
-        return model.costs(trace.columns, device, setting or replace(TODAY, channels_last=trace.recipe.channels_last))
+        costs = model.costs(trace.columns, device, setting)
+        return costs if trace.fusion is None else fused_costs(trace, costs, device, model, setting)
     except Unanswered as error:
         error.add_note(f"the op is of layer {trace.layers[error.index]!r}")
         raise
 
 
-def _interval(low: StepParts, mid: StepParts, high: StepParts) -> Interval:
-    """The step of slow and fast kernels, and beside it what is not known of the exchange: errors that are independent
-    add as squares. A pipeline's bubble is the kernels'.
+def _interval(
+    low: StepParts,
+    mid: StepParts,
+    high: StepParts,
+    fast_host: StepParts | None = None,
+    slow_host: StepParts | None = None,
+) -> Interval:
+    """The step of fast and slow kernels, of a fast and a slow host, and beside these what is not known of the exchange:
+    errors that are independent add as squares. A pipeline's bubble is the kernels'.
     """
     middle = mid.total_seconds
     below, above = exchange_error_seconds(mid.exposed_comm - mid.bubble)
-    # max: against rounding alone, more kernel seconds never make a shorter step
-    below = hypot(max(0.0, middle - low.total_seconds), below)
-    above = hypot(max(0.0, high.total_seconds - middle), above)
+    # max: against rounding alone, more seconds of kernels or launches never make a shorter step
+    below = hypot(*(max(0.0, middle - (each or mid).total_seconds) for each in (low, fast_host)), below)
+    above = hypot(*(max(0.0, (each or mid).total_seconds - middle) for each in (high, slow_host)), above)
     return Interval(max(0.0, middle - below), middle, middle + above)
 
 

@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from epochcast.forecasting.options import Option, check_fields, check_mapping, c
 from epochcast.units import parse_dollars_per_hour
 
 if TYPE_CHECKING:
+    from epochcast.cost.hosts import Host
     from epochcast.cost.product import Product
     from epochcast.forecasting.placement import Placement
     from epochcast.hardware.device import Device
@@ -61,6 +62,11 @@ class Where:
         parse=parse_dollars_per_hour,
         flag="--price",
     )
+    host_class: str | None = _place(
+        None,
+        "What starts the kernels: workstation, cloud, old_server, or its microseconds per launch, like 12us.",
+        example="'cloud'",
+    )
 
     gemm_seconds: str | None = _place(
         None,
@@ -78,6 +84,7 @@ class Where:
 
         if self.device is not None and not isinstance(self.device, str | Device):
             raise BadInput(f"device must be a name or a data sheet (Device), got {self.device!r}")
+        self.found_host()
 
     def found_device(self) -> "Device":
         """The data sheet of the device."""
@@ -98,6 +105,12 @@ class Where:
 
         return with_product(device, _product(self.gemm_seconds), find_cost_model(), precision)
 
+    def found_host(self) -> "Host | None":
+        """What starts the kernels; None where nobody said."""
+        from epochcast.cost.hosts import find_host
+
+        return None if self.host_class is None else find_host(self.host_class)
+
     def placement(self, precision: str = "") -> "Placement":
         """The place itself, every name looked up; the price is the catalogue's unless given.
 
@@ -111,7 +124,7 @@ class Where:
         if self.topology is not None and nodes == 1:
             nodes = find_topology(self.topology).boxes(self.gpus)
         each = self.dollars_per_gpu_hour
-        return placed(
+        placement = placed(
             device,
             self.gpus,
             nodes,
@@ -121,6 +134,7 @@ class Where:
             allreduce=self.allreduce,
             price=list_price(device, self.gpus) if each is None else Price(each * self.gpus, "given"),
         )
+        return replace(placement, host=self.found_host())
 
     def as_dict(self) -> dict[str, Any]:
         """Every option by its name; a device that is not the catalogue's as its whole data sheet."""

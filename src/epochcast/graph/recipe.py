@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from epochcast.errors import BadInput, UnknownName
+from epochcast.graph.compilers import EAGER, find_compiler
 from epochcast.graph.optimizer import find_optimizer
 from epochcast.graph.precision import PRECISIONS, Precision, find_precision
 
@@ -25,6 +26,8 @@ class Recipe:
 
     `uneven` is how much the work of one batch differs from the next, as a fraction (one standard deviation): image
     sizes are drawn for each batch. With several GPUs all wait for the one with the most work.
+
+    `compile` is the compiler that fuses the ops of the step (`compilers`); `none` runs them one by one.
     """
 
     batch: int
@@ -42,6 +45,7 @@ class Recipe:
     lora_targets: tuple[str, ...] = ()
     four_bit: bool = False
     uneven: float = 0.0
+    compile: str = EAGER
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -56,6 +60,7 @@ class Recipe:
             raise BadInput("`four_bit` needs frozen weights: give a rank (`lora`) or parameters to freeze (`freeze`)")
         object.__setattr__(self, "optimizer", find_optimizer(self.optimizer))
         object.__setattr__(self, "precision", find_precision(self.precision).name)
+        object.__setattr__(self, "compile", find_compiler(self.compile))
         for option, value, choices in (
             ("mode", self.mode, MODES),
             ("attention", self.attention, ("flash", "eager")),
@@ -68,6 +73,15 @@ class Recipe:
     def precision_rules(self) -> Precision:
         """The precision by its name."""
         return PRECISIONS[self.precision]
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a compiler fuses its ops."""
+        return self.compile != EAGER
+
+    def eager(self) -> "Recipe":
+        """The same recipe without a compiler."""
+        return replace(self, compile=EAGER)
 
     def at(self, batch: int) -> "Recipe":
         """The same recipe at another batch size."""

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from epochcast.caching import Cache, Derived, derived_property
 from epochcast.collecting import without_collecting
-from epochcast.graph.kinds import Conv, Pool, Recurrent, View
+from epochcast.graph.compilers import COMPILERS
+from epochcast.graph.fusion import Fusion, fused
+from epochcast.graph.kinds import Conv, Norm, Pool, Recurrent, View
 from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Template
@@ -124,8 +126,42 @@ class Trace:
         return names
 
     @property
+    def fusion(self) -> Fusion | None:
+        """The kernels that the recipe's compiler makes of the ops; None where they run one by one."""
+        if not self.recipe.is_compiled:
+            return None
+        compiler = COMPILERS[self.recipe.compile]
+        inference = self.recipe.mode == "forward"
+        fusion: Fusion = self.template.derived.get(
+            ("fusion", compiler.fuses_epilogues, inference),
+            lambda: fused(
+                self.template,
+                (p.name for p in self.parameters),
+                inference=inference,
+                epilogues=compiler.fuses_epilogues,
+            ),
+        )
+        return fusion
+
+    def under(self, recipe: Recipe) -> "Trace":
+        """The same ops by a recipe that differs in its compiler or its batch alone. Every compiler has a template of
+        its own: what others read off a step depends on its kernels.
+        """
+        if recipe.compile == self.recipe.compile:
+            return replace(self, recipe=recipe)
+        template: Template = self.template.derived.get(
+            ("compiled by", recipe.compile), lambda: Template(self.template.base, self.template.growths)
+        )
+        return replace(self, recipe=recipe, template=template)
+
+    @property
     def _static(self) -> "Static":
-        static: Static = self.template.derived.get("static columns", partial(_static, self.template))
+        fusion = self.fusion
+        if fusion is None:
+            static: Static = self.template.derived.get("static columns", partial(_static, self.template))
+            return static
+        key = ("static columns", self.recipe.compile, self.recipe.mode)
+        static = self.template.derived.get(key, lambda: _fused_static(self.template, fusion, self.recipe.mode))
         return static
 
     @property
@@ -136,6 +172,8 @@ class Trace:
     @derived_property
     def entries(self) -> NDArray[np.int64]:
         """For every op, its entry in the columns; a view has that of the kernel before it, -1 where there is none."""
+        if self.fusion is not None:
+            return self.fusion.kernel_of
         entries: NDArray[np.int64] = np.searchsorted(self.places, np.arange(self.op_count), side="right") - 1
         return entries
 
@@ -148,9 +186,13 @@ class Trace:
     def columns(self) -> Columns:
         """The numbers of all ops that run a kernel."""
         places, static, fractions = self._static
-        grown = self.template.work(self.batch)[places]
-        grown[:, 0] *= fractions
-        return Columns(*[*grown.T, *static, np.full(len(places), float(self.batch))])
+        work = (
+            self.template.work(self.batch)[places]
+            if self.fusion is None
+            else self.fusion.work(self.template, self.batch)
+        )
+        work[:, 0] *= fractions
+        return Columns(*[*work.T, *static, np.full(len(places), float(self.batch))])
 
     def in_phase(self, phase: int) -> NDArray[np.bool_]:
         """Which entries of the columns belong to a phase, by its index in PHASES."""
@@ -165,7 +207,7 @@ class Trace:
     @derived_property
     def flops(self) -> dict[str, float]:
         """Matrix flops and element flops of the step, and matrix flops by phase, as publications count them."""
-        c, counted = self.columns, self.template.work(self.batch)[self.places, 0]
+        c, counted = self.columns, self.columns.flops / self._static[2]
         totals = {phase.value: float(counted[c.is_matrix & (c.phase == i)].sum()) for i, phase in enumerate(PHASES)}
         return {**totals, "matrix": sum(totals.values()), "elementwise": float(counted[~c.is_matrix].sum())}
 
@@ -181,6 +223,19 @@ def _static(template: Template) -> Static:
     places = np.flatnonzero(runs[sample_of])
     fractions = np.array([run_fraction(op.kind, op) for op, _ in samples], dtype=np.float64)
     return places, tuple(column[sample_of[places]] for column in _arrays(rows)), fractions[sample_of[places]]
+
+
+def _fused_static(template: Template, fusion: Fusion, mode: str) -> Static:
+    """The same of a compiled step: a kernel has the class of its leader. A batch normalisation by stored statistics is
+    elementwise.
+    """
+    places, static, fractions = _static(template)
+    entry = np.searchsorted(places, fusion.leaders)
+    columns = [column[entry] for column in static]
+    if mode == "forward":
+        is_norm = [template.base[place].kind == Norm("batch") for place in fusion.leaders.tolist()]
+        columns[0] = np.where(is_norm, _CLASS_INDEX[OpClass.ELEMENTWISE], columns[0])
+    return fusion.places, tuple(columns), fractions[entry]
 
 
 _CLASS_INDEX = {c: i for i, c in enumerate(CLASSES)}
@@ -222,8 +277,9 @@ def columns_of(ops: Sequence[Op]) -> Columns:
     grown = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
     if run:
         grown[:, 0] *= [run_fraction(op.kind, op) for op in run]
+    numbers = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
     samples = np.array([op.inputs[0].shape[0] if op.inputs and op.inputs[0].shape else 1 for op in run], dtype=float)
-    return Columns(*[*(grown.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]), samples])
+    return Columns(*[*(numbers.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]), samples])
 
 
 def _arrays(rows: Sequence[tuple[float, ...]]) -> list[NDArray[Any]]:

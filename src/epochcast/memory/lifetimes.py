@@ -8,6 +8,9 @@ stays to the end, and so do gradients and inputs. Views share the storage of the
 tensors in addition to their results (`saved`): statistics of a norm, the log-sum-exp of attention, a recurrent layer's
 gates.
 
+What a compiled step never writes (`graph.fusion`) has no storage. All others live as long as in eager mode, whose order
+the ops are in.
+
 Limit: a Python variable that holds a tensor after its last use is not seen.
 """
 
@@ -266,7 +269,8 @@ class _Walk:
 
     def result(self) -> Lifetimes:
         ops = len(self.trace.template.base)
-        names = tuple(self.born)
+        unwritten = frozenset() if self.trace.fusion is None else self.trace.fusion.unwritten
+        names = tuple(name for name in self.born if name not in unwritten)
         roles = [self._role(name) for name in names]
         stays = {Role.PARAMETERS, Role.OPTIMIZER_STATE, Role.INPUTS, Role.BUFFERS, Role.GRADIENTS}
         born = [self.born[name] for name in names]

@@ -69,10 +69,10 @@ class SavedModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The captured step of that recipe, or one derived by rule."""
-        key = recipe.at(1)
+        key = recipe.at(1).eager()
         if key in self.captured:
-            return self.captured[key].rebatch(recipe.batch)
-        return self._by_rule.get(key, lambda: self._derived(key)).rebatch(recipe.batch)
+            return self.captured[key].under(recipe)
+        return self._by_rule.get(key, lambda: self._derived(key)).under(recipe)
 
     def _derived(self, recipe: Recipe) -> Trace:
         trace = trace_from(self.graph, recipe)

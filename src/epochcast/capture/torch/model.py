@@ -81,9 +81,9 @@ class TorchModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The captured step. Another batch size or precision of it runs nothing."""
-        key = recipe.at(1)
+        key = recipe.at(1).eager()
         trace = self._traces.get(key, lambda: self._adapted(key) if recipe.lora else self._trace(key))
-        return trace.rebatch(recipe.batch)
+        return trace.under(recipe)
 
     def _adapted(self, recipe: Recipe) -> Trace:
         """The step of a copy of the module with low-rank updates."""

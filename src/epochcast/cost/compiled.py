@@ -1,0 +1,34 @@
+"""The kernels of a compiled step: each at most as long as the ops it was made of.
+
+A fused kernel is costed by what it reads and writes, as an op of its leader's class (`graph.fusion`). A compiler keeps
+the better of both, so the ops one after another bound it from above: a compiled step never has slower kernels.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.cost.model import CostModel, Costs
+from epochcast.cost.setting import Setting
+from epochcast.graph.trace import Trace
+from epochcast.hardware.device import Device
+
+
+def fused_costs(trace: Trace, costs: Costs, device: Device, model: CostModel, setting: Setting) -> Costs:
+    """`costs` of the kernels of a compiled trace, bounded by its ops in eager mode."""
+    fusion, eager = trace.fusion, trace.under(trace.recipe.eager())
+    assert fusion is not None
+    alone = model.costs(eager.columns, device, setting)
+    kernel = np.full(eager.op_count, -1, dtype=np.int64)
+    for number, members in enumerate(fusion.members):
+        kernel[list(members)] = number
+    kernel = kernel[eager.places]
+    runs = kernel >= 0
+
+    def sums(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(kernel[runs], seconds[runs], minlength=len(costs)).astype(np.float64)
+
+    low, mid, high = (
+        np.minimum(own, sums(ops))
+        for own, ops in ((costs.low, alone.low), (costs.mid, alone.mid), (costs.high, alone.high))
+    )
+    return Costs(np.minimum(low, mid), mid, np.maximum(high, mid), costs.models, costs.answered)
