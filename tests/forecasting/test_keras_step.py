@@ -1,7 +1,7 @@
 import pytest
 
 from epochcast.capture.zoo import zoo_model
-from epochcast.forecasting.keras_step import SPREAD, keras_step
+from epochcast.forecasting.keras_step import KERNEL_SPREAD, SPREAD, keras_step
 from epochcast.forecasting.placement import place
 from epochcast.graph.recipe import Recipe
 
@@ -10,7 +10,18 @@ def test_the_parts_sum_to_the_step_and_the_interval_is_that_of_the_study() -> No
     step = keras_step(zoo_model("cifar10_cnn").trace(Recipe(64, "adam")), place("P100-PCIe"))
     assert step is not None
     assert step.parts.total_seconds == pytest.approx(step.seconds.mid)
-    assert step.seconds.high / step.seconds.mid == pytest.approx(SPREAD[1])
+    kernels = step.parts.forward + step.parts.backward + step.parts.update
+    expected = KERNEL_SPREAD[1] * kernels + SPREAD[1] * (step.seconds.mid - kernels)
+    assert step.seconds.high == pytest.approx(expected)
+
+
+def test_a_network_of_large_layers_is_less_certain_than_one_of_small_ones() -> None:
+    small, large = (
+        keras_step(zoo_model(name).trace(Recipe(64, "adam")), place("P100-PCIe"))
+        for name in ("mnist_cnn", "patch_camelyon_cnn")
+    )
+    assert small is not None and large is not None
+    assert small.seconds.low / small.seconds.mid > 0.85 > large.seconds.low / large.seconds.mid
 
 
 def test_mirroring_adds_one_all_reduce_whatever_the_batch() -> None:

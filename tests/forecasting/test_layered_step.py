@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from epochcast.capture.zoo import zoo_model
+from epochcast.cost.layers_model import layers_model
 from epochcast.cost.stacks import find_stack
 from epochcast.errors import BadInput
-from epochcast.forecasting.layered_step import ARTEFACT_OPS, LAYER_OPS, layered_step, network_layers
+from epochcast.forecasting.layered_step import ARTEFACT_OPS, LAYER_OPS, WINOGRAD_RATE, layered_step, network_layers
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
@@ -68,3 +69,40 @@ def test_a_network_of_other_ops_is_refused_by_their_names() -> None:
 def test_as_many_times_as_layers_are_asked_for() -> None:
     with pytest.raises(BadInput, match="mnist_cnn has 5 layers with weights, got 2 times"):
         layered_step(step("mnist_cnn"), P100, STACK, benchmark_seconds=np.ones(2))
+
+
+def test_no_layer_is_faster_than_any_that_was_measured() -> None:
+    """The second layer of Patch Camelyon, 256 channels to 256 at 48²: three products of 2·N·48²·9·256² flops."""
+    made = layered_step(step("patch_camelyon_cnn", 64), P100, STACK)
+    flops = 3 * 2 * 64 * 48**2 * 9 * 256**2
+    assert made.kernel_seconds[1] >= flops / (WINOGRAD_RATE * P100.peak("fp32"))
+
+
+def test_measured_layers_are_believed() -> None:
+    trace = step("patch_camelyon_cnn", 64)
+    times = layered_step(trace, P100, STACK).benchmark_seconds / 2
+    made = layered_step(trace, P100, STACK, benchmark_seconds=times)
+    np.testing.assert_array_equal(made.benchmark_seconds, times)
+
+
+def test_the_first_layer_needs_no_gradient_of_the_picture() -> None:
+    """With the same benchmark times as the second of two equal layers, the first has less left."""
+    trace = step("patch_camelyon_cnn", 64)
+    rows, _ = network_layers(trace)
+    setup = layers_model().setup("conv2d", P100, STACK.layers)
+    assert setup is not None
+    fraction = setup.data_gradient_fraction(rows, P100)
+    assert np.all((fraction > 0.05) & (fraction < 0.6))
+    times = np.full(len(rows), 1.0)
+    made = layered_step(trace, P100, STACK, benchmark_seconds=times)
+    host = STACK.run_seconds + STACK.op_seconds * (LAYER_OPS + ARTEFACT_OPS)
+    left = times - made.artefact_seconds - host
+    np.testing.assert_allclose(made.kernel_seconds, left * np.where(np.arange(len(rows)) == 0, 1 - fraction, 1.0))
+
+
+def test_pools_keep_no_places_of_maxima() -> None:
+    """Each pool moves x and y forward, x, y, dy and dx backward; its inputs are four times its results."""
+    trace = step("patch_camelyon_cnn", 64)
+    values = 64 * sum(side**2 * width for side, width in ((96, 256), (48, 256), (24, 512), (12, 512), (6, 1024)))
+    least = 3 * 1.25 * 4 * values / P100.memory_bytes_per_second
+    assert least < layered_step(trace, P100, STACK).pool_seconds < 3 * least

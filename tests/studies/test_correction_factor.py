@@ -32,7 +32,7 @@ def test_dividing_by_one_and_a_half_errs_three_times_as_much() -> None:
 
 def test_the_factor_is_forecast_without_a_measurement_of_the_network() -> None:
     errors = [abs(float(r["forecast_ratio"]) / float(r["measured_ratio"]) - 1) for r in rows("sum of measured layers")]
-    assert sum(errors) / len(errors) < 0.05
+    assert sum(errors) / len(errors) < 0.06
 
 
 def test_patch_camelyon_is_forecast_by_the_same_model() -> None:

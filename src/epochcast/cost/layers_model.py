@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.caching import remembered
-from epochcast.cost.layer_terms import FEATURES, TERMS, features, terms
-from epochcast.cost.single_layer import LayerRows
+from epochcast.cost.layer_terms import FEATURES, KERNEL_TERMS, TERMS, features, terms
+from epochcast.cost.roofline import bounds
+from epochcast.cost.single_layer import LayerRows, parts
 from epochcast.cost.trees import Forest
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.hardware.catalogue import find_device
@@ -59,6 +60,13 @@ class Setup:
         """The sum over some of the terms only."""
         places = [TERMS.index(name) for name in names]
         return np.asarray(terms(rows, device)[:, places] @ self.coefficients[places])
+
+    def data_gradient_fraction(self, rows: LayerRows, device: Device) -> Array:
+        """Which part of its kernels is the gradient of the input, which the benchmark asks of every layer."""
+        bound = bounds(parts(rows)["data_gradient"], device)
+        compute, traffic = (self.coefficients[TERMS.index(f"gradient_{name}")] for name in ("compute", "traffic"))
+        kernels = self.part_seconds(rows, device, KERNEL_TERMS)
+        return np.asarray((compute * bound.compute + traffic * bound.memory) / np.maximum(kernels, 1e-12))
 
 
 @dataclass(frozen=True)
