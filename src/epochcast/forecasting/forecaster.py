@@ -21,6 +21,7 @@ from epochcast.forecasting.step import StepForecast
 from epochcast.graph.maths import MATHS
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
+from epochcast.hardware.network import usual_network
 from epochcast.hardware.topology import largest_box
 from epochcast.memory.peak import PeakMemory
 
@@ -58,6 +59,7 @@ def forecast_job(
         step_seconds=step.seconds,
         gpus=placement.gpus,
         nodes=placement.nodes,
+        link_assumed=placement.link_assumed,
         strategy=placement.strategy.name,
         replicas=placement.replicas,
         precision=job.precision,
@@ -173,7 +175,8 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
     if placement.nodes == 1 and placement.topology is None and placement.gpus > largest_box(device.name):
         yield f"{placement.gpus} GPUs are assumed to be in one node, and no known node has so many: give `nodes`"
     if placement.link_assumed is not None:
-        yield f"no link given: nodes are assumed to be joined by {placement.link_assumed}"
+        what = usual_network(device, placement.gpus, placement.nodes).what
+        yield f"no link given: nodes are assumed to be joined by {placement.link_assumed}, the network of {what}"
     if trace.opaque:
         yield f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone"
     if not device.verified:
