@@ -259,4 +259,5 @@ def _group(plain: Mapping[str, Any]) -> Group:
 
 
 def _link(plain: Mapping[str, Any]) -> Link:
-    return Link(**{**plain, "aliases": tuple(plain["aliases"])})
+    by_ranks = tuple((ranks, fraction) for ranks, fraction in plain.get("rank_fractions", ()))
+    return Link(**{**plain, "aliases": tuple(plain["aliases"]), "rank_fractions": by_ranks})
