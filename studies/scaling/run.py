@@ -93,7 +93,8 @@ PEERS: tuple[tuple[str, Callable[[Row], float]], ...] = (
 def _nominal_ring(row: Row) -> float:
     group = row.group
     inner, outer = (
-        replace(link, sustained_fraction=1.0, pair_fraction=1.0, crowding=0.0) for link in (group.inner, group.outer)
+        replace(link, sustained_fraction=1.0, pair_fraction=1.0, crowding=0.0, rank_fractions=())
+        for link in (group.inner, group.outer)
     )
     return ring(row.total_bytes, replace(group, inner=inner, outer=outer))
 
@@ -292,7 +293,7 @@ def _collective_errors(rows: list[dict[str, Any]]) -> tuple[float, float]:
         group = collective_group(row)
         nominal = replace(
             group,
-            inner=replace(group.inner, sustained_fraction=1.0),
+            inner=replace(group.inner, sustained_fraction=1.0, rank_fractions=()),
             outer=replace(group.outer, sustained_fraction=1.0),
         )
         forecasts = all_reduce_seconds(row["bytes"], group), ring(row["bytes"], nominal)
@@ -340,8 +341,9 @@ out, it is AWS' own 5 Gbit/s (of four ranks) with the crowding and the pairs tha
 optimistic. The form of the model (contention; waiting by box, framework and kind of batch) was chosen with all sources
 in view, and is not left out anywhere. Only nvidia_dle has Horovod and translation, only pollux padded speech: left
 out, their constants stay guesses. The constants trade off against each other: what NVLink sustains came out between
-0.29 and 0.76 of nominal here and at 0.5 in a finer search, with nearly the same errors, so it is no measurement of
-NVLink."""
+0.29 and 0.76 of nominal here and at 0.5 in a finer search, with nearly the same errors, so these runs are no
+measurement of NVLink. What NVLink and PCI Express sustain is shipped as collectives by themselves show it
+([collectives, measured](collectives-accuracy.md)); over all rows that is as good as what was fitted here before."""
 
 EXTRAPOLATED_TEXT = """\
 Only pollux has both. Rate, pairs and crowding of the flows are fitted on at most 4 GPUs by trying a grid, and 64 are
@@ -355,5 +357,6 @@ the median of the others, in percent: this is what is left where nothing is fore
 
 ALLREDUCE_TEXT = """\
 DeepBench: PCIe 3 inside, InfiniBand FDR or Omni-Path between boxes, by NCCL 2.0, MPI, Baidu's ring or Intel MLSL,
-0.4 to 258 MB, mean error in percent. Links sustain what training sustains, and the libraries differ by a factor of two
-among themselves (67 MB by Baidu's ring takes longer than 153 MB by NCCL)."""
+0.4 to 258 MB, mean error in percent. None of these rows was used for PCI Express without peer access, whose figures are
+those of [eight cards on PCI Express 5](collectives-accuracy.md). The libraries differ by a factor of two among
+themselves (67 MB by Baidu's ring takes longer than 153 MB by NCCL)."""

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcast.comm.allreduce import ALGORITHMS, PARTIAL, all_reduce_seconds
-from epochcast.comm.protocol import protocols
+from epochcast.comm.protocol import Line, tuning
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.link import Link
@@ -122,17 +122,25 @@ def test_a_size_that_is_none_is_refused(size: float) -> None:
 
 # NCCL by hand: eight GPUs with NVLink, α = 3.4 µs, B = 100 GB/s sustained.
 EIGHT = Group(1, 8, Link(3.4e-6, 200e9, sustained_fraction=0.5, medium="nvlink"), ETHERNET)
+LINES = {protocol.name: protocol.lines for protocol in tuning().protocols}
+OWN = tuning().own_fractions["nvlink"]
+
+
+def ring_by_hand(line: Line, size_bytes: float) -> float:
+    """14 hops, 14 parts of eight by wire and a copy of the own part."""
+    moved_bytes = size_bytes * (14 + OWN) / 8
+    return line.start_seconds + 14 * line.hop_factor * 3.4e-6 + moved_bytes / (line.bandwidth_fraction * 100e9)
 
 
 def test_nccl_takes_ll_for_small_buffers() -> None:
-    """A kilobyte down and up a chain by LL: 6.6 µs + 14 hops of 0.18 · 3.4 µs + 2 kB at 0.92 · 0.5 of the rate."""
-    by_hand = 6.6e-6 + 14 * 0.18 * 3.4e-6 + 2e3 / (0.92 * 0.5 * 100e9)
-    ring_by_hand = 6.6e-6 + 14 * 0.18 * 3.4e-6 + 1.75e3 / (0.5 * 100e9)
-    assert all_reduce_seconds(1000, EIGHT, "auto") == pytest.approx(min(by_hand, ring_by_hand))
+    assert all_reduce_seconds(1000, EIGHT, "auto") == pytest.approx(ring_by_hand(LINES["ll"]["nvlink"], 1000))
 
 
 def test_nccl_takes_a_simple_ring_for_large_buffers() -> None:
-    assert all_reduce_seconds(10**10, EIGHT, "auto") == pytest.approx(8.4e-6 + 14 * 3.4e-6 + 1.75 * 0.1)
+    """Ten gigabytes at 100 GB/s: 14/8 of them by wire."""
+    found = all_reduce_seconds(10**10, EIGHT, "auto")
+    assert found == pytest.approx(ring_by_hand(LINES["simple"]["nvlink"], 10**10))
+    assert found == pytest.approx(1.75 * 0.1, rel=0.1)
 
 
 def test_nccl_takes_trees_where_a_ring_has_too_many_hops() -> None:
@@ -142,7 +150,7 @@ def test_nccl_takes_trees_where_a_ring_has_too_many_hops() -> None:
 
 
 def test_ll128_needs_nvlink_everywhere() -> None:
-    by_name = {protocol.name: protocol for protocol in protocols()}
+    by_name = {protocol.name: protocol for protocol in tuning().protocols}
     assert by_name["ll128"].runs_on(EIGHT)
     assert not by_name["ll128"].runs_on(Group(2, 8, EIGHT.inner, Link(14e-6, 10e9, medium="rdma")))
 

@@ -24,26 +24,28 @@ GIGABYTE = 10**9
 every_collective = pytest.mark.parametrize("name", collectives.__all__)
 
 
-# By hand: 1 GB over 4 boxes of one rank, α = 10 µs, B = 1 GB/s.
+# By hand: 1 GB over 4 boxes of one rank, α = 10 µs, B = 1 GB/s; NCCL takes 8.4 µs to start, a ring 4 crossings, and
+# messages to all others an eighth of the latency each.
 def test_four_boxes_by_hand() -> None:
-    assert reduce_scatter_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(3 * (1e-5 + 0.25))
-    assert all_gather_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(3 * (1e-5 + 0.25))
+    assert reduce_scatter_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(8.4e-6 + 4e-5 + 0.75, rel=1e-9)
+    assert all_gather_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(8.4e-6 + 4e-5 + 0.75, rel=1e-9)
     assert broadcast_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(3e-5 + 1.0)
-    assert all_to_all_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(1e-5 + 0.75)
+    assert all_to_all_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(8.4e-6 + 3e-5 / 8 + 0.75, rel=1e-9)
     assert point_to_point_seconds(GIGABYTE, FOUR_BOXES) == pytest.approx(1e-5 + 1.0)
 
 
 def test_the_ranks_of_a_box_share_its_card() -> None:
     """2 boxes of 4: each of four ranks sends half of its bytes to the other box, or a whole message."""
-    assert all_to_all_seconds(GIGABYTE, TWO_BY_FOUR) == pytest.approx(1e-5 + 4 * 0.5)
+    hops = (3 * 1e-6 + 4 * 1e-5) / 8
+    assert all_to_all_seconds(GIGABYTE, TWO_BY_FOUR) == pytest.approx(8.4e-6 + hops + 4 * 0.5, rel=1e-9)
     assert point_to_point_seconds(GIGABYTE, TWO_BY_FOUR) == pytest.approx(1e-5 + 4.0)
 
 
 @given(size=st.integers(0, 10**11), nodes=st.integers(1, 64), each=st.integers(1, 16))
-def test_scattering_and_gathering_is_a_ring(size: int, nodes: int, each: int) -> None:
+def test_an_all_reduce_is_never_slower_than_scattering_and_gathering(size: int, nodes: int, each: int) -> None:
     group = Group(nodes, each, NVLINK, ETHERNET)
     both = reduce_scatter_seconds(size, group) + all_gather_seconds(size, group)
-    assert both == pytest.approx(all_reduce_seconds(size, group, "ring"))
+    assert all_reduce_seconds(size, group) <= both * (1 + 1e-12)
 
 
 @every_collective

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from epochcast.errors import BadInput, UnknownName
-from epochcast.forecasting.placement import DEFAULT_OUTER_LINK, Placement, Price, place, placed
+from epochcast.forecasting.placement import Placement, Price, place, placed
 from epochcast.forecasting.strategies.registry import DDP, find_strategy
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Group
@@ -33,12 +33,18 @@ def test_a_link_joins_the_boxes_or_the_gpus_of_one_box(v100: Device) -> None:
 
 
 def test_an_assumed_link_is_admitted(v100: Device) -> None:
-    assert place(v100, gpus=4, nodes=2).link_assumed == "ena_10g"
-    assert place(v100, gpus=4, nodes=2).group.outer == find_link("ena_10g")  # p3.8xlarge, the slowest of its boxes
-    assert place("H100", gpus=16, nodes=2).group.outer == find_link("ethernet_100g")
-    assert place("MI210", gpus=4, nodes=2).group.outer == find_link(DEFAULT_OUTER_LINK)  # in no box we know
+    assert place(v100, gpus=16, nodes=2).link_assumed == "infiniband_edr_x4"
+    assert place(v100, gpus=16, nodes=2).group.outer == find_link("infiniband_edr_x4")
     assert place(v100, gpus=4, nodes=2, link="ethernet_10g").link_assumed is None
     assert place(v100, gpus=4).link_assumed is None
+
+
+def test_another_device_has_the_network_of_its_own_boxes() -> None:
+    placement = place("A100", gpus=16, nodes=2)
+    assert placement.link_assumed == "infiniband_hdr_x8"
+    assert placement.with_device(find_device("H100")).link_assumed == "infiniband_ndr_x8"
+    rack = placement.with_device(find_device("GB200"))
+    assert Placement.from_dict(rack.as_dict()) == rack
 
 
 def test_a_given_price_is_per_gpu_and_hour() -> None:

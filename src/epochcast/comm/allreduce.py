@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping
 from math import ceil, isfinite, log2
 
 from epochcast.caching import remembered
-from epochcast.comm.protocol import Protocol, fitted, protocols
+from epochcast.comm import nccl
+from epochcast.comm.protocol import tuning
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.link import Link
@@ -79,12 +80,13 @@ def halving_doubling(size_bytes: float, group: Group) -> float:
 
 
 def double_tree(size_bytes: float, group: Group) -> float:
-    """2((g-1)α_in + ⌈log₂k⌉α_out) + 2n/0.92B: two trees over the boxes, each with half of the bytes, pipelined.
+    """start + 2((g-1)α_in + ⌈log₂k⌉α_out) + 2n/0.92B: two trees over the boxes, each with half of the bytes, pipelined.
 
     Sanders, Speck & Träff (2009), "Two-tree algorithms for full bandwidth broadcast, reduction and scan": a rank
     inside one tree is a leaf of the other, so both directions of all links are busy. In a box the tree is a chain.
     """
-    return _double_tree(size_bytes, group, protocols()[0])
+    constants = tuning()
+    return nccl.tree_line(size_bytes, group, constants.protocols[0], constants) if group.ranks > 1 else 0.0
 
 
 def one_to_all(size_bytes: float, group: Group) -> float:
@@ -103,55 +105,10 @@ def hierarchical_copy(size_bytes: float, group: Group) -> float:
 
 
 def auto(size_bytes: float, group: Group) -> float:
-    """What NCCL would choose: ring or double tree, by LL, LL128 or Simple, whichever is fastest by its own model.
-
-    ring: start + 2(p-k)α_in + 2kα_out + 2n(p-1)/pB with the protocol's share of α and B (NCCL's tuning.cc). A ring
-    crosses a level as often as the level has children in all; its other hops are inside the levels below.
+    """What NCCL would choose: ring, double tree or a sum in the switch, whichever is fastest by its own model, each by
+    LL, LL128 or Simple (`comm.nccl`).
     """
-    if group.ranks == 1:
-        return 0.0
-    usable = [protocol for protocol in protocols() if protocol.runs_on(group)]
-    return min(
-        algorithm(size_bytes, group, protocol) for protocol in usable for algorithm in (_nccl_ring, _double_tree)
-    )
-
-
-def _nccl_ring(size_bytes: float, group: Group, protocol: Protocol) -> float:
-    moved_bytes = 2 * size_bytes * (group.ranks - 1) / group.ranks
-    rate = group.slowest.sustained_bytes_per_second * protocol.bandwidth_fraction
-    return protocol.start_seconds + protocol.hop_factor * _ring_hops_seconds(group) + moved_bytes / rate
-
-
-def _ring_hops_seconds(group: Group) -> float:
-    """Latency of 2(p-1) hops around a ring. A level with c children in all has 2c, less those of outer levels."""
-    seconds, outer_hops, children = 0.0, 0, 1
-    levels = group.levels
-    for place in range(len(levels) - 1, -1, -1):
-        level = levels[place]
-        children *= level.fanout
-        if level.fanout > 1 or place == 0:
-            hops = 2 * children if place else 2 * (children - 1)
-            seconds += max(0, hops - outer_hops) * level.link.latency_seconds
-            outer_hops = max(outer_hops, hops)
-    return seconds
-
-
-def _double_tree(size_bytes: float, group: Group, protocol: Protocol) -> float:
-    if group.ranks == 1:
-        return 0.0
-    hops_seconds = ceil(log2(group.nodes)) * group.across.latency_seconds + _chain_hops_seconds(group)
-    fraction = float(fitted()["double_tree"]["bandwidth_fraction"]) * protocol.bandwidth_fraction
-    rate = group.slowest.sustained_bytes_per_second * fraction
-    return protocol.start_seconds + 2 * protocol.hop_factor * hops_seconds + 2 * size_bytes / rate
-
-
-def _chain_hops_seconds(group: Group) -> float:
-    """Latency of the g-1 hops of a chain through a box: (fᵢ-1) on a level for every part it is in."""
-    seconds, parts = 0.0, 1
-    for level in reversed(group.box_levels):
-        seconds += parts * (level.fanout - 1) * level.link.latency_seconds
-        parts *= level.fanout
-    return seconds
+    return nccl.all_reduce(size_bytes, group)
 
 
 def _ring(size_bytes: float, ranks: int, link: Link) -> float:

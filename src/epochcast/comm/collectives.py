@@ -3,8 +3,9 @@
 Notation as in `comm.allreduce`: p ranks in k boxes of g, α and B of the slowest link, n bytes. Boxes may have levels.
 """
 
-from math import ceil, isfinite
+from math import isfinite
 
+from epochcast.comm import nccl
 from epochcast.comm.allreduce import all_reduce_seconds
 from epochcast.errors import BadInput
 from epochcast.hardware.cluster import Group
@@ -19,19 +20,17 @@ __all__ = [
     "ring_shift_seconds",
 ]
 
-# Peers a rank exchanges with at once in an all-to-all: NCCL spreads point-to-point messages over its channels
-# (MAXCHANNELS is 32, of which small boxes use about eight).
-PEERS_AT_ONCE = 8
-
 
 def reduce_scatter_seconds(size_bytes: float, group: Group) -> float:
-    """(p-1)(α + n/pB): every rank begins with n bytes and ends with its p-th part of the sum. Half a ring."""
-    return all_reduce_seconds(size_bytes, group, "ring") / 2
+    """Once around NCCL's ring: every rank begins with n bytes and ends with its p-th part of the sum."""
+    _check(size_bytes)
+    return nccl.ring(size_bytes, group, 1)
 
 
 def all_gather_seconds(size_bytes: float, group: Group) -> float:
-    """(p-1)(α + n/pB): every rank begins with its p-th part of n bytes and ends with all of them."""
-    return all_reduce_seconds(size_bytes, group, "ring") / 2
+    """Once around NCCL's ring: every rank begins with its p-th part of n bytes and ends with all of them."""
+    _check(size_bytes)
+    return nccl.ring(size_bytes, group, 1)
 
 
 def broadcast_seconds(size_bytes: float, group: Group) -> float:
@@ -44,21 +43,9 @@ def broadcast_seconds(size_bytes: float, group: Group) -> float:
 
 
 def all_to_all_seconds(size_bytes: float, group: Group) -> float:
-    """⌈(p-1)/8⌉α + max(n(g-1)/pB_in, g·n(p-g)/pB_out): every rank has n bytes, a p-th part for each of the others.
-
-    Each level's links carry the traffic between its children at the same time, shared by the ranks below a child:
-    traffic within a box uses the inner link, traffic between boxes the outer one.
-    """
+    """Every rank has n bytes, a p-th part for each of the others: messages between all pairs (`nccl.pairwise`)."""
     _check(size_bytes)
-    if group.ranks == 1:
-        return 0.0
-    p, below, longest_seconds = group.ranks, 1, 0.0
-    for level in group.levels:
-        around = below * level.fanout
-        leaving_bytes = below * size_bytes * (around - below) / p
-        longest_seconds = max(longest_seconds, leaving_bytes / level.link.sustained_bytes_per_second)
-        below = around
-    return ceil((p - 1) / PEERS_AT_ONCE) * group.slowest.latency_seconds + longest_seconds
+    return nccl.pairwise(size_bytes, group)
 
 
 def point_to_point_seconds(size_bytes: float, group: Group) -> float:

@@ -2,8 +2,8 @@
 
 `interconnect` is free text: "NVLink (DGX-1)", "AWS g4dn.12xlarge: PCIe intra, 50 Gb/s Ethernet inter", "PCIe 4.0
 | net: 2x ConnectX-6 IB HDR 200Gb/Sec". Before "net:" or "intra" is the link between the GPUs of a node, after it the
-link between nodes. What cannot be read is None: then the device's own link is used, or the forecaster's default between
-nodes.
+link between nodes. What cannot be read is None: then the device's own link is used, or between nodes the network that
+machines of the device are sold with.
 """
 
 import re
@@ -17,6 +17,7 @@ from epochcast.forecasting.placement import Placement, placed
 from epochcast.forecasting.strategies.registry import STRATEGIES, find_strategy
 from epochcast.hardware.catalogue import links
 from epochcast.hardware.device import Device
+from epochcast.hardware.network import joins_nodes
 
 # Inside a node. The first match counts; None means the link of the device's data sheet.
 INNER: tuple[tuple[str, str | None], ...] = (
@@ -36,22 +37,10 @@ MACHINES: tuple[tuple[str, str], ...] = (
     (r"cloud network", "ethernet_10g"),
     (r"hccs", "ethernet_800g"),  # Ascend servers: a 100 Gbit/s port at each of eight chips
 )
-# Where the text has no network: that of the machine in which NVIDIA sells its NVLink boards, by device or generation.
-NETWORKS = {
-    "volta": "infiniband_edr_x4",
-    "ampere": "infiniband_hdr_x8",
-    "hopper": "infiniband_ndr_x8",
-    "B200": "infiniband_ndr_x8",
-    "B300": "infiniband_xdr_x8",
-    "GB200": "infiniband_ndr_x72",
-    "GB300": "infiniband_ndr_x72",
-}
 # Gbit/s of one port by the name of its standard or adapter; a number with a unit takes precedence.
 _PORTS = {"hdr100": 100, "hdr": 200, "edr": 100, "fdr": 56, "ndr": 400, "connectx-5": 100, "connectx-6": 200}
 _RATE = re.compile(r"(\d+) ?(?:gb/s|gbps|gbe|gbit/s|gb ethernet)")
 _COUNT = re.compile(r"(\d+) ?x ")
-# Links of a device's own fabric that also connect nodes.
-_FABRICS = ("ici_", "ipu_link")
 # What `run_layout` writes: data parallel ranks first, then other degrees or zero1.
 _PRODUCT = re.compile(r"dp\d+(,(tp|pp|cp|ep|vp)\d+)*(,even)?(,zero1)?")
 
@@ -68,12 +57,8 @@ def run_placement(run: Run, gpus: int | None = None) -> Placement:
     gpus_per_node = ceil(run.gpus / nodes)
     if nodes == 1:
         link = inner_link(run.interconnect, run.device, gpus_per_node)
-    elif run.device.interconnect.startswith(_FABRICS):
-        link = run.device.interconnect
     else:
-        has_nvlink = run.device.interconnect.startswith("nvlink")
-        usual_network = NETWORKS.get(run.device.name) or NETWORKS.get(run.device.generation)
-        link = outer_link(run.interconnect) or (usual_network if has_nvlink else None)
+        link = None if joins_nodes(run.device) else outer_link(run.interconnect)
     strategy = find_strategy(strategy_of(run), run.gpus)
     empty = nodes * gpus_per_node - run.gpus
     return replace(placed(run.device, run.gpus, nodes, strategy, link=link, empty=empty), host=host)

@@ -36,6 +36,7 @@ class Forecast(Displayed):
     `batch_per_gpu` counts all accumulated passes; `replicas` are the copies of the model that see different samples, as
     many as GPUs unless given.
     `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
+    `link_assumed` is the network between nodes that was taken because none was named.
     `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `dollars_per_hour` is for all GPUs.
     """
 
@@ -80,6 +81,7 @@ class Forecast(Displayed):
     trainable_parameters: int | None = None
     answered_by: Mapping[str, float] = field(default_factory=dict, hash=False)
     opaque_ops: tuple[str, ...] = ()
+    link_assumed: str | None = None
     warnings: tuple[str, ...] = ()
     _details: "Callable[[], Details] | None" = field(default=None, compare=False)
 

@@ -23,6 +23,7 @@ from epochcast.forecasting.step import StepForecast
 from epochcast.graph.maths import MATHS
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
+from epochcast.hardware.network import usual_network
 from epochcast.hardware.topology import largest_box
 from epochcast.memory.peak import PeakMemory
 
@@ -60,6 +61,7 @@ def forecast_job(
         step_seconds=step.seconds,
         gpus=placement.gpus,
         nodes=placement.nodes,
+        link_assumed=placement.link_assumed,
         strategy=placement.strategy.name,
         replicas=placement.replicas,
         precision=job.precision,
@@ -180,7 +182,8 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
     if placement.nodes == 1 and placement.topology is None and placement.gpus > largest_box(device.name):
         yield f"{placement.gpus} GPUs are assumed to be in one node, and no known node has so many: give `nodes`"
     if placement.link_assumed is not None:
-        yield f"no link given: nodes are assumed to be joined by {placement.link_assumed}"
+        what = usual_network(device, placement.gpus, placement.nodes).what
+        yield f"no link given: nodes are assumed to be joined by {placement.link_assumed}, the network of {what}"
     if trace.recipe.compile == "vendor":
         yield "vendor: every elementwise op is free beside its neighbours, as in submissions to benchmarks alone"
     if trace.opaque:

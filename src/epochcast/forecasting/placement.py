@@ -16,13 +16,11 @@ from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Group, Level
 from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
+from epochcast.hardware.network import usual_network
 from epochcast.hardware.price import listed_dollars_per_hour
-from epochcast.hardware.topology import find_topology, slowest_network
+from epochcast.hardware.topology import find_topology
 
-__all__ = ["DEFAULT_OUTER_LINK", "Placement", "Price", "Strategy", "place", "placed"]
-
-# Between nodes of a device that no known machine has, where no link is given.
-DEFAULT_OUTER_LINK = "ethernet_10g"
+__all__ = ["Placement", "Price", "Strategy", "place", "placed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,27 +206,27 @@ def placed(
 def _wires(
     device: Device, gpus: int, nodes: int, link: str | None, topology: str | None, empty: int
 ) -> tuple[Group, str | None]:
-    """The ranks and their wires; and the link that is assumed between nodes where none is given: the slowest
-    network that a known machine of this device has. The answer carries a warning that it was assumed.
+    """The ranks and their wires; and the link that is assumed between nodes where none is given: the network that
+    machines of this device are sold with. The answer carries a warning that it was assumed.
     """
     ranks_per_node = (gpus + empty) // nodes
-    outer = assumed = slowest_network(device.name) or DEFAULT_OUTER_LINK
     within: tuple[Level, ...] = ()
     if topology is None:
         inner = find_link(device.interconnect)
+        outer = usual_network(device, gpus + empty, nodes).link
     else:
         box = find_topology(topology)
         box.check(gpus, nodes)
         inner, within = box.inside(ranks_per_node)
-        outer = box.outer_link
+        outer = find_link(box.outer_link)
     if link is not None:
         if nodes == 1:
             inner, within = find_link(link), ()
         else:
-            outer = link
+            outer = find_link(link)
     is_assumed = nodes > 1 and link is None and topology is None
-    group = Group(nodes, ranks_per_node, inner, find_link(outer), within, empty)
-    return group, assumed if is_assumed else None
+    group = Group(nodes, ranks_per_node, inner, outer, within, empty)
+    return group, outer.name if is_assumed else None
 
 
 def list_price(device: Device, gpus: int) -> Price | None:
@@ -266,4 +264,5 @@ def _group(plain: Mapping[str, Any]) -> Group:
 
 
 def _link(plain: Mapping[str, Any]) -> Link:
-    return Link(**{**plain, "aliases": tuple(plain["aliases"])})
+    by_ranks = tuple((ranks, fraction) for ranks, fraction in plain.get("rank_fractions", ()))
+    return Link(**{**plain, "aliases": tuple(plain["aliases"]), "rank_fractions": by_ranks})

@@ -247,7 +247,19 @@ def _link(row: rows.Row) -> Link:
         medium=row.text("medium", ""),
         pair_fraction=row.number("pair_fraction") if row.has("pair_fraction") else 1.0,
         crowding=row.number("crowding") if row.has("crowding") else 0.0,
+        rank_fractions=_rank_fractions(row),
+        sums_in_switch=row.flag("sums_in_switch", False),
     )
+
+
+def _rank_fractions(row: rows.Row) -> tuple[tuple[int, float], ...]:
+    """{ 2 = 0.33, 4 = 0.67 } as pairs."""
+    if not row.has("rank_fractions"):
+        return ()
+    table = row.numbers("rank_fractions")
+    if not all(name.isdigit() for name in table):
+        raise BadInput(f"rank_fractions are by number of ranks, got {sorted(table)}")
+    return tuple((int(name), fraction) for name, fraction in table.items())
 
 
 def _dataset(row: rows.Row) -> Dataset:

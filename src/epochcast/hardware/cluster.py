@@ -68,9 +68,11 @@ class Group:
     @property
     def box_levels(self) -> tuple[Level, ...]:
         """The levels of a box from the ranks outwards, at least one."""
+        inner = self.inner.among(self.ranks_per_node)
         if not self.within:
-            return (Level(self.ranks_per_node, self.inner),)
-        return (Level(self.ranks_per_node // self._units, self.inner), *self.within)
+            return (Level(self.ranks_per_node, inner),)
+        within = (Level(level.fanout, level.link.among(self.ranks_per_node)) for level in self.within)
+        return (Level(self.ranks_per_node // self._units, inner), *within)
 
     @property
     def levels(self) -> tuple[Level, ...]:

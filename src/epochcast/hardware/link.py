@@ -5,16 +5,19 @@ Bandwidths in the catalogue are nominal: what the wire carries in one direction 
 sustained rate. `medium` says what kind of wire it is, which decides which of NCCL's protocols it takes
 (`comm.protocol`); `pair_fraction` is the fraction of the sustained rate that two boxes alone reach, and `crowding` is
 the c in B/(1 + c√p), by which the slowest flow slows down with the number of ranks, as the largest of p draws from a
-heavy-tailed distribution does.
+heavy-tailed distribution does. `rank_fractions` says what fewer ranks of a box get of the sustained rate: in a mesh
+without switches two GPUs are joined by some of their links only, and two cards under one root do not cross sockets.
+`sums_in_switch` is NVLink SHARP.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput, UnknownName
 from epochcast.units import parse_rate, parse_seconds
 
-MEDIA = ("", "pcie", "nvlink", "rdma", "tcp", "fabric", "memory")
+MEDIA = ("", "pcie", "nvlink", "rdma", "tcp", "fabric", "memory", "xgmi")
 """Kinds of wires; the empty one is a link given by latency and bandwidth only."""
 
 
@@ -32,6 +35,8 @@ class Link:
     medium: str = ""
     pair_fraction: float = 1.0
     crowding: float = 0.0
+    rank_fractions: tuple[tuple[int, float], ...] = ()
+    sums_in_switch: bool = False
 
     def __post_init__(self) -> None:
         if not (isfinite(self.latency_seconds) and self.latency_seconds >= 0):
@@ -44,6 +49,8 @@ class Link:
             raise BadInput(f"pair_fraction must be above 0 and at most 1, got {self.pair_fraction}")
         if not 0 <= self.crowding < 1:
             raise BadInput(f"crowding must be at least 0 and below 1, got {self.crowding}")
+        if any(not (ranks > 0 and fraction > 0) for ranks, fraction in self.rank_fractions):
+            raise BadInput(f"rank_fractions must be above 0, got {self.rank_fractions}")
         if self.medium not in MEDIA:
             raise UnknownName("medium of a link", self.medium, MEDIA)
 
@@ -52,9 +59,19 @@ class Link:
         """What large messages reach."""
         return self.bandwidth_bytes_per_second * self.sustained_fraction
 
+    def among(self, ranks: int) -> "Link":
+        """The link as so many ranks of a box have it."""
+        fraction = dict(self.rank_fractions).get(ranks, 1.0)
+        return self if fraction == 1 else _slowed(self, fraction)
+
     def seconds(self, size_bytes: float) -> float:
         """Time for one message: T(n) = α + n/B."""
         return self.latency_seconds + size_bytes / self.sustained_bytes_per_second
+
+
+@remembered(256)
+def _slowed(link: Link, fraction: float) -> Link:
+    return replace(link, sustained_fraction=min(1.0, link.sustained_fraction * fraction), rank_fractions=())
 
 
 def to_text(link: Link) -> str:

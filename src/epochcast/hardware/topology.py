@@ -131,15 +131,6 @@ def topologies() -> tuple[Topology, ...]:
 
 
 @remembered(256)
-def slowest_network(device: str) -> str | None:
-    """What joins boxes of a device at least: of the boxes of the catalogue that have it, the slowest network. None
-    where no box has it.
-    """
-    outer = [find_link(box.outer_link) for box in topologies() if find_device(box.device).name == device]
-    return min(outer, key=lambda link: link.sustained_bytes_per_second).name if outer else None
-
-
-@remembered(256)
 def largest_box(device: str) -> int:
     """The most GPUs of a device that a box of the catalogue has; those of most boxes where none has it."""
     return max((box.gpus for box in topologies() if find_device(box.device).name == device), default=GPUS_PER_NODE)

@@ -74,10 +74,10 @@ def _parts(kernels: Kernels, group: Group) -> StepParts:
 
 
 def _copying(group: Group) -> Group:
-    """The wires as copies from GPU to GPU use them: more of their rate than an all-reduce in training sustains."""
+    """The wires as copies from GPU to GPU use them: more of their rate than an all-reduce sustains, for any number."""
     inner = group.inner
     faster = max(COPY_FRACTION, inner.sustained_fraction)
-    return replace(group, inner=replace(inner, sustained_fraction=faster))
+    return replace(group, inner=replace(inner, sustained_fraction=faster, rank_fractions=()))
 
 
 def _model_bytes(trace: Trace) -> int:
