@@ -17,7 +17,7 @@ from epochcast.cost.setting import Setting, turns_channels_last
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.fitting.detector_rows import FRAMEWORKS, PYTORCH, RESIZED, detector_row, mean_shape
 from epochcast.fitting.run_layout import run_layout
-from epochcast.fitting.run_stack import run_compiler, run_hook_seconds
+from epochcast.fitting.run_stack import SUBMISSION, run_compiler, run_hook_seconds
 from epochcast.fitting.run_tuning import run_tuning
 from epochcast.forecasting.framework import setting_of
 from epochcast.forecasting.job import Job
@@ -27,7 +27,6 @@ from epochcast.hardware.device import Device
 from epochcast.units import parse_shape, parse_uneven
 
 _PRECISIONS = {"fp16(pure half)": "fp16", "bf16-true": "bf16", "bf16-true quant=None": "bf16", "float32": "fp32"}
-_SUBMISSION = "mixed (submission-specific)"
 _OPTIMIZERS = {
     "sgd_with_momentum": "momentum",
     "nag": "nesterov",
@@ -284,7 +283,7 @@ def _precision(name: str, device: Device) -> str:
     """The precision by our name; "mixed" of an MLPerf submission is the usual one of its device."""
     if "quant=bnb" in name:
         raise BadInput(f"weights in 4 bits are not modelled: {name}")
-    if name == _SUBMISSION:
+    if name == SUBMISSION:
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
         return "amp_fp16" if is_half else "amp_bf16"
     return _PRECISIONS.get(name, name)
@@ -296,7 +295,7 @@ def _channels_last(row: Mapping[str, Any], device: Device) -> bool:
     if stated is not None:
         return bool(stated)
     name = str(row.get("precision") or "fp32")
-    is_submitted = name == _SUBMISSION and device.vendor == "NVIDIA"
+    is_submitted = name == SUBMISSION and device.vendor == "NVIDIA"
     return is_submitted or turns_channels_last(_framework(row), _precision(name, device), device)
 
 

@@ -65,6 +65,8 @@ def _title(answer: Forecast) -> str:
     words += [answer.optimizer] if answer.mode == "training" else [answer.mode.replace("_", " and ") + " only"]
     if answer.lora:
         words += [f"LoRA {answer.lora}" + (" on four-bit weights" if answer.four_bit else "")]
+    if answer.compile != "none":
+        words += [f"compiled: {answer.compile}"]
     return " · ".join(words)
 
 
