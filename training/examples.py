@@ -133,6 +133,7 @@ def _at(batch: int, arrays: Mapping[str, np.ndarray]) -> Columns:
 def _path(reference: str, shape: tuple[int, ...] | None, recipe: Recipe) -> Path:
     parts = [reference.replace(":", "_").replace("/", "_"), "x".join(map(str, shape or ()))]
     parts += [recipe.precision, recipe.mode, recipe.optimizer, recipe.attention, recipe.update_style]
+    parts += [recipe.compile] if recipe.compile != "none" else []
     return scratch() / ("-".join(parts) + ".npz")
 
 

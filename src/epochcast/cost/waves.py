@@ -47,7 +47,8 @@ _ATTENTION = CLASSES.index(OpClass.ATTENTION)
 def is_tiled(columns: Columns) -> NDArray[np.bool_]:
     """Which ops run in tiles."""
     has_shape = (columns.m > 0) & (columns.n > 0) & (columns.count > 0)
-    return columns.is_matrix & has_shape & _TILED[columns.op_class]
+    tiled: NDArray[np.bool_] = columns.is_matrix & has_shape & _TILED[columns.op_class]
+    return tiled
 
 
 def log_paddings(columns: Columns, device: Device) -> Array:

@@ -6,15 +6,19 @@ from typing import Any
 from epochcast.cost.hosts import hooks
 from epochcast.graph.compilers import EAGER, find_compiler
 
+# The precision of rows derived from submissions to MLPerf, which fuse by hand whatever can be fused.
+SUBMISSION = "mixed (submission-specific)"
 _YES, _NO = ("true", "1", "yes"), ("", "false", "0", "no", "nan")
 
 
 def run_compiler(row: Mapping[str, Any], framework: str) -> str:
-    """The compiler of a row's column `compiled`, which says whether (then it is the framework's own) or which."""
+    """The compiler of a row's column `compiled`, which says whether (then it is the framework's own) or which; of a
+    submission to a benchmark where it says nothing, `vendor`.
+    """
     stated = row.get("compiled")
     text = "" if stated is None else str(stated).strip().casefold()
     if text in _NO:
-        return EAGER
+        return "vendor" if stated is None and row.get("precision") == SUBMISSION else EAGER
     if text in _YES:
         return "xla" if framework == "tensorflow" else "inductor"
     return find_compiler(text)

@@ -50,7 +50,7 @@ def step_forecast(
 ) -> StepForecast:
     """Cost every op of a rank, run the streams, exchange what the strategy exchanges.
 
-    Without a `setting` it is today's PyTorch, in the layout of the recipe.
+    Without a `setting` it is today's PyTorch, in the layout of the recipe. A compiler may turn the layout.
     """
     strategy, device = placement.strategy, placement.device
     rank = strategy.rank_trace(trace, placement.gpus)
@@ -70,8 +70,9 @@ def _costs(trace: Trace, device: Device, model: CostModel, setting: Setting | No
     """Of every kernel; an op without an answer is named with its layer."""
     setting = setting or replace(TODAY, channels_last=trace.recipe.channels_last)
     try:
-        costs = model.costs(trace.columns, device, setting)
-        return costs if trace.fusion is None else fused_costs(trace, costs, device, model, setting)
+        if trace.fusion is not None:
+            return fused_costs(trace, device, model, setting)
+        return model.costs(trace.columns, device, setting)
     except Unanswered as error:
         error.add_note(f"the op is of layer {trace.layers[error.index]!r}")
         raise

@@ -11,12 +11,14 @@ EAGER = "none"
 @dataclass(frozen=True, slots=True)
 class Compiler:
     """`fuses_epilogues`: elementwise ops and copies beside another kernel are part of it. `compiles_update`: the whole
-    update is one rule per tensor, not one pass over all tensors for every part of the rule.
+    update is one rule per tensor, not one pass over all tensors for every part of the rule. `turns_layout`: it stores
+    images channels last where its rules say so (`inductor_layout`).
     """
 
     name: str
     fuses_epilogues: bool = False
     compiles_update: bool = False
+    turns_layout: bool = False
 
     def update_style(self, style: str) -> str:
         """How the update runs where the user asked for `style`; a kernel per tensor is left to eager mode."""
@@ -28,10 +30,10 @@ class Compiler:
 COMPILERS: Mapping[str, Compiler] = {
     compiler.name: compiler
     for compiler in (
-        Compiler("inductor"),
-        Compiler("reduce-overhead"),
+        Compiler("inductor", turns_layout=True),
+        Compiler("reduce-overhead", turns_layout=True),
         Compiler("xla", compiles_update=True),
-        Compiler("vendor", fuses_epilogues=True, compiles_update=True),
+        Compiler("vendor", fuses_epilogues=True, compiles_update=True, turns_layout=True),
     )
 }
 _ALIASES = {

@@ -65,7 +65,7 @@ def sustained(device: Device) -> Sustained:
     """
     found = _estimated(find_device(device.like) if device.like else device)
     if device.sheet:
-        found = replace(found, is_known=False, spread=None, launch_seconds={})
+        found = replace(found, known_kinds={}, launch_seconds={})
     if device.measured_fractions:
         others = {math: found.math_fraction(math) for math in MATHS}
         found = replace(found, math_fractions={**others, **device.measured_fractions})

@@ -67,6 +67,8 @@ def _title(answer: Forecast) -> str:
         words += [f"LoRA {answer.lora}" + (" on four-bit weights" if answer.four_bit else "")]
     if answer.attention:
         words += [f"{answer.attention} attention"]
+    if answer.compile != "none":
+        words += [f"compiled: {answer.compile}"]
     return " · ".join(words)
 
 
