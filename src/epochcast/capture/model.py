@@ -43,7 +43,7 @@ class BuiltModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The derived step; the first call for a recipe builds it at two batch sizes, later ones only resize."""
-        key = replace(recipe, batch=1, accumulate=1, uneven=0.0)
+        key = replace(recipe, batch=1, accumulate=1, uneven=0.0, sequence_parallel=False)
         return replace(self._traces.get(key, lambda: self._pair(key).trace(key)), recipe=recipe)
 
     def _pair(self, recipe: Recipe) -> BatchPair:

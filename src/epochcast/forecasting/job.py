@@ -85,6 +85,9 @@ class Job:
     )
     freeze: tuple[str, ...] = _recipe((), "Glob of parameters not trained; may be repeated.", example="['layer1.*']")
     checkpointing: bool = _recipe(False, "Every block runs again in backward.")
+    sequence_parallel: bool = _recipe(
+        False, "Tensor parallel GPUs cut norms, dropouts and what they keep along the tokens."
+    )
     attention: str = _recipe("flash", "flash (one fused kernel) or eager (scores in memory).")
     channels_last: bool | None = _recipe(None, "NHWC memory layout.")
     update_style: str = _recipe("foreach", "foreach, fused or loop (a kernel per tensor).")

@@ -24,7 +24,7 @@ def checkpointed(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:
     forward = [op for op in ops if op.phase is Phase.FORWARD]
     if len(forward) == len(ops):
         return tuple(ops)
-    blocks = _blocks({op.layer for op in forward})
+    blocks = blocks_of({op.layer for op in forward})
     if not blocks:
         raise BadInput(f"{name} has no repeated blocks to checkpoint: none of its layers is in a numbered list")
     ops_of: dict[str, list[Op]] = {}
@@ -72,7 +72,7 @@ def _recomputed_name(name: str) -> str:
     return f"{name}%again"
 
 
-def _blocks(layers: Iterable[str]) -> dict[str, str]:
+def blocks_of(layers: Iterable[str]) -> dict[str, str]:
     """The block of every layer that is in one."""
     named_layers = [layer for layer in layers if layer]
     for depth, is_number in ((1, str.isdecimal), (2, str.isdecimal), (1, _ends_in_digit), (2, _ends_in_digit)):

@@ -24,7 +24,8 @@ class Recipe:
     linear layers in four bits.
 
     `uneven` is how much the work of one batch differs from the next, as a fraction (one standard deviation): image
-    sizes are drawn for each batch. With several GPUs all wait for the one with the most work.
+    sizes are drawn for each batch. With several GPUs all wait for the one with the most work. `sequence_parallel`:
+    tensor parallel ranks cut along the tokens what they do not split.
     """
 
     batch: int
@@ -42,6 +43,7 @@ class Recipe:
     lora_targets: tuple[str, ...] = ()
     four_bit: bool = False
     uneven: float = 0.0
+    sequence_parallel: bool = False
 
     def __post_init__(self) -> None:
         if self.batch < 1:
