@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from epochcast.graph.half import stored_as
-from epochcast.graph.kinds import Elementwise, OptimizerUpdate
+from epochcast.graph.kinds import Elementwise, OptimizerUpdate, View
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.tensor import DType, Relation, Tensor
+
+_MAIN = ".main"
 
 
 def with_masters(ops: Iterable[Op], parameters: Iterable[Parameter], low: DType) -> tuple[Op, ...]:
@@ -23,7 +25,17 @@ def with_masters(ops: Iterable[Op], parameters: Iterable[Parameter], low: DType)
     updates = [updated(op, names) for op in ops if op.phase is Phase.UPDATE]
     if updates:
         updates.append(rewritten(own, low))
-    return (*_added(passes, names), *updates)
+    added = tuple(_added(passes, names))
+    return (*added, *_dropped(added), *updates)
+
+
+def _dropped(ops: tuple[Op, ...]) -> Iterator[Op]:
+    """Autograd's own gradients, in half, are dropped when the backward pass is done (nanotron; Megatron-LM's hooks drop
+    them at once): a view that reads them all.
+    """
+    halves = tuple(op.inputs[1] for op in ops if op.name.endswith(_MAIN))
+    if halves:
+        yield Op("optimizer.drop", View("drop"), halves, halves[:1], (), Phase.UPDATE, "optimizer")
 
 
 def _added(ops: tuple[Op, ...], parameters: frozenset[str]) -> Iterator[Op]:
@@ -39,7 +51,7 @@ def _added(ops: tuple[Op, ...], parameters: frozenset[str]) -> Iterator[Op]:
         for tensor in finished.values():
             total = replace(tensor, dtype=DType.FLOAT32)
             inputs = (total, _half(tensor, parameters))
-            yield Op(f"{op.name}.main", Elementwise("add"), inputs, (total,), (), Phase.BACKWARD, op.layer)
+            yield Op(f"{op.name}{_MAIN}", Elementwise("add"), inputs, (total,), (), Phase.BACKWARD, op.layer)
 
 
 def _in_half(op: Op, parameters: frozenset[str]) -> Op:
