@@ -1,8 +1,8 @@
-"""Rows of `llm_runs` and `llm_failed` as jobs and places: the model from its columns, the layout from dp, tp, pp and the
-rest, what a table does not say from what its framework does.
+"""Rows of `llm_runs` and `llm_failed` as jobs and places: the model from its columns, the layout from dp, tp, pp and
+the rest, what a table does not say from what its framework does.
 
     vtrain_single         Megatron-DeepSpeed on one DGX A100: fp16, every block recomputed, attention as it was in 2022
-    ultrascale_playbook   nanotron on p5 boxes: bf16 with float32 masters and sums, sequence parallelism, flash attention
+    ultrascale_playbook   nanotron on p5 boxes: bf16, float32 masters and sums, sequence parallelism, flash attention
     dgxc_benchmarking     NeMo, MaxText and Pax on H100 and GB200
     bigscience_tr11       Megatron-DeepSpeed on Jean Zay, while BLOOM was planned
 
@@ -26,6 +26,7 @@ BOXES = {
     "NVIDIA DGX Cloud reference GB200": ("GB200", "GB200 NVL72", None),
     "Jean Zay, 8xA100-80GB nodes": ("A100-SXM4-80GB", "DGX A100", "infiniband_edr_x4"),
 }
+GPUS_PER_BOX = 8
 PRECISIONS = {"amp_fp16": "fp16_master", "bf16": "bf16_master", "fp8": "fp8"}
 
 
@@ -55,15 +56,18 @@ def place_of(row: Row) -> Placement:
     """Where it runs."""
     device, topology, link = BOXES[row["system"]]
     gpus = int(row["gpus"])
-    nodes = None if topology == "GB200 NVL72" else max(1, gpus // 8)
-    return place(device, gpus=gpus, nodes=nodes, strategy=strategy_of(row), topology=topology, link=link)
+    boxes = {} if device == "GB200" else {"nodes": max(1, gpus // GPUS_PER_BOX)}
+    return place(device, gpus=gpus, strategy=strategy_of(row), topology=topology, link=link, **boxes)
 
 
 def strategy_of(row: Row) -> str:
-    """dp8,tp4,pp2,zero1"""
+    """dp8,tp4,pp2,zero1. NeMo interleaves: where the table has no chunks, every layer of a stage is one."""
     if row["zero"] == 3:
         return "zero3"
     degrees = {name: int(row[name] or 1) for name in ("dp", "tp", "pp", "cp", "vp", "ep")}
+    if row["framework"] == "nemo/megatron" and degrees["pp"] > 1 and row["vp"] is None:
+        each, rest = divmod(int(row["layers"]), degrees["pp"])
+        degrees["vp"] = 1 if rest or int(row["grad_accum"] or 1) % degrees["pp"] else each
     parts = [f"{name}{degree}" for name, degree in degrees.items() if degree > 1 or name == "dp"]
     if row["zero"] == 1:
         parts.append("zero1")

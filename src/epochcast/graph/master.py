@@ -14,9 +14,6 @@ from epochcast.graph.kinds import Elementwise, OptimizerUpdate, View
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.tensor import DType, Relation, Tensor
 
-_MAIN = ".main"
-
-
 def with_masters(ops: Iterable[Op], parameters: Iterable[Parameter], low: DType) -> tuple[Op, ...]:
     """The same step with masters in float32. `ops` are in float32."""
     ops, own = tuple(ops), tuple(parameters)
@@ -25,33 +22,35 @@ def with_masters(ops: Iterable[Op], parameters: Iterable[Parameter], low: DType)
     updates = [updated(op, names) for op in ops if op.phase is Phase.UPDATE]
     if updates:
         updates.append(rewritten(own, low))
-    added = tuple(_added(passes, names))
-    return (*added, *_dropped(added), *updates)
+    new_ops, halves = _added(passes, names)
+    return (*new_ops, *_dropped(halves), *updates)
 
 
-def _dropped(ops: tuple[Op, ...]) -> Iterator[Op]:
+def _added(ops: tuple[Op, ...], parameters: frozenset[str]) -> tuple[list[Op], list[Tensor]]:
+    """Every finished gradient of a parameter is added to its float32 sum; the ops, and the gradients in half."""
+    last = {t.relation.gradient_of: place for place, op in enumerate(ops) for t in op.outputs}
+    new_ops: list[Op] = []
+    halves: list[Tensor] = []
+    for place, op in enumerate(ops):
+        new_ops.append(_in_half(op, parameters))
+        for tensor in {t.name: t for t in op.outputs}.values():
+            owner = tensor.relation.gradient_of
+            if owner not in parameters or last[owner] != place:
+                continue
+            total, half = replace(tensor, dtype=DType.FLOAT32), _half(tensor, parameters)
+            halves.append(half)
+            new_ops.append(
+                Op(f"{op.name}.main", Elementwise("add"), (total, half), (total,), (), Phase.BACKWARD, op.layer)
+            )
+    return new_ops, halves
+
+
+def _dropped(halves: list[Tensor]) -> Iterator[Op]:
     """Autograd's own gradients, in half, are dropped when the backward pass is done (nanotron; Megatron-LM's hooks drop
     them at once): a view that reads them all.
     """
-    halves = tuple(op.inputs[1] for op in ops if op.name.endswith(_MAIN))
     if halves:
-        yield Op("optimizer.drop", View("drop"), halves, halves[:1], (), Phase.UPDATE, "optimizer")
-
-
-def _added(ops: tuple[Op, ...], parameters: frozenset[str]) -> Iterator[Op]:
-    """Every finished gradient of a parameter is added to its float32 sum."""
-    last = {t.relation.gradient_of: place for place, op in enumerate(ops) for t in op.outputs}
-    for place, op in enumerate(ops):
-        finished = {
-            t.name: t
-            for t in op.outputs
-            if t.relation.gradient_of in parameters and last[t.relation.gradient_of] == place
-        }
-        yield _in_half(op, parameters)
-        for tensor in finished.values():
-            total = replace(tensor, dtype=DType.FLOAT32)
-            inputs = (total, _half(tensor, parameters))
-            yield Op(f"{op.name}{_MAIN}", Elementwise("add"), inputs, (total,), (), Phase.BACKWARD, op.layer)
+        yield Op("optimizer.drop", View("drop"), tuple(halves), (halves[0],), (), Phase.UPDATE, "optimizer")
 
 
 def _in_half(op: Op, parameters: frozenset[str]) -> Op:

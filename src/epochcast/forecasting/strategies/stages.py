@@ -74,11 +74,11 @@ def _cut_out(trace: Trace, layout: Layout, stage: int) -> Trace:
     places = np.flatnonzero(mine).tolist()
     names = {t.name for place in places for t in (*base[place].inputs, *base[place].weights)}
     parameters = tuple(p for p in trace.parameters if p.name in names)
-    own = {p.name: p.tensor for p in parameters}
+    own, trained = {p.name: p.tensor for p in parameters}, [p.name for p in trace.parameters if p.trainable]
     kept: list[tuple[Op, Sides | None]] = []
     for place, (op, growth) in enumerate(zip(base, growths, strict=True)):
         if op.phase is Phase.UPDATE:
-            update = _update_of(op, own)
+            update = _update_of(op, trained, own)
             if update.inputs:
                 kept.append((update, None))
         elif mine[place]:
@@ -145,22 +145,21 @@ def _flops(trace: Trace, cut: Segments) -> list[float]:
     return [float(weight) or 1.0 for weight in weights]
 
 
-def _update_of(op: Op, parameters: Mapping[str, Tensor]) -> Op:
-    """The update of a rank's parameters, in their sizes: what a strategy splits, it splits in the passes alone."""
+def _update_of(op: Op, trained: Sequence[str], parameters: Mapping[str, Tensor]) -> Op:
+    """The update of a rank's parameters, in their sizes: what a strategy splits, it splits in the passes alone.
+
+    A pass of an optimizer has operands for all trained parameters in turn (`graph.optimizer`).
+    """
 
     def own(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        pairs = ((t, parameters.get(_owner(t))) for t in tensors)
-        return tuple(
-            t.sized(parameter.shape) if len(t.shape) == len(parameter.shape) and t.elements > 1 else t
-            for t, parameter in pairs
-            if parameter is not None
-        )
+        kept = []
+        for place, tensor in enumerate(tensors):
+            relation = tensor.relation
+            owner = relation.state_of or relation.master_of or relation.gradient_of or trained[place % len(trained)]
+            parameter = parameters.get(owner)
+            if parameter is not None:
+                is_like = len(tensor.shape) == len(parameter.shape) and tensor.elements > 1
+                kept.append(tensor.sized(parameter.shape) if is_like else tensor)
+        return tuple(kept)
 
     return replace(op, inputs=own(op.inputs), outputs=own(op.outputs))
-
-
-def _owner(tensor: Tensor) -> str:
-    """The parameter that a tensor of the update belongs to."""
-    relation = tensor.relation
-    named = relation.state_of or relation.master_of or relation.gradient_of
-    return named or (tensor.name.partition(":")[2] or tensor.name)
