@@ -270,6 +270,8 @@ def _schema_of(one: Option) -> dict[str, Any]:
     if one.above is not None:
         plain["exclusiveMinimum"] = one.above
     described: dict[str, Any] = {"anyOf": [plain, {"type": "string"}]} if one.parse is not None else plain
+    if one.words:
+        described = {"anyOf": [plain, {"enum": list(one.words)}]}
     described["description"] = one.help + (f" In {one.unit}." if one.unit else "")
     if one.default is not None:
         described["default"] = list(one.default) if isinstance(one.default, tuple) else one.default

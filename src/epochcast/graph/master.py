@@ -14,6 +14,7 @@ from epochcast.graph.kinds import Elementwise, OptimizerUpdate, View
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.tensor import DType, Relation, Tensor
 
+
 def with_masters(ops: Iterable[Op], parameters: Iterable[Parameter], low: DType) -> tuple[Op, ...]:
     """The same step with masters in float32. `ops` are in float32."""
     ops, own = tuple(ops), tuple(parameters)

@@ -81,6 +81,10 @@ class SplitModel(Strategy):
     def stages(self) -> int:
         return self.layout.pipeline
 
+    @property
+    def splits_products(self) -> bool:
+        return self.layout.tensor > 1
+
     def check(self, gpus: int, nodes: int) -> None:
         if gpus != self.layout.ranks:
             raise BadInput(f"strategy {self.name!r} is for {self.layout.ranks} GPUs, and there are {gpus}")

@@ -47,9 +47,14 @@ class Sharded(Strategy):
         """A p-th of what is shared out; of stage 3, two gathered segments come on top. Stage 1 stands behind DDP, whose
         buckets hold the gradients a second time.
         """
-        gathered_bytes = 2 * max(segments(trace).parameter_bytes, default=0) if self.stage == 3 else 0
-        shares = zero_shares(self.stage, gpus, gathered_bytes)
+        shares = zero_shares(self.stage, gpus, _gathered_bytes(trace, gpus) if self.stage == 3 else 0)
         return replace(shares, bucket_fraction=bucket_fraction(trace)) if self.stage == 1 else shares
+
+
+def _gathered_bytes(trace: Trace, gpus: int) -> int:
+    """Two segments at a time, as they travel; of each a rank has its own part already."""
+    largest = sorted(segments(trace).parameter_bytes)[-2:]
+    return int(_travelling_fraction(trace) * sum(largest) * (1 - 1 / gpus))
 
 
 def _parts(kernels: Kernels, stage: int, group: Group, device: Device) -> StepParts:

@@ -57,6 +57,11 @@ class Strategy(ABC):
         """Parts of the model that work on different samples at a time."""
         return 1
 
+    @property
+    def splits_products(self) -> bool:
+        """Whether ranks share out single products (tensor parallelism)."""
+        return False
+
     def check(self, gpus: int, nodes: int) -> None:
         """Refuse GPUs and boxes that it cannot run on."""
         if gpus < 2:
