@@ -9,6 +9,7 @@ from epochcast.forecasting.placement import place
 from epochcast.forecasting.strategies.degrees import Layout
 from epochcast.forecasting.strategies.ranks import rank_for
 from epochcast.forecasting.strategies.tensor import Rank
+from epochcast.graph.kinds import Norm
 from epochcast.graph.op import Phase
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
@@ -72,7 +73,7 @@ def test_an_all_reduce_becomes_a_reduce_scatter_and_an_all_gather() -> None:
 def test_products_are_the_same_and_vectors_a_part() -> None:
     alone, cut = rank(scattered=False).trace, rank().trace
     assert cut.flops["matrix"] == alone.flops["matrix"]
-    outside = [sum(op.output.elements for op in t.ops if "attention_norm" in op.layer) for t in (alone, cut)]
+    outside = [sum(op.output.elements for op in t.ops if op.kind == Norm("layer")) for t in (alone, cut)]
     assert outside[1] == pytest.approx(outside[0] / 4, rel=0.01)
     assert sum(p.elements for p in cut.parameters) == sum(p.elements for p in alone.parameters)
 
