@@ -8,7 +8,7 @@ A stage's step is that of its segments. What it receives from its neighbours cou
 most in flight, the last one the loss; a table that both use (tied embeddings) lies on both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 
@@ -21,9 +21,13 @@ from epochcast.graph.checkpointing import blocks_of
 from epochcast.graph.op import Op, Phase
 from epochcast.graph.rebatch import Sides, Template
 from epochcast.graph.tensor import Tensor
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import CLASSES, Trace
+from epochcast.graph.work import OpClass
 from epochcast.memory.lifetimes import Role, lifetimes
 from epochcast.memory.peak import step_on
+
+Sharing = Callable[[Sequence[float], int], tuple[int, ...]]
+"""From the weights of layers and a number of parts to the part of each layer."""
 
 
 def fullest_stage(trace: Trace, layout: Layout) -> tuple[Trace, int]:
@@ -93,12 +97,14 @@ def _of_stage(trace: Trace, layout: Layout, stage: int) -> NDArray[np.bool_]:
     if layout.pipeline == 1:
         return is_pass
     cut = segments(trace)
-    parts = np.array(shared_out(trace, cut, _flops(trace, cut), layout))
+    parts = np.array(shared_out(trace, cut, _flops(trace, cut), layout, filled))
     mine: NDArray[np.bool_] = parts[cut.of_entry[np.maximum(0, trace.entries)]] % layout.pipeline == stage
     return is_pass & mine
 
 
-def shared_out(trace: Trace, cut: Segments, weights: Sequence[float], layout: Layout) -> tuple[int, ...]:
+def shared_out(
+    trace: Trace, cut: Segments, weights: Sequence[float], layout: Layout, share: Sharing = balanced
+) -> tuple[int, ...]:
     """The part of the model that every segment belongs to, whole layers together where there are enough of them: such
     that the heaviest part is as light as can be, or, where the layout says even, with as many layers each (Megatron-LM:
     what is in front of the first layer goes to the first part, what is behind the last to the last).
@@ -107,7 +113,8 @@ def shared_out(trace: Trace, cut: Segments, weights: Sequence[float], layout: La
     places = _layer_of_segment(trace, cut)
     layers = len({place for place in places if place is not None})
     if layout.is_even and layers and layers % parts == 0:
-        each, last, chosen = layers // parts, 0, []
+        each, last = layers // parts, 0
+        chosen: list[int] = []
         for place in places:
             last = place // each if place is not None else (parts - 1 if chosen and last == parts - 1 else last)
             chosen.append(last)
@@ -117,10 +124,25 @@ def shared_out(trace: Trace, cut: Segments, weights: Sequence[float], layout: La
         is_same = index > 0 and place is not None and place == places[index - 1]
         groups.append(groups[-1] if is_same else (groups[-1] + 1 if groups else 0))
     if len(set(groups)) < parts:
-        return balanced(weights, parts)
+        return share(weights, parts)
     summed = np.bincount(groups, np.array(weights, dtype=np.float64))
-    of_group = balanced(summed.tolist(), parts)
+    of_group = share(summed.tolist(), parts)
     return tuple(of_group[group] for group in groups)
+
+
+def filled(weights: Sequence[float], parts: int) -> tuple[int, ...]:
+    """Parts in order, each with what crosses its share of the whole (nanotron): the first ones, which hold most, rather
+    have a layer too many. Every part gets at least one.
+    """
+    total, cumulative, part = sum(weights), 0.0, 0
+    chosen: list[int] = []
+    for place, weight in enumerate(weights):
+        chosen.append(part)
+        cumulative += weight
+        left = len(weights) - place - 1
+        if part < parts - 1 and (cumulative > total * (part + 1) / parts or left <= parts - part - 1):
+            part += 1
+    return tuple(chosen)
 
 
 def _layer_of_segment(trace: Trace, cut: Segments) -> list[int | None]:
@@ -140,7 +162,8 @@ def _layer_of_segment(trace: Trace, cut: Segments) -> list[int | None]:
 
 def _flops(trace: Trace, cut: Segments) -> list[float]:
     inside = cut.of_entry >= 0
-    flops = np.where(trace.columns.is_matrix, trace.columns.flops, 0.0)[inside]
+    is_product = trace.columns.op_class == CLASSES.index(OpClass.LINEAR)
+    flops = np.where(is_product, trace.columns.flops, 0.0)[inside]
     weights: Places = np.bincount(cut.of_entry[inside], flops, cut.count)
     return [float(weight) or 1.0 for weight in weights]
 
