@@ -56,8 +56,8 @@ def place_of(row: Row) -> Placement:
     """Where it runs."""
     device, topology, link = BOXES[row["system"]]
     gpus = int(row["gpus"])
-    boxes = {} if device == "GB200" else {"nodes": max(1, gpus // GPUS_PER_BOX)}
-    return place(device, gpus=gpus, strategy=strategy_of(row), topology=topology, link=link, **boxes)
+    nodes = 1 if device == "GB200" else max(1, gpus // GPUS_PER_BOX)  # a topology fills as many racks as it needs
+    return place(device, gpus=gpus, nodes=nodes, strategy=strategy_of(row), topology=topology, link=link)
 
 
 def strategy_of(row: Row) -> str:
