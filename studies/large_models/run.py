@@ -9,8 +9,8 @@ of 2,048 tokens, vocabulary 51,200, fp16, activations recomputed. The table give
 
 It does not give micro-batches and chunks; ours are assumed (`micro_batch`, `chunks`). The models run in OPT's
 architecture: relu, one kernel per function, as Megatron's fused kernels nearly are; attention with scores in memory, as
-in 2021. Writes the table of docs/large-models.md; where there are measurements, also that of `bridge`. Returns 1 where
-a row is off by more than TOLERANCE.
+in 2021. Writes the table of docs/large-models.md; where there are measurements, also those of `bridge` and `llm`.
+Returns 1 where a row is off by more than TOLERANCE.
 """
 
 import os
@@ -26,10 +26,12 @@ from epochcast.cost.registry import find_cost_model
 from epochcast.forecasting.placement import place
 from epochcast.forecasting.step import StepForecast, step_forecast
 from epochcast.graph.recipe import Recipe
+from studies.large_models import llm
 from studies.large_models.bridge import bridge, tables
 
 PAGE = Path(__file__).parents[2] / "docs" / "large-models.md"
 BEGIN, END = "<!-- table of studies/large_models -->", "<!-- end of the table -->"
+RUNS, RUNS_END = "<!-- llm_runs -->", "<!-- end of llm_runs -->"
 BRIDGE, BRIDGE_END = "<!-- megatron_bridge -->", "<!-- end of megatron_bridge -->"
 TOLERANCE = 0.25
 NEEDS_DATA = False
@@ -68,7 +70,7 @@ class Published:
     @property
     def strategy(self) -> str:
         chunks = f",vp{self.chunks}" if self.chunks > 1 else ""
-        return f"dp{self.data},tp{self.tensor},pp{self.pipeline}{chunks}"
+        return f"dp{self.data},tp{self.tensor},pp{self.pipeline}{chunks}{',even' if self.pipeline > 1 else ''}"
 
     @property
     def flops(self) -> float:
@@ -98,7 +100,7 @@ def forecast(row: Published) -> StepForecast:
     )
     recipe = Recipe(
         row.micro_batch,
-        precision="fp16",
+        precision="fp16_master",
         optimizer="adam",
         attention="eager",
         checkpointing=True,
@@ -150,6 +152,9 @@ def main() -> int:
     print(summary)
     data = os.environ.get("EPOCHCAST_DATA")
     if data:
+        lines = list(llm.tables(*llm.timed(Path(data), find_cost_model()), *llm.held(Path(data))))
+        _renew(RUNS, RUNS_END, "\n".join([RUNS, "", *lines, "", RUNS_END]))
+        print(*lines, sep="\n")
         lines = list(tables(*bridge(Path(data), find_cost_model())))
         _renew(BRIDGE, BRIDGE_END, "\n".join([BRIDGE, "", *lines, "", BRIDGE_END]))
         print(*lines, sep="\n")

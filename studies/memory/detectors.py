@@ -76,7 +76,7 @@ def _peak(
     if generation:
         device = replace(device, generation=generation)
     recipe = Recipe(images, optimizer="momentum", precision=precision, update_style="loop")
-    shares = WHOLE if source == WITHOUT_BUCKETS else Shares(has_buckets=True)
+    shares = WHOLE if source == WITHOUT_BUCKETS else Shares(bucket_fraction=1.0)
     trace = find_model(reference, shape).trace(recipe)
     return peak_memory(trace, device, set_to_none=False, sums_in_place=False, shares=shares)
 

@@ -120,6 +120,13 @@ def test_what_does_not_fit_is_answered_with_code_4(command: Command) -> None:
     assert (shown.code, "DOES NOT FIT" in shown.out, "what would fit" in shown.out) == (4, True, True)
 
 
+def test_checkpointing_takes_a_word(command: Command) -> None:
+    line = "forecast gpt2 --device V100 --batch 4 --attention eager"
+    flags = ("", " --no-checkpointing", " --checkpointing selective", " --checkpointing=full", " --checkpointing")
+    peaks = [answer(f"{line}{flag}")["peak_bytes"]["mid"] for flag in flags]
+    assert peaks[0] == peaks[1] > peaks[2] > peaks[3] == peaks[4]
+
+
 def test_checkpointing_trades_time_for_memory(command: Command) -> None:
     plain, again = (answer(f"forecast resnet50 --device V100 --batch 64{flag}") for flag in ("", " --checkpointing"))
     assert again["peak_bytes"]["mid"] < 0.7 * plain["peak_bytes"]["mid"]

@@ -1,10 +1,13 @@
 import pytest
 
 from epochcast.capture.zoo import zoo_model
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.checkpointing import checkpointed
 from epochcast.graph.op import Gradient, Phase
 from epochcast.graph.recipe import Recipe
+from epochcast.graph.trace import Trace
+from epochcast.memory.lifetimes import Role
+from epochcast.memory.peak import step_on
 
 PLAIN, AGAIN_RECIPE = Recipe(2), Recipe(2, checkpointing=True)
 
@@ -34,3 +37,31 @@ def test_a_forward_pass_has_nothing_to_run_again() -> None:
 def test_a_network_without_blocks_is_refused() -> None:
     with pytest.raises(BadInput, match="vgg16 has no repeated blocks to checkpoint"):
         zoo_model("vgg16").trace(AGAIN_RECIPE)
+
+
+def selective(attention: str, name: str = "gpt2") -> tuple[Trace, Trace]:
+    """Without and with."""
+    recipes = [Recipe(2, attention=attention, checkpointing=again) for again in (False, "selective")]
+    plain, again = (zoo_model(name, (256,)).trace(recipe) for recipe in recipes)
+    return plain, again
+
+
+def test_selective_runs_the_scores_again_and_keeps_none() -> None:
+    """Two products of 4·b·s²·h flops together, twelve layers; nothing of the size of the scores is kept."""
+    plain, again = selective("eager")
+    assert again.flops["backward"] - plain.flops["backward"] == 12 * 4 * 2 * 256**2 * 768
+    kept = [step_on(trace, None).live_bytes(2)[Role.ACTIVATIONS].max() for trace in (plain, again)]
+    scores_bytes = 4 * 2 * 12 * 256**2
+    assert kept[0] - kept[1] >= 11 * scores_bytes
+
+
+def test_selective_changes_nothing_under_a_fused_kernel() -> None:
+    plain, again = selective("flash")
+    assert again.template.base == plain.template.base
+
+
+def test_selective_needs_attention() -> None:
+    with pytest.raises(BadInput, match="resnet18 has no attention"):
+        zoo_model("resnet18").trace(Recipe(2, checkpointing="selective"))
+    with pytest.raises(UnknownName, match="selective"):
+        Recipe(2, checkpointing="selectiv")

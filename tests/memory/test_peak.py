@@ -114,7 +114,7 @@ def test_a_rank_updates_what_it_has_the_state_of() -> None:
 
 
 def test_buckets_hold_the_gradients_once_more() -> None:
-    found = peak_memory(RESNET.trace(Recipe(8)), V100, shares=Shares(has_buckets=True))
+    found = peak_memory(RESNET.trace(Recipe(8)), V100, shares=Shares(bucket_fraction=1.0))
     assert found.breakdown["buckets"] == 4 * 11_689_512
 
 

@@ -16,14 +16,14 @@ from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.loader import Host, Service, device_copy_seconds, sample_bytes
 from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.rank_memory import memory_options
+from epochcast.forecasting.rank_memory import rank_largest_batch
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
 from epochcast.graph.precision import find_precision, mixed_precision
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import devices
 from epochcast.interval import Interval
-from epochcast.memory.largest import LargestBatch, largest_batch
+from epochcast.memory.largest import LargestBatch
 from epochcast.memory.remedies import Remedy
 from epochcast.units import show_bytes
 
@@ -202,7 +202,7 @@ def advise(request: AdviceRequest, *, with_thesis: bool = False, notes: tuple[st
 def _solve(request: AdviceRequest) -> tuple[Solution | None, LargestBatch]:
     """The best setting and the largest batches; None where not even one sample fits on the device."""
     job, trace = request.job, request.trace(1)
-    max_batch = largest_batch(trace, request.placement.device, **memory_options(job, request.placement, trace))
+    max_batch = rank_largest_batch(job, request.placement, trace)
     max_batch = LargestBatch(
         max_batch.safe // job.augment, max_batch.expected // job.augment, max_batch.limit // job.augment
     )

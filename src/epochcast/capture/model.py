@@ -44,7 +44,7 @@ class BuiltModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The derived step; the first call for a recipe builds it at two batch sizes, later ones only resize."""
-        key = replace(recipe, batch=1, accumulate=1, uneven=0.0, compile=EAGER)
+        key = replace(recipe, batch=1, accumulate=1, uneven=0.0, sequence_parallel=False, compile=EAGER)
         return self._traces.get(key, lambda: self._pair(key).trace(key)).under(recipe)
 
     def _pair(self, recipe: Recipe) -> BatchPair:

@@ -83,8 +83,10 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for module in COMMANDS:
         import_module(f"epochcast.cli.{module}")
+    from epochcast.cli.job_options import with_words
+
     try:
-        code = app(args=list(arguments) or ["--help"], prog_name="epochcast", standalone_mode=False)
+        code = app(args=with_words(arguments) or ["--help"], prog_name="epochcast", standalone_mode=False)
         sys.stdout.flush()
     except EpochcastError as error:
         return _report(error, error.exit_code, arguments)

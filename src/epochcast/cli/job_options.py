@@ -89,6 +89,23 @@ def job_command(
     return register
 
 
+def with_words(arguments: Sequence[str]) -> list[str]:
+    """Arguments in which a flag that may have a word has one: bare it means true, with `--no-` false."""
+    spelt = {flag.command_flag: flag for flag in (*JOB_FLAGS.values(), *PLACE_FLAGS.values()) if flag.words}
+    found: list[str] = []
+    for place, argument in enumerate(arguments):
+        positive = f"--{argument.removeprefix('--no-')}" if argument.startswith("--no-") else argument
+        flag = spelt.get(positive)
+        following = arguments[place + 1] if place + 1 < len(arguments) else ""
+        if flag is None or (positive == argument and following in flag.words):
+            found.append(argument)
+            continue
+        meant = positive == argument
+        word = next(word for word, value in flag.words.items() if value is meant)
+        found.append(f"{positive}={word}")
+    return found
+
+
 def _answer_script(model: str) -> None:
     """Raise for a script, with what can be forecast in it, before asking for missing options."""
     if model.endswith((".py", ".ipynb")):
@@ -121,8 +138,10 @@ def _parameter(option: Option, help_text: str | None) -> Parameter:
     if help_text is None and option.default not in (None, False, True, (), 0):
         shown += f" Default: {option.default}."
     flag = option.command_flag
-    if option.type is bool:
-        kind: Any = bool | None
+    if option.words:
+        kind: Any = str | None
+    elif option.type is bool:
+        kind = bool | None
         flag = f"{flag}/--no-{flag.removeprefix('--')}"
     elif option.type == tuple[str, ...]:
         kind = list[str] | None

@@ -1,11 +1,12 @@
 """What the numbers of a forecast were made of, for whoever asks: the step op by op, memory over time, remedies."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from epochcast.capture.model import Model
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.rank_memory import memory_options
+from epochcast.forecasting.rank_memory import held_by_rank, memory_options
 from epochcast.forecasting.step import StepForecast
 from epochcast.graph.trace import Trace
 from epochcast.memory.peak import PeakMemory, Timeline
@@ -32,5 +33,11 @@ class Details:
         """What would make the step fit; nothing where it does. Looked for when asked."""
         if self.memory is None or self.memory.fits:
             return ()
-        options = memory_options(self.job, self.placement, self.trace)
-        return would_fit(self.model, self.trace.recipe, self.placement.device, augment=self.job.augment, **options)
+        return would_fit(
+            self.model,
+            self.trace.recipe,
+            self.placement.device,
+            augment=self.job.augment,
+            holds=partial(held_by_rank, self.placement),
+            **memory_options(self.job),
+        )

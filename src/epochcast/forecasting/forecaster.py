@@ -176,6 +176,8 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
     if device.kind == "gpu" and math not in device.peak_flops_per_second:
         runs_as = _stand_in(math, device)
         yield f"{device.name} has no {math} arithmetic: {trace.recipe.precision} is computed in {runs_as} there"
+    if trace.recipe.sequence_parallel and not placement.strategy.splits_products:
+        yield "`sequence_parallel` changes nothing without tensor parallelism (a strategy with tp)"
     if step.parts.bubble:
         share = step.parts.bubble / step.seconds.mid
         yield f"{share:.0%} of the step is a stage waiting for others (bubble)"

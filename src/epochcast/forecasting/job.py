@@ -91,7 +91,14 @@ class Job:
         parse=parse_uneven,
     )
     freeze: tuple[str, ...] = _recipe((), "Glob of parameters not trained; may be repeated.", example="['layer1.*']")
-    checkpointing: bool = _recipe(False, "Every block runs again in backward.")
+    checkpointing: bool | str = _recipe(
+        False,
+        "Every block runs again in backward (full), or attention's scores alone (selective).",
+        words={"full": True, "selective": "selective", "none": False},
+    )
+    sequence_parallel: bool = _recipe(
+        False, "Tensor parallel GPUs cut norms, dropouts and what they keep along the tokens."
+    )
     attention: str = _recipe(
         "auto",
         "flash (one fused kernel), eager (scores in memory), or auto: eager before PyTorch 2.0 and in TensorFlow.",

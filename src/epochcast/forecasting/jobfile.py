@@ -274,6 +274,8 @@ def _schema_of(one: Option) -> dict[str, Any]:
         plain["exclusiveMinimum"] = one.above
     is_text_too = one.parse is not None and one.type is not str
     described: dict[str, Any] = {"anyOf": [plain, {"type": "string"}]} if is_text_too else plain
+    if one.words:
+        described = {"anyOf": [plain, {"enum": list(one.words)}]}
     described["description"] = one.help + (f" In {one.unit}." if one.unit else "")
     if one.default is not None:
         described["default"] = list(one.default) if isinstance(one.default, tuple) else one.default

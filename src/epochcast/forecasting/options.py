@@ -24,7 +24,9 @@ class Option:
     """One option. `least` and `most` are the smallest and the largest value allowed, `above` the largest too small.
 
     `parse` reads it from text, as the command line and the job file write it ("8ms", "3x224x224"); `flag` is how the
-    command line spells it where that is not its name, None where only Python and files have it.
+    command line spells it where that is not its name, None where only Python and files have it. `words` are texts that
+    are values besides those of its type, with what they mean; an option of true or false then takes one on the command
+    line, too (`--checkpointing selective`).
     """
 
     name: str
@@ -40,6 +42,7 @@ class Option:
     example: str = ""
     flag: str | None = ""
     is_required: bool = False
+    words: Mapping[str, Any] = field(hash=False, default_factory=dict)
 
     @property
     def command_flag(self) -> str:
@@ -55,7 +58,7 @@ class Option:
         if type(value) is self.type and self.type is not float and self.least is None and self.most is None:
             return value
         try:
-            checked = _CONVERTERS.get(self.type, partial(_exactly, self.type))(value)
+            checked = self._converted(value)
         except (TypeError, ValueError):
             raise BadInput(f"{self.name} must be {self._wanted}, got {value!r}") from None
         if isinstance(checked, float) and not isfinite(checked):
@@ -69,6 +72,11 @@ class Option:
                 raise BadInput(f"{self.name} must be at most {self.most:,}, got {value}")
         return checked
 
+    def _converted(self, value: Any) -> Any:
+        if isinstance(value, str) and value in self.words:
+            return self.words[value]
+        return _CONVERTERS.get(self.type, partial(_exactly, self.type))(value)
+
     def read(self, value: Any) -> Any:
         """The value out of a file or a command line: text is parsed where the option is no text itself."""
         return self.check(self.parse(value) if self.parse is not None and isinstance(value, str) else value)
@@ -76,6 +84,7 @@ class Option:
     @property
     def _wanted(self) -> str:
         wanted = _WANTED.get(self.type) or f"an {self.type.__name__}"
+        wanted = " or ".join([wanted, *self.words])
         return f"{wanted}, such as {self.example}" if self.example else wanted
 
 

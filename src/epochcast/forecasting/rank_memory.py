@@ -5,8 +5,9 @@ from typing import TypedDict
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
 from epochcast.graph.trace import Trace
-from epochcast.memory.peak import PeakMemory, peak_memory
-from epochcast.memory.sharding import Shares
+from epochcast.memory.largest import LargestBatch, largest_of
+from epochcast.memory.peak import PeakMemory, Step, peak_memory, step_on
+from epochcast.memory.sharding import Held
 
 
 class MemoryOptions(TypedDict):
@@ -14,25 +15,43 @@ class MemoryOptions(TypedDict):
 
     set_to_none: bool
     allocator: str
-    shares: Shares
 
 
-def memory_options(job: Job, placement: Placement, trace: Trace) -> MemoryOptions:
-    """Of the GPU that holds most: its share is the strategy's, the allocator the framework's."""
+def memory_options(job: Job) -> MemoryOptions:
+    """How a framework allocates: the allocator is its own."""
     return {
         "set_to_none": not job.keep_gradients,
         "allocator": "bfc" if job.framework == "tensorflow" else "caching",
-        "shares": placement.strategy.memory_shares(trace, placement.gpus),
     }
+
+
+def held_by_rank(placement: Placement, trace: Trace) -> Held:
+    """What the GPU that holds most has of a step, by the strategy."""
+    return placement.strategy.held(trace, placement.gpus)
 
 
 def rank_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
     """The peak memory of the GPU that holds most. A compiled step needs no more than an eager one, however its fewer
     blocks happen to fall into an allocator's.
     """
-    memory = peak_memory(trace, placement.device, **memory_options(job, placement, trace))
+    memory = _held_memory(job, placement, trace)
     if not trace.recipe.is_compiled:
         return memory
-    eager = trace.under(trace.recipe.eager())
-    unfused = peak_memory(eager, placement.device, **memory_options(job, placement, eager))
+    unfused = _held_memory(job, placement, trace.under(trace.recipe.eager()))
     return min((memory, unfused), key=lambda each: each.reserved_bytes)
+
+
+def _held_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
+    held = held_by_rank(placement, trace)
+    return peak_memory(held.trace, placement.device, shares=held.shares, **memory_options(job))
+
+
+def rank_step(job: Job, placement: Placement, trace: Trace) -> Step:
+    """The storages of the GPU that holds most, at any batch."""
+    held = held_by_rank(placement, trace)
+    return step_on(held.trace, placement.device, shares=held.shares, **memory_options(job))
+
+
+def rank_largest_batch(job: Job, placement: Placement, trace: Trace) -> LargestBatch:
+    """The largest batch that the GPU that holds most has room for."""
+    return largest_of(rank_step(job, placement, trace), placement.device)

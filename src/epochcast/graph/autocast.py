@@ -25,6 +25,7 @@ from epochcast.graph.kinds import (
     Reduce,
     Softmax,
 )
+from epochcast.graph.master import with_masters
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.precision import Method, Precision
 from epochcast.graph.tensor import DType, Tensor
@@ -62,6 +63,8 @@ def with_precision(ops: Iterable[Op], parameters: Iterable[Parameter], precision
             return _Autocast(parameters, precision.products).walk(ops)
         case Method.QUANTISED:
             return with_narrow_products(ops, parameters, precision.products)
+        case Method.MASTERED:
+            return with_masters(ops, parameters, precision.products)
         case Method.STORED:
             return tuple(stored_as(ops, precision.products))
         case Method.AS_IT_IS if precision.on_tensor_cores:

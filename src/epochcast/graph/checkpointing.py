@@ -7,12 +7,17 @@ read their results. That is torch.utils.checkpoint around every block.
 A *block* is a repeated part of the network: the modules below one number of a list (`encoder.layer.3`, `layer1.0`).
 Where that gives fewer than six blocks, the next number counts too (`stages.0.blocks.1`). A network without such names
 (VGG) has no blocks and is refused.
+
+Selective (Korthikanti et al. 2022) runs only the scores of attention again: everything between the product of queries
+and keys and the product with the values, which keep 5as²b bytes of a layer and cost little. A fused kernel keeps no
+scores: nothing changes.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from epochcast.errors import BadInput
+from epochcast.graph.kinds import Attention, Matmul
 from epochcast.graph.op import Op, Phase
 from epochcast.graph.tensor import Tensor
 
@@ -24,9 +29,29 @@ def checkpointed(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:
     forward = [op for op in ops if op.phase is Phase.FORWARD]
     if len(forward) == len(ops):
         return tuple(ops)
-    blocks = _blocks({op.layer for op in forward})
+    blocks = blocks_of({op.layer for op in forward})
     if not blocks:
         raise BadInput(f"{name} has no repeated blocks to checkpoint: none of its layers is in a numbered list")
+    return _again(ops, forward, blocks)
+
+
+def without_scores(ops: Sequence[Op], name: str = "the model") -> tuple[Op, ...]:
+    """The step with the scores of every attention computed again."""
+    forward = [op for op in ops if op.phase is Phase.FORWARD]
+    if len(forward) == len(ops):
+        return tuple(ops)
+    products: dict[str, int] = {}
+    for op in forward:
+        if isinstance(op.kind, Matmul) and not op.weights:
+            products[op.layer] = products.get(op.layer, 0) + 1
+    cores = {layer: layer for layer, count in products.items() if count > 1}
+    if not cores and not any(isinstance(op.kind, Attention) for op in forward):
+        raise BadInput(f"{name} has no attention whose scores could be computed again")
+    return _again(ops, forward, cores)
+
+
+def _again(ops: Sequence[Op], forward: Sequence[Op], blocks: Mapping[str, str]) -> tuple[Op, ...]:
+    """The forward ops of every block once more in front of its first backward op; `blocks` are by layer."""
     ops_of: dict[str, list[Op]] = {}
     for op in forward:
         if op.layer in blocks:
@@ -72,7 +97,7 @@ def _recomputed_name(name: str) -> str:
     return f"{name}%again"
 
 
-def _blocks(layers: Iterable[str]) -> dict[str, str]:
+def blocks_of(layers: Iterable[str]) -> dict[str, str]:
     """The block of every layer that is in one."""
     named_layers = [layer for layer in layers if layer]
     for depth, is_number in ((1, str.isdecimal), (2, str.isdecimal), (1, _ends_in_digit), (2, _ends_in_digit)):

@@ -19,9 +19,10 @@ differ only in these.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from epochcast.graph.kinds import Copy, Loss, Matmul, OptimizerUpdate, Softmax, View
+from epochcast.graph.kinds import Copy, Loss, Matmul, Softmax, View
+from epochcast.graph.master import rewritten, updated
 from epochcast.graph.op import Gradient, Op, Parameter, Phase
-from epochcast.graph.tensor import DType, Relation, Tensor
+from epochcast.graph.tensor import DType, Tensor
 
 
 def with_narrow_products(ops: Iterable[Op], parameters: Iterable[Parameter], narrow: DType) -> tuple[Op, ...]:
@@ -35,6 +36,7 @@ class _Walk:
     def __init__(self, ops: tuple[Op, ...], parameters: Iterable[Parameter], narrow: DType) -> None:
         self.ops, self.narrow = ops, narrow
         self.parameters = {p.name: p for p in parameters}
+        self.names = frozenset(self.parameters)
         self.wide = _before_the_loss(ops)
         self.copies: dict[str, tuple[Tensor, Tensor]] = {}
         self.new_ops: list[Op] = []
@@ -42,13 +44,13 @@ class _Walk:
     def walk(self) -> tuple[Op, ...]:
         for op in self.ops:
             if op.phase is Phase.UPDATE:
-                self.new_ops.append(self._updated(op))
+                self.new_ops.append(updated(op, self.names))
             elif isinstance(op.kind, Matmul) and self._is_linear(op):
                 self._product(op)
             else:
                 self._plain(op)
         if any(op.phase is Phase.UPDATE for op in self.ops):
-            self.new_ops.append(self._rewritten())
+            self.new_ops.append(rewritten(self.parameters.values(), DType.BFLOAT16, "quantize"))
         return tuple(self.new_ops)
 
     def _is_linear(self, op: Op) -> bool:
@@ -90,27 +92,6 @@ class _Walk:
             self.new_ops.append(Op(f"{op.name}.quantize", Copy("quantize"), (source,), pair, (), op.phase, op.layer))
         as_stored, transposed = self.copies[tensor.name]
         return replace(transposed if op.gradient is Gradient.WEIGHTS else as_stored, shape=tensor.shape)
-
-    def _updated(self, op: Op) -> Op:
-        """A pass of the optimizer over its float32 copies (master weights)."""
-
-        def masters(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            return tuple(_master(t) if t.name in self.parameters else t for t in tensors)
-
-        return replace(op, inputs=masters(op.inputs), outputs=masters(op.outputs))
-
-    def _rewritten(self) -> Op:
-        """The parameters written from the optimizer's copies, once a step."""
-        trained = tuple(p.tensor for p in self.parameters.values() if p.trainable)
-        masters = tuple(_master(t) for t in trained)
-        results = tuple(replace(t, dtype=DType.BFLOAT16) for t in trained)
-        kind = OptimizerUpdate("quantize", "quantize")
-        return Op("optimizer.quantize", kind, masters, results, (), Phase.UPDATE, "optimizer")
-
-
-def _master(parameter: Tensor) -> Tensor:
-    """The optimizer's own copy of a parameter."""
-    return replace(parameter, name=f"master:{parameter.name}", relation=Relation(master_of=parameter.name))
 
 
 def _before_the_loss(ops: tuple[Op, ...]) -> frozenset[str]:

@@ -138,10 +138,21 @@ class Copy(Kind):
 
 @dataclass(frozen=True, slots=True)
 class View(Kind):
-    """Moves nothing: reshape, transpose, slice, split. `function` names it; it costs no kernel."""
+    """Moves nothing: reshape, transpose, slice, split. `function` names it; it costs no kernel.
+
+    What a collective makes (gathered, scattered) has a storage of its own, though no kernel here writes it.
+    """
 
     label: ClassVar[str] = "view"
     function: str = "reshape"
+
+    @property
+    def shares_storage(self) -> bool:
+        """Whether the result lies in the storage of its source."""
+        return self.function not in (GATHERED, SCATTERED)
+
+
+GATHERED, SCATTERED = "gathered", "scattered"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@
     tf32                    stored in float32, products on tensor cores
     amp_fp16, amp_bf16      stored in float32, cast op by op (`autocast`)
     fp16, bf16, fp64        everything stored in it, the optimizer's state too (`half`)
+    fp16_master, bf16_master    parameters and activations stored in it; gradients are added up and the optimizer
+                            works in float32 (`master`), as Megatron-LM and nanotron train
     fp8, mxfp8, nvfp4       products of linear layers in eight or four bits, the rest in bfloat16 (`eight_bit`)
 
 Loss scaling (amp_fp16) is charged only where a front end asks for it.
@@ -23,6 +25,7 @@ class Method(Enum):
     AS_IT_IS = "as it is"
     AUTOCAST = "autocast"
     STORED = "stored"
+    MASTERED = "mastered"
     QUANTISED = "quantised"
 
 
@@ -54,6 +57,11 @@ class Precision:
     def is_stored(self) -> bool:
         """Parameters, activations and the optimizer's state are in `products`, too."""
         return self.method is Method.STORED
+
+    @property
+    def has_masters(self) -> bool:
+        """Computed in `products`, added up and updated in float32."""
+        return self.method is Method.MASTERED
 
     @property
     def scales_loss(self) -> bool:
@@ -90,6 +98,8 @@ PRECISIONS: Mapping[str, Precision] = {
         Precision("fp16", DType.FLOAT16, Method.STORED),
         Precision("bf16", DType.BFLOAT16, Method.STORED),
         Precision("fp64", DType.FLOAT64, Method.STORED),
+        Precision("fp16_master", DType.FLOAT16, Method.MASTERED),
+        Precision("bf16_master", DType.BFLOAT16, Method.MASTERED),
         Precision("fp8", DType.FLOAT8, Method.QUANTISED),
         Precision("mxfp8", DType.FLOAT8, Method.QUANTISED),
         Precision("nvfp4", DType.FLOAT4, Method.QUANTISED),

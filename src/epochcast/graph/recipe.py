@@ -9,6 +9,7 @@ from epochcast.graph.precision import PRECISIONS, Precision, find_precision
 
 MODES = ("training", "forward", "forward_backward")
 STYLES = ("foreach", "fused", "loop")
+SELECTIVE = "selective"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +19,16 @@ class Recipe:
     `mode` training is forward, loss, backward and update; forward_backward leaves the update out; forward runs the
     network alone. `freeze` are glob patterns of parameters that are not trained. `attention` flash keeps the fused
     kernel, eager writes the scores to memory. `accumulate` steps of forward and backward share one update.
-    `checkpointing` runs every block's forward pass again in backward instead of keeping its activations.
+    `checkpointing` runs every block's forward pass again in backward instead of keeping its activations; selective does
+    so with the scores of attention alone.
 
     `lora` is the rank of the updates that are trained instead of the network (0: none), beside the linear layers whose
     last name is in `lora_targets` (by default the projections of attention). `four_bit` keeps the frozen weights of
     linear layers in four bits.
 
     `uneven` is how much the work of one batch differs from the next, as a fraction (one standard deviation): image
-    sizes are drawn for each batch. With several GPUs all wait for the one with the most work.
+    sizes are drawn for each batch. With several GPUs all wait for the one with the most work. `sequence_parallel`:
+    tensor parallel ranks cut along the tokens what they do not split.
 
     `compile` is the compiler that fuses the ops of the step (`compilers`); `none` runs them one by one.
     """
@@ -40,12 +43,13 @@ class Recipe:
     channels_last: bool = False
     accumulate: int = 1
     with_loss: bool = True
-    checkpointing: bool = False
+    checkpointing: bool | str = False
     lora: int = 0
     lora_targets: tuple[str, ...] = ()
     four_bit: bool = False
     uneven: float = 0.0
     compile: str = EAGER
+    sequence_parallel: bool = False
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -61,6 +65,8 @@ class Recipe:
         object.__setattr__(self, "optimizer", find_optimizer(self.optimizer))
         object.__setattr__(self, "precision", find_precision(self.precision).name)
         object.__setattr__(self, "compile", find_compiler(self.compile))
+        if isinstance(self.checkpointing, str) and self.checkpointing != SELECTIVE:
+            raise UnknownName("checkpointing", self.checkpointing, [SELECTIVE])
         for option, value, choices in (
             ("mode", self.mode, MODES),
             ("attention", self.attention, ("flash", "eager")),

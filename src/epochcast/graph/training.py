@@ -6,14 +6,14 @@ from dataclasses import replace
 from epochcast.errors import UnknownName
 from epochcast.graph.autocast import with_precision
 from epochcast.graph.backward import backward
-from epochcast.graph.checkpointing import checkpointed
+from epochcast.graph.checkpointing import checkpointed, without_scores
 from epochcast.graph.four_bit import with_four_bits
 from epochcast.graph.kinds import Loss, Softmax
 from epochcast.graph.lora import with_lora
 from epochcast.graph.lower import eager_attention
 from epochcast.graph.op import Graph, Op, Parameter
 from epochcast.graph.optimizer import update
-from epochcast.graph.recipe import Recipe
+from epochcast.graph.recipe import SELECTIVE, Recipe
 from epochcast.graph.tensor import DType, Tensor
 
 LOSSES = ("cross_entropy", "mse", "bce", "ctc", "none")
@@ -46,7 +46,14 @@ def float_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
 def as_recipe_runs(ops: tuple[Op, ...], graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
     """Float32 ops rewritten to the recipe's precision, with checkpointing where it asks for that."""
     ops = as_recipe_stores(ops, adapted(graph, recipe).parameters, recipe)
-    return checkpointed(ops, graph.name) if recipe.checkpointing and recipe.mode != "forward" else ops
+    return as_recipe_keeps(ops, graph.name, recipe)
+
+
+def as_recipe_keeps(ops: tuple[Op, ...], name: str, recipe: Recipe) -> tuple[Op, ...]:
+    """The same with what checkpointing runs again."""
+    if not recipe.checkpointing or recipe.mode == "forward":
+        return ops
+    return without_scores(ops, name) if recipe.checkpointing == SELECTIVE else checkpointed(ops, name)
 
 
 def adapted(graph: Graph, recipe: Recipe) -> Graph:

@@ -211,7 +211,7 @@ class _Walk:
         if not self.sums_in_place and _is_sum(op) and not self._is_gradient(op.output.relation):
             self.root[op.output.name] = f"{op.output.name}#{op.name}"
         for index, tensor in enumerate(op.outputs):
-            if isinstance(op.kind, View) and op.inputs:
+            if isinstance(op.kind, View) and op.kind.shares_storage and op.inputs:
                 first = op.inputs[0].name
                 self.root[tensor.name] = self.root.get(first, first)
             self._use(place, op, tensor, out[index] if out else None, place)

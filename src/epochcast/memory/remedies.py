@@ -16,7 +16,11 @@ from epochcast.interval import Interval
 from epochcast.memory.context import room_bytes
 from epochcast.memory.largest import largest_batch
 from epochcast.memory.peak import peak_memory, step_on
-from epochcast.memory.sharding import WHOLE, Shares, zero_shares
+from epochcast.memory.sharding import WHOLE, Held, zero_shares
+
+Holds = Callable[[Trace], Held]
+"""From a step to what a GPU has of it."""
+
 
 RANKS = (2, 4, 8, 16, 32, 64)
 """The numbers of GPUs that ZeRO is tried on."""
@@ -49,26 +53,29 @@ def would_fit(
     augment: int = 1,
     set_to_none: bool = True,
     allocator: str = "caching",
-    shares: Shares = WHOLE,
+    holds: Holds = Held,
 ) -> tuple[Remedy, ...]:
     """Every single change that fits, and checkpointing with half precision if neither fits alone.
 
-    A sample of the recipe's batch is one of `augment` copies; batches in the answer count samples before that.
+    A sample of the recipe's batch is one of `augment` copies; batches in the answer count samples before that. `holds`
+    says what a GPU has of a step; by default all of it.
     """
     need = partial(_need, set_to_none=set_to_none, allocator=allocator)
-    return tuple(_remedies(model, recipe, device, augment, shares, need))
+    return tuple(_remedies(model, recipe, device, augment, holds, need))
 
 
 def _remedies(
-    model: Model, recipe: Recipe, device: Device, augment: int, shares: Shares, need: Callable[..., Interval | None]
+    model: Model, recipe: Recipe, device: Device, augment: int, holds: Holds, need: Callable[..., Interval | None]
 ) -> Iterator[Remedy]:
     def remedy(change: str, value: str, changed: Recipe, on: Device = device) -> Iterator[Remedy]:
-        peak_bytes = need(model.trace(changed), on, shares)
+        peak_bytes = need(holds(model.trace(changed)), on)
         if peak_bytes is not None:
             yield Remedy(change, value, peak_bytes, on.name)
 
     options = need.keywords if isinstance(need, partial) else {}
-    most = largest_batch(model.trace(recipe), device, shares=shares, **options).expected // augment
+    whole = model.trace(recipe)
+    held = holds(whole)
+    most = largest_batch(held.trace, device, shares=held.shares, **options).expected // augment
     if most:
         yield from remedy("batch", str(most), recipe.at(most * augment))
     changes = _changes(model, recipe, device)
@@ -87,7 +94,8 @@ def _remedies(
         each = ceil(samples / passes)
         split = replace(recipe, batch=each * augment, accumulate=recipe.accumulate * passes)
         yield from remedy("accumulate", f"{split.accumulate} passes of {each}", split)
-    if shares == WHOLE and recipe.mode == "training":
+    is_alone = held.shares == WHOLE and held.trace.template is whole.template
+    if is_alone and recipe.mode == "training":
         yield from _zero(model, recipe, device, need)
     for larger in _larger(device):
         enough = list(remedy("device", larger.name, recipe, larger))
@@ -96,8 +104,9 @@ def _remedies(
             break
 
 
-def _need(trace: Trace, device: Device, shares: Shares, *, set_to_none: bool, allocator: str) -> Interval | None:
+def _need(held: Held, device: Device, *, set_to_none: bool, allocator: str) -> Interval | None:
     """The peak of a step that fits; None where it does not."""
+    trace, shares = held
     step = step_on(trace, device, shares=shares, set_to_none=set_to_none, allocator=allocator)
     if step.is_hopeless(trace.batch, room_bytes(device)):
         return None
@@ -128,7 +137,7 @@ def _zero(model: Model, recipe: Recipe, device: Device, need: Callable[..., Inte
     for ranks in RANKS:
         for stage in (1, 2, 3):
             shares = zero_shares(stage, ranks, gathered_bytes if stage == 3 else 0)
-            peak_bytes = need(trace, device, shares)
+            peak_bytes = need(Held(trace, shares), device)
             if peak_bytes is not None:
                 yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", peak_bytes, device.name)
                 return

@@ -2,14 +2,17 @@
 
 ZeRO (Rajbhandari et al. 2020) shards the optimizer's state (stage 1), gradients too (2), parameters too (3, FSDP);
 parameters are then gathered for as long as they are used: `gathered_bytes` at a time. DistributedDataParallel keeps its
-gradients twice, once in buckets that are reduced together.
+gradients twice, once in buckets that are reduced together: as the backward pass makes them, in half where they are
+added up in float32 elsewhere (`bucket_fraction`).
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from epochcast.errors import BadInput
+from epochcast.graph.trace import Trace
 from epochcast.memory.lifetimes import BEFORE, Integers, Lifetimes, Role
 
 
@@ -17,7 +20,8 @@ from epochcast.memory.lifetimes import BEFORE, Integers, Lifetimes, Role
 class Shares:
     """Fractions of parameters, gradients, optimizer state and activations, and what a rank holds in addition.
 
-    `others_sample_bytes` are activations of other ranks, per sample of one: what they send to the one with the loss.
+    `others_sample_bytes` are activations that are not of this batch, per sample of it: what other ranks send to the one
+    with the loss, micro-batches in flight. `bucket_fraction` is of the bytes of the gradients.
     """
 
     parameter_fraction: float = 1.0
@@ -25,22 +29,23 @@ class Shares:
     state_fraction: float = 1.0
     activation_fraction: float = 1.0
     gathered_bytes: int = 0
-    has_buckets: bool = False
+    bucket_fraction: float = 0.0
     others_sample_bytes: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("parameter_fraction", "gradient_fraction", "state_fraction", "activation_fraction"):
+        for name in ("parameter", "gradient", "state", "activation", "bucket"):
+            name = f"{name}_fraction"
             if not getattr(self, name) >= 0:
                 raise BadInput(f"{name} must be at least 0, got {getattr(self, name)}")
 
     @property
-    def on_top(self) -> tuple[int, bool, int]:
+    def on_top(self) -> tuple[int, float, int]:
         """What a rank holds in addition to its part."""
-        return self.gathered_bytes, self.has_buckets, self.others_sample_bytes
+        return self.gathered_bytes, self.bucket_fraction, self.others_sample_bytes
 
     def of(self, lives: Lifetimes) -> Lifetimes:
         """The lifetimes with buckets and gathered parameters."""
-        buckets_bytes = lives.total_bytes(Role.GRADIENTS) if self.has_buckets else 0
+        buckets_bytes = int(self.bucket_fraction * lives.total_bytes(Role.GRADIENTS))
         storages = [
             (Role.PARAMETERS, self.gathered_bytes, 0),
             (Role.BUCKETS, buckets_bytes, 0),
@@ -78,6 +83,13 @@ class Shares:
 
 WHOLE = Shares()
 """A single device, which holds everything."""
+
+
+class Held(NamedTuple):
+    """A step, and what a GPU holds of its storages."""
+
+    trace: Trace
+    shares: Shares = WHOLE
 
 
 def zero_shares(stage: int, ranks: int, gathered_bytes: int = 0) -> Shares:

@@ -11,7 +11,7 @@ from epochcast.errors import BadInput
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.rank_memory import memory_options
+from epochcast.forecasting.rank_memory import rank_step
 from epochcast.forecasting.scaling import names_in
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.strategies.degrees import degrees_in
@@ -19,7 +19,6 @@ from epochcast.forecasting.strategies.registry import strategy_for
 from epochcast.forecasting.strategies.strategy import Strategy
 from epochcast.memory.context import room_bytes
 from epochcast.memory.largest import FACTORS
-from epochcast.memory.peak import step_on
 from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
 from epochcast.planning.offers import Offer
 
@@ -88,7 +87,7 @@ def _largest_batch(job: Job, placement: Placement, session: Session) -> int:
         accumulated = f" and {job.accumulate} passes" if job.accumulate > 1 else ""
         raise BadInput(f"an epoch of {samples} samples does not divide over {placement.replicas} replicas{accumulated}")
     trace = session.trace(session.model(job), job.recipe(1))
-    step = step_on(trace, placement.device, **memory_options(job, placement, trace))
+    step = rank_step(job, placement, trace)
     limit_bytes = int(room_bytes(placement.device) / FACTORS["safe"])
     batch = _power_of_two(samples // passes)
     while batch and not step.fits(batch * job.augment, limit_bytes):

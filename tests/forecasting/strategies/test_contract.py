@@ -78,7 +78,10 @@ def test_a_step_is_finite_its_parts_sum_to_it_and_its_ends_are_in_order(
 def test_a_gpu_holds_a_share_of_what_one_alone_would_hold(name: str, trace: Trace) -> None:
     if cannot(name, trace):
         return
-    shares = find_strategy(name, GPUS).memory_shares(trace, GPUS)
+    held = find_strategy(name, GPUS).held(trace, GPUS)
+    mine, whole = (sum(p.elements for p in t.parameters) for t in (held.trace, trace))
+    assert 0 < mine <= whole
+    shares = held.shares
     for fraction in (shares.parameter_fraction, shares.gradient_fraction, shares.state_fraction):
         assert 0 < fraction <= 1 + 1e-9
     assert 0 < shares.activation_fraction <= trace.recipe.accumulate  # GPipe has all micro-batches in flight

@@ -19,13 +19,12 @@ from epochcast.capture.torch.feeding import example_for
 from epochcast.capture.torch.lora import with_lora
 from epochcast.capture.torch.steps import Captured, Loss, derived_update, parameters_of, run
 from epochcast.graph.backward import grad
-from epochcast.graph.checkpointing import checkpointed
 from epochcast.graph.kinds import OptimizerUpdate, View
 from epochcast.graph.op import Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
-from epochcast.graph.training import as_recipe_stores
+from epochcast.graph.training import as_recipe_keeps, as_recipe_stores
 
 _FORWARD = Recipe(1, mode="forward")
 _ONE_AT_A_TIME = Lock()  # torch calls the hooks of a recorder for the modules of every thread
@@ -95,8 +94,7 @@ class TorchModel:
         small, large = self._captured(recipe)
         tail = (*self._unscaled(recipe, parameters), *derived_update(parameters, recipe))
         steps = [as_recipe_stores(_joined(c.ops, tail), parameters, recipe) for c in (small, large)]
-        if recipe.checkpointing:
-            steps = [checkpointed(ops, self.name) for ops in steps]
+        steps = [as_recipe_keeps(ops, self.name, recipe) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
         return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, self.notes)

@@ -30,9 +30,12 @@ Shift = tuple[int, float]
 """(entry of an attention, bytes per sample that a rank hands on in one shift)"""
 
 
-def cut_sequences(trace: Trace, degree: int) -> tuple[Trace, tuple[Shift, ...]]:
-    """The step of one of `degree` ranks, and what it hands on around each attention."""
+def cut_sequences(trace: Trace, degree: int, scattered: int = 1) -> tuple[Trace, tuple[Shift, ...]]:
+    """The step of one of `degree` ranks, and what it hands on around each attention; sequence parallelism has already
+    cut some of it in `scattered` parts.
+    """
     tokens = _tokens(trace)
+    lengths = (tokens, -(-tokens // scattered))
     if tokens % (2 * degree):
         raise BadInput(
             f"context parallel over {degree} GPUs cuts a sequence in {2 * degree} pieces, and {trace.name} has "
@@ -45,7 +48,7 @@ def cut_sequences(trace: Trace, degree: int) -> tuple[Trace, tuple[Shift, ...]]:
         whole = _whole(op)
         sides = [
             [
-                (t, g) if t in whole and side == 0 else _cut(t, g, tokens, degree)
+                (t, g) if t in whole and side == 0 else cut_tokens(t, g, lengths, degree)
                 for t, g in zip(tensors, grown, strict=True)
             ]
             for side, (tensors, grown) in enumerate(zip((op.inputs, op.outputs, op.weights), growth, strict=True))
@@ -97,13 +100,19 @@ def _whole(op: Op) -> tuple[Tensor, ...]:
     return attention_operands(op)[1:] if isinstance(op.kind, Attention) else ()
 
 
-def _cut(tensor: Tensor, growth: Growth, tokens: int, degree: int) -> tuple[Tensor, Growth]:
-    """A part along the tokens: the dimension of their number, or the one in which they lie sample behind sample."""
+def cut_tokens(tensor: Tensor, growth: Growth, lengths: Sequence[int], degree: int) -> tuple[Tensor, Growth]:
+    """A part along the tokens: the dimension in which they lie sample behind sample, or the one of their number, which
+    is one of `lengths`.
+    """
     if growth is None:
         return tensor, growth
-    at = next((i for i, (_, slope) in enumerate(growth) if not slope and tensor.shape[i] == tokens), None)
-    if at is None:
-        at = next((i for i, (_, slope) in enumerate(growth) if slope > 1), None)
+    slopes = [slope for _, slope in growth]
+    candidates = (
+        [i for i, slope in enumerate(slopes) if slope > 1 and any(slope % length == 0 for length in lengths)],
+        [i for i, slope in enumerate(slopes) if not slope and tensor.shape[i] in lengths],
+        [i for i, slope in enumerate(slopes) if slope > 1],
+    )
+    at = next((found[0] for found in candidates if found), None)
     if at is None:
         return tensor, growth
     shape, pairs = list(tensor.shape), list(growth)

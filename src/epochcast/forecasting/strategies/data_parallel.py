@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from epochcast.comm.allreduce import all_reduce_seconds
 from epochcast.comm.waiting import ALIKE, Batch, Waiting, contention_fraction, waiting, waiting_seconds
-from epochcast.forecasting.exchange import Buckets, Gradients, batch_of, gradients
+from epochcast.forecasting.exchange import Buckets, Gradients, batch_of, bucket_fraction, gradients
 from epochcast.forecasting.parts import Kernels, StepParts, assembled
 from epochcast.forecasting.strategies.strategy import Strategy, Timing
 from epochcast.forecasting.streams import Seconds, kernel_ends
@@ -60,7 +60,8 @@ class DataParallel(Strategy):
 
     def memory_shares(self, trace: Trace, gpus: int) -> Shares:
         """DistributedDataParallel, which looks at no cycle, keeps its buckets beside the gradients."""
-        return Shares(has_buckets=self.buckets is not None and not self.cycle_seconds)
+        has_buckets = self.buckets is not None and not self.cycle_seconds
+        return Shares(bucket_fraction=bucket_fraction(trace) if has_buckets else 0.0)
 
     def across(self, nodes: int) -> Strategy:
         return self.on_boxes if self.on_boxes is not None and nodes > 1 else self

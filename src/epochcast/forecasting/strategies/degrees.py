@@ -4,6 +4,7 @@ dp, tp, pp, cp    data, tensor, pipeline and context (sequences) parallel degree
 vp2               every pipeline stage has two chunks of the model (interleaved)
 ep8               experts are spread over eight of the GPUs of a stage
 zero1             the optimizer is sharded over dp and cp
+even              every pipeline stage has as many layers (Megatron-LM), not as much work
 """
 
 import re
@@ -18,13 +19,14 @@ SERIAL = "serial"
 
 _PART = re.compile(r"(dp|tp|pp|vp|cp|ep)(\d+)")
 _SPLIT = ("tp", "pp", "cp")
+_WORDS = ("zero1", "even")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """data · tensor · pipeline · context ranks; `chunks` parts of the model per stage, run in the order of `schedule`.
 
-    Experts are spread over `expert` of the ranks of a stage.
+    Experts are spread over `expert` of the ranks of a stage. `is_even`: stages of as many layers, not of as much work.
     """
 
     data: int = 1
@@ -34,6 +36,7 @@ class Layout:
     schedule: str = "1f1b"
     context: int = 1
     expert: int = 1
+    is_even: bool = False
 
     def __post_init__(self) -> None:
         for what in ("data", "tensor", "pipeline", "chunks", "context", "expert"):
@@ -56,16 +59,17 @@ class Layout:
 
 
 def degrees_in(text: str) -> dict[str, int] | None:
-    """The degrees of a product by name (zero1 counts as 1), None where the text is no product."""
+    """The degrees of a product by name (a word such as zero1 counts as 1), None where the text is no product."""
     parts = [part.strip() for part in text.strip().casefold().split(",")]
     if not any(_PART.fullmatch(part) for part in parts):
         return None
     degrees: dict[str, int] = {}
     for part in parts:
         match = _PART.fullmatch(part)
-        if match is None and part != "zero1":
-            raise UnknownName(f"part of strategy {text!r}", part, ["dp8", "tp4", "pp2", "vp2", "cp2", "ep8", "zero1"])
-        name, degree = (match[1], int(match[2])) if match else ("zero1", 1)
+        if match is None and part not in _WORDS:
+            known = ["dp8", "tp4", "pp2", "vp2", "cp2", "ep8", *_WORDS]
+            raise UnknownName(f"part of strategy {text!r}", part, known)
+        name, degree = (match[1], int(match[2])) if match else (part, 1)
         if name in degrees:
             raise BadInput(f"strategy {text!r} says {name} twice")
         if degree < 1:
@@ -86,7 +90,7 @@ def with_data_degree(text: str, degrees: dict[str, int], gpus: int) -> dict[str,
 
 def product_text(degrees: dict[str, int]) -> str:
     """dp8,tp4,pp2"""
-    return ",".join(name if name == "zero1" else f"{name}{degree}" for name, degree in degrees.items())
+    return ",".join(name if name in _WORDS else f"{name}{degree}" for name, degree in degrees.items())
 
 
 def layout_of(text: str, degrees: dict[str, int], gpus: int) -> Layout:
@@ -97,4 +101,14 @@ def layout_of(text: str, degrees: dict[str, int], gpus: int) -> Layout:
     if ranks != gpus:
         raise BadInput(f"strategy {text!r} is for {ranks} GPUs, and there are {gpus}")
     data, tensor, pipeline, chunks = (degrees.get(name, 1) for name in ("dp", "tp", "pp", "vp"))
-    return Layout(data, tensor, pipeline, chunks, context=degrees.get("cp", 1), expert=degrees.get("ep", 1))
+    if "even" in degrees and pipeline == 1:
+        raise BadInput(f"strategy {text!r}: even is about the stages of a pipeline, and there is no pp")
+    return Layout(
+        data,
+        tensor,
+        pipeline,
+        chunks,
+        context=degrees.get("cp", 1),
+        expert=degrees.get("ep", 1),
+        is_even="even" in degrees,
+    )

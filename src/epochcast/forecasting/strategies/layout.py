@@ -27,27 +27,32 @@ from epochcast.comm.collectives import (
     reduce_scatter_seconds,
 )
 from epochcast.errors import BadInput
-from epochcast.forecasting.exchange import DDP_BUCKETS, gradients_of, waiting_for_the_slowest
+from epochcast.forecasting.exchange import DDP_BUCKETS, bucket_fraction, gradients_of, waiting_for_the_slowest
 from epochcast.forecasting.parts import BACKWARD, FORWARD, Kernels, StepParts, assembled
 from epochcast.forecasting.strategies.context import shift_messages
-from epochcast.forecasting.strategies.cuts import Places, Segments, balanced, segments
+from epochcast.forecasting.strategies.cuts import Places, Segments, segments
 from epochcast.forecasting.strategies.degrees import Layout
 from epochcast.forecasting.strategies.messages import Message, pass_seconds, timeline
 from epochcast.forecasting.strategies.ranks import rank_for
 from epochcast.forecasting.strategies.schedules import Work, stage_ends
+from epochcast.forecasting.strategies.stages import fullest_stage, shared_out
 from epochcast.forecasting.strategies.strategy import Strategy, Timing
 from epochcast.forecasting.strategies.subgroups import subgroup
-from epochcast.forecasting.strategies.tensor import Rank, parameter_fraction
+from epochcast.forecasting.strategies.tensor import Rank
 from epochcast.forecasting.streams import Seconds, kernel_ends
 from epochcast.graph.kinds import View
+from epochcast.graph.tensor import DType
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
-from epochcast.memory.lifetimes import Role
-from epochcast.memory.peak import step_on
-from epochcast.memory.sharding import Shares
+from epochcast.memory.sharding import Held, Shares
 
 GRADIENT_WIRE = 1
+# What a collective inside a pass costs the host, in launches of a kernel: the call, its events, the waits of two
+# streams. Where kernels are too short to hide the host, a layer of Megatron-DeepSpeed takes 3.3 ms alone and 5.0 ms
+# with six all-reduces (vtrain_single, micro-batches of one, width 1024), at 41 µs per kernel: 280 µs each. With it ten
+# collectives and 45 kernels of a layer of nanotron come to the 4.5 ms that all its models take there.
+CALL_LAUNCHES = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +65,10 @@ class SplitModel(Strategy):
     def timing(self, trace: Trace, middle: Kernels, group: Group, device: Device) -> Timing:
         rank = replace(rank_for(trace, self.layout), trace=middle.trace)
         whole_bytes = float(sum(p.tensor.bytes for p in trace.parameters))
-        plan = stage_plan(self, group, rank, whole_bytes, middle)
-        return lambda kernels: waiting_for_the_slowest(_parts(kernels, plan), trace, group, self.runner)
+        plan = stage_plan(self, group, rank, whole_bytes, _with_calls(middle, rank))
+        return lambda kernels: waiting_for_the_slowest(
+            _parts(_with_calls(kernels, rank), plan), trace, group, self.runner
+        )
 
     def rank_trace(self, trace: Trace, gpus: int) -> Trace:
         """The step of one rank of a stage, all stages being one."""
@@ -74,53 +81,40 @@ class SplitModel(Strategy):
     def stages(self) -> int:
         return self.layout.pipeline
 
+    @property
+    def splits_products(self) -> bool:
+        return self.layout.tensor > 1
+
     def check(self, gpus: int, nodes: int) -> None:
         if gpus != self.layout.ranks:
             raise BadInput(f"strategy {self.name!r} is for {self.layout.ranks} GPUs, and there are {gpus}")
 
-    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
-        """A stage's part of the model as it is split, and of the activations of one rank those in flight: of 1F1B's
-        first stage as many micro-batches as there are stages, of GPipe's all of them.
+    def held(self, trace: Trace, gpus: int) -> Held:
+        """The stage that holds most. Copies of the model keep their gradients in buckets, too, as DDP does; zero1
+        shares out the optimizer's state.
         """
-        layout, rank = self.layout, rank_for(trace, self.layout)
-        part = parameter_fraction(trace, rank.trace) / layout.pipeline
-        in_flight = trace.recipe.accumulate
-        if layout.schedule != "gpipe":
-            in_flight = min(in_flight, layout.pipeline if layout.schedule == "1f1b" else 1)
-        if trace.recipe.mode == "forward":
-            activations = _forward_fraction(trace, rank.trace, layout.pipeline)
-        else:
-            activations = _most_bytes(rank.trace, Role.ACTIVATIONS) / max(1, _most_bytes(trace, Role.ACTIVATIONS))
-            activations *= in_flight / layout.pipeline if layout.pipeline > 1 else 1
-        state = _state_fraction(trace, rank, layout) / layout.pipeline if self.shards_state else part
-        return Shares(part, part, state, activations)
+        rank = rank_for(trace, self.layout)
+        stage, others_bytes = fullest_stage(rank.trace, self.layout)
+        has_buckets = self.layout.data * self.layout.context > 1 and trace.recipe.mode != "forward"
+        return Held(
+            stage,
+            Shares(
+                state_fraction=_state_fraction(stage, rank, self.layout) if self.shards_state else 1.0,
+                bucket_fraction=bucket_fraction(trace) if has_buckets else 0.0,
+                others_sample_bytes=others_bytes,
+            ),
+        )
 
 
-def _state_fraction(trace: Trace, rank: Rank, layout: Layout) -> float:
-    """What zero1 leaves a rank: experts are sharded over the ranks of a stage that have the same, the rest over data
-    and context parallel ranks.
+def _state_fraction(stage: Trace, rank: Rank, layout: Layout) -> float:
+    """What zero1 leaves a rank of its state: experts are sharded over the ranks of a stage that have the same, the rest
+    over data and context parallel ranks.
     """
-    whole = sum(p.elements for p in trace.parameters if p.trainable) or 1
-    mine = [p for p in rank.trace.parameters if p.trainable]
+    mine = [p for p in stage.parameters if p.trainable]
     experts = sum(p.elements for p in mine if p.name in rank.experts)
     dense = sum(p.elements for p in mine) - experts
     sharded = dense / (layout.data * layout.context) + experts * layout.expert / layout.stage_ranks
-    return sharded / whole
-
-
-def _forward_fraction(whole: Trace, rank: Trace, stages: int) -> float:
-    """Of a forward pass, which keeps no activations: a rank's part of the temporaries, whichever stage they are in, and
-    its stage's of the copies of parameters in half.
-    """
-    temporaries, copies = (
-        [_most_bytes(trace, role) for trace in (rank, whole)] for role in (Role.TEMPORARIES, Role.AUTOCAST_COPIES)
-    )
-    return (temporaries[0] + copies[0] / stages) / max(1, temporaries[1] + copies[1])
-
-
-def _most_bytes(trace: Trace, role: Role) -> int:
-    """The most that is alive at any time of the step, which need not be at its peak."""
-    return int(step_on(trace, None).live_bytes(trace.batch)[role].max())
+    return sharded / ((dense + experts) or 1)
 
 
 @dataclass(frozen=True)
@@ -177,7 +171,7 @@ def stage_plan(
     increments = np.diff(timeline(*kernels.passes, waits)[0], prepend=0.0)
     weights = np.bincount(cut.of_entry[cut.of_entry >= 0], increments, cut.count)
     fraction = float(sum(cut.parameter_bytes)) / whole_parameter_bytes if whole_parameter_bytes else 1.0
-    part_of_segment = balanced(weights.tolist(), parts)
+    part_of_segment = shared_out(rank.trace, cut, weights.tolist(), strategy.layout)
     return StagePlan(strategy, group, rank, cut, part_of_segment, fraction, _expert_bytes(rank, cut))
 
 
@@ -214,6 +208,8 @@ def _in_line(kernels: Kernels, rank: Rank, strategy: SplitModel, group: Group) -
             Message(after, before, all_reduce_seconds(batch * sample_bytes, near, strategy.algorithm))
             for after, before, sample_bytes in rank.sums
         ]
+        for exchanged, seconds in ((rank.gathers, all_gather_seconds), (rank.scatters, reduce_scatter_seconds)):
+            messages += [Message(after, before, seconds(batch * size, near)) for after, before, size in exchanged]
     if layout.expert > 1:
         experts = subgroup(group, layout.expert, 1)
         messages += [
@@ -226,19 +222,33 @@ def _in_line(kernels: Kernels, rank: Rank, strategy: SplitModel, group: Group) -
     return messages
 
 
+def _with_calls(kernels: Kernels, rank: Rank) -> Kernels:
+    """The kernels with the host's work for collectives in front of those that wait for them."""
+    before = [place for exchanged in (rank.sums, rank.gathers, rank.scatters) for _, place, _ in exchanged]
+    started = float(kernels.trace.columns.launches.sum())
+    if not before or not started:
+        return kernels
+    each = CALL_LAUNCHES * float(kernels.launches.sum()) / started
+    calls = np.bincount(np.minimum(before, len(kernels.launches) - 1), minlength=len(kernels.launches))
+    return replace(kernels, launches=kernels.launches + each * calls)
+
+
 @dataclass(frozen=True, slots=True)
 class Summed:
     """Ranks that have the same parameters: `group` sums their gradients, and zero1 shards the optimizer over them."""
 
     group: Group
     strategy: SplitModel
+    gathered_fraction: float
+    """Bytes of a parameter of a byte of its gradient: parameters in half may have gradients in float32."""
 
     def seconds(self, size_bytes: float) -> tuple[float, float]:
         """Seconds of summing gradients before the update, and of gathering parameters behind it (zero1)."""
         if self.group.ranks == 1 or not size_bytes:
             return 0.0, 0.0
         if self.strategy.shards_state:
-            return reduce_scatter_seconds(size_bytes, self.group), all_gather_seconds(size_bytes, self.group)
+            gathered_bytes = self.gathered_fraction * size_bytes
+            return reduce_scatter_seconds(size_bytes, self.group), all_gather_seconds(gathered_bytes, self.group)
         return all_reduce_seconds(size_bytes, self.group, self.strategy.algorithm), 0.0
 
     @property
@@ -252,7 +262,8 @@ def _summed(plan: StagePlan) -> tuple[Summed, Summed]:
     group, layout = plan.group, plan.layout
     dense = subgroup(group, layout.data * layout.context, layout.tensor)
     experts = subgroup(group, layout.stage_ranks // layout.expert, layout.expert)
-    return Summed(dense, plan.strategy), Summed(experts, plan.strategy)
+    fraction = bucket_fraction(plan.rank.trace)
+    return Summed(dense, plan.strategy, fraction), Summed(experts, plan.strategy, fraction)
 
 
 def _flat(kernels: Kernels, plan: StagePlan, waits: list[Message]) -> StepParts:
@@ -305,8 +316,10 @@ def _staged(kernels: Kernels, plan: StagePlan, waits: list[Message]) -> StepPart
     )
     ends = stage_ends(work, layout.pipeline, micro_batches, layout.schedule)
 
-    expert_bytes = plan.by_stage(plan.expert_bytes)
-    dense_bytes = plan.by_stage(plan.cut.parameter_bytes) - expert_bytes
+    rules = trace.recipe.precision_rules
+    scale = rules.products.bytes / DType.FLOAT32.bytes if rules.is_stored else 1.0  # gradients as parameters are stored
+    expert_bytes = scale * plan.by_stage(plan.expert_bytes)
+    dense_bytes = scale * plan.by_stage(plan.cut.parameter_bytes) - expert_bytes
     whole_bytes = float(dense_bytes.sum() + expert_bytes.sum()) or 1.0
     updating = float(kernels.seconds[kernels.is_update].sum()) * plan.parameter_fraction
     outcome = []
@@ -328,7 +341,9 @@ def _staged(kernels: Kernels, plan: StagePlan, waits: list[Message]) -> StepPart
 
 
 def _sends(plan: StagePlan, batch: int) -> tuple[float, ...]:
-    """Seconds to hand the result of each part to the next: inside a box, or from all ranks of a box to another."""
+    """Seconds to hand the result of each part to the next: inside a box, or from all ranks of a box to another. Ranks
+    that have cut it along the tokens send their part and gather nothing.
+    """
     layout, group = plan.layout, plan.group
     is_near = layout.stage_ranks * 2 <= group.ranks_per_node
     pair = subgroup(group, 2, 1) if is_near else Group(2, group.ranks_per_node, group.inner, group.outer)
@@ -337,6 +352,9 @@ def _sends(plan: StagePlan, batch: int) -> tuple[float, ...]:
     for part in range(plan.parts - 1):
         segment = max(place for place, of in enumerate(plan.part_of_segment) if of == part)
         size_bytes = batch * plan.cut.crossing_bytes[segment]
-        seconds = point_to_point_seconds(size_bytes / layout.tensor, pair)
-        sends.append(seconds + (all_gather_seconds(size_bytes, tensor_group) if layout.tensor > 1 else 0.0))
+        if layout.tensor == 1 or plan.rank.scatters:
+            sends.append(point_to_point_seconds(size_bytes, pair))
+            continue
+        gathering = all_gather_seconds(size_bytes, tensor_group)
+        sends.append(point_to_point_seconds(size_bytes / layout.tensor, pair) + gathering)
     return (*sends, 0.0)

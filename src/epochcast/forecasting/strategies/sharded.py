@@ -12,13 +12,13 @@ precision, DeepSpeed's bf16): two bytes an element. What is hidden slows the ker
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from epochcast.comm.collectives import all_gather_seconds, reduce_scatter_seconds
 from epochcast.comm.waiting import contention_fraction
-from epochcast.forecasting.exchange import waiting_for_the_slowest
+from epochcast.forecasting.exchange import bucket_fraction, waiting_for_the_slowest
 from epochcast.forecasting.parts import BACKWARD, FORWARD, Kernels, StepParts, assembled
 from epochcast.forecasting.strategies.cuts import Segments, segments
 from epochcast.forecasting.strategies.messages import Message, pass_seconds
@@ -44,9 +44,17 @@ class Sharded(Strategy):
         return parts
 
     def memory_shares(self, trace: Trace, gpus: int) -> Shares:
-        """A p-th of what is shared out; of stage 3, two gathered segments come on top."""
-        gathered_bytes = 2 * max(segments(trace).parameter_bytes, default=0) if self.stage == 3 else 0
-        return zero_shares(self.stage, gpus, gathered_bytes)
+        """A p-th of what is shared out; of stage 3, two gathered segments come on top. Stage 1 stands behind DDP, whose
+        buckets hold the gradients a second time.
+        """
+        shares = zero_shares(self.stage, gpus, _gathered_bytes(trace, gpus) if self.stage == 3 else 0)
+        return replace(shares, bucket_fraction=bucket_fraction(trace)) if self.stage == 1 else shares
+
+
+def _gathered_bytes(trace: Trace, gpus: int) -> int:
+    """Two segments at a time, as they travel; of each a rank has its own part already."""
+    largest = sorted(segments(trace).parameter_bytes)[-2:]
+    return int(_travelling_fraction(trace) * sum(largest) * (1 - 1 / gpus))
 
 
 def _parts(kernels: Kernels, stage: int, group: Group, device: Device) -> StepParts:

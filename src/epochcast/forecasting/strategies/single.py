@@ -8,7 +8,6 @@ from epochcast.forecasting.strategies.strategy import Strategy, Timing
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
-from epochcast.memory.sharding import WHOLE, Shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +16,6 @@ class Single(Strategy):
 
     def timing(self, trace: Trace, middle: Kernels, group: Group, device: Device) -> Timing:
         return assembled
-
-    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
-        return WHOLE
 
     def check(self, gpus: int, nodes: int) -> None:
         if gpus > 1:

@@ -14,7 +14,7 @@ from epochcast.forecasting.parts import Kernels, StepParts
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
-from epochcast.memory.sharding import Shares
+from epochcast.memory.sharding import WHOLE, Held, Shares
 
 Timing = Callable[[Kernels], StepParts]
 """From the kernels of one rank to the parts of its step."""
@@ -36,9 +36,13 @@ class Strategy(ABC):
         middle seconds, by which what is decided once for a step is decided.
         """
 
-    @abstractmethod
     def memory_shares(self, trace: Trace, gpus: int) -> Shares:
-        """What the GPU that holds most has of a step, as fractions of what one GPU alone would hold."""
+        """What the GPU that holds most has of the step it executes, as fractions of what one GPU alone would hold."""
+        return WHOLE
+
+    def held(self, trace: Trace, gpus: int) -> Held:
+        """The step whose storages the GPU that holds most has, and its shares of them."""
+        return Held(trace, self.memory_shares(trace, gpus))
 
     def rank_trace(self, trace: Trace, gpus: int) -> Trace:
         """The step that one of the ranks executes."""
@@ -52,6 +56,11 @@ class Strategy(ABC):
     def stages(self) -> int:
         """Parts of the model that work on different samples at a time."""
         return 1
+
+    @property
+    def splits_products(self) -> bool:
+        """Whether ranks share out single products (tensor parallelism)."""
+        return False
 
     def check(self, gpus: int, nodes: int) -> None:
         """Refuse GPUs and boxes that it cannot run on."""

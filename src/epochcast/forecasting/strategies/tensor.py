@@ -59,7 +59,7 @@ class Rank:
     """One rank's step, and what it sums with the others: (after entry, before entry, bytes per sample).
 
     `shifts` are of `context`, `dispatches` of `experts` (as sums, but all to all); `experts` are the names of the
-    parameters that are spread.
+    parameters that are spread. `gathers` and `scatters` are what `sequence` makes of the sums.
     """
 
     trace: Trace
@@ -67,6 +67,8 @@ class Rank:
     shifts: tuple[tuple[int, float], ...] = ()
     dispatches: tuple[tuple[int, int, float], ...] = ()
     experts: frozenset[str] = frozenset()
+    gathers: tuple[tuple[int, int, float], ...] = ()
+    scatters: tuple[tuple[int, int, float], ...] = ()
 
 
 def rank_of(trace: Trace, degree: int) -> Rank:
@@ -79,14 +81,15 @@ def rank_of(trace: Trace, degree: int) -> Rank:
 
 @without_collecting()
 def _rank(trace: Trace, degree: int) -> Rank:
+    return walked(trace, degree).rank()
+
+
+def walked(trace: Trace, degree: int) -> "Walk":
+    """A finished walk: what is split, and where it is summed."""
     _check_heads(trace, degree)
-    return _walked(trace, degree).rank()
-
-
-def _walked(trace: Trace, degree: int) -> "_Walk":
     whole: set[str] = set()
     while True:
-        walk = _Walk(trace, degree, frozenset(whole))
+        walk = Walk(trace, degree, frozenset(whole))
         failed = walk.run()
         if not failed:
             break
@@ -110,7 +113,7 @@ def _check_heads(trace: Trace, degree: int) -> None:
                 raise BadInput(f"tensor parallel over {degree} GPUs does not divide the {heads} heads of {trace.name}")
 
 
-class _Walk:
+class Walk:
     """One walk over a step, with some products kept whole; state by the name of a tensor."""
 
     def __init__(self, trace: Trace, degree: int, kept_whole: frozenset[str]) -> None:
@@ -121,6 +124,8 @@ class _Walk:
         self.maker: dict[str, int] = {}
         self.source: dict[str, Tensor] = {}  # of a cast copy of a parameter: the parameter
         self.has_rows = False
+        self.partial_from: dict[str, int] = {}  # of summands: the place of the op that made them first
+        self.summed: dict[str, int] = {}  # of summands: the place of the op that needed their sum
         self.sums: list[tuple[int, int, float]] = []  # made by, used first by (places of ops), bytes per sample
         self.parameters = {p.name for p in trace.parameters}
         self.is_loss_split = False
@@ -143,12 +148,16 @@ class _Walk:
 
     def split_trace(self) -> Trace:
         """The rank's part as a step of its own."""
-        parameters = tuple(self._parameter(p) for p in self.trace.parameters)
-        return replace(self.trace, template=self.trace.template.mapped(self._shrunk), parameters=parameters)
+        return replace(self.trace, template=self.trace.template.mapped(self.shrunk), parameters=self.split_parameters())
+
+    def split_parameters(self) -> tuple[Parameter, ...]:
+        """The rank's part of the parameters."""
+        return tuple(replace(p, tensor=self._part(p.tensor, None)[0]) for p in self.trace.parameters)
 
     # ---- states --------------------------------------------------------------------------------
 
-    def _of(self, tensor: Tensor) -> State:
+    def state_of(self, tensor: Tensor) -> State:
+        """What a rank has of a tensor when the step is done."""
         return self.state.get(tensor.name, State.WHOLE)
 
     def _step(self, op: Op, place: int) -> frozenset[str]:
@@ -158,7 +167,7 @@ class _Walk:
             self._set(op.outputs, State.PARTIAL, place=place)
             return frozenset()
         for tensor in (*op.inputs, *op.weights):
-            if self._of(tensor) is State.PARTIAL:
+            if self.state_of(tensor) is State.PARTIAL:
                 self._sum(tensor, place)
         if isinstance(op.kind, Matmul):
             self._product(op, place)
@@ -170,7 +179,7 @@ class _Walk:
 
     def _adds_partials(self, op: Op) -> bool:
         """Views and casts of a summand, and sums of summands."""
-        if not op.inputs or any(self._of(t) is not State.PARTIAL for t in op.inputs):
+        if not op.inputs or any(self.state_of(t) is not State.PARTIAL for t in op.inputs):
             return False
         is_sum = isinstance(op.kind, Elementwise) and op.kind.function == "add" and len(op.inputs) > 1
         return is_sum or isinstance(op.kind, View) or (isinstance(op.kind, Copy) and op.kind.function == "cast")
@@ -178,6 +187,7 @@ class _Walk:
     def _sum(self, tensor: Tensor, place: int) -> None:
         """An all-reduce between whoever made the summands and this op, per sample of the batch."""
         self.sums.append((self.maker[tensor.name], place, tensor.bytes / SMALL_BATCH))
+        self.summed[tensor.name] = place
         self.state[tensor.name] = State.WHOLE
 
     def _set(
@@ -196,15 +206,17 @@ class _Walk:
         for tensor in tensors:
             self.state[tensor.name] = state
             self.maker[tensor.name] = place
+            if state is State.PARTIAL:
+                self.partial_from.setdefault(tensor.name, place)
             if state is State.SPLIT:
                 self.dimension[tensor.name] = dimension
                 self.origin[tensor.name] = origin
 
     def _product(self, op: Op, place: int) -> None:
-        if op.weights and op.phase is Phase.FORWARD and self._of(op.weights[0]) is State.WHOLE:
+        if op.weights and op.phase is Phase.FORWARD and self.state_of(op.weights[0]) is State.WHOLE:
             self._decide(op)
         first, second = op.inputs[0], op.weights[0] if op.weights else op.inputs[1]
-        split = [t for t in (first, second) if self._of(t) is State.SPLIT]
+        split = [t for t in (first, second) if self.state_of(t) is State.SPLIT]
         origin = self._origins(split)
         if not split:
             self._set(op.outputs, State.WHOLE, place=place)
@@ -225,7 +237,7 @@ class _Walk:
         if len(weight.shape) != 2:
             return
         columns_at = -2 if op.kind.transpose_b else -1
-        if self._of(op.inputs[0]) is State.SPLIT:
+        if self.state_of(op.inputs[0]) is State.SPLIT:
             self.has_rows = True
             self._set([weight], State.SPLIT, place=-1, dimension=-3 - columns_at)
             return
@@ -249,7 +261,7 @@ class _Walk:
 
     def _other(self, op: Op, place: int) -> frozenset[str]:
         operands = (*op.inputs, *op.weights)
-        split = [t for t in operands if self._of(t) is State.SPLIT]
+        split = [t for t in operands if self.state_of(t) is State.SPLIT]
         origin = self._origins(split)
         if isinstance(op.kind, Loss):
             if op.phase is Phase.FORWARD:
@@ -284,7 +296,9 @@ class _Walk:
         if not isinstance(op.kind, Elementwise):
             return True
         largest = max(t.elements for t in split)
-        return any(self._of(t) is State.WHOLE and t.elements >= largest and t.name in self.maker for t in op.inputs)
+        return any(
+            self.state_of(t) is State.WHOLE and t.elements >= largest and t.name in self.maker for t in op.inputs
+        )
 
     def _follows(self, op: Op, output: Tensor, split: list[Tensor]) -> int:
         """The split dimension of an output: that of an operand of its shape, heads where they appear, else the last."""
@@ -304,9 +318,13 @@ class _Walk:
 
     # ---- shapes --------------------------------------------------------------------------------
 
-    def _shrunk(self, op: Op, growth: Sides | None) -> tuple[Op, Sides | None]:
-        is_split = any(self._of(t) is State.SPLIT for t in (*op.inputs, *op.outputs, *op.weights))
-        if op.phase is Phase.UPDATE or not is_split:
+    def is_split(self, op: Op) -> bool:
+        """Whether a rank does a part of it."""
+        return any(self.state_of(t) is State.SPLIT for t in (*op.inputs, *op.outputs, *op.weights))
+
+    def shrunk(self, op: Op, growth: Sides | None) -> tuple[Op, Sides | None]:
+        """The rank's part of an op."""
+        if op.phase is Phase.UPDATE or not self.is_split(op):
             return op, growth
         sides: list[tuple[Tensor, ...]] = []
         grown: list[tuple[Growth, ...]] = []
@@ -318,7 +336,7 @@ class _Walk:
         return part, (grown[0], grown[1], grown[2]) if growth else None
 
     def _part(self, tensor: Tensor, growth: Growth) -> tuple[Tensor, Growth]:
-        if self._of(tensor) is not State.SPLIT or not tensor.shape:
+        if self.state_of(tensor) is not State.SPLIT or not tensor.shape:
             return tensor, growth
         key = (tensor, growth)
         if key not in self.parts:
@@ -333,9 +351,6 @@ class _Walk:
                 growth = tuple(pairs)
             self.parts[key] = tensor.sized(tuple(shape)), growth
         return self.parts[key]
-
-    def _parameter(self, parameter: Parameter) -> Parameter:
-        return replace(parameter, tensor=self._part(parameter.tensor, None)[0])
 
 
 def parameter_fraction(whole: Trace, rank: Trace) -> float:

@@ -1,0 +1,91 @@
+"""A step that computes in half and adds up in float32, as large models are trained (Micikevicius et al. 2018).
+
+Parameters, activations and their gradients are stored in half (`half`). The gradient of a parameter is made in half
+and added at once to a float32 gradient that lives through the step (Megatron-LM's main gradient, nanotron's
+accumulator); that is what ranks exchange. The optimizer updates its own float32 copy of the parameters (the master) and
+rewrites them in half. Bytes per parameter with Adam: 2 + 4 + 4 + 4 + 4.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from epochcast.graph.half import stored_as
+from epochcast.graph.kinds import Elementwise, OptimizerUpdate, View
+from epochcast.graph.op import Op, Parameter, Phase
+from epochcast.graph.tensor import DType, Relation, Tensor
+
+
+def with_masters(ops: Iterable[Op], parameters: Iterable[Parameter], low: DType) -> tuple[Op, ...]:
+    """The same step with masters in float32. `ops` are in float32."""
+    ops, own = tuple(ops), tuple(parameters)
+    names = frozenset(p.name for p in own)
+    passes = tuple(stored_as((op for op in ops if op.phase is not Phase.UPDATE), low))
+    updates = [updated(op, names) for op in ops if op.phase is Phase.UPDATE]
+    if updates:
+        updates.append(rewritten(own, low))
+    new_ops, halves = _added(passes, names)
+    return (*new_ops, *_dropped(halves), *updates)
+
+
+def _added(ops: tuple[Op, ...], parameters: frozenset[str]) -> tuple[list[Op], list[Tensor]]:
+    """Every finished gradient of a parameter is added to its float32 sum; the ops, and the gradients in half."""
+    last = {t.relation.gradient_of: place for place, op in enumerate(ops) for t in op.outputs}
+    new_ops: list[Op] = []
+    halves: list[Tensor] = []
+    for place, op in enumerate(ops):
+        new_ops.append(_in_half(op, parameters))
+        for tensor in {t.name: t for t in op.outputs}.values():
+            owner = tensor.relation.gradient_of
+            if owner not in parameters or last[owner] != place:
+                continue
+            total, half = replace(tensor, dtype=DType.FLOAT32), _half(tensor, parameters)
+            halves.append(half)
+            new_ops.append(
+                Op(f"{op.name}.main", Elementwise("add"), (total, half), (total,), (), Phase.BACKWARD, op.layer)
+            )
+    return new_ops, halves
+
+
+def _dropped(halves: list[Tensor]) -> Iterator[Op]:
+    """Autograd's own gradients, in half, are dropped when the backward pass is done (nanotron; Megatron-LM's hooks drop
+    them at once): a view that reads them all.
+    """
+    if halves:
+        yield Op("optimizer.drop", View("drop"), tuple(halves), (halves[0],), (), Phase.UPDATE, "optimizer")
+
+
+def _in_half(op: Op, parameters: frozenset[str]) -> Op:
+    tensors = (*op.inputs, *op.outputs)
+    if not any(t.relation.gradient_of in parameters for t in tensors):
+        return op
+    inputs, outputs = (tuple(_half(t, parameters) for t in side) for side in (op.inputs, op.outputs))
+    return replace(op, inputs=inputs, outputs=outputs)
+
+
+def _half(tensor: Tensor, parameters: frozenset[str]) -> Tensor:
+    """A parameter's gradient as the backward pass makes it, in a storage of its own."""
+    if tensor.relation.gradient_of not in parameters:
+        return tensor
+    return tensor.copy(f"{tensor.name}@{tensor.dtype.value}", tensor.dtype)
+
+
+def updated(op: Op, parameters: frozenset[str]) -> Op:
+    """A pass of the optimizer over its float32 copies."""
+
+    def masters(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return tuple(master_of(t) if t.name in parameters else t for t in tensors)
+
+    return replace(op, inputs=masters(op.inputs), outputs=masters(op.outputs))
+
+
+def rewritten(parameters: Iterable[Parameter], low: DType, how: str = "cast") -> Op:
+    """The parameters written from the optimizer's copies, once a step."""
+    trained = tuple(p.tensor for p in parameters if p.trainable)
+    masters = tuple(master_of(t) for t in trained)
+    results = tuple(replace(t, dtype=low) for t in trained)
+    return Op(f"optimizer.{how}", OptimizerUpdate(how, how), masters, results, (), Phase.UPDATE, "optimizer")
+
+
+def master_of(parameter: Tensor) -> Tensor:
+    """The optimizer's own copy of a parameter."""
+    return replace(parameter, name=f"master:{parameter.name}", relation=Relation(master_of=parameter.name))
