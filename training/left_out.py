@@ -130,7 +130,7 @@ def left_out(material: Material, folds: int, steps: int) -> LeftOut:
     tasks = [
         *_fold_tasks("family", np.array([e.family for e in material.examples]), folds, steps),
         *(Task("none", (), (), round(1.4 * steps), seed) for seed in range(MEMBERS)),
-        *_device_tasks(material, round(0.35 * steps)),
+        *_device_tasks(material, round(0.25 * steps)),
         *_source_tasks(material, round(0.5 * steps)),
     ]
     size = len(material.nets)

@@ -22,7 +22,7 @@ WEIGHTS = {
     "tf_benchmarks_2017": 0.5,
     "lambda_tensorflow": 2.0,
     "xhmy_torch_benchmark": 2.0,
-    "kernelbench_level3": 1.0,
+    "kernelbench_level3": 0.4,
     "flagperf": 1.0,
 }
 

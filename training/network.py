@@ -150,12 +150,10 @@ def kernels_of(columns: Columns, device: Device, setting: Setting) -> Kernels:
         op_groups(columns, setting) + FIRST_GROUP,
         np.full(len(columns), _FIRST_GENERATION + setting.generation),
     )
-    return Kernels(
-        *(torch.tensor(values, dtype=torch.float32) for values in (*numbers, limit.paddings)),
-        torch.tensor(limit.is_tiled),
-        torch.tensor(caps(columns), dtype=torch.float32),
-        *(torch.tensor(values, dtype=torch.int64) for values in places),
-    )
+    sizes = [torch.tensor(values, dtype=torch.float32) for values in (*numbers, limit.paddings)]
+    kinds = [torch.tensor(values, dtype=torch.int64) for values in places]
+    cap = torch.tensor(caps(columns), dtype=torch.float32)
+    return Kernels(*[*sizes, torch.tensor(limit.is_tiled), cap, *kinds])
 
 
 def net_row(example: Example, names: "Names", weight: float = 1.0) -> NetRow:
