@@ -13,7 +13,7 @@ from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput
 from epochcast.fitting.calibrate import CORRECTIONS, calibrate, fit_corrections, fit_factors
 from epochcast.fitting.run_table import read_runs
-from epochcast.fitting.step_pieces import StepPieces, step_pieces
+from epochcast.fitting.step_pieces import KINDS, StepPieces, step_pieces
 from epochcast.forecasting.placement import placed
 from epochcast.forecasting.step import step_forecast
 from epochcast.hardware.catalogue import find_device
@@ -75,10 +75,10 @@ def test_the_interval_narrows_when_rows_agree() -> None:
 
 
 def test_one_step_is_one_scale_pulled_toward_the_prior() -> None:
-    """θ = r · τ²/(τ² + σ²) = 0.9 r, since the step as a whole scales."""
+    """θ = r · τ²/(τ² + σ²) = 0.96 r with τ = 0.5 and σ = 0.1, since the step as a whole scales."""
     found = calibrate(measured(1.5, 1.5, 1.5, count=1), V100, ANALYTIC, date="2026-01-01")
     assert found.chosen.name == "one scale"
-    assert np.log(found.profile.compute_factor) == pytest.approx(0.9 * np.log(1.5), rel=1e-3)
+    assert np.log(found.profile.compute_factor) == pytest.approx(0.25 / 0.26 * np.log(1.5), rel=1e-3)
 
 
 @given(noise=st.lists(st.floats(-0.6, 0.6), min_size=2, max_size=6))
@@ -101,10 +101,31 @@ def test_the_calibrated_model_gives_the_steps_that_were_fitted() -> None:
     assert step.seconds.mid == pytest.approx(pieces()[8].seconds(np.array(found.chosen.factors)), rel=1e-3)
 
 
+def test_a_device_that_is_bad_at_one_kind_of_kernel_is_told_from_one_that_is_slow() -> None:
+    grouped = list(KINDS).index("grouped convolutions")
+    factors = np.zeros(3 + len(KINDS))
+    factors[3 + grouped] = np.log(3.0)
+    rows = [{**row, "step_seconds": p.seconds(factors)} for row, p in zip(ROWS, pieces(), strict=True)]
+    found = calibrate(rows, V100, ANALYTIC, date="2026-01-01")
+    assert found.chosen.name == "a scale for each kind of kernel"
+    whole, of_class = found.profile.compute_factor, found.profile.class_factor
+    assert whole * of_class["conv_depthwise"] > 1.8  # pulled toward 1, as every factor is
+    assert whole * of_class["conv"] == pytest.approx(1, abs=0.1)
+
+
+def test_one_odd_row_does_not_decide() -> None:
+    """Eight rows say 1.3, the ninth took ten times as long: the mean of the logarithms would be 1.6."""
+    rows = measured(1.3, 1.3, 1.3)
+    rows[4]["step_seconds"] *= 10
+    scale = fit_factors(step_pieces(read_runs(rows)[0], ANALYTIC, False)[0], CORRECTIONS["one scale"])[0]
+    assert np.exp(scale) == pytest.approx(1.3, rel=0.05)
+
+
 def test_a_candidate_moves_only_its_own_factors() -> None:
     assert [c.name for c in fit_corrections(pieces(2))] == list(CORRECTIONS)
     assert fit_factors(pieces(), CORRECTIONS["two scales"])[2] == 0
-    assert len(set(fit_factors(pieces(), CORRECTIONS["one scale"]))) == 1
+    assert len(set(fit_factors(pieces(), CORRECTIONS["one scale"])[:3])) == 1
+    assert not fit_factors(pieces(), CORRECTIONS["two scales and launch"])[3:].any()
 
 
 def test_one_product_moves_arithmetic_alone() -> None:

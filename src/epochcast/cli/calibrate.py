@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
     from epochcast.fitting.calibrate import Calibration
 
+# A kind of kernels, and an op class that has its factor.
+_KIND_CLASSES = (
+    ("convolutions, on top", "conv"),
+    ("grouped convolutions, on top", "conv_grouped"),
+    ("other products, on top", "linear"),
+    ("everything else, on top", "elementwise"),
+)
 _EXAMPLE = "Example: epochcast calibrate my_runs.csv --device A100 --save"
 
 
@@ -99,6 +106,7 @@ def _view(answer: "Calibration", path: Path | None) -> "RenderableType":
     changes = [
         ("kernels bound by arithmetic", f"× {p.compute_factor:.3f}"),
         ("kernels bound by memory", f"× {p.memory_factor:.3f}"),
+        *((kind, f"× {p.class_factor[name]:.3f}") for kind, name in _KIND_CLASSES if name in p.class_factor),
         ("one launch", launch),
         *((f"large products in {math}", f"{part:.0%} of the peak") for math, part in p.gemm_fraction.items()),
         ("90 % interval before", f"{before[0] - 1:+.0%} … {before[1] - 1:+.0%}"),

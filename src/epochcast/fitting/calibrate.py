@@ -1,16 +1,19 @@
 """A profile of the user's own device, from a few measured steps or one matrix product.
 
-A step of row i is f_i(θ): its kernels multiplied by e^θc where arithmetic binds and e^θm where traffic binds, its
-launches by e^θl, with the two streams simulated again. The factors are fitted in logarithms, with a ridge prior at "as
-forecast":
+A step of row i is f_i(θ): its kernels multiplied by e^θc where arithmetic binds and e^θm where traffic binds, by the
+e^θ of their kind (convolutions, grouped ones, other products, everything else), its launches by e^θl, with the two
+streams simulated again. The factors are fitted in logarithms, with a ridge prior at "as forecast":
 
-    minimise  Σ_i (log y_i − log f_i(θ))² / σ²  +  Σ_j θ_j² / τ²
+    minimise  Σ_i ρ((log y_i − log f_i(θ)) / σ)  +  Σ_j θ_j² / τ_j²
 
-with σ = 0.1 (the scatter of rows) and τ = 0.3 (the expected error of a device's forecast), by Gauss–Newton.
+with σ = 0.1 (the scatter of rows), τ = 0.5 for a factor of all kernels (the expected error of a device's forecast) and
+0.3 for others, and ρ the loss of Huber (1964): square up to σ, linear beyond, so that one odd row of five does not
+decide. By Gauss–Newton with weights.
 
 The number of factors is chosen by leave-one-out: of the corrections "none", "one scale" (θc = θm = θl), "two scales"
-(θc, θm) and "two scales and launch", the one with the least leave-one-out error is taken; "none" where no other is
-better. A single row cannot be left out: it gets one scale, and a measured product the scale of arithmetic alone.
+(θc, θm), "two scales and launch" and "a scale for each kind of kernel" (θc = θm, the kinds, θl), the one with the least
+leave-one-out error is taken; "none" where no other is better. A single row cannot be left out: it gets one scale, and a
+measured product the scale of arithmetic alone.
 
 The interval afterwards: σ̂² = (ν·s² + Σ r_i²) / (ν + n) with r_i the leave-one-out log errors, s the half-width of the
 interval before / 1.645 and ν = 5, the weight of the prior in rows; the spread is e^(±1.645 σ̂).
@@ -28,22 +31,27 @@ from epochcast.cost.product import Product, check_rate
 from epochcast.errors import BadInput
 from epochcast.fitting.run_table import Failure, Run, read_runs
 from epochcast.fitting.scores import Array
-from epochcast.fitting.step_pieces import StepPieces, product_pieces, step_pieces
+from epochcast.fitting.step_pieces import KINDS, StepPieces, product_pieces, step_pieces
 from epochcast.graph.precision import PRECISIONS, find_precision
+from epochcast.graph.trace import CLASSES
 from epochcast.hardware.device import Device
 from epochcast.hardware.profile import Profile
 
-ROW_SIGMA, PRIOR_SIGMA, PRIOR_ROWS = 0.1, 0.3, 5
+ROW_SIGMA, PRIOR_SIGMA, SCALE_SIGMA, PRIOR_ROWS = 0.1, 0.3, 0.5, 5
+# Rows whose logarithm is off by more count less (Huber 1964): one odd row of five must not decide.
+ODD = 0.1
+FACTORS = 3 + len(KINDS)
 MOST_ROWS = 50
 NINETY = 1.645
 """The normal quantile: nine of ten values lie within ± this many standard deviations."""
 
-# The corrections to choose from: which of θc, θm, θl each free parameter changes.
+# The corrections to choose from: which of θc, θm, θl and the θ of the kinds each free parameter changes.
 CORRECTIONS: Mapping[str, tuple[tuple[int, ...], ...]] = {
     "none": (),
     "one scale": ((0, 1, 2),),
     "two scales": ((0,), (1,)),
     "two scales and launch": ((0,), (1,), (2,)),
+    "a scale for each kind of kernel": ((0, 1), (2,), *((3 + kind,) for kind in range(len(KINDS)))),
 }
 # A product alone says nothing about memory and launches.
 PRODUCT_CORRECTIONS: Mapping[str, tuple[tuple[int, ...], ...]] = {"none": (), "arithmetic": ((0,),)}
@@ -56,7 +64,7 @@ class ScaleCorrection:
     """A fitted correction of the model, with its error on all rows and on rows that were left out of the fit."""
 
     name: str
-    factors: tuple[float, float, float]
+    factors: tuple[float, ...]
     mape: float
     loo_mape: float
 
@@ -90,6 +98,7 @@ class Calibration:
             "candidates": [{"name": c.name, "mape": c.mape, "loo_mape": c.loo_mape} for c in self.corrections],
             "compute_factor": self.profile.compute_factor,
             "memory_factor": self.profile.memory_factor,
+            "class_factor": dict(self.profile.class_factor),
             "launch_seconds": self.profile.launch_seconds,
             "gemm_fraction": dict(self.profile.gemm_fraction),
             "mape": {"before": self.before.mape, "after": self.chosen.mape, "leave_one_out": self.chosen.loo_mape},
@@ -129,7 +138,7 @@ def calibrate(
         pieces.append(product_pieces(gemm, device, cost_model))
     corrections = fit_corrections(pieces, CORRECTIONS if step_count else PRODUCT_CORRECTIONS)
     chosen = best_correction(corrections, len(pieces))
-    compute, memory, launch = (float(np.exp(theta)) for theta in chosen.factors)
+    compute, memory, launch, *by_kind = (float(np.exp(theta)) for theta in chosen.factors)
     prior = float(np.mean([p.prior_spread for p in pieces]))
     spread = calibrated_spread(pieces, chosen, prior)
     launch_seconds = seconds_per_launch(device) * launch
@@ -147,10 +156,21 @@ def calibrate(
         launch_seconds=launch_seconds if launch != 1 else device.launch_seconds,
         compute_factor=compute,
         memory_factor=memory,
+        class_factor=_class_factors(by_kind),
         step_spread=(1 / spread, spread),
         precisions=_precisions(device_runs, failures, gemm),
     )
     return Calibration(device, chosen, corrections, profile, (1 / prior, prior), tuple(failures), tuple(notes))
+
+
+def _class_factors(by_kind: Sequence[float]) -> dict[str, float]:
+    """The factor of every op class whose kind has one."""
+    return {
+        each.value: factor
+        for classes, factor in zip(KINDS.values(), by_kind, strict=True)
+        for each in CLASSES
+        if each in classes and factor != 1
+    }
 
 
 def _precisions(runs: list[Run], failures: list[Failure], gemm: Product | None) -> tuple[str, ...]:
@@ -195,13 +215,13 @@ def _fit_correction(name: str, groups: tuple[tuple[int, ...], ...], pieces: Sequ
     left_out = _left_out(pieces, groups)
     mape = float(np.mean([_ape(p, factors) for p in pieces]))
     loo_mape = float(np.mean([_ape(p, f) for p, f in zip(pieces, left_out, strict=True)]))
-    return ScaleCorrection(name, (float(factors[0]), float(factors[1]), float(factors[2])), mape, loo_mape)
+    return ScaleCorrection(name, tuple(float(factor) for factor in factors), mape, loo_mape)
 
 
 def _left_out(pieces: Sequence[StepPieces], groups: tuple[tuple[int, ...], ...]) -> list[Array]:
     """For each row, the factors fitted to all other rows."""
     if not groups:
-        return [np.zeros(3)] * len(pieces)
+        return [np.zeros(FACTORS)] * len(pieces)
     start = fit_factors(pieces, groups)  # one row changes little, so that one or two iterations from here are enough
     return [fit_factors([p for j, p in enumerate(pieces) if j != i], groups, start) for i in range(len(pieces))]
 
@@ -209,8 +229,8 @@ def _left_out(pieces: Sequence[StepPieces], groups: tuple[tuple[int, ...], ...])
 def fit_factors(pieces: Sequence[StepPieces], groups: tuple[tuple[int, ...], ...], start: Array | None = None) -> Array:
     """θ by Gauss–Newton with numerical slopes, from `start`; zero where there is nothing to fit."""
     if not groups or not pieces:
-        return np.zeros(3)
-    expand = np.zeros((3, len(groups)))
+        return np.zeros(FACTORS)
+    expand = np.zeros((FACTORS, len(groups)))
     for column, members in enumerate(groups):
         expand[list(members), column] = 1.0
     log_measured = np.log([p.measured_seconds for p in pieces])
@@ -219,14 +239,17 @@ def fit_factors(pieces: Sequence[StepPieces], groups: tuple[tuple[int, ...], ...
         return np.log([p.seconds(expand @ free) for p in pieces])
 
     free = np.zeros(len(groups)) if start is None else np.array([start[members[0]] for members in groups])
+    prior = np.diag([1 / (SCALE_SIGMA if len(members) > 1 else PRIOR_SIGMA) ** 2 for members in groups])
     step = 1e-3
-    for _ in range(12):
+    for _ in range(20):
         log_forecast = log_seconds(free)
         slopes = np.stack(
             [(log_seconds(free + step * unit) - log_forecast) / step for unit in np.eye(len(groups))], axis=1
         )
-        matrix = slopes.T @ slopes / ROW_SIGMA**2 + np.eye(len(groups)) / PRIOR_SIGMA**2
-        vector = slopes.T @ (log_measured - log_forecast) / ROW_SIGMA**2 - free / PRIOR_SIGMA**2
+        residuals = log_measured - log_forecast
+        weights = 1 / np.maximum(1.0, np.abs(residuals) / ODD) / ROW_SIGMA**2
+        matrix = slopes.T @ (slopes * weights[:, None]) + prior
+        vector = slopes.T @ (weights * residuals) - prior @ free
         change = np.clip(np.linalg.solve(matrix, vector), -0.5, 0.5)
         free = np.clip(free + change, -4.0, 4.0)
         if np.max(np.abs(change)) < 1e-4:

@@ -3,7 +3,7 @@
 A single measured product is such a step, too, with one kernel and no launch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +24,8 @@ from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
 from epochcast.forecasting.streams import kernel_ends
 from epochcast.graph.op import Phase
-from epochcast.graph.trace import PHASES, Trace
+from epochcast.graph.trace import CLASSES, PHASES, Columns, Trace
+from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
 
@@ -40,17 +41,41 @@ class StepPieces:
     other_seconds: float
     measured_seconds: float
     prior_spread: float
+    kinds: NDArray[np.int64] | None = None
+    """Which of KINDS each kernel is; None where that is not told apart."""
 
     def seconds(self, factors: Array) -> float:
-        """f(θ): both streams simulated again, with kernels and launches scaled by e^θ."""
-        compute, memory, launch = np.exp(factors)
+        """f(θ): both streams simulated again, with kernels and launches scaled by e^θ: arithmetic, memory, launches,
+        and each of KINDS on top; those that are left out are 1.
+        """
+        compute, memory, launch, *by_kind = np.exp(factors)
         kernels = self.kernels * np.where(self.is_compute, compute, memory)
+        if by_kind and self.kinds is not None:
+            kernels = kernels * np.array(by_kind)[self.kinds]
         ends = kernel_ends(kernels, self.launches * launch)
         total = float(ends[-1]) + self.other_seconds
         if self.accumulate > 1:
             total += (self.accumulate - 1) * float(ends[~self.is_update][-1])
         return total
 
+
+def op_kinds(columns: Columns) -> NDArray[np.int64]:
+    """The index in KINDS of every op."""
+    by_class = np.array([list(KINDS).index(next(k for k, classes in KINDS.items() if c in classes)) for c in CLASSES])
+    kinds: NDArray[np.int64] = by_class[columns.op_class]
+    return kinds
+
+
+_GROUPED = frozenset({OpClass.CONV_GROUPED, OpClass.CONV_DEPTHWISE})
+_CONV = frozenset({OpClass.CONV, OpClass.CONV_POINTWISE, OpClass.CONV_TRANSPOSED})
+_PRODUCTS = frozenset(c for c in OpClass if c.is_matrix) - _CONV - _GROUPED
+KINDS: Mapping[str, frozenset[OpClass]] = {
+    "convolutions": _CONV,
+    "grouped convolutions": _GROUPED,
+    "other products": _PRODUCTS,
+    "everything else": frozenset(OpClass) - _CONV - _GROUPED - _PRODUCTS,
+}
+"""Kinds of kernels that devices are good or bad at, with their op classes."""
 
 # How much longer than the whole step its kernels may take before they are not one GPU's: rounding.
 LEAST_REST = 0.01
@@ -91,6 +116,7 @@ def _split(run: Run, trace: Trace, step: StepForecast, host: Host | None) -> Ste
         0.0,
         run.step_seconds,
         float(np.exp(log_half_width)),
+        op_kinds(columns),
     )
     other_seconds = step.seconds.mid - pieces.seconds(np.zeros(3))
     if other_seconds < -LEAST_REST * step.seconds.mid:
@@ -100,7 +126,8 @@ def _split(run: Run, trace: Trace, step: StepForecast, host: Host | None) -> Ste
 
 def product_pieces(product: Product, device: Device, model: CostModel) -> StepPieces:
     """A measured product as a step of one kernel."""
-    costs = model.costs(product_columns((product.m, product.n, product.k), product.precision), device, Setting())
+    columns = product_columns((product.m, product.n, product.k), product.precision)
+    costs = model.costs(columns, device, Setting())
     spread = float(np.sqrt(costs.high[0] / costs.low[0]))
     none, one = np.zeros(1), np.ones(1, dtype=bool)
-    return StepPieces(costs.mid, one, none, ~one, 1, 0.0, product.seconds, spread)
+    return StepPieces(costs.mid, one, none, ~one, 1, 0.0, product.seconds, spread, op_kinds(columns))
