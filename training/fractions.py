@@ -1,7 +1,7 @@
 """What devices sustain according to the trained nets, as rows of `hardware/profiles.toml`."""
 
 from collections.abc import Mapping, Sequence
-from math import exp, log
+from math import exp
 
 import numpy as np
 import torch
@@ -13,11 +13,6 @@ from epochcast.graph.maths import OP_MATHS
 from epochcast.hardware.sustained import Sustained
 from training.material import Material
 from training.network import BANDWIDTH, SUSTAINED, EfficiencyNet, stack_name
-
-# What part of the fp32 peak one large matrix product sustains, where that was published for devices we have no other
-# measurement of; V100, A100 and T4 of the same series set the scale against the net's own fractions.
-PUBLISHED_GEMM = {"L4": 0.29, "H100-PCIE-80GB": 0.75, "H100-SXM5-80GB": 0.75}
-GEMM_SCALE = {"V100-PCIE-32GB": 0.96, "A100-PCIE-40GB": 0.85, "T4": 0.48}
 
 _HEAD = """# What devices sustain of their data sheets, fitted on public measurements. See sustained.py for the keys.
 # Written by `make model`; not edited by hand.
@@ -83,7 +78,7 @@ def launch_seconds(
 
 
 def profiles_toml(models: Sequence[EfficiencyNet], material: Material, fractions: Mapping[str, Sustained]) -> str:
-    """The file: measured devices, published fractions of others, host seconds per launch by stack."""
+    """The file: measured devices, host seconds per launch by stack."""
     pieces = [_HEAD]
     steps = [e.device.name for e in material.examples]
     sources: dict[str, set[str]] = {}
@@ -104,15 +99,6 @@ def profiles_toml(models: Sequence[EfficiencyNet], material: Material, fractions
             f"spread_high = {_table({kind: high for kind, (_, high) in own.items()})}\n"
             f'source = "public measurements: {", ".join(origin)}"\n'
         )
-    scale = np.mean(
-        [log(fractions[n].math_fractions["fp32"] / part) for n, part in GEMM_SCALE.items() if n in fractions]
-    )
-    for name, part in PUBLISHED_GEMM.items():
-        if name not in fractions:
-            pieces.append(
-                f'[[published]]\nname = "{name}"\nfp32_fraction = {part * exp(scale):.3f}\n'
-                f'source = "a published {part:.2f} of peak for one large fp32 product, scaled by V100, A100 and T4"\n'
-            )
     for stack, seconds in launch_seconds(models, material)[""].items():
         pieces.append(
             f'[[stack]]\nname = "{stack}"\nlaunch_seconds = {seconds:.3g}\nsource = "fitted on the steps of {stack}"\n'

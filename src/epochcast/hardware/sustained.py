@@ -10,18 +10,21 @@ factors):
     w = exp(-½ Σ (difference/length)²)
 
 over architecture, vendor, year, bytes per flop, the ratio of fp16 to fp32 peaks, and whether the card is limited to the
-power of its slot. Factors of a framework on one device are not used for another.
+power of its slot. Factors of a framework on one device are not used for another. Where a sustained
+product or copy of the device itself was published (`published_rates.toml`), it counts as much as all similar devices
+together, on the scale of devices that have both.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import exp, log
+from math import exp, log, sqrt
 
 from epochcast.caching import remembered
 from epochcast.graph.maths import MATHS
 from epochcast.hardware import rows
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
+from epochcast.hardware.published_rates import BANDWIDTH, published_bandwidth_fraction, published_fractions
 
 FILE = "profiles.toml"
 # What a PCI Express slot supplies without a cable: cards limited to it never run at their boost clock.
@@ -81,10 +84,41 @@ def _estimated(device: Device) -> Sustained:
         return replace(
             measured, math_fractions=maths, group_factors={**expected.group_factors, **measured.group_factors}
         )
-    published = _published().get(device.name)
-    if published is None:
-        return expected
-    return replace(expected, math_fractions={**expected.math_fractions, "fp32": published})
+    return replace(
+        expected,
+        math_fractions={**expected.math_fractions, **_published_maths(device, expected)},
+        bandwidth_fraction=_published_bandwidth(device, expected),
+    )
+
+
+def _published_maths(device: Device, expected: Sustained) -> Mapping[str, float]:
+    """Fractions of maths in which a sustained product was published, on the scale of the fitted ones: the mean of that
+    and of similar devices.
+    """
+    scales = _published_scales()
+    maths = [math for math in published_fractions(device) if math in scales]
+    published = {math: published_fractions(device)[math] * scales[math] for math in maths}
+    return {math: sqrt(fraction * expected.math_fraction(math)) for math, fraction in published.items()}
+
+
+def _published_bandwidth(device: Device, expected: Sustained) -> float:
+    published, scale = published_bandwidth_fraction(device), _published_scales().get(BANDWIDTH)
+    if published is None or scale is None:
+        return expected.bandwidth_fraction
+    return sqrt(published * scale * expected.bandwidth_fraction)
+
+
+@remembered(1)
+def _published_scales() -> Mapping[str, float]:
+    """How fitted fractions compare with published ones, by math, over devices that have both."""
+    logs: dict[str, list[float]] = {}
+    for device in (d for d in devices() if d.name in _table()):
+        fitted = {**_table()[device.name].math_fractions, BANDWIDTH: _table()[device.name].bandwidth_fraction}
+        published = {**published_fractions(device), BANDWIDTH: published_bandwidth_fraction(device)}
+        for what, fraction in published.items():
+            if fraction is not None and what in fitted:
+                logs.setdefault(what, []).append(log(fitted[what] / fraction))
+    return {what: exp(sum(values) / len(values)) for what, values in logs.items()}
 
 
 def stack_launch_seconds(stack: str, device: Device) -> float:
@@ -152,11 +186,6 @@ def _table() -> Mapping[str, Sustained]:
 
 
 @remembered(1)
-def _published() -> Mapping[str, float]:
-    return dict(rows.read(_document(), "published", FILE, _published_row))
-
-
-@remembered(1)
 def _launches() -> Mapping[str, float]:
     return dict(rows.read(_document(), "stack", FILE, _stack_row))
 
@@ -186,11 +215,6 @@ def _kinds(row: rows.Row) -> Mapping[str, tuple[float, float] | None]:
     """The kinds of step that were measured, and the intervals of those that have their own."""
     low, high = row.numbers("spread_low"), row.numbers("spread_high")
     return {kind: (low[kind], high[kind]) if kind in low else None for kind in row.texts("known_kinds")}
-
-
-def _published_row(row: rows.Row) -> tuple[str, float]:
-    row.text("source")
-    return row.text("name"), row.number("fp32_fraction")
 
 
 def _stack_row(row: rows.Row) -> tuple[str, float]:
