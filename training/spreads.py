@@ -59,6 +59,13 @@ def spread_of(
     return float(min(np.exp(low), 0.999)), float(max(np.exp(high), 1.001))
 
 
+def shared_spread(family_errors: Array, source_errors: Array) -> tuple[float, float]:
+    """Of both kinds of error on known devices, each with the same weight."""
+    splits = [errors[np.isfinite(errors)] for errors in (family_errors, source_errors)]
+    labels = np.repeat(["family", "source"], [len(errors) for errors in splits])
+    return spread_of(np.concatenate(splits), labels)
+
+
 def group_spreads(
     family_errors: Array,
     source_errors: Array,
@@ -75,9 +82,7 @@ def group_spreads(
     chips = chips_of(names)
     outside = outside_of(len(np.unique(chips[np.isfinite(device_errors)])))
     for kind, mine in (("", ~np.array(is_products)), (", fp32 products", np.array(is_products))):
-        splits = [errors[mine & np.isfinite(errors)] for errors in (family_errors, source_errors)]
-        labels = np.repeat(["family", "source"], [len(errors) for errors in splits])
-        seen = spread_of(np.concatenate(splits), labels)
+        seen = shared_spread(family_errors[mine], source_errors[mine])
         unseen = spread_of(device_errors[mine], chips[mine], outside)
         spreads[f"known{kind}"] = seen
         spreads[f"unseen{kind}"] = (min(seen[0], unseen[0]), max(seen[1], unseen[1]))

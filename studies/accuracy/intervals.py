@@ -1,6 +1,6 @@
 """Coverage of the intervals, counted on rows that were not used to set them.
 
-    known device      the spread comes from the other folds of families (the device's own rows where it has a hundred)
+    known device      the spread comes from the other folds (the device's own rows of that kind where it has a hundred)
     unseen device     the spread comes from the other chips, each left out in turn, each with the same weight
     calibrated        counted by `make model` on runs that were not given (`docs/model-card.md`)
 
@@ -14,33 +14,37 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from studies.accuracy.figures import Array
+from studies.accuracy.figures import SEPARATOR, Array
 from studies.accuracy.left_out_table import LeftOutTable
-from training.spreads import OWN_INTERVAL_RUNS, chips_of, outside_of, spread_of
+from training.spreads import KNOWN_RUNS, OWN_INTERVAL_RUNS, chips_of, outside_of, shared_spread, spread_of
 
 WANTED = (0.85, 0.95)
 
 
 def known_inside(table: LeftOutTable, split: str) -> Array:
-    """1 where the interval of the other folds holds, 0 where not, NaN where the row was not scored.
+    """1 where the interval of the other folds holds, 0 where not, NaN where the row was not scored or its device is
+    not known for that kind of step without it.
 
-    As shipped: fp32 products have a spread of their own, then devices with enough steps, then all others share one.
+    As shipped: fp32 products have a spread of their own, then kinds of step on devices with enough steps, then all
+    others share one, of families and sources left out alike.
     """
     logs, folds = _typical_logs(table, split), table.folds(split)
-    is_product = table.products != ""
-    inside = np.full(len(table), np.nan)
-    for fold in np.unique(folds):
+    family, source = _typical_logs(table, "family"), _typical_logs(table, "source")
+    is_product, inside = table.products != "", np.full(len(table), np.nan)
+    cells = np.char.add(np.char.add(table.device, SEPARATOR), table.kind)
+    for fold in np.unique(folds[np.isfinite(logs)]):
         others = folds != fold
         for group in (is_product, ~is_product):
-            if not (others & group).any():
+            asked = ~others & group & np.isfinite(logs)
+            if not asked.any() or not (others & group).any():
                 continue
-            shared = spread_of(logs[others & group])
-            for device in np.unique(table.device[group]):
-                mine = others & (table.device == device)
-                has_own = group is not is_product and np.isfinite(logs[mine]).sum() >= OWN_INTERVAL_RUNS
-                is_asked = ~others & group & (table.device == device)
-                inside[is_asked] = _holds(logs[is_asked], spread_of(logs[mine]) if has_own else shared)
-    inside[~np.isfinite(logs)] = np.nan
+            shared = shared_spread(family[others & group], source[others & group])
+            for cell in np.unique(cells[asked]):
+                mine = others & (cells == cell)
+                if mine.sum() >= KNOWN_RUNS:
+                    has_own = group is not is_product and np.isfinite(family[mine]).sum() >= OWN_INTERVAL_RUNS
+                    is_asked = asked & (cells == cell)
+                    inside[is_asked] = _holds(logs[is_asked], spread_of(family[mine]) if has_own else shared)
     return inside
 
 

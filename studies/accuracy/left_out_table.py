@@ -17,7 +17,7 @@ from training.examples import Example
 from training.left_out import folds_of
 
 TABLE = Path(__file__).with_name("left_out.csv")
-SPLITS = ("family", "device", "random")
+SPLITS = ("family", "device", "source")
 FOLDS = 4  # of `make model`
 _WITHOUT = "without_"
 
@@ -29,7 +29,7 @@ class LeftOutTable:
     """One entry per step; a ratio is NaN where the step was never left out by that split.
 
     `widths` say how unsure the ops of a step are by their kind (1 is typical), `products` whether it is a network of
-    plain products in fp32.
+    plain products in fp32, `kind` its format, layout and mode (`cost.spreads`).
     """
 
     source: Names
@@ -42,6 +42,7 @@ class LeftOutTable:
     batch: Names
     age: Names
     products: Names
+    kind: Names
     widths: Array
     ratios: dict[str, Array]
 
@@ -55,10 +56,12 @@ class LeftOutTable:
         return [SEPARATOR.join(names) for names in zip(*parts, strict=True)]
 
     def folds(self, split: str) -> NDArray[np.int64]:
-        """The fold in which each step was left out, by family or at random, as `make model` cut them."""
-        labels: NDArray[np.generic] = self.family if split == "family" else np.arange(len(self))
+        """The fold in which each step was left out, by family or by source, as `make model` cut them."""
         fold = np.zeros(len(self), dtype=np.int64)
-        for place, outside in enumerate(folds_of(labels, FOLDS)):
+        if split == "source":
+            fold[:] = np.unique(self.source, return_inverse=True)[1]
+            return fold
+        for place, outside in enumerate(folds_of(self.family, FOLDS)):
             fold[list(outside)] = place
         return fold
 

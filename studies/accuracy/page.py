@@ -24,8 +24,8 @@ Who was trained on what: by **family**, four nets each leave out a quarter of th
 networks, whatever the device. By **device**, one net per chip leaves out the steps and the timed operators of every
 board with it and answers from similar devices; devices with fewer than eight steps are not scored so. Families are told
 apart by name: a network of the same architecture under another label may have been trained on; where it matters that is
-said. At **random**, four nets each leave
-out a quarter of the steps. Those models are trained by `make model`, as the shipped one is, and thrown away; their
+said. By **source**, one net each leaves out everything that a
+source of measurements timed, as every user is a source of their own; the two that have most of the steps stay. Those models are trained by `make model`, as the shipped one is, and thrown away; their
 errors are in `studies/accuracy/left_out.csv`. The **shipped** model is trained on all of them: where a
 group below says "in training", its figures say how well it fits, not how well it forecasts.
 
@@ -111,7 +111,7 @@ def coverage(left_out: LeftOutTable, inside: Mapping[str, Array], given: Sequenc
     each = {str(d): float(np.nanmean(unseen[left_out.device == d])) for d in names}
     lines = [
         _held("known device, family left out", inside["family"]),
-        _held("known device, rows left out at random", inside["random"]),
+        _held("known device, source left out", inside["source"]),
         _held("unseen device", unseen),
     ]
     if each:

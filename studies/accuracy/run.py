@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from epochcast.errors import EpochcastError
@@ -18,6 +19,7 @@ from studies.accuracy.figures import SEPARATOR, Array, Figure, by_group
 from studies.accuracy.intervals import given_runs, known_inside, unseen_inside
 from studies.accuracy.left_out_table import SPLITS, LeftOutTable, read_left_out
 from studies.accuracy.others import gated, justus_figures, report_figures
+from studies.accuracy.overview import format_of, overview, rival_ratios
 from studies.accuracy.shipped import (
     LAYERS,
     NETWORKS,
@@ -45,7 +47,7 @@ CARD = DOCS / "model-card.md"
 
 def split_figures(table: LeftOutTable) -> tuple[list[Figure], dict[str, Array]]:
     """Every group of the left-out steps by every split, and which intervals hold."""
-    inside = {split: known_inside(table, split) for split in ("family", "random")} | {"device": unseen_inside(table)}
+    inside = {split: known_inside(table, split) for split in ("family", "source")} | {"device": unseen_inside(table)}
     all_figures = [f for split in SPLITS for f in by_group(split, table.groups(), table.ratios[split], inside[split])]
     return all_figures, inside
 
@@ -55,6 +57,7 @@ class Peers:
     """What the captured steps of the left-out table give: ratios of the peers, and the worst with reasons."""
 
     ratios: dict[str, Array]
+    rival: Array
     worst: list[WorstRow]
 
 
@@ -75,7 +78,8 @@ def peers(folder: Path, left_out: LeftOutTable) -> Peers:
     steps, _ = measured_steps(folder)
     left_out.check(steps)
     say("peers on them")
-    return Peers(peer_ratios(steps, left_out), worst.worst_steps(left_out, steps))
+    rival = rival_ratios(steps, np.array([format_of(p) for p in left_out.precision]))
+    return Peers(peer_ratios(steps, left_out), rival, worst.worst_steps(left_out, steps))
 
 
 def shipped(folder: Path) -> Shipped:
@@ -109,6 +113,7 @@ def compose(left_out: LeftOutTable, theirs: Peers, ours: Shipped) -> tuple[str, 
     text = "\n".join(
         [
             page.HEAD,
+            overview(left_out, inside, given, theirs.rival),
             page.targets(wanted),
             page.splits(left_out, inside),
             page.coverage(left_out, inside, given),
