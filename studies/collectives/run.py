@@ -312,7 +312,8 @@ All cells by ranks and size are in `studies/collectives/result.csv`."""
 BY_LINK = """\
 Messages of at least 1 MB, as gradients and activations are. All-to-alls in a V100's mesh, where not every pair has a
 link, are forecast at half of their time. SuperScaler's times are wall clock with copies of tensor lists in them, and
-differ from vTrain's by up to a factor of two on the same kind of box: two V100s are joined by one link or by two."""
+differ from vTrain's by up to a factor of two on the same kind of box: two V100s are joined by one link or by two.
+With the link left out, the links of a V100's mesh are counted, not fitted."""
 
 BY_SYSTEM = """\
 Small messages differ by who measured: openxla's on an H100 take three times as long as nccl-tests', as a launch is in

@@ -341,7 +341,7 @@ out, it is AWS' own 5 Gbit/s (of four ranks) with the crowding and the pairs tha
 optimistic. The form of the model (contention; waiting by box, framework and kind of batch) was chosen with all sources
 in view, and is not left out anywhere. Only nvidia_dle has Horovod and translation, only pollux padded speech: left
 out, their constants stay guesses. The constants trade off against each other: what NVLink sustains came out between
-0.29 and 0.76 of nominal here and at 0.5 in a finer search, with nearly the same errors, so these runs are no
+0.36 and 0.80 of nominal here and at 0.5 in a finer search, with nearly the same errors, so these runs are no
 measurement of NVLink. What NVLink and PCI Express sustain is shipped as collectives by themselves show it
 ([collectives, measured](collectives-accuracy.md)); over all rows that is as good as what was fitted here before."""
 
