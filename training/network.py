@@ -61,7 +61,8 @@ MOST_LOSS = 0.6
 class Kernels:
     """What the net sees of ops: features, their limits (`cost.limits`), the cap.
 
-    Then the net of each (`limits.TOWERS`), and where in SUSTAINED the math, the group and the generation of framework of each stand.
+    Then the net of each (`limits.TOWERS`), and where in SUSTAINED the math, the group and the generation of framework
+    of each stand.
     """
 
     inputs: torch.Tensor
@@ -93,8 +94,10 @@ class Kernels:
 
 @dataclass(frozen=True)
 class OpRows:
-    """Single-op measurements, ready for the net; rows of one `timing` share a floor. `is_large`: as large as in training
-    (products of at least 256 in every direction, convolutions of 0.2 Gflop), which is what scores are quoted for.
+    """Single-op measurements, ready for the net; rows of one `timing` share a floor.
+
+    `is_large`: as large as in training (products of at least 256 in every direction, convolutions of 0.2 Gflop), which
+    is what scores are quoted for.
     """
 
     kernels: Kernels

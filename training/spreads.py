@@ -3,9 +3,9 @@
     low, high = the 5 % and 95 % quantiles of measured/predicted over steps that were left out of the training
 
 Groups have their own: devices that were measured, devices that were not, kinds of step on single devices with enough
-left-out steps, and networks of fp32 products. Among devices that were not measured each chip counts the same, however many steps it has,
-and n chips stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them, as in conformal prediction over n
-draws.
+left-out steps, and networks of fp32 products. Among devices that were not measured each chip counts the same, however
+many steps it has, and n chips stand for the next one: 90 % of it needs 90 % · (1 + 1/n) of them, as in conformal
+prediction over n draws.
 """
 
 from collections.abc import Sequence

@@ -20,14 +20,14 @@ Written by `make studies` (`studies/accuracy`), from public measurements that ar
 APE is |predicted − measured| / measured, MAPE its mean; bias is the median of predicted / measured − 1; *holds* is how
 many of the intervals that are meant to hold 90 % do.
 
-Who was trained on what: by **family**, four nets each leave out a quarter of the families of
-networks, whatever the device. By **device**, one net per chip leaves out the steps and the timed operators of every
-board with it and answers from similar devices; devices with fewer than eight steps are not scored so. Families are told
-apart by name: a network of the same architecture under another label may have been trained on; where it matters that is
-said. By **source**, one net each leaves out everything that a
-source of measurements timed, as every user is a source of their own; the two that have most of the steps stay. Those models are trained by `make model`, as the shipped one is, and thrown away; their
-errors are in `studies/accuracy/left_out.csv`. The **shipped** model is trained on all of them: where a
-group below says "in training", its figures say how well it fits, not how well it forecasts.
+Who was trained on what: by **family**, four nets each leave out a quarter of the families of networks, whatever the
+device. By **device**, one net per chip leaves out the steps and the timed operators of every board with it and
+answers from similar devices; devices with fewer than eight steps are not scored so. Families are told apart by name:
+a network of the same architecture under another label may have been trained on; where it matters that is said. By
+**source**, one net each leaves out everything that a source of measurements timed, as every user is a source of their
+own; the two that have most of the steps stay. Those models are trained by `make model`, as the shipped one is, and
+thrown away; their errors are in `studies/accuracy/left_out.csv`. The **shipped** model is trained on all of them:
+where a group below says "in training", its figures say how well it fits, not how well it forecasts.
 
 How to read the left-out figures: settings of the training (how strongly devices are held together, how sources are
 weighed, the size of a batch, the features) were chosen among about ten by the errors on these same family folds, so the
