@@ -52,7 +52,7 @@ def is_tiled(columns: Columns) -> NDArray[np.bool_]:
 
 
 def log_paddings(columns: Columns, device: Device) -> Array:
-    """log padding(a, b) of every op by tile, and 0 for the inner size divided. Fused attention has tiles of rows only."""
+    """log padding(a, b) of every op by tile, 0 for the inner size divided. Fused attention has tiles of rows only."""
     units = float(device.compute_units)
     m, n, count = (np.maximum(values, 1.0) for values in (columns.m, columns.n, columns.count))
     paddings = np.zeros((len(columns), CHOICES))
