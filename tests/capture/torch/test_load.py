@@ -142,6 +142,7 @@ def test_an_unknown_name_is_offered_near_ones(family: str) -> None:
     ("reference", "parameters", "shape"),
     [
         ("timm:mixnet_s", 4_134_606, (3, 224, 224)),
+        ("timm:ig_resnext101_32x16d", 194_026_792, (3, 224, 224)),
         ("timm:vit_tiny_patch16_224", 5_717_416, (3, 224, 224)),
         ("torchvision:googlenet", 13_004_888, (3, 224, 224)),
         ("torchvision:lraspp_mobilenet_v3_large", 3_221_538, (3, 520, 520)),

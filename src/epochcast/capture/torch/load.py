@@ -36,16 +36,21 @@ def load_torch(reference: str, input_shape: Shape | None = None, **options: Any)
 # ---- timm ---------------------------------------------------------------------------------------
 
 
+# timm's own table of deprecated names (models/resnet.py) takes all of these for resnext101_32x8d.
+_TIMM_WIDTHS = {f"ig_resnext101_32x{width}d": {"base_width": width} for width in (16, 32, 48)}
+
+
 def _timm(name: str, input_shape: Shape | None, options: Mapping[str, Any]) -> TorchModel:
     timm = import_timm()
     # A deprecated name means its successor. The tag after the dot only names weights.
+    arguments: dict[str, Any] = dict(_TIMM_WIDTHS.get(name, {}))
     name, _, tag = (timm.models.get_deprecated_models().get(name) or name).partition(".")
     if name not in timm.list_models():
         raise UnknownName("timm model", name, timm.list_models())
     if tag and f"{name}.{tag}" in timm.list_pretrained(f"{name}.*"):
         name = f"{name}.{tag}"  # weights of one architecture may be for different input sizes
-    sized = {} if input_shape is None else _timm_size(timm, name, input_shape)
-    module = on_meta(constructed(lambda: timm.create_model(name, pretrained=False, **sized), f"timm:{name}"))
+    arguments |= {} if input_shape is None else _timm_size(timm, name, input_shape)
+    module = on_meta(constructed(lambda: timm.create_model(name, pretrained=False, **arguments), f"timm:{name}"))
     config: Mapping[str, Any] = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", {})
     shape = input_shape or tuple(config.get("input_size", ())) or None
     if shape is None:
