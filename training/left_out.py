@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 HIDDEN = 64
 MEMBERS = 3
 # A device with fewer measured steps is not scored as left out: its error would be an anecdote.
-MANY_RUNS = 8
+MANY_RUNS = 12
 MANY_OPS = 5000
 GIVEN_RUNS, DRAWS = 5, 6
 # A source with more of the steps than this is not left out: little would remain.

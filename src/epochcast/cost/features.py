@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 
 # The output tile of the GEMM kernels cuBLAS and cuDNN choose for large products (CUTLASS' default threadblock).
 TILE = 128
+LARGE_WINDOW, WIDE_GROUP = 49, 32
 
 _OF_WEIGHTS = tuple(Gradient).index(Gradient.WEIGHTS)
 # A larger batch means more of these products, not larger ones.
@@ -104,6 +105,9 @@ def outline_features(ops: Outline, setting: Setting) -> Array:
     is_grouped = (ops.groups > 1).astype(np.float64)
     is_depthwise = is_grouped * (out * into == 1)
     thin = log(np.minimum(into, out) + 1) / 6
+    # Libraries have other kernels for depthwise windows beyond 7x7, and for groups as wide as a tile.
+    is_large_depthwise = is_depthwise * (ops.kernel > LARGE_WINDOW)
+    width = np.maximum(log(np.minimum(into, out) / WIDE_GROUP), 0.0)
     numbers = [
         log(tiles) / 3 * is_matrix,
         tile_efficiency * is_matrix,
@@ -113,6 +117,10 @@ def outline_features(ops: Outline, setting: Setting) -> Array:
         last * is_grouped * thin,
         last * is_depthwise,
         is_depthwise * log(window) / 2,
+        is_large_depthwise,
+        last * is_large_depthwise,
+        is_grouped * width,
+        last * is_grouped * width,
         last * is_conv * thin,
         log(m + 1) / 8,
         log(n + 1) / 8,
