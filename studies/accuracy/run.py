@@ -19,6 +19,7 @@ from studies.accuracy.figures import SEPARATOR, Array, Figure, by_group
 from studies.accuracy.intervals import given_runs, known_inside, unseen_inside
 from studies.accuracy.left_out_table import SPLITS, LeftOutTable, read_left_out
 from studies.accuracy.others import gated, justus_figures, report_figures
+from studies.accuracy.op_targets import op_targets, read_op_errors
 from studies.accuracy.overview import format_of, overview, rival_ratios
 from studies.accuracy.shipped import (
     LAYERS,
@@ -109,6 +110,7 @@ def compose(left_out: LeftOutTable, theirs: Peers, ours: Shipped) -> tuple[str, 
         *targets.layer_targets(single_layers),
         *targets.device_targets(left_out, given),
         *targets.report_targets(reported),
+        *op_targets(read_op_errors()),
     ]
     text = "\n".join(
         [
