@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from epochcast.cost.limits import GROUPS
 from epochcast.fitting.calibrate import best_correction, calibrated_spread, fit_corrections
 from epochcast.fitting.step_pieces import StepPieces
 from epochcast.graph.maths import OP_MATHS
@@ -26,7 +27,7 @@ from epochcast.hardware.sustained import prior
 from training.files import say
 from training.fractions import device_fractions, launch_seconds
 from training.material import Material
-from training.network import SUSTAINED, EfficiencyNet, NetRow, stack_name, train
+from training.network import FIRST_GROUP, SUSTAINED, EfficiencyNet, NetRow, stack_name, train
 from training.spreads import chip_of
 
 Array = NDArray[np.float64]
@@ -280,6 +281,16 @@ def _given(model: EfficiencyNet, device: str, material: Material, outside: Seque
     return Given(device, np.array(errors), float(np.mean(held)) if held else float("nan"))
 
 
+def _kind_of_group(group: str) -> int:
+    """The index in `step_pieces.KINDS` of a group of ops."""
+    if group.startswith("conv"):
+        return int("grouped" in group)
+    return 2 if group in ("matmul", "attention") else 3
+
+
+_KIND_OF_GROUP = np.array([_kind_of_group(group) for group in GROUPS])
+
+
 def _pieces(model: EfficiencyNet, net: NetRow, prior_spread: float) -> StepPieces:
     """A step's kernels and launches, for calibration; ops that run several times are taken together."""
     launch = float(torch.exp(model.launch[net.stack]))
@@ -294,6 +305,7 @@ def _pieces(model: EfficiencyNet, net: NetRow, prior_spread: float) -> StepPiece
         0.0,
         float(np.exp(net.log_seconds)),
         prior_spread,
+        _KIND_OF_GROUP[net.kernels.group.numpy() - FIRST_GROUP],
     )
 
 

@@ -145,7 +145,7 @@ def kernels_of(columns: Columns, device: Device, setting: Setting) -> Kernels:
     """Ops as tensors. Vector arithmetic has a column of its own beside the maths."""
     columns = as_run(columns, device)
     limit = limits(columns, device)
-    bandwidth = np.full(len(columns), limit.bandwidth)
+    bandwidth = np.full(len(columns), limit.bandwidth_gain)
     numbers = (features(columns, setting), limit.compute, limit.memory, limit.traffic, limit.peak, bandwidth)
     places = (
         CLASS_TOWERS[columns.op_class],

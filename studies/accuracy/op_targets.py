@@ -33,7 +33,10 @@ def read_op_errors(path: Path = TABLE) -> list[OpErrors]:
         rows = list(csv.DictReader(file))
     return [
         OpErrors(
-            *(row[name] for name in ("split", "device", "group", "math")),
+            row["split"],
+            row["device"],
+            row["group"],
+            row["math"],
             int(row["rows"]),
             100 * float(row["mape"]),
             100 * float(row["median_ape"]),

@@ -18,8 +18,8 @@ from studies.accuracy import gate, page, targets, worst
 from studies.accuracy.figures import SEPARATOR, Array, Figure, by_group
 from studies.accuracy.intervals import given_runs, known_inside, unseen_inside
 from studies.accuracy.left_out_table import SPLITS, LeftOutTable, read_left_out
-from studies.accuracy.others import gated, justus_figures, report_figures
 from studies.accuracy.op_targets import op_targets, read_op_errors
+from studies.accuracy.others import gated, justus_figures, report_figures
 from studies.accuracy.overview import format_of, overview, rival_ratios
 from studies.accuracy.shipped import (
     LAYERS,
