@@ -277,9 +277,8 @@ def columns_of(ops: Sequence[Op]) -> Columns:
     grown = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
     if run:
         grown[:, 0] *= [run_fraction(op.kind, op) for op in run]
-    numbers = np.array([work(op) for op in run], dtype=np.float64).reshape(len(run), -1)
     samples = np.array([op.inputs[0].shape[0] if op.inputs and op.inputs[0].shape else 1 for op in run], dtype=float)
-    return Columns(*[*(numbers.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]), samples])
+    return Columns(*[*(grown.T if run else np.zeros((8, 0))), *_arrays([_row(op) for op in run]), samples])
 
 
 def _arrays(rows: Sequence[tuple[float, ...]]) -> list[NDArray[Any]]:
