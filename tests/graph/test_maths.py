@@ -21,10 +21,10 @@ def test_the_table_names_only_maths_that_it_has() -> None:
 
 
 def test_fitted_models_know_the_maths_of_ops_in_this_order() -> None:
-    assert OP_MATHS == ("fp32", "tf32", "fp16", "bf16", "fp64", "fp8")
+    assert OP_MATHS == ("fp32", "tf32", "fp16", "bf16", "fp64", "fp8", "fp4")
 
 
-@pytest.mark.parametrize("name", ["fp4", "fp17", ""])
+@pytest.mark.parametrize("name", ["int8", "fp17", ""])
 def test_a_math_that_no_op_is_in_is_refused(name: str) -> None:
     with pytest.raises(UnknownName, match="math of an op"):
         op_math_index(name)

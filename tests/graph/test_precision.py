@@ -36,7 +36,7 @@ def test_the_rules_of_every_precision(holds: str, names: set[str]) -> None:
 
 def test_products_run_in_the_math_of_their_format() -> None:
     maths = {name: precision.math for name, precision in PRECISIONS.items()}
-    assert maths["tf32"] == "tf32" and maths["amp_bf16"] == maths["bf16"] == "bf16" and maths["nvfp4"] == "fp8"
+    assert maths["tf32"] == "tf32" and maths["amp_bf16"] == maths["bf16"] == "bf16" and maths["nvfp4"] == "fp4"
 
 
 def test_a_device_without_bfloat16_mixes_in_float16() -> None:

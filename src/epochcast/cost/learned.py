@@ -131,7 +131,7 @@ class Laws:
         """Logarithms of arithmetic without tiles, of arithmetic, and of traffic, as far as data sheets go."""
         free = limit.compute + self.compute_losses[groups] * limit.peak
         padding = log_padding(limit.paddings, limit.is_tiled, self.tile_costs)
-        return free, free + padding, limit.memory + self.bandwidth_losses[groups] * limit.bandwidth
+        return free, free + padding, limit.memory + self.bandwidth_losses[groups] * limit.bandwidth_gain
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ class Limits:
     paddings: Array
     is_tiled: NDArray[np.bool_]
     peak: Array
-    bandwidth: float
+    bandwidth_gain: float
 
 
 def limits(columns: Columns, device: Device) -> Limits:

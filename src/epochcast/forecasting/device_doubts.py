@@ -7,7 +7,7 @@ from epochcast.hardware.device import Device
 
 def device_doubts(device: Device, answered_by: Iterable[str]) -> Iterator[str]:
     """Whose data sheet it is, whether anything was measured, and what of it the user's product replaced."""
-    is_calibrated = any(name.endswith("calibrated") for name in answered_by)
+    is_calibrated = any(model.endswith("calibrated") for model in answered_by)
     if device.sheet:
         measured = (
             "corrected by your measurements" if is_calibrated else "never measured; as wide as for an unseen device"

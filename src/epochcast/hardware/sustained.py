@@ -87,7 +87,7 @@ def _estimated(device: Device) -> Sustained:
     return replace(
         expected,
         math_fractions={**expected.math_fractions, **_published_maths(device, expected)},
-        bandwidth_fraction=_published_bandwidth(device, expected),
+        bandwidth_fraction=_bandwidth_fraction(device, expected),
     )
 
 
@@ -101,7 +101,7 @@ def _published_maths(device: Device, expected: Sustained) -> Mapping[str, float]
     return {math: sqrt(fraction * expected.math_fraction(math)) for math, fraction in published.items()}
 
 
-def _published_bandwidth(device: Device, expected: Sustained) -> float:
+def _bandwidth_fraction(device: Device, expected: Sustained) -> float:
     published, scale = published_bandwidth_fraction(device), _published_scales().get(BANDWIDTH)
     if published is None or scale is None:
         return expected.bandwidth_fraction
