@@ -23,6 +23,11 @@ def test_a_profile_is_saved_only_when_told(command: Command, table: Path, tmp_pa
     assert Path(ran.json["saved"]).read_text().startswith('[[profile]]\nname = "V100-SXM2-16GB"\n')
 
 
+def test_columns_by_other_names_are_known(command: Command, table: Path) -> None:
+    table.write_text(table.read_text().replace("batch_per_gpu", "batch").replace("device", "GPU"))
+    assert command(f"calibrate {table} --device V100 --json").json["rows"] == 2
+
+
 def test_the_table_says_what_changed_and_how_sure_it_is(command: Command, table: Path) -> None:
     ran = command(f"calibrate {table} --device V100")
     assert ran.code == 0

@@ -105,6 +105,13 @@ def test_columns_by_other_names_are_known() -> None:
     assert evaluate(table, cost_model=ANALYTIC).predicted.measured_seconds[0] == pytest.approx(0.05)
 
 
+def test_columns_in_other_letters_are_the_same_columns() -> None:
+    table = pl.DataFrame({"Model": ["ResNet-18"], "GPU": ["V100"], "Batch Size": [32], "Throughput": [640.0]})
+    half = table.with_columns(Precision=pl.lit("amp"))
+    whole_seconds, half_seconds = (evaluate(t, cost_model=ANALYTIC).predicted.mid_seconds[0] for t in (table, half))
+    assert half_seconds < whole_seconds
+
+
 def test_groups_of_many_values_are_counted_in_one_pass() -> None:
     """A group for every row: with a scan of the table for each this takes minutes."""
     rows = 30_000

@@ -75,9 +75,9 @@ def calibrate(
 
 def _rows(path: Path) -> list[dict[str, object]]:
     from epochcast.errors import BadInput
-    from epochcast.fitting.table import kind_of, read_table
+    from epochcast.fitting.table import kind_of, read_table, with_known_columns
 
-    frame = read_table(path)
+    frame = with_known_columns(read_table(path))
     kind = kind_of(frame.columns)
     if kind != "runs":
         raise BadInput(f"{path.name} is a table of {kind}; calibrate takes measured runs")

@@ -41,7 +41,7 @@ class Host:
 
     def __post_init__(self) -> None:
         if not 0 < self.launch_seconds.mid <= MOST_LAUNCH_SECONDS:
-            raise BadInput(f"host_class: a launch takes above 0 and at most 100 ms, got {self.name!r}")
+            raise BadInput(f"`host_class`: a launch takes above 0 and at most 100 ms, got {self.name!r}")
 
 
 def measured_launch(seconds: float) -> Interval:
@@ -57,7 +57,7 @@ def find_host(text: str) -> Host:
     if not name or not (name[0].isdecimal() or name[0] in "-+."):
         raise UnknownName("host class", text, host_classes())
     if name.startswith("-"):
-        raise BadInput(f"host_class: a launch takes above 0 and at most 100 ms, got {text!r}")
+        raise BadInput(f"`host_class`: a launch takes above 0 and at most 100 ms, got {text!r}")
     return Host(name, measured_launch(parse_seconds(name)))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from epochcast.atomic import replacing
 from epochcast.errors import BadInput, MissingExtra
-from epochcast.fitting.row_names import listed
+from epochcast.fitting.row_names import keys_of, listed
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -102,15 +102,15 @@ def json_rows(words: str) -> list[dict[str, Any]]:
 
 
 def with_known_columns(frame: "DataFrame") -> "DataFrame":
-    """The table with its columns by our names, where it is none as it is: batch_size → batch_per_gpu."""
+    """The table with its columns by our names, where it is none as it is: batch_size → batch_per_gpu, Model → model."""
     try:
         kind_of(frame.columns)
     except BadInput:
         present = set(frame.columns)
         renamed: dict[str, str] = {}
         for column in frame.columns:
-            name = listed("column", column)
-            if name is not None and name not in present and name not in renamed.values():
+            name = listed("column", column) or keys_of(column)[0]
+            if name not in present and name not in renamed.values():
                 renamed[column] = name
         return frame.rename(renamed)
     return frame
