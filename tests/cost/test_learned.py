@@ -10,26 +10,25 @@ from hypothesis import strategies as st
 from epochcast.caching import Cache
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.contract import check_op_cost
-from epochcast.cost.features import features
-from epochcast.cost.learned import (
-    GROUPS,
-    KERNEL_SECONDS,
-    LIMBS,
-    POWERS,
-    ROWS_AT_ONCE,
-    Learned,
-    caps,
-    load_learned,
-    log_bounds,
-    op_groups,
-    read_learned,
-)
+from epochcast.cost.features import features, math_features
+from epochcast.cost.learned import KERNEL_SECONDS, LIMBS, POWERS, ROWS_AT_ONCE, Learned, load_learned, read_learned
+from epochcast.cost.limits import GROUPS, TOWERS, as_run, caps, log_bounds, op_groups
+from epochcast.cost.model import fill_gaps
+from epochcast.cost.product import product_columns
+from epochcast.cost.registry import find_cost_model
+from epochcast.cost.roofline import Analytic
 from epochcast.cost.setting import TODAY, Setting
-from epochcast.graph.maths import OP_MATHS
+from epochcast.cost.waves import TILES
+from epochcast.graph.maths import OP_MATHS, op_math_index
+from epochcast.graph.precision import PRECISIONS
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import CLASSES, Columns, Trace
+from epochcast.graph.work import OpClass
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.sustained import sustained
+
+# No board has so many multiprocessors.
+UNMEASURED = replace(find_device("H100"), name="made up", compute_units=97)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +37,7 @@ def trace() -> Trace:
 
 
 def flat_net(trace: Trace, *outputs: float, unsure: float = 0.0) -> Learned:
-    """A net whose last layer ignores its input and always says `outputs`, one for each power."""
+    """Nets whose last layer ignores its input and always says `outputs`, one for each power; no law but the bound."""
     width = features(trace.columns, Setting()).shape[1]
     document = {
         "spreads": {
@@ -49,7 +48,12 @@ def flat_net(trace: Trace, *outputs: float, unsure: float = 0.0) -> Learned:
         },
         "quantiles": {"weight": [[0.0, 0.0]] * width, "bias": [unsure, unsure], "typical": log1p(exp(unsure))},
         "seen": [[-1e9] * width, [1e9] * width],
-        "nets": [[{"weight": [[0.0] * len(outputs)] * width, "bias": outputs}]],
+        "laws": {
+            "tile_costs": [50.0] * len(TILES) + [0.0],  # the inner size is always divided: no padding
+            "compute_losses": [0.0] * len(GROUPS),
+            "bandwidth_losses": [0.0] * len(GROUPS),
+        },
+        "nets": [[[{"weight": [[0.0] * len(outputs)] * width, "bias": outputs}]] * len(TOWERS)],
     }
     return read_learned(json.dumps(document))
 
@@ -104,17 +108,19 @@ def test_a_small_op_is_further_from_its_bound_than_a_large_one(trace: Trace) -> 
 
 
 def test_a_device_nobody_measured_gets_the_wider_interval(trace: Trace) -> None:
+    measured = find_device("RTX 3090")
+    own = sustained(measured).known_kinds["fp16-nchw-training"]
+    assert own is not None
     known, unseen = (
-        flat_net(trace, *only_bound(0.0)).costs(trace.columns, find_device(name), TODAY)
-        for name in ("P100-PCIE-16GB", "H100")
+        flat_net(trace, *only_bound(0.0)).costs(trace.columns, device, TODAY) for device in (measured, UNMEASURED)
     )
-    assert known.high / known.mid == pytest.approx(1.1)
+    assert known.high / known.mid == pytest.approx(own[1])
     assert unseen.high / unseen.mid == pytest.approx(2.0)
 
 
 def test_fp32_products_have_an_interval_of_their_own(trace: Trace) -> None:
     bert = zoo_model("bert_base").trace(Recipe(4))
-    costs = flat_net(trace, *only_bound(0.0)).costs(bert.columns, find_device("H100"), TODAY)
+    costs = flat_net(trace, *only_bound(0.0)).costs(bert.columns, UNMEASURED, TODAY)
     assert costs.high / costs.mid == pytest.approx(1.2)
 
 
@@ -206,5 +212,175 @@ def test_an_op_costs_the_same_wherever_it_stands(trace: Trace) -> None:
 
 
 def test_no_product_of_a_net_is_large_enough_for_threads() -> None:
-    largest = max(weight.size for net in load_learned().nets for weight in net.weights)
+    largest = max(weight.size for member in load_learned().members for net in member for weight in net.weights)
     assert ROWS_AT_ONCE * largest <= 4 * 65_536
+
+
+def test_tiles_and_losses_by_hand() -> None:
+    """One product of one 128 x 128 tile at a time: padding is the number of multiprocessors; u = 0.5 of a peak that is
+    four times the reference halves the gain.
+    """
+    device = find_device("V100")
+    product = product_columns((128, 128, 2**20), "fp16")
+    model = flat_net(zoo_model("resnet18").trace(Recipe(1)), *only_bound(-40.0))
+    square = np.array([0.0 if tile == (128, 128) else 50.0 for tile in (*TILES, None)])
+
+    def seconds(peak: float, losses: float, tile_costs: np.ndarray) -> float:
+        laws = replace(model.laws, tile_costs=tile_costs, compute_losses=np.full(len(GROUPS), losses))
+        peaks = {**device.peak_flops_per_second, "fp16": peak}
+        one = replace(device, peak_flops_per_second=peaks, memory_bytes_per_second=1e14)
+        return float(replace(model, laws=laws).costs(product, one, TODAY).mid[0])
+
+    free = model.laws.tile_costs
+    assert seconds(2e14, 0.0, square) / seconds(2e14, 0.0, free) == pytest.approx(device.compute_units)
+    assert seconds(2e14, 0.5, free) == pytest.approx(seconds(2e14, 0.0, free)), "the reference"
+    assert seconds(2e14, 0.5, free) / seconds(8e14, 0.5, free) == pytest.approx(2)
+
+
+def large(precision: str) -> Columns:
+    return product_columns((8192, 8192, 8192), precision)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_every_format_was_in_the_training(precision: str) -> None:
+    """A feature that is constant over the training is clipped away: all formats like it would cost the same."""
+    low, high = (math_features(end) for end in load_learned().seen)
+    place = op_math_index(PRECISIONS[precision].math)
+    assert (low[place], high[place]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("device", "precision"),
+    [("H100-SXM5-80GB", "fp8"), ("B200", "mxfp8"), ("B200", "nvfp4"), ("RTX 4090", "fp8"), ("MI300X", "fp8")],
+)
+def test_narrow_products_are_answered_by_the_learned_model_where_the_device_has_the_format(
+    device: str, precision: str
+) -> None:
+    columns, gpu = large(precision), find_device(device)
+    assert as_run(columns, gpu) is columns
+    costs = find_cost_model().costs(columns, gpu, TODAY)
+    assert set(costs.time_fractions()) == {"learned"}
+    assert costs.mid < find_cost_model().costs(large("bf16"), gpu, TODAY).mid
+
+
+@pytest.mark.parametrize("device", ["A100-SXM4-80GB", "RTX 3090"])
+@pytest.mark.parametrize("precision", ["fp8", "nvfp4"])
+def test_a_device_without_the_format_computes_in_bfloat16(device: str, precision: str) -> None:
+    """The math changes, the bytes stay those of the format."""
+    columns, gpu = large(precision), find_device(device)
+    wide = replace(columns, math=np.full(len(columns), op_math_index("bf16")))
+    assert as_run(columns, gpu).math.tolist() == wide.math.tolist()
+    narrow, plain = (find_cost_model().costs(each, gpu, TODAY) for each in (columns, wide))
+    assert (narrow.low, narrow.mid, narrow.high) == (plain.low, plain.mid, plain.high)
+
+
+def test_four_bits_run_in_eight_where_there_are_only_those() -> None:
+    run = as_run(large("nvfp4"), find_device("H100-SXM5-80GB"))
+    assert [OP_MATHS[math] for math in run.math] == ["fp8"]
+
+
+@pytest.mark.parametrize("precision", ["fp8", "nvfp4", "fp64"])
+def test_a_format_without_training_rows_gets_the_formula(precision: str) -> None:
+    columns, device, model = large(precision), find_device("B200"), load_learned()
+    low, high = (end.copy() for end in model.seen)
+    math_features(high)[columns.math] = math_features(low)[columns.math]
+    untrained = replace(model, seen=(low, high), net_outputs=Cache(4))
+    costs = untrained.costs(columns, device, TODAY)
+    formula = Analytic().costs(columns, device, TODAY)
+    assert np.isnan(costs.mid).all() and not untrained.knows(columns, device).any()
+    assert untrained.knows(large("bf16"), device).all()
+    filled = fill_gaps(costs, formula)
+    assert set(filled.time_fractions()) == {"analytic"}
+    assert filled.mid == formula.mid
+
+
+@pytest.mark.parametrize("precision", ["fp8", "nvfp4"])
+def test_the_contract_holds_for_narrow_formats(precision: str) -> None:
+    step = zoo_model("bert_base").trace(Recipe(4, precision=precision))
+    for name in ("B200", "H100-SXM5-80GB", "A100-SXM4-80GB"):
+        check_op_cost(load_learned(), step, find_device(name))
+
+
+def test_what_no_gpu_is_gets_the_formula() -> None:
+    costs = find_cost_model().costs(large("fp8"), find_device("TPU v3"), TODAY)
+    assert set(costs.time_fractions()) == {"analytic"}
+
+
+def convolution(batch: int, side: int, channels: tuple[int, int], taps: int, groups: int) -> Columns:
+    into, out = (groups * each for each in channels)
+    rows = float(batch * side * side)
+    x, y, w = rows * into, rows * out, out * into / groups * taps * taps
+    op_class = OpClass.CONV_GROUPED if groups > 1 else OpClass.CONV_POINTWISE if taps == 1 else OpClass.CONV
+    return replace(
+        product_columns((1, 1, 1), "fp32"),
+        op_class=np.array([CLASSES.index(op_class)]),
+        flops=np.array([2 * y * into / groups * taps * taps]),
+        read_bytes=np.array([4 * (x + w)]),
+        written_bytes=np.array([4 * y]),
+        m=np.array([rows]),
+        n=np.array([out / groups]),
+        k=np.array([into / groups * taps * taps]),
+        count=np.array([float(groups)]),
+        kernel=np.array([float(taps * taps)]),
+        groups=np.array([float(groups)]),
+        channels_in=np.array([float(into)]),
+        channels_out=np.array([float(out)]),
+        samples=np.array([float(batch)]),
+    )
+
+
+def in_math(columns: Columns, math: str) -> Columns:
+    return replace(columns, math=np.full(len(columns), op_math_index(math)))
+
+
+AMPERE_AND_LATER = ("A100-SXM4-80GB", "H100-SXM5-80GB", "RTX 4090")
+
+
+def assert_tf32_is_not_slower(columns: Columns) -> None:
+    for name in AMPERE_AND_LATER:
+        for setting in (TODAY, replace(TODAY, channels_last=True)):
+            tf32, fp32 = (
+                load_learned().costs(in_math(columns, math), find_device(name), setting).mid[0]
+                for math in ("tf32", "fp32")
+            )
+            assert tf32 <= fp32, f"{name}: {tf32:.3g} s in tf32, {fp32:.3g} s in fp32"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.tuples(*[st.integers(1, 20_000)] * 3))
+def test_a_product_in_tf32_is_never_slower_than_in_fp32(sizes: tuple[int, int, int]) -> None:
+    assert_tf32_is_not_slower(product_columns(sizes, "fp32"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 256),
+    st.integers(1, 224),
+    st.tuples(st.integers(1, 512), st.integers(1, 512)),
+    st.sampled_from([1, 3, 5, 7]),
+    st.sampled_from([1, 2, 32]),
+)
+def test_a_convolution_in_tf32_is_never_slower_than_in_fp32(
+    batch: int, side: int, channels: tuple[int, int], taps: int, groups: int
+) -> None:
+    assert_tf32_is_not_slower(convolution(batch, side, channels, taps, groups))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.tuples(*[st.integers(1, 6000)] * 3),
+    more=st.integers(0, 900),
+    precision=st.sampled_from(sorted(PRECISIONS)),
+    name=st.sampled_from(["B200", "H100-SXM5-80GB", "RTX 3090", "T4", "MI300X"]),
+)
+def test_more_rows_never_make_a_product_cheaper(
+    sizes: tuple[int, int, int], more: int, precision: str, name: str
+) -> None:
+    """Whole tiles and waves included, in every format."""
+    m, n, k = sizes
+    few, many = (
+        load_learned().costs(product_columns((rows, n, k), precision), find_device(name), TODAY)
+        for rows in (m, m + more)
+    )
+    for end in ("low", "mid", "high"):
+        assert getattr(many, end)[0] >= getattr(few, end)[0] * (1 - 1e-12)
