@@ -8,7 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from epochcast.capture.zoo import zoo_model  # noqa: E402
-from epochcast.cost.learned import GROUPS, read_learned  # noqa: E402
+from epochcast.cost.learned import read_learned  # noqa: E402
+from epochcast.cost.limits import GROUPS  # noqa: E402
 from epochcast.cost.setting import Setting  # noqa: E402
 from epochcast.graph.maths import OP_MATHS  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
@@ -17,9 +18,9 @@ from epochcast.hardware.sustained import sustained  # noqa: E402
 from training.examples import Example, inference  # noqa: E402
 from training.left_out import log_steps  # noqa: E402
 from training.material import Material  # noqa: E402
-from training.network import SUSTAINED, EfficiencyNet, NetRow, OpRows, Vocabulary, net_row, train  # noqa: E402
+from training.network import FIRST_GROUP, SUSTAINED, EfficiencyNet, Names, NetRow, OpRows, net_row, train  # noqa: E402
 from training.quantiles import fit_quantiles, step_widths  # noqa: E402
-from training.spreads import chips_of, outside_of, own_spreads, spread_of  # noqa: E402
+from training.spreads import chips_of, earned, group_spreads, known_kinds, outside_of, spread_of  # noqa: E402
 from training.train import exported  # noqa: E402
 
 MODELS = ("resnet18", "resnet20", "squeezenet", "mobilenet_v2")
@@ -39,9 +40,9 @@ def example(model: str, batch: int, slowdown: float) -> Example:
 
 @pytest.fixture(scope="module")
 def material() -> Material:
-    devices, stacks = Vocabulary(), Vocabulary()
+    names = Names()
     examples = [example(model, batch, 2.0) for model in MODELS for batch in (64, 128, 256)]
-    nets = [net_row(e, devices, stacks) for e in examples]
+    nets = [net_row(e, names) for e in examples]
     first: NetRow = nets[0]
     kernels = first.kernels
     ops = OpRows(
@@ -50,14 +51,15 @@ def material() -> Material:
         torch.zeros(len(kernels), dtype=torch.int64),
         torch.logaddexp(kernels.log_compute, kernels.log_memory) + float(np.log(2.0)),
         np.full(len(kernels), 1 / len(kernels)),
+        np.ones(len(kernels), dtype=np.bool_),
     )
-    names = np.array([examples[0].device.name] * len(kernels))
-    return Material(ops, np.array([1e-6]), names, examples, nets, devices, stacks, {})
+    devices = np.array([examples[0].device.name] * len(kernels))
+    return Material(ops, np.array([1e-6]), devices, [], [], examples, nets, names, {})
 
 
 def fresh(material: Material, seed: int = 0) -> EfficiencyNet:
     inputs = material.ops.kernels.inputs.shape[1]
-    return EfficiencyNet(inputs, 16, len(material.devices.names), len(material.stacks.names), material.floors, seed)
+    return EfficiencyNet(inputs, 16, material.names, material.floors, seed)
 
 
 def test_training_learns_a_constant_slowdown(material: Material) -> None:
@@ -97,10 +99,15 @@ def test_nine_of_ten_ops_lie_between_the_quantiles(material: Material) -> None:
     model, ops = fresh(material), material.ops
     rows = torch.arange(len(ops.log_seconds)).repeat(40)
     scattered = OpRows(
-        ops.kernels.at(rows), ops.device[rows], ops.timing[rows], ops.log_seconds[rows], ops.weight[rows.numpy()]
+        ops.kernels.at(rows),
+        ops.device[rows],
+        ops.timing[rows],
+        ops.log_seconds[rows],
+        ops.weight[rows.numpy()],
+        ops.is_large[rows.numpy()],
     )
     noise = torch.randn(len(rows), generator=torch.Generator().manual_seed(0))
-    conv = GROUPS.index("conv") + len(OP_MATHS) + 2
+    conv = FIRST_GROUP + GROUPS.index("conv")
     spread = torch.where(scattered.kernels.group == conv, 0.1, 0.5)
     with torch.no_grad():
         model.floor.fill_(-30.0)
@@ -146,13 +153,63 @@ def test_boards_with_the_same_chip_are_one() -> None:
     assert first == second != other
 
 
-def test_only_a_device_that_was_often_left_out_has_an_interval_of_its_own() -> None:
-    names = np.array(["often"] * 150 + ["rarely"] * 10)
-    assert set(own_spreads(np.linspace(-0.2, 0.2, 160), names)) == {"often"}
+def test_only_a_kind_that_was_often_left_out_has_an_interval_of_its_own() -> None:
+    """150 steps have their own, ten are known, three are not."""
+    names = np.array(["one"] * 163)
+    kinds = np.array(["often"] * 150 + ["rarely"] * 10 + ["hardly"] * 3)
+    found = known_kinds(np.linspace(-0.2, 0.2, 163), names, kinds)["one"]
+    assert set(found) == {"often", "rarely"}
+    assert found["often"] is not None and found["rarely"] is None
+
+
+def test_a_kind_is_known_by_device() -> None:
+    names, kinds = np.array(["one"] * 10 + ["other"] * 10), np.array(["a"] * 10 + ["b"] * 10)
+    assert known_kinds(np.zeros(20), names, kinds) == {"one": {"a": None}, "other": {"b": None}}
+
+
+def test_unseen_devices_are_never_surer_than_known_ones() -> None:
+    names = np.array(["V100-PCIE-32GB", "T4", "K80"] * 20)
+    wide, narrow = np.linspace(-0.5, 0.5, 60), np.linspace(-0.1, 0.1, 60)
+    spreads = group_spreads(wide, np.full(60, np.nan), narrow, names, [i % 2 == 0 for i in range(60)])
+    for kind in ("", ", fp32 products"):
+        assert spreads[f"unseen{kind}"] == spreads[f"known{kind}"]
+
+
+def test_a_source_left_out_weighs_as_much_as_all_families() -> None:
+    """Nine hundred errors of 1 % and ten of 50 %: half the weight each."""
+    family = np.concatenate([np.full(900, 0.01), np.full(10, np.nan)])
+    source = np.concatenate([np.full(900, np.nan), np.full(10, -0.5)])
+    names, is_products = np.array(["T4"] * 910), [i % 2 == 0 for i in range(910)]
+    spreads = group_spreads(family, source, np.zeros(910), names, is_products)
+    assert spreads["known"][1] == pytest.approx(np.exp(0.5))
+
+
+def test_a_device_that_others_forecast_better_keeps_no_profile() -> None:
+    names = np.array(["good", "bad", "never left out"])
+    assert earned(np.array([0.1, 0.3, 0.2]), np.array([0.2, 0.1, np.nan]), names) == {"good", "never left out"}
 
 
 def test_layout_is_part_of_the_question() -> None:
     e = example("resnet18", 8, 2.0)
     last = replace(e, setting=Setting(channels_last=True))
-    rows = [net_row(x, Vocabulary(), Vocabulary()).kernels.inputs for x in (e, last)]
+    rows = [net_row(x, Names()).kernels.inputs for x in (e, last)]
     assert not torch.equal(rows[0], rows[1])
+
+
+def test_whoever_measured_may_be_slower_without_blame_for_the_device(material: Material) -> None:
+    """The factor of a source is in what is trained on, not in a forecast."""
+    model = fresh(material)
+    with torch.no_grad():
+        model.source.fill_(float(np.log(1.5)))
+        plain, measured = model.log_steps(material.nets), model.log_steps(material.nets, by_source=True)
+    assert torch.exp(measured - plain).numpy() == pytest.approx(1.5)
+
+
+def test_a_source_that_is_the_measure_has_no_factor() -> None:
+    names = Names()
+    nets = [net_row(replace(example("resnet18", 8, 2.0), source=source), names) for source in ("timm", "made")]
+    model = EfficiencyNet(nets[0].kernels.inputs.shape[1], 16, names, np.array([1e-6]), 0)
+    with torch.no_grad():
+        model.source.fill_(0.3)
+        factors = model.log_steps(nets, by_source=True) - model.log_steps(nets)
+    assert factors.numpy() == pytest.approx([0.0, 0.3], abs=1e-5)
