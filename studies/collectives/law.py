@@ -88,8 +88,9 @@ def seconds(rows: Table, constants: Mapping[str, float]) -> np.ndarray:
         rate * constants["switch.fraction"]
     )
     by_ring = np.minimum.reduce(rings)
-    by_ring = np.where(rows.sums_in_switch & (rows.rounds == 2), np.minimum(by_ring, switch), by_ring)
-    answer: np.ndarray = np.where(rows.rounds == 0, np.minimum.reduce(pairs), by_ring)
+    in_switch = rows.sums_in_switch & (rows.rounds == 2)
+    by_wire: np.ndarray = np.where(in_switch, np.minimum(by_ring, switch), by_ring)
+    answer: np.ndarray = np.where(rows.rounds == 0, np.minimum.reduce(pairs), by_wire)
     return answer
 
 

@@ -90,7 +90,9 @@ def main() -> int:
     RESULT.write_text(figures_csv(COLUMNS, figures([*scored, *pairs])), encoding="utf-8")
     PAGE.write_text(page(rows, scored, pairs, across_boxes(data)), encoding="utf-8")
     missed = [*_behind(rows), *_worse(scored)]
-    print("\n".join([f"{len(rows)} rows, {100 * _mean(scored, 'shipped'):.1f} % in the mean", *missed]))
+    print(
+        "\n".join([f"{len(rows)} rows, {100 * np.abs(_errors(scored, 'shipped')).mean():.1f} % in the mean", *missed])
+    )
     return 1 if missed else 0
 
 

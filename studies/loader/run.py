@@ -15,7 +15,7 @@ from statistics import mean, median
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from epochcast.bench.idle_cpus import idle_cpus, usable_cpus
 from epochcast.bench.jpegs import jpeg_folder
@@ -32,7 +32,7 @@ PREDICTIONS = ("ours_seconds", "thesis_seconds", "all_cores_seconds")
 HEADINGS = "| | workers | prefetch | busy | spread of samples | measured step | ours | max(t_g, t_d/W) | all cores |"
 
 
-class Sleeping:
+class Sleeping(Dataset[torch.Tensor]):
     """Samples that take a gamma-distributed time and no processor."""
 
     def __init__(self, mean_seconds: float, variation: float, length: int) -> None:
@@ -84,7 +84,7 @@ def real_step(dataset: object, case: Case, batch: int, steps: int) -> tuple[floa
     """Mean seconds of a step behind those that fill the queue, and of the consumer's own part of it."""
     filling = 2 * case.prefetch * case.workers
     plan = [list(range(batch * i, batch * (i + 1))) for i in range(filling + steps)]
-    loader = DataLoader(
+    loader: DataLoader[torch.Tensor] = DataLoader(
         dataset,  # type: ignore[arg-type]
         batch_sampler=plan,
         num_workers=case.workers,

@@ -32,8 +32,8 @@ from training.examples import Example
 NAMES = ("K80", "T4", "V100-PCIE-32GB")
 GPUS = (*NAMES, "L4")
 HEAD = (
-    "source,device,model,family,precision,mode,layout,batch,age,products,width,"
-    "without_family,without_device,without_random\n"
+    "source,device,model,family,precision,mode,layout,batch,age,products,kind,width,"
+    "without_family,without_device,without_source\n"
 )
 
 
@@ -43,9 +43,12 @@ def made_table(tmp_path: Path, rows: list[str]) -> LeftOutTable:
     return read_left_out(path)
 
 
-def row(number: int, device: str = "RTX 3090", ratios: str = "1.1,0.9,1.0", kind: str = ",1.0") -> str:
-    """`kind` is whether it is of fp32 products, and how unsure its ops are."""
-    return f"timm,{device},net{number},family{number},amp_fp16,training,nchw,64,0.50,{kind},{ratios}"
+def row(
+    number: int, device: str = "RTX 3090", ratios: str = "1.1,0.9,", *, products: str = "", width: float = 1.0
+) -> str:
+    """`ratios` are those without its family, its device, its source; `width` is how unsure its ops are."""
+    kind = "fp16-nchw-training"
+    return f"timm,{device},net{number},family{number},amp_fp16,training,nchw,64,0.50,{products},{kind},{width},{ratios}"
 
 
 def step(batch: int = 4, *, channels_last: bool = False, seconds: float = 1e-3) -> Example:
@@ -71,7 +74,7 @@ def test_the_worst_group_is_first() -> None:
 
 
 def test_the_table_is_read_by_name(tmp_path: Path) -> None:
-    table = made_table(tmp_path, [row(0), row(1, ratios="1.1,,1.0")])
+    table = made_table(tmp_path, [row(0), row(1, ratios="1.1,,")])
     assert table.family.tolist() == ["family0", "family1"]
     assert table.ratios["device"].tolist() == pytest.approx([0.9, np.nan], nan_ok=True)
     assert table.groups()[0] == "timm · RTX 3090 · amp_fp16 · training · NCHW"
@@ -89,35 +92,50 @@ def test_another_table_is_refused(tmp_path: Path) -> None:
 def test_the_committed_table_can_be_read_and_every_step_was_left_out_by_family() -> None:
     table = read_left_out()
     assert np.isfinite(table.ratios["family"]).all()
-    assert np.isfinite(table.ratios["random"]).all()
+    assert np.isfinite(table.ratios["source"]).any() and np.isfinite(table.ratios["device"]).any()
 
 
 def test_intervals_of_other_devices_do_not_hold_for_one_that_differs(tmp_path: Path) -> None:
-    good = [row(i, GPUS[i % 4], f"1.0,{1 + 0.01 * (i % 3)},1.0") for i in range(24)]
-    odd = [row(99, "RTX 3090", "1.0,3.0,1.0")]
+    good = [row(i, GPUS[i % 4], f"1.0,{1 + 0.01 * (i % 3)},") for i in range(24)]
+    odd = [row(99, "RTX 3090", "1.0,3.0,")]
     inside = unseen_inside(made_table(tmp_path, good + odd))
     assert inside[-1] == 0
     assert np.nanmean(inside[:-1]) > 0.5
 
 
 def test_intervals_of_a_known_device_come_from_the_other_folds(tmp_path: Path) -> None:
-    table = made_table(tmp_path, [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,1.0") for i in range(80)])
+    table = made_table(tmp_path, [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,") for i in range(80)])
     inside = known_inside(table, "family")
     assert np.isfinite(inside).all()
     assert inside.mean() > 0.8
 
 
 def test_a_step_of_unsure_ops_may_be_further_off(tmp_path: Path) -> None:
-    sure = [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,1.0") for i in range(80)]
-    odd = [row(i, ratios="1.16,,1.0", kind=f",{width}") for i, width in ((97, 2.0), (98, 1.0))]
+    sure = [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,") for i in range(80)]
+    odd = [row(i, ratios="1.16,,", width=width) for i, width in ((97, 2.0), (98, 1.0))]
     assert known_inside(made_table(tmp_path, sure + odd), "family")[-2:].tolist() == [1, 0]
 
 
 def test_fp32_products_have_intervals_of_their_own(tmp_path: Path) -> None:
-    others = [row(i, ratios=f"{1 + 0.05 * (i % 10):.2f},,1.0") for i in range(60)]
-    products = [row(i, ratios=f"{1 + 0.005 * (i % 10):.3f},,1.0", kind="fp32,1.0") for i in range(60)]
-    odd = [row(97, ratios="1.2,,1.0", kind="fp32,1.0"), row(98, ratios="1.2,,1.0")]
+    others = [row(i, ratios=f"{1 + 0.05 * (i % 10):.2f},,") for i in range(60)]
+    products = [row(i, ratios=f"{1 + 0.005 * (i % 10):.3f},,", products="fp32") for i in range(60)]
+    odd = [row(97, ratios="1.2,,", products="fp32"), row(98, ratios="1.2,,")]
     assert known_inside(made_table(tmp_path, others + products + odd), "family")[-2:].tolist() == [0, 1]
+
+
+def test_a_kind_of_step_that_was_not_measured_otherwise_has_no_known_interval(tmp_path: Path) -> None:
+    often = [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,") for i in range(80)]
+    once = row(97).replace("fp16-nchw-training", "bf16-nchw-training")
+    inside = known_inside(made_table(tmp_path, [*often, once]), "family")
+    assert np.isnan(inside[-1]) and np.isfinite(inside[:-1]).all()
+
+
+def test_intervals_without_a_source_come_from_other_sources(tmp_path: Path) -> None:
+    timm = [row(i, ratios=f"{1 + 0.01 * (i % 10):.2f},,") for i in range(80)]
+    others = [row(i, ratios=f"1.0,,{ratio}").replace("timm", "other") for i, ratio in ((97, 1.04), (98, 3.0))]
+    inside = known_inside(made_table(tmp_path, timm + others), "source")
+    assert inside[-2:].tolist() == [1, 0]
+    assert np.isnan(inside[:-2]).all(), "never left out by source"
 
 
 def test_the_runs_given_are_read_from_the_card() -> None:
@@ -214,7 +232,7 @@ def test_families_that_carry_the_error_are_named() -> None:
 
 
 def test_every_device_counts_the_same(tmp_path: Path) -> None:
-    table = made_table(tmp_path, [row(0, "K80", "1.0,1.4,1.0"), *(row(i, "V100", "1.0,1.0,1.0") for i in (1, 2))])
+    table = made_table(tmp_path, [row(0, "K80", "1.0,1.4,"), *(row(i, "V100", "1.0,1.0,") for i in (1, 2))])
     (target,) = device_targets(table, [])
     assert target.ours[0] == pytest.approx(20.0)
 
@@ -249,10 +267,10 @@ def test_a_table_of_other_steps_is_refused(tmp_path: Path) -> None:
 
 
 def test_splits_and_intervals_are_shown_worst_first(tmp_path: Path) -> None:
-    rows = [row(i, NAMES[i % 3], f"{1.1 + 0.2 * (i % 3):.1f},1.2,1.0") for i in range(9)]
+    rows = [row(i, NAMES[i % 3], f"{1.1 + 0.2 * (i % 3):.1f},1.2,1.05") for i in range(9)]
     table = made_table(tmp_path, rows)
     found, inside = run.split_figures(table)
-    assert {f.split for f in found} == {"family", "device", "random"}
+    assert {f.split for f in found} == {"family", "device", "source"}
     text = page.splits(table, inside)
     assert text.index(NAMES[2]) < text.index(NAMES[1]) < text.index(NAMES[0])
     assert "unseen device" in page.coverage(table, inside, [])

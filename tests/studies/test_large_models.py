@@ -16,7 +16,7 @@ def test_a_step_by_hand() -> None:
     """96·2304·2048·80·12288²·(1 + 2048/73728 + 51200/15728640) = 5.64e18 flops; 24.8 s at 148 Tflop/s on 1,536 GPUs."""
     assert GPT_145B.flops == pytest.approx(5.64e18, rel=0.01)
     assert teraflops(GPT_145B, GPT_145B.flops / 1536 / 148e12) == pytest.approx(148)
-    assert GPT_145B.strategy == "dp24,tp8,pp8,vp2"
+    assert GPT_145B.strategy == "dp24,tp8,pp8,vp2,even"
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.billions} B")
