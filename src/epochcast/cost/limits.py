@@ -109,6 +109,7 @@ REFERENCE_BANDWIDTH = 1e12
 _REFERENCES = np.array([REFERENCE_PEAKS[math] for math in OP_MATHS])
 # Formats that software replaces where the hardware lacks them, as it is the op of the other format that runs.
 _REPLACED = {"tf32": "fp32", "bf16": "fp32", "fp8": "bf16", "fp4": "fp8"}
+_NARROW = [op_math_index(math) for math in ("fp8", "fp4")]
 
 
 @dataclass(frozen=True)
@@ -142,10 +143,16 @@ def limits(columns: Columns, device: Device) -> Limits:
 
 
 def as_run(columns: Columns, device: Device) -> Columns:
-    """The ops in the formats that the device computes in: fp8 on a GPU without it runs as bf16."""
+    """The ops in the formats that the device computes in: fp8 on a GPU without it runs as bf16, in two bytes.
+
+    What is moved stays as it is: it is stored in the narrow format.
+    """
     table = np.array([op_math_index(_run_math(math, device)) for math in OP_MATHS])
     math = table[columns.math]
-    return columns if np.array_equal(math, columns.math) else replace(columns, math=math)
+    if np.array_equal(math, columns.math):
+        return columns
+    is_widened = np.isin(columns.math, _NARROW) & ~np.isin(math, _NARROW)
+    return replace(columns, math=math, element_bytes=np.where(is_widened, 2.0, columns.element_bytes))
 
 
 def _run_math(math: str, device: Device) -> str:

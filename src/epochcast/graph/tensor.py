@@ -45,10 +45,7 @@ class DType(Enum):
 
     @property
     def math(self) -> str:
-        """The row of `maths.MATHS` for arithmetic on this dtype; integers run at the fp32 rate.
-
-        Four bits share the name of eight: only `bits` distinguishes them.
-        """
+        """The row of `maths.MATHS` for arithmetic on this dtype; integers run at the fp32 rate."""
         return _MATH.get(self, "fp32")
 
 
