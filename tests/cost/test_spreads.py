@@ -41,13 +41,13 @@ def spread(
     columns: Columns,
     kinds: Mapping[str, tuple[float, float] | None],
     *,
-    is_sister: bool = False,
+    sister_kinds: frozenset[str] = frozenset(),
     channels_last: bool = False,
 ) -> Spread:
     """Of a step on a device of which these kinds were measured."""
 
     def table(device: Device) -> Sustained:
-        return Sustained({"fp32": 1.0}, 1.0, 1.0, {}, known_kinds=kinds, is_sister=is_sister)
+        return Sustained({"fp32": 1.0}, 1.0, 1.0, {}, known_kinds=kinds, sister_kinds=sister_kinds)
 
     monkeypatch.setattr(spreads_module, "sustained", table)
     return SPREADS.of(columns, DEVICE, Setting(channels_last=channels_last))
@@ -94,18 +94,17 @@ def test_the_layout_chooses_among_its_intervals(monkeypatch: pytest.MonkeyPatch,
     assert spread(monkeypatch, training, kinds, channels_last=True) == Spread(0.7, 1.3)
 
 
-@pytest.mark.parametrize("own", [None, (0.99, 1.01)])
 def test_another_board_of_the_chip_lies_between_known_and_unseen(
-    monkeypatch: pytest.MonkeyPatch, training: Columns, own: tuple[float, float] | None
+    monkeypatch: pytest.MonkeyPatch, training: Columns
 ) -> None:
-    """√(0.8 · 0.2) and √(1.25 · 5), even where the measured board has an interval of its own."""
-    assert spread(monkeypatch, training, {KIND: own}, is_sister=True) == pytest.approx((0.4, 2.5))
+    """√(0.8 · 0.2) and √(1.25 · 5)."""
+    assert spread(monkeypatch, training, {}, sister_kinds=frozenset({KIND})) == pytest.approx((0.4, 2.5))
 
 
 def test_a_kind_that_no_board_of_the_chip_was_measured_in_is_unseen(
     monkeypatch: pytest.MonkeyPatch, training: Columns
 ) -> None:
-    assert spread(monkeypatch, training, {"fp32-nchw-training": None}, is_sister=True) == UNSEEN
+    assert spread(monkeypatch, training, {}, sister_kinds=frozenset({"fp32-nchw-training"})) == UNSEEN
 
 
 def test_fp32_products_have_their_own_known_and_unseen(monkeypatch: pytest.MonkeyPatch) -> None:

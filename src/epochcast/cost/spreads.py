@@ -54,9 +54,9 @@ class Spreads:
         own = sustained(device)
         kind, suffix = step_kind(columns, setting), ", fp32 products" if is_fp32_products(columns) else ""
         known, unseen = self.cases[f"known{suffix}"], self.cases[f"unseen{suffix}"]
-        if kind not in own.known_kinds:
-            return unseen
-        if own.is_sister:
+        if kind in own.known_kinds:
+            spread = own.known_kinds[kind]
+            return known if spread is None else Spread(*spread)
+        if kind in own.sister_kinds:
             return Spread(*(float(np.sqrt(a * b)) for a, b in zip(known, unseen, strict=True)))
-        spread = own.known_kinds[kind]
-        return known if spread is None else Spread(*spread)
+        return unseen

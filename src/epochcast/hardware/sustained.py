@@ -40,7 +40,7 @@ class Sustained:
 
     `launch_seconds` are the host's per kernel, by source of measurements. `known_kinds` are the kinds of step
     (`cost.spreads`) that were measured, with the factors of their 90 % interval where enough was measured for the
-    device to have its own. `is_sister`: measured on another board of the same chip.
+    device to have its own; `sister_kinds` were measured on another board of the same chip.
     """
 
     math_fractions: Mapping[str, float] = field(hash=False)
@@ -50,7 +50,7 @@ class Sustained:
     generation_factors: Mapping[str, float] = field(hash=False, default_factory=dict)
     launch_seconds: Mapping[str, float] = field(hash=False, default_factory=dict)
     known_kinds: Mapping[str, tuple[float, float] | None] = field(hash=False, default_factory=dict)
-    is_sister: bool = False
+    sister_kinds: frozenset[str] = frozenset()
     source: str = ""
 
     def math_fraction(self, math: str) -> float:
@@ -66,9 +66,10 @@ def sustained(device: Device) -> Sustained:
     A user's own data sheet is never known: it has the fractions of the device that it says it is like. A product
     that the user measured counts before all of them.
     """
-    found = _estimated(find_device(device.like) if device.like else device)
+    named = find_device(device.like) if device.like else device
+    found = replace(_estimated(named), sister_kinds=_sister_kinds(named))
     if device.sheet:
-        found = replace(found, known_kinds={}, launch_seconds={})
+        found = replace(found, known_kinds={}, sister_kinds=frozenset(), launch_seconds={})
     if device.measured_fractions:
         others = {math: found.math_fraction(math) for math in MATHS}
         found = replace(found, math_fractions={**others, **device.measured_fractions})
@@ -165,7 +166,14 @@ def _same(one: Device, other: Device) -> bool:
 
 def _sister(device: Device, table: Mapping[str, Sustained]) -> Sustained | None:
     name = next((d.name for d in devices() if d.name in table and _same(d, device)), None)
-    return None if name is None else replace(table[name], is_sister=True)
+    return None if name is None else replace(table[name], known_kinds={})
+
+
+def _sister_kinds(device: Device) -> frozenset[str]:
+    """Kinds of step that were measured on other boards with the same chip, whatever their clocks and memory."""
+    chip = (device.vendor, device.generation, device.compute_units)
+    sisters = (d.name for d in devices() if (d.vendor, d.generation, d.compute_units) == chip and d.name != device.name)
+    return frozenset(kind for name in sisters if name in _table() for kind in _table()[name].known_kinds)
 
 
 def _is_slot_powered(device: Device) -> bool:
