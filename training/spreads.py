@@ -76,7 +76,7 @@ def group_spreads(
     """Of known and unseen devices, each for networks of fp32 products and for all others; unseen is never narrower.
 
     Known devices have two kinds of error, each with the same weight: on families they were not trained on, and on
-    sources they were not. A user is a source of their own.
+    sources they were not (`is_known_elsewhere`). A user is a source of their own.
     """
     spreads = {}
     chips = chips_of(names)
@@ -100,6 +100,19 @@ def known_kinds(
         if steps >= KNOWN_RUNS:
             known.setdefault(name, {})[kind] = spread_of(errors) if steps >= OWN_INTERVAL_RUNS else None
     return known
+
+
+def is_known_elsewhere(
+    names: NDArray[np.str_], kinds: NDArray[np.str_], sources: NDArray[np.str_]
+) -> NDArray[np.bool_]:
+    """Whether the device of each step is known for that kind by other sources alone."""
+    cells = np.char.add(np.char.add(names, "/"), kinds)
+    counts = {cell: int(np.sum(cells == cell)) for cell in np.unique(cells).tolist()}
+    own: dict[tuple[str, str], int] = {}
+    for pair in zip(cells.tolist(), sources.tolist(), strict=True):
+        own[pair] = own.get(pair, 0) + 1
+    others = [counts[c] - own[c, s] for c, s in zip(cells.tolist(), sources.tolist(), strict=True)]
+    return np.array(others) >= KNOWN_RUNS
 
 
 def earned(family_errors: Array, device_errors: Array, names: NDArray[np.str_]) -> set[str]:

@@ -28,9 +28,9 @@ from training.files import DOCS, PACKAGE, ROOT, say, write
 from training.fractions import device_fractions, profiles_toml
 from training.left_out import LeftOut, left_out, summary
 from training.material import Material, gather
-from training.network import EfficiencyNet
+from training.network import EfficiencyNet, NetRow
 from training.quantiles import fit_quantiles, step_widths
-from training.spreads import earned, group_spreads, known_kinds
+from training.spreads import earned, group_spreads, is_known_elsewhere, known_kinds
 
 
 def exported(models: Sequence[EfficiencyNet], quantiles: Quantiles, spreads: dict[str, tuple[float, float]]) -> str:
@@ -67,12 +67,25 @@ def exported_laws(models: Sequence[EfficiencyNet]) -> dict[str, list[float]]:
     return {name: np.round(values.astype(float), 4).tolist() for name, values in laws.items()}
 
 
-def error_table(material: Material, errors: LeftOut, widths: NDArray[np.float64]) -> str:
+# A step is bound by its kernels if they last this much longer than their launches.
+KERNEL_BOUND = 1.5
+
+
+def is_kernel_bound(models: Sequence[EfficiencyNet], nets: Sequence[NetRow]) -> NDArray[np.bool_]:
+    """Which steps are bound by their kernels, not by the host that launches them."""
+    launch = np.mean([m.launch.detach().numpy() for m in models], axis=0)
+    kernels = np.array([np.mean([m.kernel_seconds(net).sum() for m in models]) for net in nets])
+    host = np.array([net.launches * np.exp(launch[net.stack]) for net in nets])
+    longer: NDArray[np.bool_] = kernels > KERNEL_BOUND * host
+    return longer
+
+
+def error_table(material: Material, errors: LeftOut, widths: NDArray[np.float64], is_kernels: NDArray[np.bool_]) -> str:
     """Predicted over measured of every step by every split, with what identifies the step; without the measurement."""
     out = io.StringIO()
     add = csv.writer(out, lineterminator="\n").writerow
     names = ["source", "device", "model", "family", "precision", "mode", "layout", "batch", "age", "products", "kind"]
-    names += ["width"]
+    names += ["bound", "width"]
     add([*names, *(f"without_{split}" for split in SPLITS)])
     for place, e in enumerate(material.examples):
         layout = "channels_last" if e.setting.channels_last else "nchw"
@@ -80,7 +93,8 @@ def error_table(material: Material, errors: LeftOut, widths: NDArray[np.float64]
         is_products = "fp32" if is_fp32_products(e.columns) else ""
         step = [e.source, e.device.name, e.model, e.family, e.recipe.precision, e.recipe.mode, layout]
         kind = step_kind(as_run(e.columns, e.device), e.setting)
-        facts = [e.recipe.batch, f"{e.setting.framework_age:.2f}", is_products, kind, f"{widths[place]:.3f}"]
+        facts = [e.recipe.batch, f"{e.setting.framework_age:.2f}", is_products, kind]
+        facts += ["kernels" if is_kernels[place] else "host", f"{widths[place]:.3f}"]
         add([*step, *facts, *ratios])
     return out.getvalue()
 
@@ -123,7 +137,12 @@ def main() -> int:
     kinds: NDArray[np.str_] = np.array([step_kind(as_run(e.columns, e.device), e.setting) for e in material.examples])
     is_products = [is_fp32_products(e.columns) for e in material.examples]
     # What is unsure by its kind may be further off: a spread is that of a typical step.
-    family, source, device = (split / widths for split in (errors.family, errors.source, errors.device))
+    # Launch-bound steps say nothing of kernels: the host has an interval of its own.
+    is_kernels = is_kernel_bound(errors.members, material.nets)
+    splits = (errors.family, errors.source, errors.device)
+    family, source, device = (np.where(is_kernels, split / widths, np.nan) for split in splits)
+    sources: NDArray[np.str_] = np.array([e.source for e in material.examples])
+    source = np.where(is_known_elsewhere(names, kinds, sources), source, np.nan)
     spreads = group_spreads(family, source, device, names, is_products)
     own = known_kinds(family, names, kinds)
     without = sorted(set(names.tolist()) - earned(errors.family, errors.device, names))
@@ -133,7 +152,7 @@ def main() -> int:
         PACKAGE / "cost" / "learned.json": exported(errors.members, quantiles, spreads),
         PACKAGE / "hardware" / "profiles.toml": profiles_toml(errors.members, material, fractions),
         DOCS / "model-card.md": model_card(material, errors, spreads, own, without),
-        ROOT / "studies" / "accuracy" / "left_out.csv": error_table(material, errors, widths),
+        ROOT / "studies" / "accuracy" / "left_out.csv": error_table(material, errors, widths, is_kernels),
         ROOT / "studies" / "accuracy" / "left_out_ops.csv": op_table(errors),
     }
     for path, text in texts.items():
