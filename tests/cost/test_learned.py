@@ -271,7 +271,7 @@ def test_a_device_without_the_format_computes_in_bfloat16(device: str, precision
     narrow, plain = (find_cost_model().costs(large(each), gpu, TODAY) for each in (precision, "bf16"))
     assert set(narrow.time_fractions()) == {"learned"}
     for end in ("low", "mid", "high"):
-        assert getattr(narrow, end) == pytest.approx(getattr(plain, end), rel=0.02)
+        assert getattr(narrow, end) == pytest.approx(getattr(plain, end), rel=0.05)
 
 
 @pytest.mark.parametrize("precision", ["fp8", "nvfp4"])

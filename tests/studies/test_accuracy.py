@@ -32,7 +32,7 @@ from training.examples import Example
 NAMES = ("K80", "T4", "V100-PCIE-32GB")
 GPUS = (*NAMES, "L4")
 HEAD = (
-    "source,device,model,family,precision,mode,layout,batch,age,products,kind,width,"
+    "source,device,model,family,precision,mode,layout,batch,age,products,kind,bound,width,"
     "without_family,without_device,without_source\n"
 )
 
@@ -48,7 +48,8 @@ def row(
 ) -> str:
     """`ratios` are those without its family, its device, its source; `width` is how unsure its ops are."""
     kind = "fp16-nchw-training"
-    return f"timm,{device},net{number},family{number},amp_fp16,training,nchw,64,0.50,{products},{kind},{width},{ratios}"
+    step = f"timm,{device},net{number},family{number},amp_fp16,training,nchw,64,0.50,{products},{kind},kernels"
+    return f"{step},{width},{ratios}"
 
 
 def step(batch: int = 4, *, channels_last: bool = False, seconds: float = 1e-3) -> Example:
