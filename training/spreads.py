@@ -8,11 +8,10 @@ many steps it has, and n chips stand for the next one: 90 % of it needs 90 % · 
 prediction over n draws.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.cost.spreads import FORWARD, PRODUCTS, TRAINING
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 
@@ -67,25 +66,22 @@ def shared_spread(family_errors: Array, source_errors: Array) -> tuple[float, fl
 
 
 def group_spreads(
-    family_errors: Array,
-    source_errors: Array,
-    device_errors: Array,
-    names: NDArray[np.str_],
-    is_products: Sequence[bool],
+    family_errors: Array, source_errors: Array, device_errors: Array, names: NDArray[np.str_], groups: NDArray[np.str_]
 ) -> dict[str, tuple[float, float]]:
-    """Of known and unseen devices, each for networks of fp32 products and for all others; unseen is never narrower.
+    """Of known and unseen devices by group of steps (`cost.spreads.step_group`); unseen is never narrower.
 
     Known devices have two kinds of error, each with the same weight: on families they were not trained on, and on
     sources they were not (`is_known_elsewhere`). A user is a source of their own.
     """
     spreads = {}
     chips = chips_of(names)
-    outside = outside_of(len(np.unique(chips[np.isfinite(device_errors)])))
-    for kind, mine in (("", ~np.array(is_products)), (", fp32 products", np.array(is_products))):
+    for group in (TRAINING, FORWARD, PRODUCTS):
+        mine = groups == group
         seen = shared_spread(family_errors[mine], source_errors[mine])
-        unseen = spread_of(device_errors[mine], chips[mine], outside)
-        spreads[f"known{kind}"] = seen
-        spreads[f"unseen{kind}"] = (min(seen[0], unseen[0]), max(seen[1], unseen[1]))
+        is_scored = mine & np.isfinite(device_errors)
+        unseen = spread_of(device_errors[mine], chips[mine], outside_of(max(1, len(np.unique(chips[is_scored])))))
+        spreads[f"known{group}"] = seen
+        spreads[f"unseen{group}"] = (min(seen[0], unseen[0]), max(seen[1], unseen[1]))
     return spreads
 
 

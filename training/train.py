@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from epochcast.cost.learned import Quantiles
 from epochcast.cost.limits import as_run, is_fp32_products
-from epochcast.cost.spreads import step_kind
+from epochcast.cost.spreads import step_group, step_kind
 from training.card import model_card
 from training.files import DOCS, PACKAGE, ROOT, say, write
 from training.fractions import device_fractions, profiles_toml
@@ -135,7 +135,7 @@ def main() -> int:
     widths = step_widths(errors.members[0], material.nets, quantiles)
     names: NDArray[np.str_] = np.array([e.device.name for e in material.examples])
     kinds: NDArray[np.str_] = np.array([step_kind(as_run(e.columns, e.device), e.setting) for e in material.examples])
-    is_products = [is_fp32_products(e.columns) for e in material.examples]
+    groups: NDArray[np.str_] = np.array([step_group(as_run(e.columns, e.device)) for e in material.examples])
     # What is unsure by its kind may be further off: a spread is that of a typical step.
     # Launch-bound steps say nothing of kernels: the host has an interval of its own.
     is_kernels = is_kernel_bound(errors.members, material.nets)
@@ -143,7 +143,7 @@ def main() -> int:
     family, source, device = (np.where(is_kernels, split / widths, np.nan) for split in splits)
     sources: NDArray[np.str_] = np.array([e.source for e in material.examples])
     source = np.where(is_known_elsewhere(names, kinds, sources), source, np.nan)
-    spreads = group_spreads(family, source, device, names, is_products)
+    spreads = group_spreads(family, source, device, names, groups)
     own = known_kinds(family, names, kinds)
     without = sorted(set(names.tolist()) - earned(errors.family, errors.device, names))
     fractions = device_fractions(errors.members, material, own, without=without)

@@ -15,6 +15,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.cost.spreads import FORWARD, PRODUCTS, TRAINING
 from studies.accuracy.figures import SEPARATOR, Array
 from studies.accuracy.left_out_table import LeftOutTable
 from training.spreads import (
@@ -28,6 +29,7 @@ from training.spreads import (
 )
 
 WANTED = (0.85, 0.95)
+GROUPS = (TRAINING, FORWARD, PRODUCTS)
 
 
 def known_inside(table: LeftOutTable, split: str) -> Array:
@@ -40,11 +42,12 @@ def known_inside(table: LeftOutTable, split: str) -> Array:
     logs, folds = _typical_logs(table, split), table.folds(split)
     family, source = _typical_logs(table, "family"), _typical_logs(table, "source")
     source = np.where(is_known_elsewhere(table.device, table.kind, table.source), source, np.nan)
-    is_product, inside = table.products != "", np.full(len(table), np.nan)
+    groups, inside = _groups(table), np.full(len(table), np.nan)
     cells = np.char.add(np.char.add(table.device, SEPARATOR), table.kind)
     for fold in np.unique(folds[np.isfinite(logs)]):
         others = folds != fold
-        for group in (is_product, ~is_product):
+        for name in GROUPS:
+            group = groups == name
             asked = ~others & group & np.isfinite(logs)
             if not asked.any() or not (others & group).any():
                 continue
@@ -52,7 +55,7 @@ def known_inside(table: LeftOutTable, split: str) -> Array:
             for cell in np.unique(cells[asked]):
                 mine = others & (cells == cell)
                 if mine.sum() >= KNOWN_RUNS:
-                    has_own = group is not is_product and np.isfinite(family[mine]).sum() >= OWN_INTERVAL_RUNS
+                    has_own = name != PRODUCTS and np.isfinite(family[mine]).sum() >= OWN_INTERVAL_RUNS
                     is_asked = asked & (cells == cell)
                     inside[is_asked] = _holds(logs[is_asked], spread_of(family[mine]) if has_own else shared)
     return inside
@@ -62,15 +65,21 @@ def unseen_inside(table: LeftOutTable) -> Array:
     """The same for devices: the interval of all other chips, and never narrower than that of known ones."""
     logs, seen_logs = _typical_logs(table, "device"), _typical_logs(table, "family")
     inside, chips = np.full(len(table), np.nan), chips_of(table.device)
-    for group in (table.products != "", table.products == ""):
+    groups = _groups(table)
+    for group in (groups == name for name in GROUPS):
         for chip in np.unique(chips[np.isfinite(logs) & group]):
             is_asked = group & (chips == chip) & np.isfinite(logs)
             others = group & (chips != chip) & np.isfinite(logs)
             if others.any():
-                outside = outside_of(len(np.unique(chips[(chips != chip) & np.isfinite(logs)])))
+                outside = outside_of(len(np.unique(chips[others])))
                 far, near = spread_of(logs[others], chips[others], outside), spread_of(seen_logs[others])
                 inside[is_asked] = _holds(logs[is_asked], (min(far[0], near[0]), max(far[1], near[1])))
     return inside
+
+
+def _groups(table: LeftOutTable) -> NDArray[np.str_]:
+    """The group of every step, as `cost.spreads.step_group`."""
+    return np.where(table.products != "", PRODUCTS, np.where(table.mode == "forward", FORWARD, TRAINING))
 
 
 def _typical_logs(table: LeftOutTable, split: str) -> Array:

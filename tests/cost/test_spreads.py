@@ -23,6 +23,8 @@ SPREADS = Spreads(
     {
         "known": KNOWN,
         "unseen": UNSEEN,
+        "known, forward": Spread(0.6, 1.6),
+        "unseen, forward": Spread(0.1, 9.0),
         "known, fp32 products": Spread(0.9, 1.1),
         "unseen, fp32 products": Spread(0.7, 1.4),
     }

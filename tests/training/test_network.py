@@ -11,6 +11,7 @@ from epochcast.capture.zoo import zoo_model  # noqa: E402
 from epochcast.cost.learned import read_learned  # noqa: E402
 from epochcast.cost.limits import GROUPS  # noqa: E402
 from epochcast.cost.setting import Setting  # noqa: E402
+from epochcast.cost.spreads import FORWARD, PRODUCTS, TRAINING  # noqa: E402
 from epochcast.graph.maths import OP_MATHS  # noqa: E402
 from epochcast.graph.recipe import Recipe  # noqa: E402
 from epochcast.hardware.catalogue import find_device  # noqa: E402
@@ -23,6 +24,7 @@ from training.quantiles import fit_quantiles, step_widths  # noqa: E402
 from training.spreads import chips_of, earned, group_spreads, known_kinds, outside_of, spread_of  # noqa: E402
 from training.train import exported  # noqa: E402
 
+GROUPS = (TRAINING, FORWARD, PRODUCTS)
 MODELS = ("resnet18", "resnet20", "squeezenet", "mobilenet_v2")
 
 
@@ -170,8 +172,8 @@ def test_a_kind_is_known_by_device() -> None:
 def test_unseen_devices_are_never_surer_than_known_ones() -> None:
     names = np.array(["V100-PCIE-32GB", "T4", "K80"] * 20)
     wide, narrow = np.linspace(-0.5, 0.5, 60), np.linspace(-0.1, 0.1, 60)
-    spreads = group_spreads(wide, np.full(60, np.nan), narrow, names, [i % 2 == 0 for i in range(60)])
-    for kind in ("", ", fp32 products"):
+    spreads = group_spreads(wide, np.full(60, np.nan), narrow, names, np.repeat(GROUPS, 20))
+    for kind in GROUPS:
         assert spreads[f"unseen{kind}"] == spreads[f"known{kind}"]
 
 
@@ -179,8 +181,8 @@ def test_a_source_left_out_weighs_as_much_as_all_families() -> None:
     """Nine hundred errors of 1 % and ten of 50 %: half the weight each."""
     family = np.concatenate([np.full(900, 0.01), np.full(10, np.nan)])
     source = np.concatenate([np.full(900, np.nan), np.full(10, -0.5)])
-    names, is_products = np.array(["T4"] * 910), [i % 2 == 0 for i in range(910)]
-    spreads = group_spreads(family, source, np.zeros(910), names, is_products)
+    names, groups = np.array(["T4"] * 910), np.resize(GROUPS, 910)
+    spreads = group_spreads(family, source, np.zeros(910), names, groups)
     assert spreads["known"][1] == pytest.approx(np.exp(0.5))
 
 

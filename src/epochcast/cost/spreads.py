@@ -8,7 +8,8 @@ steps of that kind were measured on it. Four cases, from narrow to wide:
     sister   measured on another board with the same chip: between known and unseen
     unseen   nobody measured this kind of step on this chip, whatever else was measured on it
 
-Networks of fp32 products (transformers, mostly) are forecast better and have their own known and unseen.
+Three groups of steps have their own known and unseen: training steps, forward passes alone, and networks of fp32
+products (transformers, mostly), which are forecast better.
 """
 
 from collections.abc import Mapping
@@ -43,6 +44,17 @@ def step_kind(columns: Columns, setting: Setting) -> str:
     return f"{OP_MATHS[int(flops.argmax())]}-{layout}-{mode}"
 
 
+TRAINING, FORWARD, PRODUCTS = "", ", forward", ", fp32 products"
+"""What the names of cases end in, by group of steps."""
+
+
+def step_group(columns: Columns) -> str:
+    """One of the three groups of steps."""
+    if is_fp32_products(columns):
+        return PRODUCTS
+    return TRAINING if (columns.phase == _BACKWARD).any() else FORWARD
+
+
 @dataclass(frozen=True)
 class Spreads:
     """Intervals by case; those of single devices are in their profiles."""
@@ -52,8 +64,8 @@ class Spreads:
     def of(self, columns: Columns, device: Device, setting: Setting) -> Spread:
         """Of one step on a device."""
         own = sustained(device)
-        kind, suffix = step_kind(columns, setting), ", fp32 products" if is_fp32_products(columns) else ""
-        known, unseen = self.cases[f"known{suffix}"], self.cases[f"unseen{suffix}"]
+        kind, group = step_kind(columns, setting), step_group(columns)
+        known, unseen = self.cases[f"known{group}"], self.cases[f"unseen{group}"]
         if kind in own.known_kinds:
             spread = own.known_kinds[kind]
             return known if spread is None else Spread(*spread)
