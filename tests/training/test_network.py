@@ -24,7 +24,7 @@ from training.quantiles import fit_quantiles, step_widths  # noqa: E402
 from training.spreads import chips_of, earned, group_spreads, known_kinds, outside_of, spread_of  # noqa: E402
 from training.train import exported  # noqa: E402
 
-GROUPS = (TRAINING, FORWARD, PRODUCTS)
+STEP_GROUPS = (TRAINING, FORWARD, PRODUCTS)
 MODELS = ("resnet18", "resnet20", "squeezenet", "mobilenet_v2")
 
 
@@ -172,8 +172,8 @@ def test_a_kind_is_known_by_device() -> None:
 def test_unseen_devices_are_never_surer_than_known_ones() -> None:
     names = np.array(["V100-PCIE-32GB", "T4", "K80"] * 20)
     wide, narrow = np.linspace(-0.5, 0.5, 60), np.linspace(-0.1, 0.1, 60)
-    spreads = group_spreads(wide, np.full(60, np.nan), narrow, names, np.repeat(GROUPS, 20))
-    for kind in GROUPS:
+    spreads = group_spreads(wide, np.full(60, np.nan), narrow, names, np.repeat(STEP_GROUPS, 20))
+    for kind in STEP_GROUPS:
         assert spreads[f"unseen{kind}"] == spreads[f"known{kind}"]
 
 
@@ -181,7 +181,7 @@ def test_a_source_left_out_weighs_as_much_as_all_families() -> None:
     """Nine hundred errors of 1 % and ten of 50 %: half the weight each."""
     family = np.concatenate([np.full(900, 0.01), np.full(10, np.nan)])
     source = np.concatenate([np.full(900, np.nan), np.full(10, -0.5)])
-    names, groups = np.array(["T4"] * 910), np.resize(GROUPS, 910)
+    names, groups = np.array(["T4"] * 910), np.resize(STEP_GROUPS, 910)
     spreads = group_spreads(family, source, np.zeros(910), names, groups)
     assert spreads["known"][1] == pytest.approx(np.exp(0.5))
 
