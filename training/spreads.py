@@ -19,14 +19,14 @@ Array = NDArray[np.float64]
 
 OUTSIDE = (0.05, 0.95)
 # Left-out steps a device needs for an interval of its own.
-OWN_INTERVAL_RUNS = 100
+OWN_INTERVAL_RUNS = 25
 # Measured steps from which a kind of step counts as known on a device.
 KNOWN_RUNS = 8
 
 
-def outside_of(chips: int) -> tuple[float, float]:
-    """The quantiles of so many chips between which nine of ten steps of one more are to lie."""
-    tail = max(0.0, (1 - (OUTSIDE[1] - OUTSIDE[0]) * (1 + 1 / chips)) / 2)
+def outside_of(count: int) -> tuple[float, float]:
+    """The quantiles of so many chips, or steps, between which nine of ten of one more are to lie."""
+    tail = max(0.0, (1 - (OUTSIDE[1] - OUTSIDE[0]) * (1 + 1 / count)) / 2)
     return tail, 1 - tail
 
 
@@ -94,7 +94,9 @@ def known_kinds(
         errors = log_errors[(names == name) & (kinds == kind)]
         steps = int(np.isfinite(errors).sum())
         if steps >= KNOWN_RUNS:
-            known.setdefault(name, {})[kind] = spread_of(errors) if steps >= OWN_INTERVAL_RUNS else None
+            known.setdefault(name, {})[kind] = (
+                spread_of(errors, outside=outside_of(steps)) if steps >= OWN_INTERVAL_RUNS else None
+            )
     return known
 
 

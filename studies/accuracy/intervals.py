@@ -1,6 +1,6 @@
 """Coverage of the intervals, counted on rows that were not used to set them.
 
-    known device      the spread comes from the other folds (the device's own rows of that kind where it has a hundred)
+    known device      the spread comes from the other folds (the device's own rows of that kind where it has 25)
     unseen device     the spread comes from the other chips, each left out in turn, each with the same weight
     calibrated        counted by `make model` on runs that were not given (`docs/model-card.md`)
 
@@ -55,9 +55,10 @@ def known_inside(table: LeftOutTable, split: str) -> Array:
             for cell in np.unique(cells[asked]):
                 mine = others & (cells == cell)
                 if mine.sum() >= KNOWN_RUNS:
-                    has_own = name != PRODUCTS and np.isfinite(family[mine]).sum() >= OWN_INTERVAL_RUNS
-                    is_asked = asked & (cells == cell)
-                    inside[is_asked] = _holds(logs[is_asked], spread_of(family[mine]) if has_own else shared)
+                    steps, is_asked = int(np.isfinite(family[mine]).sum()), asked & (cells == cell)
+                    has_own = name != PRODUCTS and steps >= OWN_INTERVAL_RUNS
+                    own = spread_of(family[mine], outside=outside_of(steps)) if has_own else shared
+                    inside[is_asked] = _holds(logs[is_asked], own)
     return inside
 
 
