@@ -43,6 +43,8 @@ def flat_net(trace: Trace, *outputs: float, unsure: float = 0.0) -> Learned:
         "spreads": {
             "known": [0.9, 1.1],
             "unseen": [0.5, 2.0],
+            "known, forward": [0.9, 1.1],
+            "unseen, forward": [0.8, 1.3],
             "known, fp32 products": [0.95, 1.05],
             "unseen, fp32 products": [0.8, 1.2],
         },
