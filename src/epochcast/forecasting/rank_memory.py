@@ -1,5 +1,6 @@
 """The memory of the GPU that holds most of a job's step."""
 
+from dataclasses import replace
 from typing import TypedDict
 
 from epochcast.forecasting.job import Job
@@ -31,14 +32,16 @@ def held_by_rank(placement: Placement, trace: Trace) -> Held:
 
 
 def rank_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
-    """The peak memory of the GPU that holds most. A compiled step needs no more than an eager one, however its fewer
-    blocks happen to fall into an allocator's.
+    """The peak memory of the GPU that holds most. A compiled step needs no more than an eager one, and one whose
+    storages are sharded no more than one whose are not, however their blocks happen to fall into an allocator's.
     """
     memory = _held_memory(job, placement, trace)
-    if not trace.recipe.is_compiled:
+    if trace.recipe.is_compiled:
+        memory = memory.at_most(_held_memory(job, placement, trace.under(trace.recipe.eager())))
+    less = placement.strategy.sharing_less
+    if less is None:
         return memory
-    unfused = _held_memory(job, placement, trace.under(trace.recipe.eager()))
-    return min((memory, unfused), key=lambda each: each.reserved_bytes)
+    return memory.at_most(rank_memory(job, replace(placement, strategy=less), trace))
 
 
 def _held_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
@@ -54,4 +57,8 @@ def rank_step(job: Job, placement: Placement, trace: Trace) -> Step:
 
 def rank_largest_batch(job: Job, placement: Placement, trace: Trace) -> LargestBatch:
     """The largest batch that the GPU that holds most has room for."""
-    return largest_of(rank_step(job, placement, trace), placement.device)
+    largest = largest_of(rank_step(job, placement, trace), placement.device)
+    less = placement.strategy.sharing_less
+    if less is None:
+        return largest
+    return largest.at_least(rank_largest_batch(job, replace(placement, strategy=less), trace))

@@ -65,7 +65,8 @@ class Lifetimes:
     A place is the index of an op; BEFORE is before the first op; `ops` (their number) means that it is never freed.
     Births are those of a job's first step, in which gradients and optimizer state are allocated. `keeps_gradients`:
     later steps begin with the gradients of the one before. `update` is the place of the first op that updates
-    parameters. `rank_own` are the storages that a rank holds in addition to its share of the others.
+    parameters. `rank_own` are the storages that a rank holds in addition to its share of the others; `gradient_copies`
+    those that hold a gradient in another format.
     """
 
     names: tuple[str, ...]
@@ -78,6 +79,7 @@ class Lifetimes:
     keeps_gradients: bool
     update: int
     rank_own: frozenset[str] = frozenset()
+    gradient_copies: frozenset[str] = frozenset()
     derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 64))
     replays: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 256))
     """Results of replays, by sizes and limit: devices of one generation have the same."""
@@ -124,6 +126,13 @@ class Lifetimes:
     def of_update(self) -> NDArray[np.bool_]:
         """Which storages are temporaries of the update: as large as the parameters it updates."""
         mask: NDArray[np.bool_] = (self.roles == Role.TEMPORARIES) & (self.born >= self.update)
+        return mask
+
+    @derived_property
+    def own_gradients(self) -> NDArray[np.bool_]:
+        """Which storages are gradients as the backward pass makes them, kept until the update beside their sums."""
+        is_copy = np.array([name in self.gradient_copies for name in self.names], dtype=np.bool_)
+        mask: NDArray[np.bool_] = is_copy & (self.last >= self.update)
         return mask
 
     def live_bytes(self, size_bytes: Integers) -> Integers:
@@ -267,6 +276,10 @@ class _Walk:
         """Whether it is the whole gradient of a parameter, not a copy of it."""
         return relation.gradient_of in self.parameters and not relation.copy_of
 
+    def _is_gradient_copy(self, name: str) -> bool:
+        relation = self.relations.get(name, UNRELATED)
+        return relation.gradient_of in self.parameters and bool(relation.copy_of)
+
     def result(self) -> Lifetimes:
         ops = len(self.trace.template.base)
         unwritten = frozenset() if self.trace.fusion is None else self.trace.fusion.unwritten
@@ -288,6 +301,7 @@ class _Walk:
             ops,
             self.keeps_gradients,
             _first_update(self.trace),
+            gradient_copies=frozenset(name for name in names if self._is_gradient_copy(name)),
         )
 
     def _last(self, name: str) -> int:

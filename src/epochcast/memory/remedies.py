@@ -131,13 +131,11 @@ def _changes(model: Model, recipe: Recipe, device: Device) -> dict[str, tuple[st
 
 
 def _zero(model: Model, recipe: Recipe, device: Device, need: Callable[..., Interval | None]) -> Iterator[Remedy]:
-    """The lowest stage on the fewest GPUs; the parameters gathered at a time are assumed to be a tenth of all."""
+    """The lowest stage on the fewest GPUs."""
     trace = model.trace(recipe)
-    gathered_bytes = sum(p.tensor.bytes for p in trace.parameters) // 10
     for ranks in RANKS:
         for stage in (1, 2, 3):
-            shares = zero_shares(stage, ranks, gathered_bytes if stage == 3 else 0)
-            peak_bytes = need(Held(trace, shares), device)
+            peak_bytes = need(Held(trace, zero_shares(stage, ranks, trace)), device)
             if peak_bytes is not None:
                 yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", peak_bytes, device.name)
                 return

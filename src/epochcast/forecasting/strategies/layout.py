@@ -27,7 +27,7 @@ from epochcast.comm.collectives import (
     reduce_scatter_seconds,
 )
 from epochcast.errors import BadInput
-from epochcast.forecasting.exchange import DDP_BUCKETS, bucket_fraction, gradients_of, waiting_for_the_slowest
+from epochcast.forecasting.exchange import DDP_BUCKETS, gradients_of, waiting_for_the_slowest
 from epochcast.forecasting.parts import BACKWARD, FORWARD, Kernels, StepParts, assembled
 from epochcast.forecasting.strategies.context import shift_messages
 from epochcast.forecasting.strategies.cuts import Places, Segments, segments
@@ -45,7 +45,7 @@ from epochcast.graph.tensor import DType
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
-from epochcast.memory.sharding import Held, Shares
+from epochcast.memory.sharding import Held, Shares, bucket_fraction
 
 GRADIENT_WIRE = 1
 # What a collective inside a pass costs the host, in launches of a kernel: the call, its events, the waits of two
@@ -84,6 +84,10 @@ class SplitModel(Strategy):
     @property
     def splits_products(self) -> bool:
         return self.layout.tensor > 1
+
+    @property
+    def sharing_less(self) -> Strategy | None:
+        return replace(self, shards_state=False) if self.shards_state else None
 
     def check(self, gpus: int, nodes: int) -> None:
         if gpus != self.layout.ranks:

@@ -44,6 +44,11 @@ class Strategy(ABC):
         """The step whose storages the GPU that holds most has, and its shares of them."""
         return Held(trace, self.memory_shares(trace, gpus))
 
+    @property
+    def sharing_less(self) -> "Strategy | None":
+        """The strategy that shards one thing less, where there is one: nobody needs more memory than under that."""
+        return None
+
     def rank_trace(self, trace: Trace, gpus: int) -> Trace:
         """The step that one of the ranks executes."""
         return trace
