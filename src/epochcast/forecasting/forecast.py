@@ -40,6 +40,7 @@ class Forecast(Displayed):
     `fed` is what the network takes: text, images, videos or numbers. `epochs` are whole unless the training is counted
     in tokens. `tokens_per_sample` are of text, without padding, `sequence_length` with it; `mfu` is the part of the
     GPUs' peak that is the model's own work (`utilisation`).
+    `weights` is how parameters, gradients and the optimizer's copy are kept (`graph.weights`).
     `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `dollars_per_hour` is for all GPUs.
     """
 
@@ -51,6 +52,7 @@ class Forecast(Displayed):
     strategy: str = "single"
     replicas: int = 0
     precision: str = "fp32"
+    weights: str | None = None
     optimizer: str = "sgd"
     mode: str = "training"
     framework: str = "pytorch"

@@ -77,6 +77,7 @@ def forecast_job(
         strategy=placement.strategy.name,
         replicas=placement.replicas,
         precision=job.precision,
+        weights=trace.recipe.precision_rules.weights.name,
         optimizer=job.optimizer,
         mode=job.mode,
         framework=job.framework,

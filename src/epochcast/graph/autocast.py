@@ -64,7 +64,7 @@ def with_precision(ops: Iterable[Op], parameters: Iterable[Parameter], precision
         case Method.QUANTISED:
             return with_narrow_products(ops, parameters, precision.products)
         case Method.MASTERED:
-            return with_masters(ops, parameters, precision.products)
+            return with_masters(ops, parameters, precision.weights)
         case Method.STORED:
             return tuple(stored_as(ops, precision.products))
         case Method.AS_IT_IS if precision.on_tensor_cores:

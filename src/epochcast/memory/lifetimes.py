@@ -132,7 +132,7 @@ class Lifetimes:
     def own_gradients(self) -> NDArray[np.bool_]:
         """Which storages are gradients as the backward pass makes them, kept until the update beside their sums."""
         is_copy = np.array([name in self.gradient_copies for name in self.names], dtype=np.bool_)
-        mask: NDArray[np.bool_] = is_copy & (self.last >= self.update)
+        mask: NDArray[np.bool_] = is_copy & (self.born < self.update) & (self.last >= self.update)
         return mask
 
     def live_bytes(self, size_bytes: Integers) -> Integers:

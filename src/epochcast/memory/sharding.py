@@ -22,6 +22,7 @@ import numpy as np
 
 from epochcast.errors import BadInput
 from epochcast.graph.backward import gradient_name
+from epochcast.graph.precision import Method
 from epochcast.graph.tensor import DType
 from epochcast.graph.trace import Trace
 from epochcast.memory.lifetimes import BEFORE, Integers, Lifetimes, Role
@@ -127,7 +128,7 @@ def _gathered(lives: Lifetimes, trace: Trace, fraction: float) -> Iterator[_Adde
 def _unsummed(lives: Lifetimes, trace: Trace, fraction: float) -> Iterator[_Added]:
     """Gradients between their birth and the end of their sum, as they travel; each in a storage of its own."""
     found, rules = units(trace), trace.recipe.precision_rules
-    scale = 1.0 if rules.is_wide or rules.is_stored else HALF_BYTES / DType.FLOAT32.bytes
+    scale = 1.0 if rules.is_wide else min(1.0, HALF_BYTES / rules.weights.gradients.bytes)
     early = int(lives.own_gradients.any())  # they are made by the op in front of their sum
     place_of = {name: place for place, name in enumerate(lives.names)}
     for owner, finished in finished_gradients(trace).items():
@@ -171,4 +172,5 @@ def zero_shares(stage: int, ranks: int, trace: Trace) -> Shares:
 def bucket_fraction(trace: Trace) -> float:
     """Bytes of a gradient as the backward pass makes it and buckets hold it, of a byte of the gradient that is kept."""
     rules = trace.recipe.precision_rules
-    return rules.products.bytes / DType.FLOAT32.bytes if rules.has_masters else 1.0
+    is_summed = rules.method is Method.MASTERED and rules.weights.sums_wider
+    return rules.weights.parameters.bytes / rules.weights.gradients.bytes if is_summed else 1.0

@@ -61,7 +61,7 @@ def _title(answer: Forecast) -> str:
         if answer.gpus > 1
         else [f"batch {answer.batch_per_gpu}"]
     )
-    words += [answer.precision]
+    words += [answer.precision, *_kept(answer)]
     words += [answer.optimizer] if answer.mode == "training" else [answer.mode.replace("_", " and ") + " only"]
     if answer.lora:
         words += [f"LoRA {answer.lora}" + (" on four-bit weights" if answer.four_bit else "")]
@@ -70,6 +70,11 @@ def _title(answer: Forecast) -> str:
     if answer.compile != "none":
         words += [f"compiled: {answer.compile}"]
     return " · ".join(words)
+
+
+def _kept(answer: Forecast) -> list[str]:
+    """How weights are kept, where the name of the precision does not say it."""
+    return [f"weights {answer.weights}"] if answer.weights not in (None, answer.precision) else []
 
 
 def _rows(answer: Forecast) -> Cells:
