@@ -41,6 +41,7 @@ class Forecast(Displayed):
     in tokens. `tokens_per_sample` are of text, without padding, `sequence_length` with it; `mfu` is the part of the
     GPUs' peak that is the model's own work (`utilisation`).
     `weights` is how parameters, gradients and the optimizer's copy are kept (`graph.weights`).
+    `host_bytes` is the memory that each node needs of its host for what is offloaded or paged there.
     `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `dollars_per_hour` is for all GPUs.
     """
 
@@ -53,6 +54,7 @@ class Forecast(Displayed):
     replicas: int = 0
     precision: str = "fp32"
     weights: str | None = None
+    offload: str = "none"
     optimizer: str = "sgd"
     mode: str = "training"
     framework: str = "pytorch"
@@ -82,6 +84,7 @@ class Forecast(Displayed):
     reserved_bytes: int | None = None
     memory_bytes: int | None = None
     fits: bool | None = None
+    host_bytes: int = 0
     dollars_per_hour: float | None = None
     price_source: str | None = None
     flops_per_sample: float | None = None

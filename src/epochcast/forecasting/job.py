@@ -86,7 +86,9 @@ class Job:
         example="'bf16+master'",
     )
     optimizer: str = _recipe(
-        "sgd", "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, adam8bit, adamw8bit."
+        "sgd",
+        "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, lion, adafactor, muon; in eight bits "
+        "adam8bit, adamw8bit, lion8bit; paged_adamw, paged_adamw8bit, paged_lion8bit and so on.",
     )
     mode: str = _recipe("training", "training, forward or forward_backward.")
     accumulate: int = _recipe(1, "Forward and backward passes (micro-batches) per update.", least=1, most=MOST_BATCH)
@@ -117,6 +119,11 @@ class Job:
         "none",
         "none (eager), inductor (torch.compile), reduce-overhead (with CUDA graphs), xla, or vendor: everything fused "
         "as in vendors' own submissions.",
+    )
+    offload: str = _recipe(
+        "none",
+        "What lies in the host's memory: optimizer (its state, updated by the host) or parameters (these too); with "
+        "zero1, zero2, zero3 or one GPU.",
     )
     keep_gradients: bool = _recipe(False, "Gradients are zeroed between steps, not dropped.")
     lora: int = _recipe(0, "Rank of LoRA: low-rank updates are trained, the network is frozen.", least=0)

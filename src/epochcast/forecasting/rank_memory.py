@@ -5,8 +5,10 @@ from typing import TypedDict
 
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
+from epochcast.graph.optimizer import OPTIMIZERS
 from epochcast.graph.trace import Trace
 from epochcast.memory.largest import LargestBatch, largest_of
+from epochcast.memory.lifetimes import Role, lifetimes
 from epochcast.memory.peak import PeakMemory, Step, peak_memory, step_on
 from epochcast.memory.sharding import Held
 
@@ -45,8 +47,15 @@ def rank_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
 
 
 def _held_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
+    """State that is paged leaves the device where it has no room for it."""
     held = held_by_rank(placement, trace)
-    return peak_memory(held.trace, placement.device, shares=held.shares, **memory_options(job))
+    memory = peak_memory(held.trace, placement.device, shares=held.shares, **memory_options(job))
+    if memory.fits or not OPTIMIZERS[trace.recipe.optimizer].is_paged or placement.device.kind != "gpu":
+        return memory
+    state_bytes = lifetimes(held.trace).total_bytes(Role.OPTIMIZER_STATE)
+    shares = replace(held.shares, state_fraction=0.0)
+    paged = peak_memory(held.trace, placement.device, shares=shares, **memory_options(job))
+    return replace(paged, paged_bytes=round(state_bytes * held.shares.state_fraction))
 
 
 def rank_step(job: Job, placement: Placement, trace: Trace) -> Step:

@@ -68,7 +68,8 @@ class PeakMemory:
 
     `bytes` is what nvidia-smi shows; its middle is `reserved_bytes` + `context_bytes`, and the sum of `breakdown`.
     `allocated_bytes` is PyTorch's max_memory_allocated. `peak_op` is the op during which most is alive. `fits`: whether
-    a replay within the device's memory succeeds; None where no device is given.
+    a replay within the device's memory succeeds; None where no device is given. `paged_bytes` of state had to go to the
+    host for that, where the optimizer pages it.
     """
 
     bytes: Interval
@@ -79,6 +80,7 @@ class PeakMemory:
     peak_op: str
     fits: bool | None
     timeline: Timeline = field(repr=False)
+    paged_bytes: int = 0
 
     def at_most(self, other: "PeakMemory") -> "PeakMemory":
         """The same step where it can also be held as `other` holds it, which has at least its storages: then no more is

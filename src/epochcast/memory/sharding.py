@@ -23,6 +23,7 @@ import numpy as np
 from epochcast.errors import BadInput
 from epochcast.graph.backward import gradient_name
 from epochcast.graph.precision import Method
+from epochcast.graph.recipe import OFFLOADS
 from epochcast.graph.tensor import DType
 from epochcast.graph.trace import Trace
 from epochcast.memory.lifetimes import BEFORE, Integers, Lifetimes, Role
@@ -59,8 +60,10 @@ class Shares:
         return (
             self.bucket_fraction,
             self.others_sample_bytes,
-            self.sums_apart and self.gradient_fraction,
-            self.gathers and self.parameter_fraction,
+            self.sums_apart,
+            self.gradient_fraction if self.sums_apart else 1.0,
+            self.gathers,
+            self.parameter_fraction if self.gathers else 1.0,
         )
 
     def of(self, lives: Lifetimes, trace: Trace) -> Lifetimes:
@@ -167,6 +170,16 @@ def zero_shares(stage: int, ranks: int, trace: Trace) -> Shares:
         sums_apart=stage >= 2,
         gathers=stage == 3,
     )
+
+
+def offloaded(shares: Shares, trace: Trace) -> Shares:
+    """What a GPU still holds of what the recipe leaves to its host: gradients until they have travelled there, and
+    parameters while their unit runs.
+    """
+    if trace.recipe.offload == OFFLOADS[0]:
+        return shares
+    left = replace(shares, state_fraction=0.0, gradient_fraction=0.0, bucket_fraction=0.0, sums_apart=True)
+    return replace(left, parameter_fraction=0.0, gathers=True) if trace.recipe.offload == OFFLOADS[2] else left
 
 
 def bucket_fraction(trace: Trace) -> float:

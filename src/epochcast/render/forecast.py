@@ -63,6 +63,8 @@ def _title(answer: Forecast) -> str:
     )
     words += [answer.precision, *_kept(answer)]
     words += [answer.optimizer] if answer.mode == "training" else [answer.mode.replace("_", " and ") + " only"]
+    if answer.offload != "none":
+        words += [f"{answer.offload} offloaded"]
     if answer.lora:
         words += [f"LoRA {answer.lora}" + (" on four-bit weights" if answer.four_bit else "")]
     if answer.attention:
@@ -92,6 +94,8 @@ def _rows(answer: Forecast) -> Cells:
         verdict = "fits" if answer.fits else "DOES NOT FIT"
         of_memory = f"of {show_bytes(answer.memory_bytes or 0)}: {verdict}"
         yield "memory", *interval_cells(answer.peak_bytes, show_bytes), of_memory
+    if answer.host_bytes:
+        yield "host memory", show_bytes(answer.host_bytes), "", "of each node, beside the data"
     if answer.dollars_per_hour is None:
         yield "cost", "unknown", "", "no list price known: give the price of a GPU-hour"
         return

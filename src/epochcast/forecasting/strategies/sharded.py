@@ -22,11 +22,12 @@ from epochcast.forecasting.exchange import waiting_for_the_slowest
 from epochcast.forecasting.parts import UPDATE, Kernels, StepParts, assembled
 from epochcast.forecasting.strategies.messages import Message, pass_seconds
 from epochcast.forecasting.strategies.strategy import Strategy, Timing
+from epochcast.graph.recipe import OFFLOADS
 from epochcast.graph.tensor import DType
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
-from epochcast.memory.sharding import HALF_BYTES, Shares, zero_shares
+from epochcast.memory.sharding import HALF_BYTES, Shares, offloaded, zero_shares
 from epochcast.memory.units import finished_gradients, units
 
 
@@ -48,7 +49,11 @@ class Sharded(Strategy):
         return parts
 
     def memory_shares(self, trace: Trace, gpus: int) -> Shares:
-        return zero_shares(self.stage, gpus, trace)
+        return offloaded(zero_shares(self.stage, gpus, trace), trace)
+
+    @property
+    def offloads(self) -> tuple[str, ...]:
+        return OFFLOADS[1:] if self.stage == 3 else OFFLOADS[1:2]
 
 
 def _parts(kernels: Kernels, stage: int, group: Group, device: Device) -> StepParts:

@@ -67,6 +67,11 @@ class Strategy(ABC):
         """Whether ranks share out single products (tensor parallelism)."""
         return False
 
+    @property
+    def offloads(self) -> tuple[str, ...]:
+        """What can lie in the host's memory under it."""
+        return ()
+
     def check(self, gpus: int, nodes: int) -> None:
         """Refuse GPUs and boxes that it cannot run on."""
         if gpus < 2:
