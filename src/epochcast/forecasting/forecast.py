@@ -37,7 +37,9 @@ class Forecast(Displayed):
     many as GPUs unless given.
     `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
     `link_assumed` is the network between nodes that was taken because none was named.
-    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `dollars_per_hour` is for all GPUs.
+    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `fits` says whether the expected peak is
+    on the device, `memory_verdict` whether its interval is: "fits", "tight" or "does not fit". `dollars_per_hour` is
+    for all GPUs.
     """
 
     model: str
@@ -74,6 +76,7 @@ class Forecast(Displayed):
     reserved_bytes: int | None = None
     memory_bytes: int | None = None
     fits: bool | None = None
+    memory_verdict: str | None = None
     dollars_per_hour: float | None = None
     price_source: str | None = None
     flops_per_sample: float | None = None

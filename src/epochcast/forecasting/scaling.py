@@ -87,6 +87,7 @@ _SHOWN = (
     "total_seconds",
     "dollars",
     "fits",
+    "memory_verdict",
 )
 
 

@@ -49,6 +49,7 @@ class Candidate:
             "strategy": self.strategy,
             "batch_per_gpu": self.batch_per_gpu,
             "global_batch": self.global_batch,
+            "memory_verdict": self.forecast.memory_verdict,
             "total_seconds": self.total_seconds.as_dict(),
             "dollars": self.dollars.as_dict(),
             "dollars_per_hour": self.offer.dollars_per_hour,
