@@ -30,6 +30,7 @@ from epochcast.cost.registry import find_cost_model
 from epochcast.display import register_view
 from epochcast.errors import BadInput, UnknownOption
 from epochcast.forecasting.assumed import host_of, service_of
+from epochcast.forecasting.data import data_of
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import JOB_OPTIONS, Job
@@ -40,7 +41,6 @@ from epochcast.forecasting.scaling import Case, Scaling, cases, scaled
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.settings import filled
 from epochcast.forecasting.where import PLACE_OPTIONS, Where
-from epochcast.hardware.catalogue import find_dataset
 from epochcast.hardware.topology import GPUS_PER_NODE, find_topology
 from epochcast.planning.answer import Plan, planned
 from epochcast.planning.choice import Limits
@@ -143,10 +143,10 @@ def advise(
     host, assumed = host_of(
         placement, cpus=job.cpus, memory_bytes=host_memory_bytes, disk_bytes_per_second=disk_bytes_per_second
     )
-    data = None if job.dataset is None else find_dataset(job.dataset)
-    if data is not None and not service.stored_bytes:
-        service = replace(service, stored_bytes=data.bytes_per_sample)
-    data_bytes = 0.0 if data is None else data.training_samples * data.bytes_per_sample
+    dataset, data = job.known_dataset, data_of(job, trace)
+    if data.stored_bytes_per_sample is not None and not service.stored_bytes:
+        service = replace(service, stored_bytes=data.stored_bytes_per_sample)
+    data_bytes = 0.0 if dataset is None else dataset.training_bytes
     request = AdviceRequest(job, placement, session, service, host, data_bytes, most_batch)
     return solve_advice(request, with_thesis=with_thesis, notes=(*notes, *assumed, *told))
 

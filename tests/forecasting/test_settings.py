@@ -88,6 +88,7 @@ def test_updates_are_samples(given: Any) -> None:
     assert (read.options["samples"], read.options["epochs"]) == (1000 * 4 * 2 * 8, 1)
     assert any("samples 64,000 (1,000 updates)" in note for note in read.notes)
     assert "samples" not in given(document, epochs=3).options
+    assert "epochs" not in given({"num_train_epochs": 3}, tokens=10**9).options  # they count the whole training
 
 
 def test_nodes_of_a_file_do_not_spread_other_gpus(given: Any) -> None:

@@ -11,6 +11,7 @@ from epochcast.advising.search import BATCH_TOLERANCE, Choice, LoaderHost, Solut
 from epochcast.advising.thesis import PROBE_BATCHES, Coefficients, Rule, thesis_rule
 from epochcast.display import Displayed
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.forecasting.data import Data, data_of
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
@@ -122,6 +123,15 @@ class Advice(Displayed):
             raise BadInput(f"{self.trace.name} does not fit on {self.request.placement.device.name} at any batch")
         return self.solution.smallest
 
+    @property
+    def data(self) -> Data:
+        """What is trained on, as the network counts it."""
+        return data_of(self.request.job, self.trace)
+
+    def _tokens_per_second(self, choice: Choice) -> float | None:
+        tokens = self.data.tokens_per_sample
+        return None if tokens is None else tokens * self.request.placement.replicas * choice.samples_per_second
+
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast advise`; settings and peak are of one GPU, `global_` is over all of them."""
         placement = self.request.placement
@@ -162,6 +172,7 @@ class Advice(Displayed):
             "step_seconds": choice.step.seconds.as_dict(),
             "step_parts": choice.step.parts.as_dict(),
             "samples_per_second": placement.replicas * choice.samples_per_second,
+            "tokens_per_second": self._tokens_per_second(choice),
             "fastest": {
                 "batch": fastest.batch,
                 "workers": fastest.feed.workers,

@@ -146,6 +146,8 @@ class _Filling:
         counted = self.given.get("gpus")
         if counted is not None and "gpus" in self.found and self.found["gpus"][0].value != counted:
             self.found.pop("nodes", None)
+        if self.given.get("tokens") is not None:  # they count the whole training
+            self.found.pop("epochs", None)
         if self.given.get("loader_seconds") is None:
             for name in _NEEDS_LOADER:
                 self.found.pop(name, None)

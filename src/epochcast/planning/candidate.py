@@ -49,6 +49,8 @@ class Candidate:
             "strategy": self.strategy,
             "batch_per_gpu": self.batch_per_gpu,
             "global_batch": self.global_batch,
+            "tokens_per_second": self.forecast.tokens_per_second,
+            "mfu": self.forecast.mfu,
             "total_seconds": self.total_seconds.as_dict(),
             "dollars": self.dollars.as_dict(),
             "dollars_per_hour": self.offer.dollars_per_hour,

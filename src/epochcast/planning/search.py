@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from epochcast.errors import BadInput
+from epochcast.forecasting.data import data_of
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
@@ -82,11 +83,11 @@ def _candidate(job: Job, offer: Offer, strategy: Strategy, session: Session) -> 
 
 def _largest_batch(job: Job, placement: Placement, session: Session) -> int:
     """The largest power of two that a GPU holds almost surely, and that leaves every GPU a full step per epoch."""
-    samples, passes = job.samples_per_epoch or 0, placement.replicas * job.accumulate
+    trace = session.trace(session.model(job), job.recipe(1))
+    samples, passes = data_of(job, trace).samples or 0, placement.replicas * job.accumulate
     if samples < passes:
         accumulated = f" and {job.accumulate} passes" if job.accumulate > 1 else ""
         raise BadInput(f"an epoch of {samples} samples does not divide over {placement.replicas} replicas{accumulated}")
-    trace = session.trace(session.model(job), job.recipe(1))
     step = rank_step(job, placement, trace)
     limit_bytes = int(room_bytes(placement.device) / FACTORS["safe"])
     batch = _power_of_two(samples // passes)

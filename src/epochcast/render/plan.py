@@ -31,7 +31,7 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
         "batch": len({row.global_batch for row in rows}) > 1,
     }
     job = answer.job
-    title = f"{answer.model}{f' on {job.dataset}' if job.dataset else ''}, {_epochs(job.epochs)}"
+    title = f"{answer.model}{f' on {job.dataset}' if job.dataset else ''}, {answer.amount}"
     title += "" if is_shown["batch"] else f" · batch {rows[0].global_batch:,}"
     cells = [_cells(row, row == answer.chosen) for row in rows]
     headings = [name for name in cells[0] if is_shown.get(name, True)]
@@ -57,10 +57,6 @@ def _cells(row: Candidate, is_chosen: bool) -> dict[str, str]:
         "cost": show_dollars(row.dollars.mid),
         "up to ": show_dollars(row.dollars.high),
     }
-
-
-def _epochs(epochs: int) -> str:
-    return f"{epochs} epoch{'s' * (epochs > 1)}"
 
 
 def _count_text(answer: Plan) -> str:
