@@ -24,15 +24,12 @@ from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 from epochcast.memory.bfc_allocator import BfcAllocator
 from epochcast.memory.caching_allocator import CachingAllocator
-from epochcast.memory.context import context_bytes, room_bytes, usable_bytes
+from epochcast.memory.context import context_bytes, room_bytes
 from epochcast.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
 from epochcast.memory.replay import Allocator, OutOfMemory, Usage, replay
 from epochcast.memory.sharding import WHOLE, Shares
+from epochcast.memory.verdict import DOES_NOT_FIT, TIGHT, memory_verdict, peak_interval, sure_bytes
 from epochcast.memory.workspaces import most_workspace_bytes, with_workspaces
-
-# A little wider than the middle 90 % of measured/forecast over memory_schedtune (0.942 … 1.090), whose rows the
-# contexts were fitted on. On a GPU whose context was not fitted fewer points are inside: docs/memory-accuracy.md.
-LOW_FACTOR, HIGH_FACTOR = 0.92, 1.11
 
 SMALLER_TRIED = 4
 MOST_LOST = 1.3
@@ -67,9 +64,9 @@ class PeakMemory:
     """Bytes of one step at its peak.
 
     `bytes` is what nvidia-smi shows; its middle is `reserved_bytes` + `context_bytes`, and the sum of `breakdown`.
-    `allocated_bytes` is PyTorch's max_memory_allocated. `peak_op` is the op during which most is alive. `fits`: whether
-    a replay within the device's memory succeeds; None where no device is given. `paged_bytes` of state had to go to the
-    host for that, where the optimizer pages it.
+    `allocated_bytes` is PyTorch's max_memory_allocated. `peak_op` is the op during which most is alive. `verdict` is
+    one of `memory.verdict`'s; None where no device is given. `paged_bytes` of state had to go to the host
+    for that, where the optimizer pages it.
     """
 
     bytes: Interval
@@ -78,7 +75,7 @@ class PeakMemory:
     context_bytes: int
     breakdown: Mapping[str, int]
     peak_op: str
-    fits: bool | None
+    verdict: str | None
     timeline: Timeline = field(repr=False)
     paged_bytes: int = 0
 
@@ -95,8 +92,13 @@ class PeakMemory:
             allocated_bytes=min(self.allocated_bytes, other.allocated_bytes),
             reserved_bytes=other.reserved_bytes,
             breakdown={**self.breakdown, "fragmentation": self.breakdown["fragmentation"] - saved_bytes},
-            fits=other.fits,
+            verdict=other.verdict,
         )
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether a replay within the device's memory succeeds; None where no device is given."""
+        return None if self.verdict is None else self.verdict != DOES_NOT_FIT
 
     @property
     def saved_bytes(self) -> int:
@@ -180,6 +182,12 @@ class Step:
             return False
         return True
 
+    def is_sure(self, batch: int) -> bool:
+        """Whether even the high end of the peak's interval is on the device: `forecast` then reads "fits"."""
+        assert self.device is not None
+        most = sure_bytes(self.device)
+        return not self.is_hopeless(batch, most) and self.usage(batch).reserved_bytes <= most
+
 
 def step_on(
     trace: Trace,
@@ -222,7 +230,7 @@ def peak_memory(
     step = step_on(
         trace, device, set_to_none=set_to_none, sums_in_place=sums_in_place, allocator=allocator, shares=shares
     )
-    usage, fits = _usage(step, trace.batch)
+    usage, verdict = _usage(step, trace.batch)
     live = step.live_bytes(trace.batch)
     where = int(np.argmax(live.sum(axis=0)))
     context = 0 if device is None else context_bytes(device)
@@ -231,13 +239,13 @@ def peak_memory(
     names, phases = trace.template.derived.get("timeline", lambda: _entries(trace))
     timeline = Timeline(names, phases, {role.label: live[role] for role in Role if live[role].any()})
     return PeakMemory(
-        _interval(usage.reserved_bytes + context, device, fits),
+        peak_interval(usage.reserved_bytes + context),
         usage.allocated_bytes,
         usage.reserved_bytes,
         context,
         parts,
         timeline.names[where],
-        fits,
+        verdict,
         timeline,
     )
 
@@ -248,21 +256,24 @@ def _entries(trace: Trace) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return ("start", *(op.name for op in ops)), ("start", *(op.phase.value for op in ops))
 
 
-def _usage(step: Step, batch: int) -> tuple[Usage, bool | None]:
-    """The usage without a limit; if that is too much, with the limit of the device."""
+def _usage(step: Step, batch: int) -> tuple[Usage, str | None]:
+    """The usage without a limit; if that is too much, with the limit of the device. And whether it fits, in words."""
     free = step.usage(batch)
     if step.device is None:
         return _no_less_than_smaller(step, batch, free), None
     room = room_bytes(step.device)
     if free.reserved_bytes <= room:
         grown = _no_less_than_smaller(step, batch, free)
-        return Usage(min(grown.allocated_bytes, room), min(grown.reserved_bytes, room)), True
+        held = Usage(min(grown.allocated_bytes, room), min(grown.reserved_bytes, room))
+        return held, memory_verdict(held.reserved_bytes, step.device, is_replayed=True)
     if step.is_hopeless(batch, room):
-        return _no_less_than_smaller(step, batch, free), False
+        return _no_less_than_smaller(step, batch, free), DOES_NOT_FIT
     try:
-        return step.usage(batch, room), True
+        limited = step.usage(batch, room)
     except OutOfMemory:
-        return free, False
+        return free, DOES_NOT_FIT
+    # It fits only because the allocator frees what it caches: never sure.
+    return limited, TIGHT
 
 
 def _no_less_than_smaller(step: Step, batch: int, usage: Usage) -> Usage:
@@ -273,11 +284,3 @@ def _no_less_than_smaller(step: Step, batch: int, usage: Usage) -> Usage:
     could_be_more = (each for each in smaller if MOST_LOST * step.most_live_bytes(each) > usage.reserved_bytes)
     usages = [usage, *(step.usage(each) for each in could_be_more)]
     return Usage(max(each.allocated_bytes for each in usages), max(each.reserved_bytes for each in usages))
-
-
-def _interval(mid: float, device: Device | None, fits: bool | None) -> Interval:
-    """An interval around the middle; a step that fits needs at most what the device has."""
-    high = HIGH_FACTOR * mid
-    if device is not None and fits:
-        high = max(mid, min(high, usable_bytes(device)))
-    return Interval(LOW_FACTOR * mid, mid, high)
