@@ -231,6 +231,7 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
         yield f"{device.name} has no {math} arithmetic: {trace.recipe.precision} is computed in {runs_as} there"
     if trace.recipe.sequence_parallel and not placement.strategy.splits_products:
         yield "`sequence_parallel` changes nothing without tensor parallelism (a strategy with tp)"
+    yield from placement.strategy.notes(trace)
     if step.parts.bubble:
         share = step.parts.bubble / step.seconds.mid
         yield f"{share:.0%} of the step is a stage waiting for others (bubble)"

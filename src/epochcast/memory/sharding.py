@@ -132,16 +132,18 @@ def _unsummed(lives: Lifetimes, trace: Trace, fraction: float) -> Iterator[_Adde
     """Gradients between their birth and the end of their sum, as they travel; each in a storage of its own."""
     found, rules = units(trace), trace.recipe.precision_rules
     scale = 1.0 if rules.is_wide else min(1.0, HALF_BYTES / rules.weights.gradients.bytes)
-    early = int(lives.own_gradients.any())  # they are made by the op in front of their sum
     place_of = {name: place for place, name in enumerate(lives.names)}
+    in_half = {
+        owner: place_of[name] for name, owner in lives.gradient_copies.items() if lives.own_gradients[place_of[name]]
+    }
     for owner, finished in finished_gradients(trace).items():
-        place = place_of.get(gradient_name(owner))
-        if place is None or lives.born[place] == BEFORE:
+        kept = place_of.get(gradient_name(owner))
+        if kept is None:
             continue
-        size_bytes = int(scale * fraction * lives.fixed_bytes[place])
-        born = int(lives.born[place]) - early
+        born = int(lives.born[in_half.get(owner, kept)])
         last = max(born, min(found.end_of(finished, behind=1), lives.update - 1))
-        yield _Added(f"{lives.names[place]}.unsummed", Role.BUCKETS, size_bytes, 0, born, last)
+        size_bytes = int(scale * fraction * lives.fixed_bytes[kept])
+        yield _Added(f"{gradient_name(owner)}.unsummed", Role.BUCKETS, size_bytes, 0, born, last)
 
 
 HALF_BYTES = 2

@@ -15,6 +15,7 @@ have the same ones.
 Tensor parallel ranks each send their part of an activation to the next stage and gather it there (scatter/gather).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,7 +39,7 @@ from epochcast.forecasting.strategies.schedules import Work, stage_ends
 from epochcast.forecasting.strategies.stages import fullest_stage, shared_out
 from epochcast.forecasting.strategies.strategy import Strategy, Timing
 from epochcast.forecasting.strategies.subgroups import subgroup
-from epochcast.forecasting.strategies.tensor import Rank
+from epochcast.forecasting.strategies.tensor import LEAST_REPEATED, Rank, repeated_layers
 from epochcast.forecasting.streams import Seconds, kernel_ends
 from epochcast.graph.kinds import View
 from epochcast.graph.tensor import DType
@@ -48,6 +49,7 @@ from epochcast.hardware.device import Device
 from epochcast.memory.sharding import Held, Shares, bucket_fraction
 
 GRADIENT_WIRE = 1
+NAMED_LAYERS = 3
 # What a collective inside a pass costs the host, in launches of a kernel: the call, its events, the waits of two
 # streams. Where kernels are too short to hide the host, a layer of Megatron-DeepSpeed takes 3.3 ms alone and 5.0 ms
 # with six all-reduces (vtrain_single, micro-batches of one, width 1024), at 41 µs per kernel: 280 µs each. With it ten
@@ -84,6 +86,16 @@ class SplitModel(Strategy):
     @property
     def splits_products(self) -> bool:
         return self.layout.tensor > 1
+
+    def notes(self, trace: Trace) -> Iterator[str]:
+        """Which layers tensor parallel ranks cannot share out."""
+        fraction, layers = repeated_layers(trace, self.layout.tensor)
+        if fraction >= LEAST_REPEATED:
+            more = f" and {len(layers) - NAMED_LAYERS} more" if len(layers) > NAMED_LAYERS else ""
+            yield (
+                f"tensor parallelism cannot split {fraction:.0%} of the products: all {self.layout.tensor} GPUs repeat "
+                f"{', '.join(layers[:NAMED_LAYERS])}{more}"
+            )
 
     @property
     def sharing_less(self) -> Strategy | None:

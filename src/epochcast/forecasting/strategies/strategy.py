@@ -5,7 +5,7 @@ new one is a module with a class of this shape and an entry in `registry.STRATEG
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from epochcast.comm.waiting import PYTORCH
@@ -66,6 +66,10 @@ class Strategy(ABC):
     def splits_products(self) -> bool:
         """Whether ranks share out single products (tensor parallelism)."""
         return False
+
+    def notes(self, trace: Trace) -> Iterator[str]:
+        """What one should know of a step under it."""
+        yield from ()
 
     @property
     def offloads(self) -> tuple[str, ...]:
