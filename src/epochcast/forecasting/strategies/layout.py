@@ -34,12 +34,12 @@ from epochcast.forecasting.strategies.context import shift_messages
 from epochcast.forecasting.strategies.cuts import Places, Segments, segments
 from epochcast.forecasting.strategies.degrees import Layout
 from epochcast.forecasting.strategies.messages import Message, pass_seconds, timeline
-from epochcast.forecasting.strategies.ranks import rank_for
+from epochcast.forecasting.strategies.ranks import rank_for, repeated_layers
 from epochcast.forecasting.strategies.schedules import Work, stage_ends
 from epochcast.forecasting.strategies.stages import fullest_stage, shared_out
 from epochcast.forecasting.strategies.strategy import Strategy, Timing
 from epochcast.forecasting.strategies.subgroups import subgroup
-from epochcast.forecasting.strategies.tensor import LEAST_REPEATED, Rank, repeated_layers
+from epochcast.forecasting.strategies.tensor import Rank
 from epochcast.forecasting.streams import Seconds, kernel_ends
 from epochcast.graph.kinds import View
 from epochcast.graph.tensor import DType
@@ -49,7 +49,8 @@ from epochcast.hardware.device import Device
 from epochcast.memory.sharding import Held, Shares, bucket_fraction
 
 GRADIENT_WIRE = 1
-NAMED_LAYERS = 3
+# What is said of layers that tensor parallel ranks repeat: from which part of the products on, and how many by name.
+LEAST_REPEATED, NAMED_LAYERS = 0.01, 3
 # What a collective inside a pass costs the host, in launches of a kernel: the call, its events, the waits of two
 # streams. Where kernels are too short to hide the host, a layer of Megatron-DeepSpeed takes 3.3 ms alone and 5.0 ms
 # with six all-reduces (vtrain_single, micro-batches of one, width 1024), at 41 µs per kernel: 280 µs each. With it ten

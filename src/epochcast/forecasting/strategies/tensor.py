@@ -39,7 +39,7 @@ from epochcast.graph.kinds import (
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.rebatch import Growth, Sides
 from epochcast.graph.tensor import Tensor
-from epochcast.graph.trace import PHASES, SMALL_BATCH, Trace
+from epochcast.graph.trace import SMALL_BATCH, Trace
 
 # Tables with fewer rows than this (positions, token types) are not worth splitting.
 SPLIT_TABLE_ROWS = 4096
@@ -223,7 +223,7 @@ class Walk:
             self._set(op.outputs, State.WHOLE, place=place)
         elif len(split) == 2 and op.weights:
             self._set(op.outputs, State.PARTIAL, place=place)
-        elif op.weights or (len(second.shape) > 2 and not op.output.relation.adds_to_gradient_of):
+        elif op.weights or len(second.shape) > 2:
             self._set(op.outputs, State.SPLIT, place=place, dimension=-1 if op.weights else -3, origin=origin)
         else:  # a weight gradient: its rows or its columns are the operand's
             rows, columns = op.output.shape[-2:]
@@ -235,7 +235,7 @@ class Walk:
         """Split the weight of a forward product: by rows behind a split tensor, else by columns."""
         assert isinstance(op.kind, Matmul)
         weight = op.weights[0]
-        if len(weight.shape) not in (2, 3):  # three: one matrix per expert
+        if len(weight.shape) != 2:
             return
         columns_at = -2 if op.kind.transpose_b else -1
         if self.state_of(op.inputs[0]) is State.SPLIT:
@@ -359,21 +359,6 @@ class Walk:
                 growth = tuple(pairs)
             self.parts[key] = tensor.sized(tuple(shape)), growth
         return self.parts[key]
-
-
-LEAST_REPEATED = 0.01
-
-
-def repeated_layers(trace: Trace, degree: int) -> tuple[float, tuple[str, ...]]:
-    """Which part of the matrix work of forward and backward every rank repeats as a whole, and in which layers."""
-    if degree == 1:
-        return 0.0, ()
-    whole, part = trace.columns, rank_of(trace, degree).trace.columns
-    flops = np.where(whole.is_matrix & ~trace.in_phase(PHASES.index(Phase.UPDATE)), whole.flops, 0.0)
-    repeated = np.flatnonzero((flops > 0) & (whole.flops == part.flops))
-    total = float(flops.sum())
-    layers = dict.fromkeys(trace.layers[place] for place in repeated.tolist())
-    return (float(flops[repeated].sum()) / total if total else 0.0), tuple(layers)
 
 
 def parameter_fraction(whole: Trace, rank: Trace) -> float:
