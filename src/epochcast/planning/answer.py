@@ -36,6 +36,8 @@ class Plan(Displayed):
     refusals: tuple[Refusal, ...]
     limits: Limits
     opaque_ops: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was read for the job elsewhere, to be told."""
     derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 2))
 
     def __repr__(self) -> str:
@@ -122,7 +124,7 @@ class Plan(Displayed):
             period = " to ".join(dict.fromkeys((dates[0], dates[-1])))
             checked = f"; {unchecked} of {len(rented)} are not checked against the seller's" if unchecked else ""
             notes.append(f"list prices of {period}, for whole machines on demand{checked}")
-        return tuple(notes)
+        return (*notes, *self.notes)
 
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast plan`."""
