@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from epochcast.forecasting.device_doubts import UNMEASURED
 from epochcast.forecasting.explain import Share, by_class, by_layer
 from epochcast.forecasting.forecast import Forecast
 from epochcast.render.memory import remedies, verdict_text
@@ -32,6 +33,8 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
         [(_PARTS[name], show_seconds(part), f"{part / seconds:.0%}") for name, part in step_parts.items() if part > 0],
     )
     cost_models = ", ".join(f"{name} {share:.0%}" for name, share in answer.answered_by.items())
+    if "learned" in answer.answered_by and answer.device_measured in UNMEASURED:
+        cost_models += f" (device {UNMEASURED[answer.device_measured]})"
     summary = table(_title(answer), f"| > expected | {INTERVAL} |", _rows(answer))
     pieces: list[RenderableType] = [summary, parts, Text(f"answered by: {cost_models}", style="dim")]
     if explain:
@@ -46,7 +49,8 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
         pieces.append(remedies(answer))
     if answer.opaque_ops:
         pieces.append(Text("unknown ops, costed by their bytes: " + ", ".join(answer.opaque_ops), style="yellow"))
-    pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
+    told = f"{answer.device} was {UNMEASURED.get(answer.device_measured or '')}"  # beside who answered
+    pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings if warning != told]
     return Group(*pieces)
 
 
