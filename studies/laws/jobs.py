@@ -1,12 +1,13 @@
 """Laws of time over jobs of the zoo, each checked on one job and told in words where it is broken.
 
-peak        no product, and no step, runs above the peak of the format it really runs in, but where Winograd's
-            method explains it (`cost.laws`)
-formats     tf32 is never slower than fp32; mixed precision is not, where tensor cores work: where the products of
-            the fp32 step, at the peak of fp32, would take a quarter of it. A small step of many casts is slower
-            in mixed precision for real.
-siblings    a device of the same vendor and generation with at least the rates of another is never slower
-batch       a larger batch never takes less time per step
+    peak        no product, and no step, runs above the peak of the format it really runs in, but where Winograd's
+                method explains it (`cost.laws`)
+    formats     tf32 is never slower than fp32; mixed precision is not, where tensor cores work: where the products of
+                the fp32 step, at the peak of fp32, would take a quarter of it
+    siblings    a device of the same vendor and generation with at least the rates of another is never slower
+    batch       a larger batch never takes less time per step
+
+A small step of many casts is slower in mixed precision for real: it waits for launches.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -129,7 +129,8 @@ def _in_order(vendor: str, generation: str) -> Mapping[str, Sustained]:
 
 
 Part = tuple[str, str]
-_A, _B = TypeVar("_A"), TypeVar("_B")
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 
 
 def _by_name(table: Mapping[_A, Mapping[_B, float]]) -> dict[_B, dict[_A, float]]:
