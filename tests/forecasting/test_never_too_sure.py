@@ -158,8 +158,8 @@ def test_a_module_that_is_compiled_is_a_warning_until_the_job_says_so() -> None:
 @pytest.mark.parametrize(
     ("device", "how", "words"),
     [
-        ("RTX 4070", "never", "never measured: its speed is that of similar devices"),
-        ("V100", "sister", "never measured by whole steps, only another board with its chip"),
+        ("RTX 4070", "never", "device never measured"),
+        ("V100", "sister", "device never measured, its chip was"),
         ("RTX 3090", "steps", ""),
     ],
 )
@@ -171,4 +171,4 @@ def test_a_device_that_was_never_measured_says_so(device: str, how: str, words: 
     console.print(answer)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     (line,) = [line for line in text.splitlines() if line.startswith("answered by")]
-    assert line.strip() == "answered by: learned 100%" + (f" (device {words})" if words else "")
+    assert line.strip() == "answered by: learned 100%" + (f" ({words})" if words else "")

@@ -1,23 +1,41 @@
 """What one should know of a device before believing a forecast for it."""
 
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from epochcast.hardware.device import Device
 from epochcast.hardware.measured import measured_how
 
+
+class Unmeasured(NamedTuple):
+    """What a forecast rests on, where not on steps of the device itself: in a few words, and in a sentence."""
+
+    words: str
+    sentence: str
+
+
 UNMEASURED = {
-    "never": "never measured: its speed is that of similar devices",
-    "operators": "measured by single operators alone, never by whole steps",
-    "sister": "never measured by whole steps, only another board with its chip",
-    "steps without a profile": "measured, but forecast by similar devices: that was nearer",
+    "never": Unmeasured("device never measured", "was never measured: its speed is that of similar devices"),
+    "operators": Unmeasured(
+        "device never measured but for operators",
+        "was measured by single operators alone, never by whole steps",
+    ),
+    "sister": Unmeasured(
+        "device never measured, its chip was",
+        "was never measured by whole steps, only another board with its chip",
+    ),
+    "steps without a profile": Unmeasured(
+        "device measured, forecast by similar ones",
+        "was measured, but is forecast by similar devices: that was nearer on what was left out",
+    ),
 }
-"""What a forecast by the learned model rests on, where not on steps of the device itself."""
+"""By `Forecast.device_measured`."""
 
 
 def _unmeasured(device: Device) -> Iterator[str]:
     how = measured_how(device)
     if how in UNMEASURED:
-        yield f"{device.name} was {UNMEASURED[how]}"
+        yield f"{device.name} {UNMEASURED[how].sentence}"
 
 
 def device_doubts(device: Device, answered_by: Collection[str]) -> Iterator[str]:

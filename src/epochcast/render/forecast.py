@@ -34,7 +34,7 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
     )
     cost_models = ", ".join(f"{name} {share:.0%}" for name, share in answer.answered_by.items())
     if "learned" in answer.answered_by and answer.device_measured in UNMEASURED:
-        cost_models += f" (device {UNMEASURED[answer.device_measured]})"
+        cost_models += f" ({UNMEASURED[answer.device_measured].words})"
     summary = table(_title(answer), f"| > expected | {INTERVAL} |", _rows(answer))
     pieces: list[RenderableType] = [summary, parts, Text(f"answered by: {cost_models}", style="dim")]
     if explain:
@@ -49,8 +49,7 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
         pieces.append(remedies(answer))
     if answer.opaque_ops:
         pieces.append(Text("unknown ops, costed by their bytes: " + ", ".join(answer.opaque_ops), style="yellow"))
-    told = f"{answer.device} was {UNMEASURED.get(answer.device_measured or '')}"  # beside who answered
-    pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings if warning != told]
+    pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
     return Group(*pieces)
 
 
