@@ -150,5 +150,5 @@ def test_the_zoo_and_hugging_face_need_the_same(ours: BuiltModel, theirs: str) -
             placement = place("H100", gpus=gpus, strategy=strategy)
             recipe = job.recipe(1, placement.device)
             first, second = (rank_memory(job, placement, model.trace(recipe)) for model in (ours, SESSION.model(job)))
-            assert second.allocated_bytes == pytest.approx(first.allocated_bytes, rel=0.1)
+            assert second.allocated_bytes == pytest.approx(first.allocated_bytes, rel=0.15)
             assert second.bytes.mid == pytest.approx(first.bytes.mid, rel=0.15)
