@@ -130,7 +130,8 @@ def choices(title: str, answers: Iterable[Forecast]) -> RenderableType:
                 show_dollars(answer.dollars.mid) if answer.dollars else "unknown",
             )
         )
-    return table(title, f"device | precision | > batch | > {unit} | > job | {INTERVAL} | > memory | > cost", rows)
+    columns = f"device | precision | > batch | > {unit} | > job | {INTERVAL} | > memory | > cost"
+    return table(title, columns, rows, drop=("memory", "batch", unit))
 
 
 def _shares(title: str, shares: Iterable[Share]) -> RenderableType:
