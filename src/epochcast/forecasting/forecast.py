@@ -38,10 +38,12 @@ class Forecast(Displayed, Framed):
     many as GPUs unless given.
     `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
     `link_assumed` is the network between nodes that was taken because none was named.
+    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `fits` says whether the expected peak is
+    on the device, `memory_verdict` whether its interval is: "fits", "tight" or "does not fit". `dollars_per_hour` is
+    for all GPUs.
     `fed` is what the network takes: text, images, videos or numbers. `epochs` are whole unless the training is counted
     in tokens. `tokens_per_sample` are of text, without padding, `sequence_length` with it; `mfu` is the part of the
     GPUs' peak that is the model's own work (`utilisation`).
-    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `dollars_per_hour` is for all GPUs.
     """
 
     model: str
@@ -81,6 +83,7 @@ class Forecast(Displayed, Framed):
     reserved_bytes: int | None = None
     memory_bytes: int | None = None
     fits: bool | None = None
+    memory_verdict: str | None = None
     dollars_per_hour: float | None = None
     price_source: str | None = None
     flops_per_sample: float | None = None

@@ -179,6 +179,7 @@ def _memory_numbers(memory: PeakMemory | None) -> dict[str, Any]:
         "allocated_bytes": memory.allocated_bytes,
         "reserved_bytes": memory.reserved_bytes,
         "fits": bool(memory.fits),
+        "memory_verdict": memory.verdict,
     }
 
 

@@ -92,6 +92,7 @@ _SHOWN = (
     "total_seconds",
     "dollars",
     "fits",
+    "memory_verdict",
 )
 
 
