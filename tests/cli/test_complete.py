@@ -15,6 +15,7 @@ from .conftest import Command
 
 def test_names_are_completed_whatever_their_case() -> None:
     assert "resnet50" in models("resn")
+    assert "meta-llama/Llama-3.1-8B" in models("meta-llama/")
     assert "A100-SXM4-80GB" in COMPLETERS["device"]("a100")
     assert COMPLETERS["optimizer"]("adamw")[0] == "adamw"
     assert COMPLETERS["device"]("no such device") == []

@@ -32,10 +32,12 @@ def _files(typed: str, endings: tuple[str, ...]) -> list[str]:
 
 
 def models(incomplete: str) -> list[str]:
-    """Built-in models, and files that may hold one."""
+    """Built-in models, known ids of the Hugging Face Hub, and files that may hold a model."""
+    from epochcast.capture.hub import HUB
     from epochcast.capture.zoo import ZOO
 
-    return [*_beginning(sorted(ZOO), incomplete), *_files(incomplete, _MODEL_ENDINGS)]
+    hub = _beginning(HUB, incomplete) if incomplete else []  # too many to show unasked
+    return [*_beginning(sorted(ZOO), incomplete), *hub, *_files(incomplete, _MODEL_ENDINGS)]
 
 
 def configs(incomplete: str) -> list[str]:
