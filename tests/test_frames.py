@@ -83,5 +83,5 @@ def test_a_missing_package_is_one_line(
     package: str, extra: str, answers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=rf"this needs {package}; .*epochcast\[{extra}\]"):
+    with pytest.raises(MissingExtra, match=rf"this needs {package}; .*pip install '\.\[{extra}\]'"):
         getattr(answers["forecast"], f"to_{package}")()

@@ -59,10 +59,11 @@ def _title(answer: Forecast) -> str:
         where += f" on {answer.nodes} nodes"
     words = [f"{answer.model} on {where}"]
     holder = "GPU" if answer.replicas == answer.gpus else f"{answer.gpus // answer.replicas} GPUs"
+    passes = f" in {answer.accumulate} passes" if answer.accumulate > 1 else ""
     words += (
-        [f"batch {answer.batch_per_gpu} per {holder}, {answer.global_batch} in total", answer.strategy]
+        [f"batch {answer.batch_per_gpu} per {holder}{passes}, {answer.global_batch} in total", answer.strategy]
         if answer.gpus > 1
-        else [f"batch {answer.batch_per_gpu}"]
+        else [f"batch {answer.batch_per_gpu}{passes}"]
     )
     words += [answer.precision]
     words += [answer.optimizer] if answer.mode == "training" else [answer.mode.replace("_", " and ") + " only"]
