@@ -22,6 +22,7 @@ from epochcast.advising.advice import Advice, AdviceRequest
 from epochcast.advising.advice import advise as solve_advice
 from epochcast.capture.inspection import Inspection, inspect_graph
 from epochcast.capture.resolve import find_model
+from epochcast.capture.workload import WORKLOAD_NAMES, as_workload
 from epochcast.cost.model import CostModel
 from epochcast.cost.registry import find_cost_model
 from epochcast.display import register_view
@@ -98,10 +99,11 @@ def forecast(
 ) -> Forecast:
     """How long a job takes, what it needs and what it costs.
 
-    `model` is a `Job`, or what it trains; `options` are those of `Job` and `Where`. `profile` is a file of `epochcast
-    fit` to answer with; a `session` keeps what several forecasts share.
+    `model` is a `Job`, or what it trains; `options` are those of `Job` and `Where`. A live PyTorch module may come with
+    `inputs`, `loss` or `step`, those of a `Workload`. `profile` is a file of `epochcast fit` to answer with; a
+    `session` keeps what several forecasts share.
     """
-    job, where = _asked(forecast, model, options, placement)
+    job, where = _asked(forecast, as_workload(model, options), options, placement)
     session = _session(session, cost_model, profile)
     return forecast_job(job, placement or where.placement(job.precision), session)
 
@@ -126,7 +128,7 @@ def advise(
     `options` are those of `Job` and `Where`; the job's own batch is left aside. The loader is given by the seconds one
     worker needs for a sample, or as it was measured (`bench.loader.measure_loader(…).service()`).
     """
-    job, where = _asked(advise, model, options, placement)
+    job, where = _asked(advise, as_workload(model, options), options, placement)
     placement, session = placement or where.placement(job.precision), _session(session, cost_model, profile)
     host_memory_bytes = checked("host_memory_bytes", float, host_memory_bytes, above=0)
     disk_bytes_per_second = checked("disk_bytes_per_second", float, disk_bytes_per_second, above=0)
@@ -166,7 +168,7 @@ def scaling(
     """
     counts = checked("gpus", tuple[int, ...], gpus, example="[1, 2, 4, 8]")
     strong_batch = checked("global_batch", int, options.pop("global_batch", None), least=1)
-    job, where = _asked(scaling, model, options, None)
+    job, where = _asked(scaling, as_workload(model, options), options, None)
     session = _session(session, cost_model, profile)
     asked = cases(
         counts,
@@ -231,7 +233,7 @@ def plan(
         if options.get("global_batch") is not None:
             raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
         options = {**options, "global_batch": checked("batch", int, batch, least=1, example="1024")}
-    job, _ = _asked(plan, model, options, None, has_place=False)
+    job, _ = _asked(plan, as_workload(model, options), options, None, has_place=False)
     names = checked("strategies", tuple[str, ...], strategies, example="['ddp', 'zero3']")
     return planned(job, rented, names, limits, _session(session, cost_model, profile), progress)
 
@@ -246,9 +248,17 @@ def fit(measurements: Sequence[Path], *, progress: Callable[[float], None] | Non
 
 
 def inspect(
-    model: object, *, input_shape: tuple[int, ...] | None = None, aux: bool = True, count_bias: bool = True
+    model: object,
+    *,
+    input_shape: tuple[int, ...] | None = None,
+    aux: bool = True,
+    count_bias: bool = True,
+    **options: Any,
 ) -> Inspection:
-    """What a model (or that of a `Job`) is made of, layer by layer."""
+    """What a model (or that of a `Job`) is made of, layer by layer; `inputs` and `step` as for a forecast."""
+    model = as_workload(model, options)
+    for name in options:
+        raise UnknownOption(name, {*signature(inspect).parameters, *WORKLOAD_NAMES})
     job = model if isinstance(model, Job) else Job(model, input_shape=input_shape, aux=aux)
     return inspect_graph(find_model(job.model, job.input_shape, aux=job.aux), count_bias=count_bias)
 
@@ -267,7 +277,7 @@ def _asked(
     taken = (*_JOB_NAMES, *(_PLACE_NAMES if has_place else ()))
     for name in options:
         if name not in taken:
-            raise UnknownOption(name, {*taken, *signature(verb).parameters})
+            raise UnknownOption(name, {*taken, *signature(verb).parameters, *WORKLOAD_NAMES})
     of_job = {name: value for name, value in options.items() if name in _JOB_NAMES}
     of_place = {name: value for name, value in options.items() if name in _PLACE_NAMES}
     if placement is not None and of_place:
