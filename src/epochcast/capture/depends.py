@@ -1,4 +1,4 @@
-"""What a capture depends on outside epochcast: files that were read, the names beside them, variables of the environment.
+"""What a capture depends on outside epochcast: files that were read, names beside them, variables of the environment.
 
 A file is known by a *mark*: the digest of its content; of an installed package or a large file its size and when it was
 written; `absent` where it was looked for in vain. Variables are kept as digests, so that no secret is written down.

@@ -22,14 +22,15 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 _NOT_FILES = ("/proc/", "/sys/", "/dev/")
 
 
-def _folder(path: str | Path) -> str:
+def _folder(path: str) -> str:
     return f"{os.path.realpath(path)}{os.sep}"
 
 
 def package_folders() -> tuple[str, ...]:
     """Where installed packages and epochcast itself live."""
     paths = {sysconfig.get_paths()[name] for name in ("purelib", "platlib")}
-    return tuple(map(_folder, {*paths, *site.getsitepackages(), site.getusersitepackages(), Path(__file__).parents[1]}))
+    own = str(Path(__file__).parents[1])
+    return tuple(map(_folder, {*paths, *site.getsitepackages(), site.getusersitepackages(), own}))
 
 
 def standard_folders() -> tuple[str, ...]:
@@ -42,13 +43,13 @@ class Watch:
 
     def __init__(self) -> None:
         self._packages, self._standard = package_folders(), standard_folders()
-        self._epochcast = _folder(Path(__file__).parents[1])
+        self._epochcast = _folder(str(Path(__file__).parents[1]))
         self._is_users_file: dict[str, bool | None] = {}
         self._opened: dict[str, None] = {}
         self._written: set[str] = set()
         self._variables: dict[str, None] = {}
         _WatchedEnvironment.watch = self
-        os.environ.__class__ = _WatchedEnvironment  # type: ignore[assignment]
+        os.environ.__class__ = _WatchedEnvironment
         sys.addaudithook(self._audit)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -98,7 +99,8 @@ class Watch:
         own = {path for path in (*modules, *self._opened) if self._is_own(path) and path not in self._written}
         depends = Depends.on((Path(path) for path in own if not Path(path).is_dir()), roots, self._variables)
         packages = {path: date_mark(Path(path)) for path in modules if self._begins_package(path)}
-        return Depends({**packages, **depends.files}, depends.folders, depends.environment)
+        uncounted = {"": "more than can be watched"} if len(self._opened) > MOST_FILES else {}  # never holds
+        return Depends({**packages, **depends.files, **uncounted}, depends.folders, depends.environment)
 
     def _begins_package(self, path: str) -> bool:
         """Whether it is the first file of an installed package: it is written anew with each version."""

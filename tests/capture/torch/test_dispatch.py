@@ -195,6 +195,6 @@ def test_two_captures_name_everything_alike() -> None:
 
 def test_the_caller_keeps_its_hooks_and_dispatch_after_a_failure(capture: Capture) -> None:
     with pytest.raises(BadInput):
-        capture(lambda: Wrapped(Impatient("item")), (4,))
+        capture(lambda: Wrapped(Impatient("count")), (4,))
     assert not torch.nn.modules.module._global_forward_pre_hooks
     assert torch.nn.functional.dropout(torch.ones(4), 0.5).shape == (4,)
