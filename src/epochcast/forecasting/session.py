@@ -70,11 +70,14 @@ class Session:
         return session
 
     def model(self, job: Job) -> Model:
-        """The network of a job, looked for once; again where its files or the live model have changed since."""
-        key = job.model, job.input_shape, job.aux, _state(job.model)
+        """The network of a job at its longest samples, looked for once; again where its files or the live model have
+        changed since.
+        """
+        shape = job.longest_shape
+        key = job.model, shape, job.aux, _state(job.model)
 
         def found() -> Model:
-            return find_model(job.model, job.input_shape, aux=job.aux, allow_code=self._allow_code)
+            return find_model(job.model, shape, aux=job.aux, allow_code=self._allow_code)
 
         model = self._networks.get(key, found)
         if getattr(model, "is_stale", False):
