@@ -10,8 +10,12 @@ from epochcast.capture.torch.shim import import_torchvision
 from epochcast.forecasting.forecast import Forecast
 
 PAGE = Path(__file__).parents[1] / "docs" / "your-own-model.md"
-EXAMPLE = re.compile(r"^## ([^\n]+)\n(?:(?!^## |^```).*\n)*?```python\n(.*?)# parameters: (\d+)\n```$", re.M | re.S)
-EXAMPLES = EXAMPLE.findall(PAGE.read_text(encoding="utf-8"))
+EXAMPLE = re.compile(r"```python\n(.*?)# parameters: (\d+)\n```", re.DOTALL)
+EXAMPLES = [
+    (section.partition("\n")[0], *found.groups())
+    for section in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
+    if (found := EXAMPLE.search(section))
+]
 
 
 def test_there_are_ten_of_them() -> None:

@@ -87,14 +87,19 @@ def test_a_variable_that_the_file_reads_is_part_of_the_answer(tmp_path: Path, mo
             "parser.parse_args()\n",
             "ends the program (SystemExit: 2): net.py: error: the following arguments are required: --data",
         ),
-        ("def make():\n    import os\n    print('last words')\n    os._exit(7)\n", "ended with exit code 7, without an"),
+        (
+            "def make():\n    import os\n    print('last words')\n    os._exit(7)\n",
+            "ended with exit code 7, without an",
+        ),
     ],
     ids=["argparse", "a crash"],
 )
 def test_a_program_that_ends_itself_is_one_line(
     code: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "net.py").write_text(f"{code}\ndef other(): pass\nmake = globals().get('make', other)\n", encoding="utf-8")
+    (tmp_path / "net.py").write_text(
+        f"{code}\ndef other(): pass\nmake = globals().get('make', other)\n", encoding="utf-8"
+    )
     assert app.run(["forecast", f"{tmp_path}/net.py:make", "--device", "V100", "--batch", "64", "--json"]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""

@@ -25,6 +25,7 @@ from epochcast.atomic import write_bytes
 from epochcast.caching import Cache, remembered
 from epochcast.capture.depends import Depends
 from epochcast.capture.model import Model
+from epochcast.capture.waiting import capturing
 from epochcast.errors import BadInput
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
@@ -98,7 +99,8 @@ class CachedModel:
         """The value on disk for a key; else what `make` returns, which is then written to disk."""
         cache_folder = folder()
         if cache_folder is None:
-            value = make()
+            with capturing(self.name):
+                value = make()
             self._note(self._depends)
             return value
         text = json.dumps({"format": FORMAT, **self.about, **key}, sort_keys=True, default=str)
@@ -107,7 +109,8 @@ class CachedModel:
         if found is not None:
             value, depends = found
         else:
-            value, depends = make(), self._depends
+            with capturing(self.name):
+                value, depends = make(), self._depends
             _write(path, {"depends": depends.as_dict(), "value": encode(value)})
         self._note(depends)
         return value

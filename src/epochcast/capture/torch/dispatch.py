@@ -89,7 +89,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _entered(self, module: torch.nn.Module, inputs: Any) -> None:
         if get_ident() != self._thread:  # torch calls the hooks for the modules of every thread
             return
-        parent = self.modules[-1] if self.modules else ""
+        parent = self.modules[-1] if self.modules else "loss"
         self.modules.append(self._paths.get(id(module), parent))
 
     def _left(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:

@@ -45,7 +45,10 @@ def on_meta(example: Example, values: Values, dimension: int = 0) -> Example:
     """The same inputs without their data, but with the values that are worth knowing."""
 
     def moved(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor if tensor.device.type == "meta" else values.moved(tensor)
+        if tensor.device.type == "meta":
+            return tensor
+        # floats are data, and zeros in an example stand for anything
+        return torch.empty_like(tensor, device="meta") if tensor.is_floating_point() else values.moved(tensor)
 
     return Example(mapped(example.args, moved), mapped(dict(example.kwargs), moved), dimension)
 

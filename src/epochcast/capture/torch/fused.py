@@ -237,7 +237,9 @@ def _packed_stack(cell: str) -> Callable[..., tuple[Tensor, ...]]:
         samples, steps = int(sizes[0]), int((sizes == sizes[0]).sum())
         rows = steps * samples
         states = hx if cell == "lstm" else [hx]
-        y, *ends = _layers(cell, data[:rows].reshape(steps, samples, -1), states, params, *options, False)
+        layers, dropout, train, is_bidirectional = options
+        x = data[:rows].reshape(steps, samples, -1)
+        y, *ends = _layers(cell, x, states, params, layers, dropout, train, is_bidirectional, False)
         y = torch.nn.functional.pad(y.reshape(rows, -1), (0, 0, 0, data.shape[0] - rows))
         return (y, *ends)
 

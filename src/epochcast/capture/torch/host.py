@@ -36,6 +36,7 @@ class Host:
 
     def scalar(self, tensor: Tensor, layer: str) -> Any:
         """What `.item()` gives; raises `Unknown`."""
+        value: Any
         try:
             value = self.values.of(tensor).item()
         except Unknown:

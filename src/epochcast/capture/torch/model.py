@@ -16,6 +16,7 @@ from epochcast.capture.torch.alone import ALONE
 from epochcast.capture.torch.construct import copied_to_meta
 from epochcast.capture.torch.example import Example
 from epochcast.capture.torch.feeding import example_for
+from epochcast.capture.torch.loops import loops
 from epochcast.capture.torch.lora import with_lora
 from epochcast.capture.torch.own_step import Step
 from epochcast.capture.torch.steps import Captured, How, Loss, derived_update, parameters_of, run
@@ -113,7 +114,7 @@ class TorchModel:
         steps = [as_recipe_keeps(ops, self.name, recipe) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
-        notes = (*self.notes, *small.notes)
+        notes = (*self.notes, *small.notes, *loops(small.ops))
         return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, notes)
 
     def _captured(self, recipe: Recipe) -> tuple[Captured, Captured]:

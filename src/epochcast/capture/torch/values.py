@@ -36,7 +36,7 @@ class Values:
         if not is_small(tensor) or storage.nbytes() > MOST_BYTES:
             return
         if storage._cdata not in self._known:
-            self._known[storage._cdata] = storage, torch.UntypedStorage(storage.nbytes(), device="cpu")
+            self._known[storage._cdata] = storage, torch.UntypedStorage(storage.nbytes(), device="cpu")  # type: ignore[no-untyped-call]
         self._view(tensor).copy_(value)
         if is_assumed:
             self._assumed.add(storage._cdata)
@@ -60,7 +60,7 @@ class Values:
     def _view(self, tensor: Tensor) -> Tensor:
         _, base = self._known[tensor.untyped_storage()._cdata]
         empty = torch.empty(0, dtype=tensor.dtype, device="cpu")
-        return empty.set_(base, tensor.storage_offset(), tensor.size(), tensor.stride())  # type: ignore[call-overload,no-any-return]
+        return empty.set_(base, tensor.storage_offset(), tensor.size(), tensor.stride())
 
     def on_host(self, value: Any) -> Any:
         """An argument of an operator with `meta` tensors replaced by their values; raises `Unknown`."""
