@@ -39,6 +39,7 @@ def test_an_example_runs(
         answer = names["answer"]
     assert isinstance(answer, Forecast)
     assert answer.parameters == int(parameters)
+    assert answer.step_parts is not None
     assert answer.step_parts.backward > 0
     assert answer.step_parts.update > 0
     assert answer.opaque_ops == ()

@@ -45,7 +45,7 @@ def written(folder: Path, width: int) -> str:
     return f"{folder}/net.py:make"
 
 
-def parameters(reference: str) -> int:
+def parameters(reference: str) -> int | None:
     return ec.forecast(reference, device="V100", batch=64).parameters
 
 

@@ -92,11 +92,11 @@ def critics(model: Gan, real: torch.Tensor, times: int = 3) -> None:
     for _ in range(times):
         loss = losses((model.make, model.judge), real)["judge"]
         model.trainer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         model.trainer.step()
     loss = losses((model.make, model.judge), real)["make"]
     model.maker.zero_grad()
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     model.maker.step()
 
 
