@@ -194,7 +194,7 @@ def files_of(reference: str) -> tuple[Path, ...]:
     family, _, name = reference.partition(":")
     if family != "hf":
         return ()
-    path = Path(name) / "config.json" if Path(name).is_dir() else Path(name)
+    path = Path(name) / "config.json" if os.path.isdir(name) else Path(name)
     return (path.absolute(),) if path.suffix == ".json" else ()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from epochcast.capture.model import COMPILED_NOTE
 from epochcast.capture.torch.alone import ALONE
 from epochcast.capture.torch.devices import CudaIsHere
 from epochcast.capture.torch.host import Host
@@ -94,6 +95,11 @@ def on_meta(module: torch.nn.Module, values: Values | None = None) -> torch.nn.M
                 if tensor is not None and tensor.device.type != "meta":
                     _, table[name] = moved.setdefault(id(tensor), (tensor, _on_meta(tensor, values)))  # type: ignore[assignment]
     return module
+
+
+def compiled_notes(module: torch.nn.Module) -> tuple[str, ...]:
+    """What to know of a module that torch.compile wraps."""
+    return (COMPILED_NOTE,) if hasattr(module, "_orig_mod") else ()
 
 
 def copied_to_meta(module: torch.nn.Module, values: Values | None = None) -> torch.nn.Module:

@@ -13,7 +13,7 @@ import torch
 
 from epochcast.caching import Cache
 from epochcast.capture.torch.alone import ALONE
-from epochcast.capture.torch.construct import copied_to_meta
+from epochcast.capture.torch.construct import compiled_notes, copied_to_meta
 from epochcast.capture.torch.example import Example
 from epochcast.capture.torch.feeding import example_for
 from epochcast.capture.torch.loops import loops
@@ -70,9 +70,9 @@ class TorchModel:
         one sample; None where the module has them.
         """
         values = Values()
-        copied = copied_to_meta(module, values)
-        example = example_for(copied, inputs, type(module).__name__, values)
-        return cls(name or type(module).__name__, copied, example, values=values, **options)
+        copied, notes = copied_to_meta(module, values), compiled_notes(module)
+        own = type(copied).__name__
+        return cls(name or own, copied, example_for(copied, inputs, own, values), values=values, notes=notes, **options)
 
     def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
         """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from epochcast.capture.torch.construct import copied_to_meta, on_meta
+from epochcast.capture.torch.construct import compiled_notes, copied_to_meta, on_meta
 from epochcast.capture.torch.example import Example
 from epochcast.capture.torch.feeding import example_for
 from epochcast.capture.torch.feeding import on_meta as inputs_on_meta
@@ -27,8 +27,10 @@ def from_workload(
 ) -> TorchModel:
     """The model of a workload. Live modules are copied to `meta`; `in_place` changes those that were made for this."""
     values = values or Values()
-    label = name or workload.name or type(workload.model).__name__
+    given = getattr(workload.model, "_orig_mod", workload.model)  # torch.compile wraps
+    label = name or workload.name or type(given).__name__
     module, passed = _held(_module(workload.model, label, workload.step is not None))
+    options.setdefault("notes", compiled_notes(module))
     if in_place:
         module = on_meta(getattr(module, "_orig_mod", module), values)
     else:
