@@ -33,7 +33,14 @@ def test_a_busy_worker_of_a_pool_ends_with_its_parent(how: signal.Signals, tmp_p
     os.kill(parent.pid, how)
     parent.wait(30)
     end = time.monotonic() + 30
-    while Path(f"/proc/{worker}/stat").exists() and " Z " not in Path(f"/proc/{worker}/stat").read_text():
+    while is_running(worker):
         assert time.monotonic() < end, "the worker is still there"
         time.sleep(0.05)
     parent.stdout.close()
+
+
+def is_running(process: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
