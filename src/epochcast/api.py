@@ -34,7 +34,7 @@ from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.data import data_of
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
-from epochcast.forecasting.job import JOB_OPTIONS, Job
+from epochcast.forecasting.job import JOB_OPTIONS, Job, without_replaced
 from epochcast.forecasting.loader import Service
 from epochcast.forecasting.options import checked
 from epochcast.forecasting.placement import Placement
@@ -291,7 +291,8 @@ def _asked(
         raise BadInput(f"placement must be a Placement, such as place('A100', gpus=8), got {placement!r}")
     taken = (*_JOB_NAMES, *(_PLACE_NAMES if has_place else ()))
     options = dict(options)
-    asked = as_workload(model, options)
+    asked = as_workload(model.model if isinstance(model, Job) else model, options)
+    model = replace(model, model=asked) if isinstance(model, Job) and asked is not model.model else model
     for name in options:
         if name not in taken:
             raise UnknownOption(name, {*taken, *signature(verb).parameters, *WORKLOAD_NAMES})
@@ -308,10 +309,9 @@ def _asked(
         raise BadInput(f"{next(iter(of_place))} is given twice: by its name and by the placement")
     if not isinstance(model, Job):
         return Job(asked, **of_job), Where(**of_place), notes
-    for name, other in (("batch", "global_batch"), ("global_batch", "batch")):
-        if of_job.get(name) is not None:
-            of_job.setdefault(other, None)
-    return replace(model, **of_job), Where(**of_place), notes
+    kept = without_replaced({one.name: None for one in JOB_OPTIONS}, of_job)
+    reset = {one.name: one.default for one in JOB_OPTIONS if one.name not in kept}
+    return replace(model, **{**reset, **of_job}), Where(**of_place), notes
 
 
 def _paths(config: Sequence[str | Path]) -> Sequence[str | Path]:
