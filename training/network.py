@@ -303,22 +303,28 @@ def train(
         lr=rate,
     )
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
-    chances = np.array([n.weight for n in nets])
-    chances = chances / chances.sum() if len(nets) else chances
+    reached_ops = np.cumsum(ops.weight) if ops is not None else np.ones(1)
+    reached_nets = np.cumsum([n.weight for n in nets])
     targets = torch.tensor([n.log_seconds for n in nets], dtype=torch.float32)
     for _ in range(steps):
         loss = (pulls * model.sustained**2).sum(dim=1).mean() + SOURCE_PULL * (model.source**2).mean()
         if ops is not None:
-            pick = torch.tensor(generator.choice(len(ops.weight), op_batch, p=ops.weight))
+            pick = torch.tensor(_drawn(reached_ops, op_batch, generator))
             loss = loss + torch.nn.functional.smooth_l1_loss(model.log_row(ops, pick), ops.log_seconds[pick], beta=0.1)
         if nets:
-            chosen = generator.choice(len(nets), net_batch, p=chances)
+            chosen = _drawn(reached_nets, net_batch, generator)
             guess = model.log_steps([nets[i] for i in chosen], by_source=True)
             loss = loss + 2 * torch.nn.functional.smooth_l1_loss(guess, targets[torch.tensor(chosen)], beta=0.1)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         schedule.step()
+
+
+def _drawn(reached: NDArray[np.float64], count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Rows drawn by their weights, given the sums of the weights up to each row."""
+    places = np.searchsorted(reached, generator.random(count) * reached[-1], side="right")
+    return np.minimum(places, len(reached) - 1)
 
 
 def _remember_range(model: EfficiencyNet, ops: OpRows | None, nets: list[NetRow]) -> None:
