@@ -122,7 +122,7 @@ def _ratio(log_error: float) -> str:
 def main() -> int:
     """Train, check on what was left out, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=2400)
+    parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--folds", type=int, default=4)
     arguments = parser.parse_args()
     torch.set_num_threads(1)

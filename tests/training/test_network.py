@@ -75,7 +75,7 @@ def fresh(material: Material, seed: int = 0) -> EfficiencyNet:
 
 def test_training_learns_a_constant_slowdown(material: Material) -> None:
     model = fresh(material)
-    train(model, material.ops, material.nets, steps=150, seed=0, op_batch=64, net_batch=4, rate=1e-2)
+    train(model, material.ops, material.nets, steps=150, seed=0, op_batch=64, net_batch=4)
     error = log_steps([model], material.nets) - np.array([n.log_seconds for n in material.nets])
     assert np.abs(np.exp(error) - 1).mean() < 0.1
 
