@@ -5,12 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from epochcast.capture.fingerprint import fingerprint
-from epochcast.capture.model import Model
+from epochcast.capture.model import COMPILED_NOTE, Model
 from epochcast.errors import BadInput
 from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.attention import attention_kernels
+from epochcast.forecasting.data import data_of
 from epochcast.forecasting.details import Details
 from epochcast.forecasting.device_doubts import device_doubts
+from epochcast.forecasting.doubts import job_doubts
 from epochcast.forecasting.epochs import epoch_seconds, steps_per_epoch, total_seconds
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.framework import framework_step, setting_of
@@ -20,9 +22,9 @@ from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.rank_memory import rank_memory
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
-from epochcast.graph.maths import MATHS
+from epochcast.forecasting.utilisation import model_flops, utilisation
 from epochcast.graph.trace import Trace
-from epochcast.hardware.device import Device
+from epochcast.hardware.measured import measured_how
 from epochcast.hardware.network import usual_network
 from epochcast.hardware.topology import largest_box
 from epochcast.memory.peak import PeakMemory
@@ -31,25 +33,36 @@ from epochcast.memory.peak import PeakMemory
 def forecast_job(
     job: Job, placement: Placement, session: Session | None = None, *, step_only: bool = False
 ) -> Forecast:
-    """How long a job takes at a place, what it needs and what it costs. `step_only` leaves memory and epochs out."""
+    """How long a job takes at a place, what it needs and what it costs. `step_only` leaves memory and epochs out.
+
+    Where texts differ in length, time is that of batches as they come, memory that of one with the longest text.
+    """
     session = session or Session()
-    model = session.model(job)
     batch = batch_per_pass(job, placement)
-    trace = session.trace(model, job.recipe(batch, placement.device))
-    step, loader_notes = _step(job, placement, model, trace, session)
-    memory = None if step_only else _memory(job, placement, model, trace, session)
+    longest = session.model(job)
+    as_it_comes = job.at_length(batch)
+    model = longest if as_it_comes is job else session.model(as_it_comes)
+    trace = session.trace(model, as_it_comes.recipe(batch, placement.device))
+    data = data_of(job, trace)
+    step, loader_notes = _step(as_it_comes, placement, model, trace, session)
+    memory = None
+    if not step_only:
+        memory = _memory(job, placement, longest, session.trace(longest, trace.recipe), session)
     per_gpu = batch * job.accumulate
     warnings = (
-        *trace.notes,
+        *_model_notes(trace),
         *session.hints(placement.device, trace.recipe.precision_rules.math),
         *loader_notes,
+        *_length_notes(job, batch),
         *_changed(job, model),
+        *job_doubts(job, placement, trace, step),
         *_doubts(placement, trace, step),
     )
     epoch = None
     if memory is not None:
         epoch = epoch_seconds(
             job,
+            data,
             step,
             global_batch=per_gpu * placement.replicas,
             validation_batch=trace.batch * placement.replicas,
@@ -77,25 +90,41 @@ def forecast_job(
         lora=job.lora,
         four_bit=job.four_bit,
         dataset=job.dataset,
-        samples=job.samples_per_epoch,
-        epochs=job.epochs,
-        steps_per_epoch=steps_per_epoch(job, per_gpu * placement.replicas),
+        fed=data.fed,
+        samples=data.samples,
+        epochs=data.epochs,
+        tokens_per_sample=data.tokens_per_sample,
+        sequence_length=trace.inputs[0].shape[1] if data.tokens_per_sample else None,
+        steps_per_epoch=steps_per_epoch(data, per_gpu * placement.replicas),
         step_parts=replace(step.parts, bubble=0.0),
         bubble_seconds=step.parts.bubble,
         epoch_seconds=epoch,
-        total_seconds=total_seconds(job, epoch),
+        total_seconds=total_seconds(data, epoch),
         **_memory_numbers(memory),
         memory_bytes=placement.device.memory_bytes,
         dollars_per_hour=placement.dollars_per_hour,
         price_source=placement.price_source,
         flops_per_sample=trace.flops["matrix"] / trace.batch,
+        mfu=None if step_only else _utilisation(job, placement, model, trace, step, session),
         parameters=trace.parameter_counts[0],
         trainable_parameters=trace.parameter_counts[1],
         answered_by=dict(step.answered_by),
+        device_measured=measured_how(placement.device),
         opaque_ops=trace.opaque,
         warnings=warnings,
-        _details=lambda: Details(job, placement, model, trace, step, memory),
+        _details=lambda: Details(job, placement, longest, trace, step, memory),
     )
+
+
+def _utilisation(
+    job: Job, placement: Placement, model: Model, trace: Trace, step: StepForecast, session: Session
+) -> float:
+    """MFU; what checkpointing computes again is no work of the model."""
+    recipe = trace.recipe
+    plain = session.trace(model, replace(recipe, checkpointing=False)) if recipe.checkpointing else trace
+    passes = job.accumulate * placement.replicas
+    math = recipe.precision_rules.math
+    return utilisation(model_flops(plain), passes, step.seconds.mid, placement.gpus, placement.device, math)
 
 
 def batch_per_pass(job: Job, placement: Placement) -> int:
@@ -152,6 +181,7 @@ def _memory_numbers(memory: PeakMemory | None) -> dict[str, Any]:
         "allocated_bytes": memory.allocated_bytes,
         "reserved_bytes": memory.reserved_bytes,
         "fits": bool(memory.fits),
+        "memory_verdict": memory.verdict,
     }
 
 
@@ -162,20 +192,20 @@ def _changed(job: Job, model: Model) -> tuple[str, ...]:
     return (f"{job.model} makes another model than when this job was written down: its parameters differ",)
 
 
-def _stand_in(math: str, device: Device) -> str:
-    """The format that is computed in where a device lacks one."""
-    while math not in device.peak_flops_per_second:
-        math = MATHS[math].stand_in
-    return math
+def _model_notes(trace: Trace) -> tuple[str, ...]:
+    """What its front end says of a model; that it is compiled is no news where the job says so."""
+    is_compiled = trace.recipe.is_compiled
+    return tuple(note for note in trace.notes if note != COMPILED_NOTE or not is_compiled)
+
+
+def _length_notes(job: Job, batch: int) -> tuple[str, ...]:
+    lengths = job.length_distribution
+    return () if lengths is None else lengths.notes(batch)
 
 
 def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[str]:
     """What one should know before believing the numbers."""
     device = placement.device
-    math = trace.recipe.precision_rules.math
-    if device.kind == "gpu" and math not in device.peak_flops_per_second:
-        runs_as = _stand_in(math, device)
-        yield f"{device.name} has no {math} arithmetic: {trace.recipe.precision} is computed in {runs_as} there"
     if trace.recipe.sequence_parallel and not placement.strategy.splits_products:
         yield "`sequence_parallel` changes nothing without tensor parallelism (a strategy with tp)"
     if step.parts.bubble:
