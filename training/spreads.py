@@ -54,13 +54,12 @@ def shared_spread(family_errors: Array, source_errors: Array, cells: NDArray[np.
     """Of both kinds of error on known devices, each with the same weight.
 
     Among families left out every cell (a device and a kind of step, `cells_of`) counts the same: nobody asks for the
-    device that was measured most, as often as it was measured. n cells stand for the next one.
+    device that was measured most, as often as it was measured.
     """
     is_family, is_source = np.isfinite(family_errors), np.isfinite(source_errors)
-    count = len(np.unique(cells[is_family]))
     weights = [_alike(cells[is_family]), np.full(is_source.sum(), 1 / max(1, is_source.sum()))]
     errors = np.concatenate([family_errors[is_family], source_errors[is_source]])
-    return _weighted_spread(errors, np.concatenate(weights), outside_of(max(1, count)))
+    return _weighted_spread(errors, np.concatenate(weights), OUTSIDE)
 
 
 def _alike(labels: NDArray[np.str_]) -> Array:
