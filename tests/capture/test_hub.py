@@ -77,6 +77,12 @@ def test_a_family_lists_its_members(family: str) -> None:
         find_model(family)
 
 
+# Five is the beginning of fifty as text, not as a number.
+def test_a_cut_off_number_is_no_family() -> None:
+    with pytest.raises(UnknownName, match=r"no model called 'resnet5'; near: "):
+        find_model("resnet5")
+
+
 def test_an_unknown_model_is_answered_with_the_near_ones() -> None:
     with pytest.raises(UnknownName, match=r"no model called 'Llama-3.1-9B'; near: Llama-3.1-8B"):
         find_model("Llama-3.1-9B")
@@ -102,7 +108,10 @@ def test_models_of_their_own_sizes_have_the_published_parameters(name: str) -> N
     assert typed_model(name, (16,)).graph(1).parameter_count == HUB[name].parameters
 
 
-@pytest.mark.parametrize("name", ["sd15_unet", "sd21_unet", "sdxl_unet", "gpt2", "llama3_1_8b", "t5_base", "vit_b_16"])
+@pytest.mark.parametrize(
+    "name",
+    ["sd15_unet", "sd21_unet", "sdxl_unet", "clip_vit_b_32", "clip_vit_b_16", "clip_vit_l_14", "gpt2", "t5_base"],
+)
 def test_models_of_the_zoo_have_the_published_parameters(name: str) -> None:
     published = {known.parameters for known in HUB.values() if known.reference == name}
     assert published == {zoo_model(name).graph(1).parameter_count}

@@ -24,7 +24,7 @@ from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 
-LEAST_LETTERS, MOST_CHOICES = 3, 8
+LEAST_LETTERS, MOST_CHOICES = 2, 8
 """The beginning of a name of so many letters could be any model that begins so; the message lists so many."""
 
 
@@ -85,16 +85,22 @@ def _meaning(name: str) -> str:
     meanings = _index().get(key, ())
     if len(meanings) == 1:
         return meanings[0]
-    if len(key) >= LEAST_LETTERS:
-        meanings = meanings or tuple(one for known, those in _index().items() if known.startswith(key) for one in those)
+    meanings = meanings or _beginning(key)
     if meanings:
-        raise AmbiguousName("model", name, _few(meanings))
+        raise AmbiguousName("model", name, meanings)
     raise UnknownName("model", name, {*ZOO, *(hub_id.rpartition("/")[2] for hub_id in HUB)})
 
 
-def _few(names: Iterable[str]) -> list[str]:
-    """The shortest ones."""
-    return sorted(dict.fromkeys(names), key=lambda name: (len(name), name))[:MOST_CHOICES]
+def _beginning(key: str) -> tuple[str, ...]:
+    """The shortest names of a family: those that begin so, where no number is cut off. An id that is a model of the zoo
+    has that one's name already.
+    """
+    if len(key) < LEAST_LETTERS:
+        return ()
+    begins = re.compile(re.escape(key) + (r"(?!\d)" if key[-1].isdigit() else ""))
+    names = {one for known, those in _index().items() if begins.match(known) for one in those}
+    own = {name for name in names if name in ZOO or HUB[name].reference not in names}
+    return tuple(sorted(own, key=lambda name: (len(name), name))[:MOST_CHOICES])
 
 
 @remembered(1)
@@ -173,6 +179,7 @@ _DEBERTA = (
     "type_vocab_size=0, position_biased_input=False, max_relative_positions=-1)"
 )
 _BART = "hf:BartConfig(d_model=768, encoder_layers=6, decoder_layers=6, encoder_attention_heads=12, "
+_PAIRS = "both towers; the loss between all pairs of a batch is left out"
 _UNET = "the U-Net alone: text encoder and autoencoder are frozen, their results taken as computed beforehand"
 _SENTENCES = "the body alone: what is trained on its output is yours to add"
 
@@ -390,6 +397,9 @@ HUB: Mapping[str, HubModel] = {
     "google/vit-large-patch16-224": HubModel("vit_l_16", 304_326_632, ("google/vit-large-patch16-224-in21k",)),
     "microsoft/resnet-50": HubModel("resnet50", 25_557_032, ("timm/resnet50.a1_in1k",)),
     "microsoft/swin-tiny-patch4-window7-224": HubModel("swin_t", 28_288_354),
+    "openai/clip-vit-base-patch32": HubModel("clip_vit_b_32", 151_277_313, note=_PAIRS),
+    "openai/clip-vit-base-patch16": HubModel("clip_vit_b_16", 149_620_737, note=_PAIRS),
+    "openai/clip-vit-large-patch14": HubModel("clip_vit_l_14", 427_616_513, note=_PAIRS),
     "stable-diffusion-v1-5/stable-diffusion-v1-5": HubModel(
         "sd15_unet", 859_520_964, ("runwayml/stable-diffusion-v1-5", "CompVis/stable-diffusion-v1-4", "sd1.5"), _UNET
     ),

@@ -13,9 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcast.cli.app import app, telling, user_prints_to_stderr
+from epochcast.cli.app import FORECASTS, app, telling, user_prints_to_stderr
+from epochcast.cli.complete import COMPLETERS, configs, jobs, models
+from epochcast.cli.help_groups import GroupedCommand
 from epochcast.errors import BadInput
-from epochcast.forecasting.job import JOB_OPTIONS
+from epochcast.forecasting.job import JOB_OPTIONS, without_replaced
 from epochcast.forecasting.options import Option
 from epochcast.forecasting.where import PLACE_OPTIONS
 
@@ -26,6 +28,17 @@ JOB_FLAGS: Mapping[str, Option] = {
 PLACE_FLAGS: Mapping[str, Option] = {option.name: option for option in PLACE_OPTIONS}
 
 Function = Callable[..., int]
+
+# Headings of the help text, by the group of an option.
+WRITTEN = "Written down"
+PANELS: Mapping[str, str] = {
+    "model": "Model",
+    "recipe": "How it is trained",
+    "data": "Data and how long",
+    "loader": "Loader",
+    "place": "Where it runs",
+    "framework": "Framework",
+}
 
 
 @dataclass(frozen=True)
@@ -87,7 +100,7 @@ def job_command(
         setattr(run, "__signature__", Signature(parameters, return_annotation=int))  # noqa: B010
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         run.__doc__, run.__name__ = command.__doc__, command.__name__
-        app.command(name=command.__name__, epilog=epilog)(run)
+        app.command(name=command.__name__, epilog=epilog, cls=GroupedCommand, rich_help_panel=FORECASTS)(run)
         return command
 
     return register
@@ -123,14 +136,19 @@ _LEADING = (
         "model",
         Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[str | None, typer.Argument(help=MODEL_HELP, show_default=False)],
+        annotation=Annotated[str | None, typer.Argument(help=MODEL_HELP, show_default=False, autocompletion=models)],
     ),
     Parameter(
         "job",
         Parameter.KEYWORD_ONLY,
         default=None,
         annotation=Annotated[
-            str | None, typer.Option(help="A job of epochcast.toml; MODEL and options given beside it override it.")
+            str | None,
+            typer.Option(
+                help="A job of epochcast.toml; MODEL and options given beside it override it.",
+                autocompletion=jobs,
+                rich_help_panel=WRITTEN,
+            ),
         ],
     ),
     Parameter(
@@ -144,6 +162,8 @@ _LEADING = (
                 help="A file of settings: DeepSpeed, Accelerate, TrainingArguments, LightningCLI (JSON, YAML), a "
                 "training script; may be repeated. Options override it.",
                 show_default=False,
+                autocompletion=configs,
+                rich_help_panel=WRITTEN,
             ),
         ],
     ),
@@ -165,9 +185,10 @@ def _parameter(option: Option, help_text: str | None) -> Parameter:
         kind = list[str] | None
     else:
         kind = (str if option.parse is not None or option.type is object else option.type) | None
-    return Parameter(
-        option.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, typer.Option(flag, help=shown)]
+    spelt = typer.Option(
+        flag, help=shown, autocompletion=COMPLETERS.get(option.name), rich_help_panel=PANELS.get(option.group)
     )
+    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, spelt])
 
 
 def _job_arguments(
@@ -180,10 +201,7 @@ def _job_arguments(
         return JobArguments(model, typed, frozenset(typed))
     from epochcast.forecasting.jobfile import read_job
 
-    job_options = dict(read_job(job).given)
-    if "batch" in typed or "global_batch" in typed:
-        job_options.pop("batch", None)
-        job_options.pop("global_batch", None)
+    job_options = without_replaced(read_job(job).given, typed)
     job_model = job_options.pop("model")
     usable = {name: value for name, value in job_options.items() if name in flags or name not in PLACE_FLAGS}
     if model is not None:
@@ -201,10 +219,7 @@ def _with_settings(arguments: JobArguments, config: Sequence[str], flags: Mappin
     typed = {name: value for name, value in arguments.options.items() if name in arguments.typed}
     given = typed if config else arguments.options
     read = filled(arguments.model, given, config, flags)
-    options = {**arguments.options, **read.options}
-    if any(name in read.options for name in ("batch", "global_batch")):
-        for name in {"batch", "global_batch"} - set(read.options):
-            options.pop(name, None)
+    options = {**without_replaced(arguments.options, read.options), **read.options}
     return replace(arguments, options=options, read=frozenset(set(read.options) - set(given)), notes=read.notes)
 
 
