@@ -12,7 +12,7 @@ forecast.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -233,8 +233,11 @@ class Job:
                 raise BadInput(f"reference says what makes a live model; this job's is {self.model!r}")
             return
         from epochcast.capture.resolve import check_live
+        from epochcast.capture.workload import Workload
 
         check_live(self.model)
+        if isinstance(self.model, type) or not isinstance(self.model, Hashable):  # classes and configurations
+            object.__setattr__(self, "model", Workload(self.model))
 
     def recipe(self, batch: int, device: "Device | None" = None) -> "Recipe":
         """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says."""
