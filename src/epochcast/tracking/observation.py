@@ -11,8 +11,8 @@ class Observation:
     """What one line said of a run.
 
     `step` counts finished training steps from the start of the run (a fraction where only epochs are counted);
-    `clock_seconds` is the time of the line on the log's own clock, since the log's first time stamp. Everything that the
-    line did not say is None.
+    `clock_seconds` is the time of the line on the log's own clock, since the log's first time stamp. Everything that
+    the line did not say is None.
     """
 
     step: float
