@@ -95,6 +95,7 @@ class Advice(Displayed):
     max_batch: LargestBatch
     solution: Solution | None
     peak_bytes: Interval
+    memory_verdict: str
     binding: str
     alternatives: tuple[Alternative, ...] = ()
     thesis: Rule | None = None
@@ -149,6 +150,7 @@ class Advice(Displayed):
             "peak_bytes": self.peak_bytes.as_dict(),
             "memory_bytes": placement.device.memory_bytes,
             "fits": self.fits,
+            "memory_verdict": self.memory_verdict,
             "binding": self.binding,
             "alternatives": [alternative.as_dict() for alternative in self.alternatives],
             "warnings": list(self.warnings),
@@ -192,7 +194,7 @@ def advise(request: AdviceRequest, *, with_thesis: bool = False, notes: tuple[st
     """The advice for a request, and for it with one thing changed at a time; `notes` come first in the warnings."""
     solution, max_batch = _solve(request)
     forecast = request.forecast(solution.smallest.batch if solution else 1)
-    assert forecast.peak_bytes is not None
+    assert forecast.peak_bytes is not None and forecast.memory_verdict is not None
     warnings = [*notes, *forecast.warnings]
     if solution and max_batch.safe < 1:
         warnings.append("no batch is safe on this device; the advice relies on the expected peak")
@@ -202,6 +204,7 @@ def advise(request: AdviceRequest, *, with_thesis: bool = False, notes: tuple[st
         max_batch,
         solution,
         forecast.peak_bytes,
+        forecast.memory_verdict,
         _binding(request, solution, max_batch) if solution else "gpu_memory",
         tuple(_alternatives(request, solution)),
         _thesis(request, solution) if with_thesis else None,

@@ -27,6 +27,7 @@ _MEMORY_KEYS = (
     "reserved_bytes",
     "memory_bytes",
     "fits",
+    "memory_verdict",
 )
 
 

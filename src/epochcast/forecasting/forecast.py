@@ -36,11 +36,14 @@ class Forecast(Displayed):
     `batch_per_gpu` counts all accumulated passes; `replicas` are the copies of the model that see different samples, as
     many as GPUs unless given.
     `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
+    `device_measured` says what the learned model was fitted on of this device (`hardware.measured`): "steps" … "never".
     `link_assumed` is the network between nodes that was taken because none was named.
+    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `fits` says whether the expected peak is
+    on the device, `memory_verdict` whether its interval is: "fits", "tight" or "does not fit". `dollars_per_hour` is
+    for all GPUs.
     `fed` is what the network takes: text, images, videos or numbers. `epochs` are whole unless the training is counted
     in tokens. `tokens_per_sample` are of text, without padding, `sequence_length` with it; `mfu` is the part of the
     GPUs' peak that is the model's own work (`utilisation`).
-    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `dollars_per_hour` is for all GPUs.
     """
 
     model: str
@@ -80,6 +83,7 @@ class Forecast(Displayed):
     reserved_bytes: int | None = None
     memory_bytes: int | None = None
     fits: bool | None = None
+    memory_verdict: str | None = None
     dollars_per_hour: float | None = None
     price_source: str | None = None
     flops_per_sample: float | None = None
@@ -87,6 +91,7 @@ class Forecast(Displayed):
     parameters: int | None = None
     trainable_parameters: int | None = None
     answered_by: Mapping[str, float] = field(default_factory=dict, hash=False)
+    device_measured: str | None = None
     opaque_ops: tuple[str, ...] = ()
     link_assumed: str | None = None
     warnings: tuple[str, ...] = ()

@@ -91,6 +91,7 @@ _SHOWN = (
     "total_seconds",
     "dollars",
     "fits",
+    "memory_verdict",
 )
 
 

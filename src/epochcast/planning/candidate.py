@@ -49,6 +49,7 @@ class Candidate:
             "strategy": self.strategy,
             "batch_per_gpu": self.batch_per_gpu,
             "global_batch": self.global_batch,
+            "memory_verdict": self.forecast.memory_verdict,
             "tokens_per_second": self.forecast.tokens_per_second,
             "mfu": self.forecast.mfu,
             "total_seconds": self.total_seconds.as_dict(),

@@ -18,8 +18,6 @@ from epochcast.forecasting.session import Session
 from epochcast.forecasting.strategies.degrees import degrees_in
 from epochcast.forecasting.strategies.registry import strategy_for
 from epochcast.forecasting.strategies.strategy import Strategy
-from epochcast.memory.context import room_bytes
-from epochcast.memory.largest import FACTORS
 from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
 from epochcast.planning.offers import Offer
 
@@ -89,9 +87,8 @@ def _largest_batch(job: Job, placement: Placement, session: Session) -> int:
         accumulated = f" and {job.accumulate} passes" if job.accumulate > 1 else ""
         raise BadInput(f"an epoch of {samples} samples does not divide over {placement.replicas} replicas{accumulated}")
     step = rank_step(job, placement, trace)
-    limit_bytes = int(room_bytes(placement.device) / FACTORS["safe"])
     batch = _power_of_two(samples // passes)
-    while batch and not step.fits(batch * job.augment, limit_bytes):
+    while batch and not step.is_sure(batch * job.augment):
         batch //= 2
     if not batch:
         raise _TooLarge

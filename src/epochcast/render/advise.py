@@ -104,7 +104,7 @@ def _rows(answer: Advice) -> Cells:
     yield "step", *interval_cells(choice.step.seconds, show_seconds), " ".join(throughput)
     wait = show_seconds(choice.step.parts.exposed_input)
     yield "waiting for data", f"{choice.stall_fraction:.1%}", "", f"{wait} per step"
-    yield "memory", *interval_cells(answer.peak_bytes, show_bytes), of_memory
+    yield "memory", *interval_cells(answer.peak_bytes, show_bytes), f"{of_memory}: {answer.memory_verdict}"
     host_bytes = answer.request.host.memory_bytes
     of_host_memory = f"of {show_bytes(host_bytes)} per node" if host_bytes < float("inf") else "per node"
     yield "host memory", show_bytes(choice.feed.host_bytes), "", of_host_memory

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from epochcast.forecasting.device_doubts import UNMEASURED
 from epochcast.forecasting.explain import Share, by_class, by_layer
 from epochcast.forecasting.forecast import Forecast
-from epochcast.render.memory import remedies
+from epochcast.render.memory import remedies, verdict_text
 from epochcast.render.table import INTERVAL, Cells, interval_cells, rate, speed, table
 from epochcast.units import show_bytes, show_count, show_dollars, show_seconds, show_tokens
 
@@ -32,6 +33,8 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
         [(_PARTS[name], show_seconds(part), f"{part / seconds:.0%}") for name, part in step_parts.items() if part > 0],
     )
     cost_models = ", ".join(f"{name} {share:.0%}" for name, share in answer.answered_by.items())
+    if "learned" in answer.answered_by and answer.device_measured in UNMEASURED:
+        cost_models += f" ({UNMEASURED[answer.device_measured].words})"
     summary = table(_title(answer), f"| > expected | {INTERVAL} |", _rows(answer))
     pieces: list[RenderableType] = [summary, parts, Text(f"answered by: {cost_models}", style="dim")]
     if explain:
@@ -84,8 +87,7 @@ def _rows(answer: Forecast) -> Cells:
         hint = ", or tokens" if answer.tokens_per_sample else ""
         yield "epoch, job", "unknown", "", f"give a dataset or its samples{hint}"
     if answer.peak_bytes is not None:
-        verdict = "fits" if answer.fits else "DOES NOT FIT"
-        of_memory = f"of {show_bytes(answer.memory_bytes or 0)}: {verdict}"
+        of_memory = f"of {show_bytes(answer.memory_bytes or 0)}: {verdict_text(answer)}"
         yield "memory", *interval_cells(answer.peak_bytes, show_bytes), of_memory
     if answer.dollars_per_hour is None:
         yield "cost", "unknown", "", "no list price known: give the price of a GPU-hour"

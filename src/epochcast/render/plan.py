@@ -3,6 +3,7 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from epochcast.memory.verdict import TIGHT
 from epochcast.planning.answer import Plan
 from epochcast.planning.candidate import Candidate
 from epochcast.render.table import INTERVAL, table
@@ -49,7 +50,8 @@ def _cells(row: Candidate, is_chosen: bool) -> dict[str, str]:
     return {
         "offer": f"▸ {offer.name}" if is_chosen else offer.name,
         "cloud": offer.instance.cloud,
-        "GPUs": f"{offer.gpus} × {offer.instance.device}",
+        "GPUs": f"{offer.gpus} × {offer.instance.device}"
+        + (" (tight)" if row.forecast.memory_verdict == TIGHT else ""),
         "strategy": row.strategy,
         "batch": f"{row.global_batch:,}",
         "job": show_seconds(row.total_seconds.mid),

@@ -4,6 +4,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epochcast.forecasting.scaling import Row, Scaling
+from epochcast.memory.verdict import DOES_NOT_FIT, TIGHT
 from epochcast.render.table import WideOrNarrow, rate, speed, table
 from epochcast.units import show_dollars, show_seconds
 
@@ -49,6 +50,7 @@ def _table(title: str, rows: list[Row], is_comparing: bool) -> RenderableType:
 
 
 _TEXT_COLUMNS = ("scaling",)
+_MEMORY_MARKS = {TIGHT: " (tight)", DOES_NOT_FIT: " (too large)"}
 
 
 def _cells(row: Row) -> dict[str, str]:
@@ -57,7 +59,7 @@ def _cells(row: Row) -> dict[str, str]:
     throughput, unit = speed(answer.samples_per_second, answer.fed, answer.tokens_per_sample)
     return {
         "scaling": row.case.regime,
-        "GPUs": f"{row.case.gpus:,}" + ("" if answer.fits else " (too large)"),
+        "GPUs": f"{row.case.gpus:,}" + _MEMORY_MARKS.get(answer.memory_verdict or "", ""),
         "nodes": f"{row.case.nodes:,}",
         "batch": f"{answer.global_batch:,}",
         "per GPU": f"{answer.batch_per_gpu:,}",
