@@ -6,6 +6,7 @@ given, to all alike: announced totals mislead (stopped early, at a target), and 
 
 import csv
 import gzip
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ class Case:
     high_seconds: float | None
     doubt: float | None
     fraction: float | None
+    read_seconds: float
+    """What the log's own clock says from its first report to its last; far from the truth where it was misread."""
 
     def error(self, method: str) -> float | None:
         """(told total / true total) − 1."""
@@ -47,6 +50,11 @@ class Case:
     @property
     def left_seconds(self) -> float:
         return self.true_seconds - self.passed_seconds
+
+    @property
+    def is_misread(self) -> bool:
+        """Whether the clock that was read is off by a quarter or more: no question of what is still to come."""
+        return abs(self.read_seconds / self.true_seconds - 1) > 0.25
 
     @property
     def is_inside(self) -> bool | None:
@@ -85,20 +93,27 @@ def _of_log(row: Mapping[str, str], data: bytes) -> Iterator[Case]:
     if not training:
         return
     total_steps = max(one.step for one in training if one.attempt == training[-1].attempt)
+    clocks = [one.clock_seconds for one in training if one.clock_seconds is not None]
+    read_seconds = clocks[-1] - clocks[0] if clocks else 0.0
     history, position = History(), 0
     for percent, count in known.items():
         for one in seen[position:count]:
             history.add(one)
         position = count
-        yield _case(row, percent, seen[:count], history, total_steps)
+        yield _case(row, percent, seen[:count], history, total_steps, read_seconds)
 
 
 def _case(
-    row: Mapping[str, str], percent: int, seen: Sequence[Observation], history: History, total_steps: float
+    row: Mapping[str, str],
+    percent: int,
+    seen: Sequence[Observation],
+    history: History,
+    total_steps: float,
+    read_seconds: float,
 ) -> Case:
     reports = _reports(seen)
     told = {name: rival(reports, total_steps) for name, rival in RIVALS.items()}
-    told["log's ETA"] = _own_eta(seen) if row["eta_scope"] == "run" else None
+    told["log's ETA"] = _own_eta(seen, total_steps) if row["eta_scope"] == "run" else None
     low = high = doubt = fraction = ours = None
     try:
         left = remaining(history, total_steps).remaining_seconds
@@ -118,6 +133,7 @@ def _case(
         high_seconds=high,
         doubt=doubt,
         fraction=fraction,
+        read_seconds=read_seconds,
     )
 
 
@@ -135,17 +151,21 @@ def _reports(seen: Sequence[Observation]) -> list[tuple[float, float]]:
     return found
 
 
-def _own_eta(seen: Sequence[Observation]) -> float | None:
-    etas = [one.remaining_seconds for one in seen if one.phase == "train" and one.remaining_seconds is not None]
-    return etas[-1] if etas else None
+def _own_eta(seen: Sequence[Observation], total_steps: float) -> float | None:
+    """What the last line expects, for the steps that there really are where it expects another number of them."""
+    told = [one for one in seen if one.phase == "train" and one.remaining_seconds is not None]
+    if not told or told[-1].remaining_seconds is None:
+        return None
+    announced = (told[-1].total_steps or total_steps) - told[-1].step
+    return told[-1].remaining_seconds * (max(0.0, total_steps - told[-1].step) / announced if announced > 0 else 1.0)
 
 
 def _rival(pace: Callable[[list[float], list[float]], float]) -> Callable[[Reports, float], float | None]:
     def told(reports: Reports, total_steps: float) -> float | None:
         if len(reports) < 2:
             return None
-        steps = [b[0] - a[0] for a, b in zip(reports, reports[1:], strict=False)]
-        seconds = [b[1] - a[1] for a, b in zip(reports, reports[1:], strict=False)]
+        steps = [b[0] - a[0] for a, b in itertools.pairwise(reports)]
+        seconds = [b[1] - a[1] for a, b in itertools.pairwise(reports)]
         return pace(steps, seconds) * max(0.0, total_steps - reports[-1][0])
 
     return told

@@ -41,6 +41,7 @@ COMMANDS = (
     "advise",
     "scaling",
     "plan",
+    "track",
     "jobs",
     "evaluate",
     "calibrate",

@@ -17,6 +17,7 @@ from itertools import pairwise
 from math import exp, log
 from statistics import median
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 from epochcast.errors import MissingExtra
 
@@ -153,7 +154,9 @@ def _dickey_fuller(values: Any) -> float | None:
     if len(values) < LEVEL or values.max() == values.min():
         return None
     # Lags as AI Gauge leaves them to the library; long series are cut so that the answer comes at once.
-    return float(adfuller(values[-2000:], autolag="AIC", maxlag=min(20, len(values) // 4))[1])
+    with catch_warnings():
+        simplefilter("ignore", FutureWarning)  # of a result type to come; the second item is p in both
+        return float(adfuller(values[-2000:], autolag="AIC", maxlag=min(20, len(values) // 4))[1])
 
 
 def _changes(at_steps: Sequence[float], at_seconds: Sequence[float], values: Any) -> tuple[Drift, ...]:

@@ -19,6 +19,11 @@ MOST_SPANS = 4096
 MOST_PAUSES = 2048
 # A clock that only ever shows whole seconds says little of shorter spans.
 TICKS_PER_SPAN = 10
+# A clock that goes back by more than this (share of the time so far, and seconds) was set anew.
+MOST_WAVERING, MOST_WAVERING_SECONDS = 0.2, 3000.0
+
+# A clock that stands still in more spans than this jumps in others: only so many longer parts of it are to be trusted.
+MOST_STANDING, PARTS_OF_STANDING = 0.02, 32
 
 
 @dataclass(slots=True)
@@ -95,16 +100,21 @@ class History:
     def spans(self) -> Spans:
         """All spans with their pauses, as arrays; spans that are too short for the clock are joined."""
         ends, steps, seconds = (np.array(values) for values in (self._ends, self._steps, self._seconds))
-        if self._whole_seconds and len(steps):
-            ends, steps, seconds = _joined(ends, steps, seconds, float(TICKS_PER_SPAN))
+        least_seconds = float(TICKS_PER_SPAN) if self._whole_seconds else 0.0
+        if len(steps) and (seconds <= 0).mean() > MOST_STANDING:
+            least_seconds = max(least_seconds, float(seconds.sum()) / PARTS_OF_STANDING)
+        if len(steps) and least_seconds > 0:
+            ends, steps, seconds = _joined(ends, steps, seconds, least_seconds)
         return Spans(ends, steps, seconds, tuple(self._pauses))
 
     def _tick(self, seen: Observation) -> tuple[bool, bool]:
-        """Whether the report has a time, and whether its clock ran back.
+        """Whether the report has a time, and whether its clock was set back.
 
         Where no line has a clock, time is the sum of the seconds that lines say steps took.
         """
         if seen.clock_seconds is not None:
+            if self._wavers(seen.clock_seconds):
+                return False, False
             return True, not self._advance(seen.clock_seconds)
         if seen.step_seconds is None or self.clock_seconds is not None:
             return False, False
@@ -113,9 +123,14 @@ class History:
         self.elapsed_seconds += max(0.0, steps) * seen.step_seconds
         return True, False
 
+    def _wavers(self, clock_seconds: float) -> bool:
+        """A clock that is worked out from a bar's own estimates goes back a little now and then: wait for it."""
+        back_seconds = 0.0 if self.clock_seconds is None else self.clock_seconds - clock_seconds
+        return 0 < back_seconds <= min(MOST_WAVERING_SECONDS, MOST_WAVERING * self.elapsed_seconds)
+
     def _advance(self, clock_seconds: float | None) -> bool:
-        """Move the clock on; false if it ran back, as when a machine sets its time."""
-        if clock_seconds is None:
+        """Move the clock on; false if it was set back."""
+        if clock_seconds is None or self._wavers(clock_seconds):
             return True
         before, self.clock_seconds = self.clock_seconds, clock_seconds
         self._whole_seconds = self._whole_seconds and clock_seconds == int(clock_seconds)
