@@ -9,6 +9,7 @@ import numpy as np
 from studies.track.replay import PERCENTS, Case
 
 BANDS = ((5, 95), (25, 75))
+SHOWN = alt.Scale(type="log", domain=[0.5, 1.5], nice=False, clamp=True)
 
 
 def draw(found: Sequence[Case], path: Path) -> None:
@@ -28,16 +29,17 @@ def draw(found: Sequence[Case], path: Path) -> None:
                         {"percent": percent, "end": end, "ratio": value} for end, value in zip("lh", ends, strict=True)
                     ]
     across = alt.X(
-        "percent:Q", title="passed of the run, %", scale=alt.Scale(type="log"), axis=alt.Axis(values=list(PERCENTS))
+        "percent:Q",
+        title="passed of the run, %",
+        scale=alt.Scale(type="log", domain=[1, 50], nice=False),
+        axis=alt.Axis(values=list(PERCENTS)),
     )
     area = (
         alt.Chart(alt.Data(values=bands))
         .mark_area(opacity=0.35)
         .encode(
             x=across,
-            y=alt.Y(
-                "low:Q", title="told total / true total", scale=alt.Scale(type="log", domain=[0.4, 2.5], clamp=True)
-            ),
+            y=alt.Y("low:Q", title="told total / true total", scale=SHOWN),
             y2="high:Q",
             color=alt.Color("band:N", title="epochcast"),
         )
@@ -45,8 +47,8 @@ def draw(found: Sequence[Case], path: Path) -> None:
     dashed = (
         alt.Chart(alt.Data(values=lines))
         .mark_line(strokeDash=[4, 3], color="black", size=1)
-        .encode(x=across, y="ratio:Q", detail="end:N")
+        .encode(x=across, y=alt.Y("ratio:Q", scale=SHOWN), detail="end:N")
     )
-    even = alt.Chart(alt.Data(values=[{"y": 1}])).mark_rule(color="gray").encode(y="y:Q")
+    even = alt.Chart(alt.Data(values=[{"y": 1}])).mark_rule(color="gray").encode(y=alt.Y("y:Q", scale=SHOWN))
     title = "The fan narrows (dashed: 90 % of runs by the mean so far)"
     (area + dashed + even).properties(width=520, height=300, title=title).save(path)

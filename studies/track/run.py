@@ -56,14 +56,19 @@ def _score(kept: Sequence[Case], method: str) -> tuple[float, float]:
     return (median(errors), float(np.percentile(errors, 90))) if errors else (float("nan"), float("nan"))
 
 
+def _is_answered(case: Case, method: str) -> bool:
+    """By the method and by all that can answer from two reports, so that all are scored on the same runs."""
+    return all(case.error(name) is not None for name in (method, "epochcast", *RIVALS))
+
+
 def _table(kept: Sequence[Case]) -> str:
     lines = [f"| | {' | '.join(f'{percent} %' for percent in PERCENTS)} |", "|---" * (len(PERCENTS) + 1) + "|"]
     for method in METHODS:
         cells = []
         for percent in PERCENTS:
-            here = [case for case in kept if case.percent == percent and case.error(method) is not None]
+            here = [case for case in kept if case.percent == percent and _is_answered(case, method)]
             middle, high = _score(here, method)
-            cells.append(f"{100 * middle:.2f} / {100 * high:.0f} ({len(here)})" if here else "–")
+            cells.append(f"{100 * middle:.2f} / {100 * high:.1f} ({len(here)})" if here else "–")
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -85,19 +90,19 @@ def _measured(found: Sequence[Case], coverage: dict[int, float]) -> str:
     told = ", ".join(f"{share:.0%} at {percent} %".replace("%", " %", 1) for percent, share in coverage.items())
     return "\n".join(
         [
-            f"### Where it fails\n\nThe ten worst of {len({case.log for case in whole})} runs without restarts, told at 10 % of "
-            f"their time; {silent} more had not timed a step by then.\n",
+            f"### Where it fails\n\nThe ten worst of {len({case.log for case in whole})} runs without restarts, told "
+            f"at 10 % of their time; {silent} more had not timed a step by then.\n",
             "| format | error of the total | mean so far | |",
             "|---|---|---|---|",
             *lost,
-            "\n### Error of the total\n\nMedian / 90th percentile in % (number of runs that the method has an answer for); runs "
-            "without restarts, steps in all given.\n",
+            "\n### Error of the total\n\nMedian / 90th percentile in % (number of runs, "
+            "all but the log's own ETA on the same); runs without restarts, steps in all given.\n",
             _table(whole),
-            f"Runs with restarts ({len({case.log for case in again})}): the time between attempts, and runs appended to one "
-            "file, nobody foresees.\n",
+            f"Runs with restarts ({len({case.log for case in again})}): the time between attempts, and runs appended to "
+            "one file, nobody foresees.\n",
             _table(again),
             f"Coverage of the 90 % interval, each half of the logs under quantiles of the other: {told}.\n",
-            "![What was told of the total over what it was, at 1 to 50 % of the run: the band narrows](track-fan.svg)\n",
+            "![Told over true total, at 1 to 50 % of the run: the band narrows](track-fan.svg)\n",
         ]
     )
 

@@ -68,7 +68,7 @@ def as_toml(fitted: Fitted) -> str:
     quantiles = [round(fitted.quantiles[percent], 2) for percent in PERCENTS]
     coverage = ", ".join(f"{percent} %: {share:.0%}" for percent, share in fitted.coverage.items())
     return (
-        f'source = "python -m studies track: {fitted.logs} real logs without restarts; coverage of each half of the logs '
+        f'source = "python -m studies track: {fitted.logs} real logs without restarts; coverage of each half '
         f'under the quantiles of the other: {coverage}"\n'
         f"floor = {FLOOR}\n"
         f"fractions = {[percent / 100 for percent in PERCENTS]}\n"

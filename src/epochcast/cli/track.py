@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import app, show
+from epochcast.cli.app import FORECASTS, app, show
+from epochcast.cli.help_groups import GroupedCommand
 from epochcast.errors import BadInput, EpochcastError
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ POLL_SECONDS = 1.0
 
 
 @app.command(
+    cls=GroupedCommand,
+    rich_help_panel=FORECASTS,
     epilog="Examples: epochcast track train.log · epochcast track runs/ --json · "
-    "epochcast track train.log --follow --job mine --what-if 4xV100,1xA100"
+    "epochcast track train.log --follow --job mine --what-if 4xV100,1xA100",
 )
 def track(
     logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them as one sweep.", show_default=False)],

@@ -4,8 +4,8 @@
 >>> tracker = Tracker(total=100)
 >>> for step in range(0, 50, 10):
 ...     tracker.add(Observation(step=step, clock_seconds=3.0 * step))
->>> tracker.progress().remaining_seconds.mid
-180.0
+>>> round(tracker.progress().remaining_seconds.mid)
+180
 """
 
 from collections.abc import Iterable
