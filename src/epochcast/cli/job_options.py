@@ -13,7 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
+from epochcast.capture.waiting import shown_by
 from epochcast.cli.app import FORECASTS, app, telling, user_prints_to_stderr
+from epochcast.cli.captures import capture_clock
 from epochcast.cli.complete import COMPLETERS, configs, jobs, models
 from epochcast.cli.help_groups import GroupedCommand
 from epochcast.errors import BadInput
@@ -91,7 +93,7 @@ def job_command(
                 if all(job_arguments.options.get(name) is None for name in names):
                     _answer_script(job_arguments.model)
                     raise missing(f"option '{flags[names[0]].command_flag}'")
-            with user_prints_to_stderr(), telling(job_arguments.notes):
+            with user_prints_to_stderr(), telling(job_arguments.notes), shown_by(capture_clock):
                 return command(job_arguments, **arguments)
 
         own = list(signature(command, eval_str=True).parameters.values())[1:]
