@@ -112,7 +112,7 @@ def _read_fsdp(reader: Reader) -> None:
     if fsdp.flag("fsdp_activation_checkpointing"):
         fsdp.set("checkpointing", True, "fsdp_activation_checkpointing")
     if fsdp.flag("fsdp_offload_params"):
-        fsdp.offload("fsdp_offload_params", "cpu" if strategy == "fsdp" else strategy, "parameters")
+        fsdp.leave("fsdp_offload_params")
 
 
 def _is_false(value: Any) -> bool:
@@ -129,10 +129,10 @@ def _read_deepspeed(reader: Reader) -> None:
     accumulate = inner.whole("gradient_accumulation_steps")
     if accumulate is not None:
         inner.set("accumulate", accumulate, "gradient_accumulation_steps")
-    device, whole = inner.text("offload_optimizer_device"), inner.text("offload_param_device")
-    inner.offload("offload_param_device", whole, "parameters")
-    if whole != "cpu":
-        inner.offload("offload_optimizer_device", device, "optimizer")
+    for key in ("offload_optimizer_device", "offload_param_device"):
+        device = inner.text(key)
+        if device:
+            inner.leave(key, device)
     inner.asked.add("deepspeed_config_file")  # read beside this file
 
 

@@ -64,7 +64,7 @@ def read_batches(reader: Reader) -> None:
 
 
 def _read_precision(reader: Reader) -> None:
-    for key, precision in (("bf16", "bf16_deepspeed"), ("bfloat16", "bf16_deepspeed"), ("fp16", "fp16_deepspeed")):
+    for key, precision in (("bf16", "bf16_master"), ("bfloat16", "bf16_master"), ("fp16", "fp16_master")):
         if reader.section(key).flag("enabled"):
             reader.set("precision", precision, key)
             return
@@ -85,13 +85,12 @@ def read_zero(zero: Reader) -> None:
         if stage not in range(4):
             raise zero.wrong("stage", "0, 1, 2 or 3", stage)
         zero.set("strategy", f"zero{stage}" if stage else "ddp", "stage")
-    device, whole = zero.section("offload_optimizer").text("device"), zero.section("offload_param").text("device")
+    for key in ("offload_optimizer", "offload_param"):
+        device = zero.section(key).text("device")
+        if device:
+            zero.leave(key, device)
     if zero.flag("cpu_offload"):
-        device = "cpu"
-    if whole:
-        zero.offload("offload_param", whole, "parameters")
-    if device and whole != "cpu":
-        zero.offload("offload_optimizer", device, "optimizer")
+        zero.leave("cpu_offload")
     for key in ("zero_quantized_weights", "zero_quantized_gradients", "zero_hpz_partition_size", "mics_shard_size"):
         value = zero.take(key)
         if value not in (None, False, 0, 1, -1):

@@ -108,7 +108,7 @@ def _read_strategy(reader: Reader) -> bool:
     sharding = str(arguments.get("sharding_strategy", "")).casefold()
     reader.set("strategy", _SHARDING.get(sharding, strategy), "strategy")
     if "offload" in word or arguments.get("cpu_offload"):
-        reader.offload("strategy", "cpu" if _SHARDING.get(sharding, strategy) == "fsdp" else "offload", "parameters")
+        reader.leave("strategy", "offload")
     if arguments.get("activation_checkpointing_policy") or arguments.get("activation_checkpointing"):
         reader.set("checkpointing", True, "strategy")
     return False
@@ -120,10 +120,8 @@ def _read_deepspeed(reader: Reader, word: str, arguments: Mapping[str, Any]) -> 
     if stage not in (0, 1, 2, 3):
         raise reader.wrong("strategy.stage", "0, 1, 2 or 3", stage)
     reader.set("strategy", f"zero{stage}" if stage else "ddp", "strategy")
-    # deepspeed_stage_3_offload offloads both (strategies/deepspeed.py, register_strategies).
-    is_whole = arguments.get("offload_parameters") or ("offload" in word and stage == 3)
-    if is_whole or "offload" in word or arguments.get("offload_optimizer"):
-        reader.offload("strategy", "cpu", "parameters" if is_whole else "optimizer")
+    if "offload" in word or arguments.get("offload_optimizer") or arguments.get("offload_parameters"):
+        reader.leave("strategy", "offload")
 
 
 def _read_precision(reader: Reader) -> None:

@@ -116,14 +116,6 @@ class Reader:
         self.asked.add(key)
         self.not_modelled.append(f"{self.prefix}{key}" + (f" ({why})" if why else ""))
 
-    def offload(self, key: str, device: str, what: str) -> None:
-        """Say what lies in the host's memory; disks are not modelled."""
-        self.asked.add(key)
-        if device == "cpu":
-            self.set("offload", what, key)
-        elif device:
-            self.leave(key, device)
-
     def wrong(self, key: str, wanted: str, value: Any) -> BadInput:
         """The error for a value of the wrong type."""
         return BadInput(f"{self.name}: {self.prefix}{key} must be {wanted}, got {shown(value)}")

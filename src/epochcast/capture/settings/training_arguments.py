@@ -109,7 +109,7 @@ def _read_fsdp(reader: Reader) -> None:
             reader.set("strategy", strategy, "fsdp")
             break
     if "offload" in words:
-        reader.offload("fsdp", "offload" if "shard_grad_op" in words else "cpu", "parameters")
+        reader.leave("fsdp", "offload")
     inner = reader.take("fsdp_config")
     if isinstance(inner, Mapping) and (
         inner.get("activation_checkpointing") or inner.get("fsdp_activation_checkpointing")
