@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from epochcast.hardware.device import Device
 
 FRAMEWORKS = ("pytorch", "tensorflow")
+ATTENTIONS = ("auto", "flash", "eager")
 # torch.utils.data.DataLoader's own default.
 PREFETCH = 2
 # Beyond anything that is trained; what follows from larger numbers does not fit in 64 bits.
@@ -193,6 +194,8 @@ class Job:
             raise BadInput("a job has one batch: batch (of each GPU) or global_batch (of all), not both")
         if self.framework not in FRAMEWORKS:
             raise UnknownName("framework", self.framework, FRAMEWORKS)
+        if self.attention not in ATTENTIONS:
+            raise UnknownName("attention", self.attention, ATTENTIONS)
         if self.framework_version is not None and not re.match(r"\d+\.\d+", self.framework_version):
             raise BadInput(f"framework_version must begin like 1.13, got {self.framework_version!r}")
         recipe = self.recipe(1)  # refuses what makes no step
