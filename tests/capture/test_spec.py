@@ -174,7 +174,7 @@ def test_a_broken_layer_is_refused_by_its_place(layers: list[Any], message: str)
         ("a.json", "[1]", r"a\.json must hold an object, got a list"),
         ("a.json", "{}", r"a\.json is no spec: it has neither 'layers'"),
         ("a.json", '{"class_name": "Sequential"}', r"a\.json is a Keras model, not a spec"),
-        ("a.json", "[" * 100_000, r"a\.json is nested too deeply|is not JSON"),
+        ("a.json", "[" * 100_000, r"a\.json is nested more than"),
         ("a.json", '{"layers": []}', r"a\.json must have 'input', one sample's shape, or a list of 'inputs'"),
         ("a.json", '{"graph": {}, "version": 7}', r"a\.json is a spec of version 7; this epochcast reads version 1"),
         ("a.json", '{"graph": {}, "version": 1}', r"a\.json: graph has no 'template'"),
@@ -191,7 +191,7 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
     with pytest.raises(BadInput, match=r"cannot read .*gone\.toml: No such file"):
         load_spec(tmp_path / "gone.toml")
     (tmp_path / "x.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadInput, match=r"x\.json is not a text file"):
+    with pytest.raises(BadInput, match=r"x\.json is not text in UTF-8"):
         load_spec(tmp_path / "x.json")
 
 

@@ -40,6 +40,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from epochcast.documents import parse_json
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 
 MEASUREMENT_KINDS = ("op", "model", "loader", "collective", "layer")
@@ -189,10 +190,7 @@ def _lock(handle: int, path: Path) -> None:
 
 
 def _document(line: bytes, location: str) -> Mapping[str, Any]:
-    try:
-        document = json.loads(line)
-    except ValueError:
-        raise BadInput(f"{location} is not JSON; a measurement file has one JSON object per line") from None
+    document = parse_json(line, location)
     if not isinstance(document, dict):
         raise BadInput(f"{location} must be a JSON object, got {type(document).__name__}")
     return document

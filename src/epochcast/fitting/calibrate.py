@@ -124,7 +124,7 @@ def calibrate(
     notes: list[str] = []
     pieces: list[StepPieces] = []
     failures: list[Failure] = []
-    device_runs = _device_runs(rows, device, precision, notes) if rows or gemm is None else []
+    device_runs = _device_runs(rows, device, precision, allow_code, notes) if rows or gemm is None else []
     if device_runs:
         pieces, failures = step_pieces(device_runs, cost_model, allow_code)
         if not pieces and gemm is None:
@@ -180,9 +180,11 @@ def _precisions(runs: list[Run], failures: list[Failure], gemm: Product | None) 
     return tuple(dict.fromkeys([*names, *([gemm.precision] if gemm is not None else [])]))
 
 
-def _device_runs(rows: list[dict[str, Any]], device: Device, precision: str | None, notes: list[str]) -> list[Run]:
+def _device_runs(
+    rows: list[dict[str, Any]], device: Device, precision: str | None, allow_code: bool, notes: list[str]
+) -> list[Run]:
     """The runs on this device (in this precision), at most `MOST_ROWS` of them."""
-    runs, failures = read_runs(rows, own_device=device)
+    runs, failures = read_runs(rows, own_device=device, allow_code=allow_code)
     device_runs = [run for run in runs if run.device.name == device.name]
     if not device_runs:
         others = sorted({run.device.name for run in runs})

@@ -59,7 +59,7 @@ class Option:
             return value
         try:
             checked = self._converted(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise BadInput(f"{self.name} must be {self._wanted}, got {value!r}") from None
         if isinstance(checked, float) and not isfinite(checked):
             raise BadInput(f"{self.name} must be {self._wanted}, got {value!r}")

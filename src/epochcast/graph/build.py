@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from itertools import count
 from math import prod
 
+from epochcast.bounds import check_ops, check_tensor
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import (
     Attention,
@@ -54,6 +55,8 @@ class Builder:
         self.parameters: dict[str, Parameter] = {}
         self._scope: list[str] = []
         self._counts: dict[str, int] = {}
+        self._layers: set[str] = set()
+        self._numbers: dict[str, int] = {}
 
     # ---- inputs, parameters, ops ----------------------------------------------------------------------------------
 
@@ -69,12 +72,14 @@ class Builder:
     def input(self, name: str, shape: Sequence[int], dtype: DType = DType.FLOAT32) -> Tensor:
         """An input of one sample's `shape`; the batch is put in front."""
         tensor = Tensor((self.batch, *shape), dtype, name)
+        check_tensor(tensor.bytes, len(tensor.shape), f"{self.name}: input {name}")
         self.inputs.append(tensor)
         return tensor
 
     def constant(self, name: str, shape: Sequence[int], dtype: DType = DType.FLOAT32) -> Tensor:
         """A tensor that exists from the start and is not trained: a mask, a table of positions."""
         tensor = Tensor(tuple(shape), dtype, self._path(name))
+        check_tensor(tensor.bytes, len(tensor.shape), f"{self.name}: {name}")
         self.inputs.append(tensor)
         return tensor
 
@@ -87,6 +92,7 @@ class Builder:
                 raise BadInput(f"{path} is shared but has two shapes: {shared.tensor.shape} and {tuple(shape)}")
             return shared.tensor
         tensor = Tensor(tuple(shape), DType.FLOAT32, path)
+        check_tensor(tensor.bytes, len(tensor.shape), f"{self.name}: {path}")
         self.parameters[path] = Parameter(tensor, trainable, path.rpartition(".")[0])
         return tensor
 
@@ -114,7 +120,11 @@ class Builder:
             Tensor(tuple(shape), dtype, op_name if i == 0 else f"{op_name}:{i}")
             for i, (shape, dtype) in enumerate(zip(shapes, output_dtypes, strict=True))
         )
+        for tensor in outputs:
+            check_tensor(tensor.bytes, len(tensor.shape), f"{self.name}: {layer}")
+        check_ops(len(self.ops) + 1, self.name)
         self.ops.append(Op(op_name, kind, tuple(inputs), outputs, tuple(weights), layer=layer))
+        self._layers.add(layer)
         return outputs
 
     def finish(
@@ -426,8 +436,10 @@ class Builder:
 
     def _fresh(self, label: str) -> str:
         """The label, with a number if this scope already has it: unnamed layers do not share their weights."""
-        used_layers = {op.layer for op in self.ops}
-        number = next(n for n in count() if self._path(f"{label}{n or ''}") not in used_layers)
+        path = self._path(label)
+        numbers = count(self._numbers.get(path, 0))
+        number = next(n for n in numbers if f"{path}{n or ''}" not in self._layers)
+        self._numbers[path] = number
         return f"{label}{number or ''}"
 
     def _unique(self, path: str) -> str:

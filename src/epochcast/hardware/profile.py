@@ -17,6 +17,7 @@ from pathlib import Path
 
 from epochcast.atomic import write_text
 from epochcast.caching import remembered
+from epochcast.documents import read_text
 from epochcast.errors import BadInput
 from epochcast.graph.maths import MATHS
 from epochcast.graph.precision import PRECISIONS, find_precision
@@ -90,7 +91,7 @@ def user_profile(device: Device) -> Profile | None:
     path = profile_path(device)
     if not path.is_file():
         return None
-    profiles = load_profiles(path.read_text(encoding="utf-8"), str(path))
+    profiles = load_profiles(read_text(path), str(path))
     if plain(device.name) not in profiles:
         raise BadInput(f"{path}: has no profile of {device.name}")
     return profiles[plain(device.name)]
