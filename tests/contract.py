@@ -17,6 +17,7 @@ FORECAST_KEYS = {
     "peak_bytes",
     "memory_bytes",
     "fits",
+    "memory_verdict",
     "dollars",
     "flops_per_sample",
     "parameters",

@@ -10,6 +10,9 @@ True
 
 An answer draws itself: `rich.print(answer)` and a notebook show the tables of the command line, `as_dict()` is the
 object that `--json` prints.
+
+`config` are files of settings (DeepSpeed, Accelerate, TrainingArguments, a training script) whose values count where no
+option says otherwise; so do those of the script that makes the model. `config=None` reads none of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +30,7 @@ from epochcast.cost.registry import find_cost_model
 from epochcast.display import register_view
 from epochcast.errors import BadInput, UnknownOption
 from epochcast.forecasting.assumed import host_of, service_of
+from epochcast.forecasting.data import data_of
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import JOB_OPTIONS, Job
@@ -35,8 +39,8 @@ from epochcast.forecasting.options import checked
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.scaling import Case, Scaling, cases, scaled
 from epochcast.forecasting.session import Session
+from epochcast.forecasting.settings import filled
 from epochcast.forecasting.where import PLACE_OPTIONS, Where
-from epochcast.hardware.catalogue import find_dataset
 from epochcast.hardware.topology import GPUS_PER_NODE, find_topology
 from epochcast.planning.answer import Plan, planned
 from epochcast.planning.choice import Limits
@@ -61,6 +65,7 @@ __all__ = [
 ]
 
 Progress = Callable[[int, int], None]
+Config = Sequence[str | Path] | None
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 _JOB_NAMES = tuple(one.name for one in JOB_OPTIONS if one.name != "model")
@@ -91,6 +96,7 @@ def forecast(
     model: object,
     placement: Placement | None = None,
     *,
+    config: Config = (),
     profile: str | Path | None = None,
     cost_model: CostModel | str | None = None,
     session: Session | None = None,
@@ -101,9 +107,9 @@ def forecast(
     `model` is a `Job`, or what it trains; `options` are those of `Job` and `Where`. `profile` is a file of `epochcast
     fit` to answer with; a `session` keeps what several forecasts share.
     """
-    job, where = _asked(forecast, model, options, placement)
+    job, where, notes = _asked(forecast, model, options, placement, config)
     session = _session(session, cost_model, profile)
-    return forecast_job(job, placement or where.placement(job.precision), session)
+    return _told(forecast_job(job, placement or where.placement(job.precision), session), notes)
 
 
 @_takes(*_JOB_NAMES, *_PLACE_NAMES)
@@ -116,6 +122,7 @@ def advise(
     loader: Service | None = None,
     most_batch: int | None = None,
     with_thesis: bool = False,
+    config: Config = (),
     profile: str | Path | None = None,
     cost_model: CostModel | str | None = None,
     session: Session | None = None,
@@ -126,7 +133,7 @@ def advise(
     `options` are those of `Job` and `Where`; the job's own batch is left aside. The loader is given by the seconds one
     worker needs for a sample, or as it was measured (`bench.loader.measure_loader(…).service()`).
     """
-    job, where = _asked(advise, model, options, placement)
+    job, where, told = _asked(advise, model, options, placement, config, leave=("batch", "global_batch", "workers"))
     placement, session = placement or where.placement(job.precision), _session(session, cost_model, profile)
     host_memory_bytes = checked("host_memory_bytes", float, host_memory_bytes, above=0)
     disk_bytes_per_second = checked("disk_bytes_per_second", float, disk_bytes_per_second, above=0)
@@ -136,12 +143,12 @@ def advise(
     host, assumed = host_of(
         placement, cpus=job.cpus, memory_bytes=host_memory_bytes, disk_bytes_per_second=disk_bytes_per_second
     )
-    data = None if job.dataset is None else find_dataset(job.dataset)
-    if data is not None and not service.stored_bytes:
-        service = replace(service, stored_bytes=data.bytes_per_sample)
-    data_bytes = 0.0 if data is None else data.training_samples * data.bytes_per_sample
+    dataset, data = job.known_dataset, data_of(job, trace)
+    if data.stored_bytes_per_sample is not None and not service.stored_bytes:
+        service = replace(service, stored_bytes=data.stored_bytes_per_sample)
+    data_bytes = 0.0 if dataset is None else dataset.training_bytes
     request = AdviceRequest(job, placement, session, service, host, data_bytes, most_batch)
-    return solve_advice(request, with_thesis=with_thesis, notes=(*notes, *assumed))
+    return solve_advice(request, with_thesis=with_thesis, notes=(*notes, *assumed, *told))
 
 
 @_takes(*_JOB_NAMES, *_PLACE_NAMES)
@@ -153,6 +160,7 @@ def scaling(
     allreduce: Sequence[str] = (),
     nodes: int | None = None,
     gpus_per_node: int | None = None,
+    config: Config = (),
     profile: str | Path | None = None,
     cost_model: CostModel | str | None = None,
     session: Session | None = None,
@@ -166,7 +174,8 @@ def scaling(
     """
     counts = checked("gpus", tuple[int, ...], gpus, example="[1, 2, 4, 8]")
     strong_batch = checked("global_batch", int, options.pop("global_batch", None), least=1)
-    job, where = _asked(scaling, model, options, None)
+    own = ("gpus", "nodes", "allreduce", *(() if strong_batch is None else ("batch", "global_batch")))
+    job, where, notes = _asked(scaling, model, options, None, config, leave=own)
     session = _session(session, cost_model, profile)
     asked = cases(
         counts,
@@ -193,7 +202,7 @@ def scaling(
         )
         return forecast_job(replace(job, batch=case.batch, global_batch=None), place.placement(job.precision), session)
 
-    return scaled(asked, answer, progress)
+    return _told(scaled(asked, answer, progress), notes)
 
 
 @_takes(*_JOB_NAMES)
@@ -207,6 +216,7 @@ def plan(
     devices: Sequence[str] = (),
     gpus: Sequence[int] = OFFERED_GPUS,
     strategies: Sequence[str] = (),
+    config: Config = (),
     profile: str | Path | None = None,
     cost_model: CostModel | str | None = None,
     session: Session | None = None,
@@ -231,9 +241,9 @@ def plan(
         if options.get("global_batch") is not None:
             raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
         options = {**options, "global_batch": checked("batch", int, batch, least=1, example="1024")}
-    job, _ = _asked(plan, model, options, None, has_place=False)
+    job, _, notes = _asked(plan, model, options, None, config, has_place=False)
     names = checked("strategies", tuple[str, ...], strategies, example="['ddp', 'zero3']")
-    return planned(job, rented, names, limits, _session(session, cost_model, profile), progress)
+    return replace(planned(job, rented, names, limits, _session(session, cost_model, profile), progress), notes=notes)
 
 
 def fit(measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None) -> "Fitted":
@@ -258,26 +268,50 @@ def _asked(
     model: object,
     options: Mapping[str, Any],
     placement: Placement | None,
+    config: Config = None,
     *,
     has_place: bool = True,
-) -> tuple[Job, Where]:
-    """The job and the place that a model (or a job) and options by name come to."""
+    leave: tuple[str, ...] = (),
+) -> tuple[Job, Where, tuple[str, ...]]:
+    """The job and the place that a model (or a job) and options by name come to, and what was read elsewhere.
+
+    A `Job` says everything itself: settings are read for a model alone. `leave` are options that are not to be read.
+    """
     if placement is not None and not isinstance(placement, Placement):
         raise BadInput(f"placement must be a Placement, such as place('A100', gpus=8), got {placement!r}")
     taken = (*_JOB_NAMES, *(_PLACE_NAMES if has_place else ()))
     for name in options:
         if name not in taken:
             raise UnknownOption(name, {*taken, *signature(verb).parameters})
+    notes: tuple[str, ...] = ()
+    if not isinstance(model, Job) and config is not None:
+        places = _PLACE_NAMES if has_place and placement is None else ()
+        read = filled(model, options, _paths(config), {*_JOB_NAMES, *places} - {*leave})
+        options, notes = read.options, read.notes
+    elif config:
+        raise BadInput("a job says everything itself: give config with a model, not with a Job")
     of_job = {name: value for name, value in options.items() if name in _JOB_NAMES}
     of_place = {name: value for name, value in options.items() if name in _PLACE_NAMES}
     if placement is not None and of_place:
         raise BadInput(f"{next(iter(of_place))} is given twice: by its name and by the placement")
     if not isinstance(model, Job):
-        return Job(model, **of_job), Where(**of_place)
+        return Job(model, **of_job), Where(**of_place), notes
     for name, other in (("batch", "global_batch"), ("global_batch", "batch")):
         if of_job.get(name) is not None:
             of_job.setdefault(other, None)
-    return replace(model, **of_job), Where(**of_place)
+    return replace(model, **of_job), Where(**of_place), notes
+
+
+def _paths(config: Sequence[str | Path]) -> Sequence[str | Path]:
+    return (config,) if isinstance(config, str | Path) else config
+
+
+Told = TypeVar("Told", Forecast, Scaling)
+
+
+def _told(answer: Told, notes: tuple[str, ...]) -> Told:
+    """The answer, with what was read for it among its warnings."""
+    return replace(answer, warnings=(*answer.warnings, *notes)) if notes else answer
 
 
 def _session(session: Session | None, cost_model: CostModel | str | None, profile: str | Path | None) -> Session:

@@ -10,6 +10,7 @@ from math import isfinite, sqrt
 from epochcast.errors import BadInput
 
 _DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
+_COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 _BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40, "pi": 2.0**50, "ei": 2.0**60}
 _SECONDS = {
     "ns": 1e-9,
@@ -68,6 +69,21 @@ def parse_flops_rate(text: str) -> float:
     if not match:
         raise BadInput(f"{text!r} is not a rate of arithmetic; write it like '165 TFLOPS'")
     return _finite(float(match[1]) * _DECIMAL[match[2]], text)
+
+
+def parse_count(text: str) -> int:
+    """A number of things: "300B", "1.5T", "52k" or a bare number; B and G are 10⁹.
+
+    >>> parse_count("300B"), parse_count("1_281_167")
+    (300000000000, 1281167)
+    """
+    match = re.fullmatch(rf"\s*{_NUMBER}\s*([kmbgt]?)\s*", re.sub(r"(?<=\d)[_,](?=\d)", "", text.casefold()))
+    count = _finite(float(match[1]) * _COUNTS[match[2]], text) if match else 0.5
+    if match and not match[2] and match[1].isdecimal():
+        return int(match[1])  # exact, however long
+    if count != round(count):
+        raise BadInput(f"{text!r} is no whole number; write it like 300B, 1.5T, 52k or 1281167")
+    return round(count)
 
 
 def parse_watts(text: str) -> float:
@@ -203,6 +219,18 @@ def show_count(count: float, unit: str = "") -> str:
         if abs(count) >= scale * _ALMOST_ONE:
             return f"{_digits(count / scale)} {prefix}{unit}"
     return f"{_digits(count)} {unit}".rstrip()
+
+
+def show_tokens(count: float) -> str:
+    """A number of tokens as language models are told by.
+
+    >>> show_tokens(3e11), show_tokens(1.5e12), show_tokens(800)
+    ('300B', '1.5T', '800')
+    """
+    for scale, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
+        if count >= scale * _ALMOST_ONE:
+            return f"{_digits(count / scale)}{letter}"
+    return _digits(count)
 
 
 def show_dollars(dollars: float) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from epochcast.memory.largest import LargestBatch
-from epochcast.memory.peak import HIGH_FACTOR, LOW_FACTOR
+from epochcast.memory.verdict import HIGH_FACTOR, LOW_FACTOR
 from studies.memory.run import (
     KEPLER,
     KEPLER_CONTEXT_BYTES,

@@ -22,7 +22,8 @@ from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 from epochcast.memory.context import context_bytes
 from epochcast.memory.largest import LargestBatch, largest_batch, largest_of
-from epochcast.memory.peak import HIGH_FACTOR, LOW_FACTOR, Step, peak_memory
+from epochcast.memory.peak import Step, peak_memory
+from epochcast.memory.verdict import HIGH_FACTOR, LOW_FACTOR
 from studies.memory import finetuning
 from studies.memory.decay import with_weight_decay
 from studies.memory.detectors import detector_peaks, section

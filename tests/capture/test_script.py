@@ -391,9 +391,13 @@ def test_a_script_with_a_guard_does_nothing_on_import(tmp_path: Path, text: str)
     assert read(tmp_path, text).on_import == ()
 
 
-def test_batch_and_epochs_are_read_where_they_are_plain(tmp_path: Path) -> None:
-    assert read(tmp_path, IMAGENET).hints == {"batch": (256, 9), "epochs": (90, 10)}
-    assert read(tmp_path, KERAS_SEQUENTIAL).hints == {"batch": (128, 9), "epochs": (15, 9)}
+def test_batch_epochs_and_optimizer_are_read_where_they_are_plain(tmp_path: Path) -> None:
+    (settings,) = read(tmp_path, IMAGENET).settings
+    assert {s.option: (s.value, s.key) for s in settings.settings} == {
+        "batch": (256, "line 9"),
+        "epochs": (90, "line 10"),
+        "optimizer": ("sgd", "line 23"),
+    }
 
 
 def test_a_checkpoint_is_mentioned_and_a_tokenizer_is_not(tmp_path: Path) -> None:

@@ -120,6 +120,19 @@ def test_what_does_not_fit_is_answered_with_code_4(command: Command) -> None:
     assert (shown.code, "DOES NOT FIT" in shown.out, "what would fit" in shown.out) == (4, True, True)
 
 
+def test_a_tight_step_is_said_to_be_tight_and_ends_well(command: Command) -> None:
+    most = command("advise resnet50 --device T4 --json").json["max_batch"]
+    line = f"forecast resnet50 --device T4 --batch {most['expected']}"
+    ran = command(f"{line} --json")
+    assert (ran.code, ran.json["fits"], ran.json["memory_verdict"], ran.err) == (0, True, "tight", "")
+    assert ran.json["peak_bytes"]["mid"] < ran.json["memory_bytes"] < ran.json["peak_bytes"]["high"]
+    assert "of 16 GiB: tight" in command(line).out
+    shown = command(f"inspect resnet50 --device T4 --batch {most['expected']}")
+    assert (shown.code, f"batch {most['expected']}: tight" in shown.out) == (0, True)
+    safe = command(f"forecast resnet50 --device T4 --batch {most['safe']} --json").json
+    assert safe["memory_verdict"] == "fits" and safe["peak_bytes"]["high"] <= safe["memory_bytes"]
+
+
 def test_checkpointing_takes_a_word(command: Command) -> None:
     line = "forecast gpt2 --device V100 --batch 4 --attention eager"
     flags = ("", " --no-checkpointing", " --checkpointing selective", " --checkpointing=full", " --checkpointing")
@@ -163,7 +176,7 @@ def test_an_assumed_link_is_said(command: Command) -> None:
 BAD = {
     "resnet5 --device V100 --batch 1": "no model called 'resnet5'; near: ",
     "resnet50 --device V10 --batch 1": "no device called 'V10'; near: V100",
-    "resnet50 --device V100 --batch 1 --dataset imagenut": "no dataset called 'imagenut'; known: cifar10, ",
+    "resnet50 --device V100 --batch 1 --dataset imagenut": "no dataset called 'imagenut'; near: imagenet-1k",
     "resnet50 --device V100 --batch 1 --optimizer adamm": "no optimizer called 'adamm'; known: adadelta, ",
     "resnet50 --device V100 --batch 1 --precision fp31": "no precision called 'fp31'; near: fp32",
     "resnet50 --device V100 --batch 1 --gpus 2 --strategy ddq": "no strategy called 'ddq'; near: ddp",

@@ -28,12 +28,12 @@ def test_the_table_has_both_regimes_and_the_knees(command: Command) -> None:
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_a_narrow_terminal_cuts_no_number(command: Command, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    line = "scaling resnet18 --device V100 --gpus 1,4,16 --batch 512 --samples 10000"
+    line = "scaling resnet18 --device V100 --gpus 1,4,16 --batch 256 --samples 10000"
     wide = command(line).out
     monkeypatch.setenv("COLUMNS", str(columns))
     narrow = command(line).out
     rows = [row.split() for row in wide.splitlines() if row.strip()[:1].isdigit()]
-    assert rows[-1][:3] == ["16", "2", "8,192"]
+    assert rows[-1][:3] == ["16", "2", "4,096"]
     assert [row.split() for row in narrow.splitlines() if row.strip()[:1].isdigit()] == rows
 
 

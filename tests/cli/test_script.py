@@ -63,7 +63,7 @@ found in it, without running it:
   line 13  class Net (PyTorch), needs width, trained here
   line 24  variable model (PyTorch), inside main(), trained here
   line  8  class Block (PyTorch), needs width, a part of other classes
-it also says: batch 64 (line 22)
+it also says: batch 64 (line 22), optimizer sgd (line 25)
 so add a function that makes the model and does not train it:
     def make_model():
         return Net(128)  # as in line 24

@@ -7,14 +7,17 @@ from hypothesis import strategies as st
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.model import CostModel
+from epochcast.forecasting.data import Data, data_of
 from epochcast.forecasting.epochs import CHECKPOINT_BYTES_PER_SECOND, WARMUP_SECONDS, steps_per_epoch
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import place
 from epochcast.forecasting.session import Session
+from epochcast.graph.recipe import Recipe
 
 RESNET = zoo_model("resnet18")
+MNIST = zoo_model("mnist_cnn").trace(Recipe(1))
 
 
 def asked(model: CostModel, **options: Any) -> Forecast:
@@ -33,7 +36,7 @@ def test_an_epoch_is_its_steps(per_kernel: CostModel) -> None:
 
 @given(samples=st.integers(1, 10**7))
 def test_no_sample_is_left_out(samples: int) -> None:
-    steps = steps_per_epoch(Job("resnet18", samples=samples), 128)
+    steps = steps_per_epoch(Data("images", samples, 0, 1.0, None), 128)
     assert steps is not None
     assert (steps - 1) * 128 < samples <= steps * 128
 
@@ -90,6 +93,6 @@ def test_accumulated_passes_are_one_batch(per_kernel: CostModel) -> None:
 
 
 def test_a_part_of_a_data_set_has_no_validation() -> None:
-    whole, part = Job("mnist_cnn", dataset="mnist"), Job("mnist_cnn", dataset="mnist", samples=1000)
-    assert (whole.validation_samples_per_epoch, part.validation_samples_per_epoch) == (10_000, 0)
-    assert (whole.samples_per_epoch, part.samples_per_epoch) == (60_000, 1000)
+    whole, part = (data_of(Job("mnist_cnn", dataset="mnist", samples=samples), MNIST) for samples in (None, 1000))
+    assert (whole.validation_samples, part.validation_samples) == (10_000, 0)
+    assert (whole.samples, part.samples) == (60_000, 1000)

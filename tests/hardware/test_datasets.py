@@ -55,7 +55,8 @@ def test_an_unknown_dataset_is_answered_with_the_known_ones() -> None:
 
 def test_a_dataset_without_samples_names_file_and_row() -> None:
     text = (
-        '[[dataset]]\nname = "none"\ntask = "t"\nunit = "u"\ntraining_samples = 0\nvalidation_samples = 0\n'
+        '[[dataset]]\nname = "none"\ntask = "t"\nkind = "text"\nunit = "u"\n'
+        "training_samples = 0\nvalidation_samples = 0\n"
         'sample_shape = [1]\nbytes_per_sample = 1\nsource = "s"\nverified = true\n'
     )
     with pytest.raises(

@@ -11,6 +11,7 @@ from epochcast.advising.search import BATCH_TOLERANCE, Choice, LoaderHost, Solut
 from epochcast.advising.thesis import PROBE_BATCHES, Coefficients, Rule, thesis_rule
 from epochcast.display import Displayed
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.forecasting.data import Data, data_of
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
@@ -94,6 +95,7 @@ class Advice(Displayed):
     max_batch: LargestBatch
     solution: Solution | None
     peak_bytes: Interval
+    memory_verdict: str
     binding: str
     alternatives: tuple[Alternative, ...] = ()
     thesis: Rule | None = None
@@ -122,6 +124,15 @@ class Advice(Displayed):
             raise BadInput(f"{self.trace.name} does not fit on {self.request.placement.device.name} at any batch")
         return self.solution.smallest
 
+    @property
+    def data(self) -> Data:
+        """What is trained on, as the network counts it."""
+        return data_of(self.request.job, self.trace)
+
+    def _tokens_per_second(self, choice: Choice) -> float | None:
+        tokens = self.data.tokens_per_sample
+        return None if tokens is None else tokens * self.request.placement.replicas * choice.samples_per_second
+
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast advise`; settings and peak are of one GPU, `global_` is over all of them."""
         placement = self.request.placement
@@ -139,6 +150,7 @@ class Advice(Displayed):
             "peak_bytes": self.peak_bytes.as_dict(),
             "memory_bytes": placement.device.memory_bytes,
             "fits": self.fits,
+            "memory_verdict": self.memory_verdict,
             "binding": self.binding,
             "alternatives": [alternative.as_dict() for alternative in self.alternatives],
             "warnings": list(self.warnings),
@@ -162,6 +174,7 @@ class Advice(Displayed):
             "step_seconds": choice.step.seconds.as_dict(),
             "step_parts": choice.step.parts.as_dict(),
             "samples_per_second": placement.replicas * choice.samples_per_second,
+            "tokens_per_second": self._tokens_per_second(choice),
             "fastest": {
                 "batch": fastest.batch,
                 "workers": fastest.feed.workers,
@@ -181,7 +194,7 @@ def advise(request: AdviceRequest, *, with_thesis: bool = False, notes: tuple[st
     """The advice for a request, and for it with one thing changed at a time; `notes` come first in the warnings."""
     solution, max_batch = _solve(request)
     forecast = request.forecast(solution.smallest.batch if solution else 1)
-    assert forecast.peak_bytes is not None
+    assert forecast.peak_bytes is not None and forecast.memory_verdict is not None
     warnings = [*notes, *forecast.warnings]
     if solution and max_batch.safe < 1:
         warnings.append("no batch is safe on this device; the advice relies on the expected peak")
@@ -191,6 +204,7 @@ def advise(request: AdviceRequest, *, with_thesis: bool = False, notes: tuple[st
         max_batch,
         solution,
         forecast.peak_bytes,
+        forecast.memory_verdict,
         _binding(request, solution, max_batch) if solution else "gpu_memory",
         tuple(_alternatives(request, solution)),
         _thesis(request, solution) if with_thesis else None,

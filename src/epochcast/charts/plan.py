@@ -97,5 +97,5 @@ def _title(alt: Any, answer: Plan) -> Any:
     parts = [job.precision, f"bars: {COVERAGE:.0%} intervals".replace("%", " %"), "grey: dominated"]
     parts += ["diamond: chosen"] if answer.chosen else []
     parts += ["dotted: limits"] if answer.limits else []
-    title = f"{answer.model}{data}, {job.epochs} epochs: what to rent"
+    title = f"{answer.model}{data}, {answer.amount}: what to rent"
     return alt.TitleParams(title, subtitle=", ".join(parts), anchor="start")

@@ -59,6 +59,7 @@ def advise(
     answer = api.advise(
         arguments.model,
         **arguments.options,
+        config=None,
         host_memory_bytes=None if host_memory is None else parse_bytes(host_memory),
         disk_bytes_per_second=None if disk is None else parse_rate(disk),
         loader=None if measured_loader is None else measured_loader.service(),

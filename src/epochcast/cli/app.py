@@ -76,6 +76,20 @@ def user_prints_to_stderr() -> Iterator[None]:
         _ANSWERS.reset(token)
 
 
+# What was read for a command besides its command line, to be told with its answer.
+_NOTES: ContextVar[tuple[str, ...]] = ContextVar("notes", default=())
+
+
+@contextmanager
+def telling(notes: tuple[str, ...]) -> Iterator[None]:
+    """Answers that are shown meanwhile end in these notes."""
+    token = _NOTES.set(notes)
+    try:
+        yield
+    finally:
+        _NOTES.reset(token)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command and give its exit code."""
     if sys.stdout is None or sys.stderr is None:  # closed by whoever started us
@@ -148,7 +162,13 @@ def _report(message: object, code: int, arguments: Sequence[str] = ()) -> int:
     model, instead = getattr(message, "asked", None), getattr(message, "instead", ())
     notes = [str(note) for note in getattr(message, "__notes__", ())]
     if model in arguments:
-        commands = {reference: [reference if word == model else word for word in arguments] for reference in instead}
+        commands = {
+            reference: [
+                *(reference if word == model else word for word in arguments),
+                *_settings_of(message, reference, arguments),
+            ]
+            for reference in instead
+        }
         notes = [
             f"    epochcast {join(commands[note.strip()])}" if note.strip() in commands else note for note in notes
         ]
@@ -156,12 +176,30 @@ def _report(message: object, code: int, arguments: Sequence[str] = ()) -> int:
     return code
 
 
+def _settings_of(message: object, reference: str, arguments: Sequence[str]) -> list[str]:
+    """The script that says how a model is trained, for a reference that does not name the script."""
+    script = getattr(message, "settings_file", "")
+    return ["--config", script] if script and not reference.startswith(script) and "--config" not in arguments else []
+
+
+def with_notes(renderable: "RenderableType", notes: Sequence[str]) -> "RenderableType":
+    """A drawing, and below it notes as answers write them."""
+    if not notes:
+        return renderable
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(renderable, *(Text(f"note: {note}", style="dim") for note in notes))
+
+
 def show(answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableType"]) -> None:
     """One JSON object, or what `view` draws."""
     output = _ANSWERS.get() or sys.stdout
+    notes = [_with_flags(note) for note in _NOTES.get()]
     if as_json:
         import json
 
+        answer = {**answer, "warnings": [*answer.get("warnings", []), *notes]} if notes else answer
         output.write(json.dumps(answer, allow_nan=False) + "\n")
         return
     from rich.console import Console
@@ -169,7 +207,7 @@ def show(answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableTy
 
     width = None if output.isatty() or os.environ.get("COLUMNS", "").isdecimal() else FILE_COLUMNS
     console = Console(file=output, width=width, highlight=False, emoji=False, markup=False)
-    renderable = view()
+    renderable = with_notes(view(), notes)
     # In a terminal that is too narrow lines wrap: a number that is cut off would read as another number.
     console.width = max(
         console.width, Measurement.get(console, console.options.update(width=WIDEST), renderable).minimum

@@ -27,7 +27,7 @@ def forecast(
     """Step, epoch and job time, memory and dollars of a training job."""
     from epochcast import api
 
-    answer = api.forecast(arguments.model, profile=profile, **arguments.options)
+    answer = api.forecast(arguments.model, profile=profile, config=None, **arguments.options)
     body = {**answer.as_dict(), "would_fit": [remedy.as_dict() for remedy in answer.details.remedies()]}
     if explain and as_json:
         from epochcast.forecasting.explain import as_dict

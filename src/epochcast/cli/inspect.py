@@ -27,6 +27,7 @@ _MEMORY_KEYS = (
     "reserved_bytes",
     "memory_bytes",
     "fits",
+    "memory_verdict",
 )
 
 
@@ -50,9 +51,11 @@ def inspect(
     from epochcast import api
     from epochcast.capture.comparison import Comparison
 
-    batches = [name for name in ("batch", "global_batch") if arguments.options.get(name) is not None]
-    wants_memory = arguments.options.get("device") is not None and bool(batches)
-    if (arguments.options.get("device") is not None) != bool(batches):
+    asks_memory = arguments.options.get("device") is not None
+    given = arguments.options if asks_memory else arguments.without(*arguments.read)
+    batches = [name for name in ("batch", "global_batch") if given.get(name) is not None]
+    wants_memory = asks_memory and bool(batches)
+    if asks_memory != bool(batches):
         raise BadInput("memory needs both --device and --batch")
     if plot is not None:
         if not wants_memory:
@@ -72,7 +75,7 @@ def inspect(
     comparison = None if versus is None else Comparison(answer, inspected(versus))
     if comparison is not None:
         body["versus"] = comparison.as_dict()
-    step = api.forecast(model, **arguments.options) if wants_memory else None
+    step = api.forecast(model, config=None, **arguments.options) if wants_memory else None
     if step is not None:
         forecast = step.as_dict()
         remedies = [remedy.as_dict() for remedy in step.details.remedies()]

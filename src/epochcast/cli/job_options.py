@@ -6,14 +6,14 @@ command line override them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from epochcast.cli.app import app, user_prints_to_stderr
+from epochcast.cli.app import app, telling, user_prints_to_stderr
 from epochcast.errors import BadInput
 from epochcast.forecasting.job import JOB_OPTIONS
 from epochcast.forecasting.options import Option
@@ -35,7 +35,11 @@ class JobArguments:
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
     typed: frozenset[str] = frozenset()
-    """The names of the options from the command line; the others are from the job file."""
+    """The names of the options from the command line; the others are from the job file or other files."""
+    read: frozenset[str] = frozenset()
+    """The names of those from a script or a file of settings."""
+    notes: tuple[str, ...] = ()
+    """What was read from there."""
 
     def without(self, *names: str) -> dict[str, Any]:
         """The options except those named."""
@@ -66,15 +70,15 @@ def job_command(
 
         def run(**arguments: Any) -> int:
             given = {name: arguments.pop(name) for name in flags}
-            model, job = arguments.pop("model"), arguments.pop("job")
+            model, job, config = arguments.pop("model"), arguments.pop("job"), arguments.pop("config") or ()
             if model is None and job is None:
                 raise missing("argument 'MODEL' (or --job NAME)")
-            job_arguments = _job_arguments(model, job, flags, given)
+            job_arguments = _with_settings(_job_arguments(model, job, flags, given), config, flags)
             for names in needs:
                 if all(job_arguments.options.get(name) is None for name in names):
                     _answer_script(job_arguments.model)
                     raise missing(f"option '{flags[names[0]].command_flag}'")
-            with user_prints_to_stderr():
+            with user_prints_to_stderr(), telling(job_arguments.notes):
                 return command(job_arguments, **arguments)
 
         own = list(signature(command, eval_str=True).parameters.values())[1:]
@@ -129,6 +133,20 @@ _LEADING = (
             str | None, typer.Option(help="A job of epochcast.toml; MODEL and options given beside it override it.")
         ],
     ),
+    Parameter(
+        "config",
+        Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[
+            list[str] | None,
+            typer.Option(
+                "--config",
+                help="A file of settings: DeepSpeed, Accelerate, TrainingArguments, LightningCLI (JSON, YAML), a "
+                "training script; may be repeated. Options override it.",
+                show_default=False,
+            ),
+        ],
+    ),
 )
 
 
@@ -171,6 +189,23 @@ def _job_arguments(
     if model is not None:
         usable.pop("fingerprint", None)
     return JobArguments(model or job_model, {**usable, **typed}, frozenset(typed))
+
+
+def _with_settings(arguments: JobArguments, config: Sequence[str], flags: Mapping[str, Option]) -> JobArguments:
+    """With what the files of `--config` and the script around the model say; they override a job of the job file.
+
+    A script without a name is answered elsewhere, with what can be named in it.
+    """
+    from epochcast.forecasting.settings import filled
+
+    typed = {name: value for name, value in arguments.options.items() if name in arguments.typed}
+    given = typed if config else arguments.options
+    read = filled(arguments.model, given, config, flags)
+    options = {**arguments.options, **read.options}
+    if any(name in read.options for name in ("batch", "global_batch")):
+        for name in {"batch", "global_batch"} - set(read.options):
+            options.pop(name, None)
+    return replace(arguments, options=options, read=frozenset(set(read.options) - set(given)), notes=read.notes)
 
 
 def _parsed(option: Option, value: Any) -> Any:

@@ -44,6 +44,7 @@ def scaling(
         answer = api.scaling(
             arguments.model,
             **arguments.options,
+            config=None,
             gpus=counts_in(gpus),
             regime=regime,
             allreduce=names_in(allreduce),

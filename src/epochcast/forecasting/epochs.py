@@ -10,6 +10,7 @@ All of it has the step's relative uncertainty: all rests on the same device.
 
 from math import ceil
 
+from epochcast.forecasting.data import Data
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.step import StepForecast
 from epochcast.interval import Interval
@@ -21,28 +22,27 @@ WARMUP_SECONDS = 2.0
 CHECKPOINT_BYTES_PER_SECOND = 1e9
 
 
-def steps_per_epoch(job: Job, global_batch: int) -> int | None:
+def steps_per_epoch(data: Data, global_batch: int) -> int | None:
     """⌈samples/global batch⌉; None where nobody said how many samples there are."""
-    samples = job.samples_per_epoch
-    return None if samples is None else ceil(samples / global_batch)
+    return None if data.samples is None else ceil(data.samples / global_batch)
 
 
 def epoch_seconds(
-    job: Job, step: StepForecast, *, global_batch: int, validation_batch: int, saved_bytes: int
+    job: Job, data: Data, step: StepForecast, *, global_batch: int, validation_batch: int, saved_bytes: int
 ) -> Interval | None:
     """Steps, validation and checkpoints of `saved_bytes` each."""
-    steps = steps_per_epoch(job, global_batch)
+    steps = steps_per_epoch(data, global_batch)
     if steps is None:
         return None
-    validation = ceil(job.validation_samples_per_epoch / validation_batch) * step.forward_seconds
+    validation = ceil(data.validation_samples / validation_batch) * step.forward_seconds
     checkpoints = job.checkpoints_per_epoch * saved_bytes / CHECKPOINT_BYTES_PER_SECOND
     mid = steps * step.seconds.mid + validation + checkpoints
     return step.seconds.scaled(mid / step.seconds.mid)
 
 
-def total_seconds(job: Job, one_epoch: Interval | None) -> Interval | None:
-    """Warm-up and all epochs."""
+def total_seconds(data: Data, one_epoch: Interval | None) -> Interval | None:
+    """Warm-up and all epochs, the last of them a part where the training is counted in tokens."""
     if one_epoch is None:
         return None
-    mid = WARMUP_SECONDS + job.epochs * one_epoch.mid
+    mid = WARMUP_SECONDS + data.epochs * one_epoch.mid
     return one_epoch.scaled(mid / one_epoch.mid)

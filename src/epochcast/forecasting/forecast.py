@@ -37,7 +37,12 @@ class Forecast(Displayed):
     many as GPUs unless given.
     `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
     `link_assumed` is the network between nodes that was taken because none was named.
-    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `dollars_per_hour` is for all GPUs.
+    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `fits` says whether the expected peak is
+    on the device, `memory_verdict` whether its interval is: "fits", "tight" or "does not fit". `dollars_per_hour` is
+    for all GPUs.
+    `fed` is what the network takes: text, images, videos or numbers. `epochs` are whole unless the training is counted
+    in tokens. `tokens_per_sample` are of text, without padding, `sequence_length` with it; `mfu` is the part of the
+    GPUs' peak that is the model's own work (`utilisation`).
     """
 
     model: str
@@ -60,8 +65,11 @@ class Forecast(Displayed):
     lora: int = 0
     four_bit: bool = False
     dataset: str | None = None
+    fed: str | None = None
     samples: int | None = None
-    epochs: int = 1
+    epochs: float = 1
+    tokens_per_sample: float | None = None
+    sequence_length: int | None = None
     steps_per_epoch: int | None = None
     step_parts: StepParts | None = None
     bubble_seconds: float = 0.0
@@ -74,9 +82,11 @@ class Forecast(Displayed):
     reserved_bytes: int | None = None
     memory_bytes: int | None = None
     fits: bool | None = None
+    memory_verdict: str | None = None
     dollars_per_hour: float | None = None
     price_source: str | None = None
     flops_per_sample: float | None = None
+    mfu: float | None = None
     parameters: int | None = None
     trainable_parameters: int | None = None
     answered_by: Mapping[str, float] = field(default_factory=dict, hash=False)
@@ -87,9 +97,13 @@ class Forecast(Displayed):
 
     def __post_init__(self) -> None:
         check_fields(self, _TYPES)
-        for name in ("gpus", "nodes", "batch_per_gpu", "epochs", "accumulate", "augment"):
+        for name in ("gpus", "nodes", "batch_per_gpu", "accumulate", "augment"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.epochs > 0:
+            raise BadInput(f"epochs must be above 0, got {self.epochs}")
+        if self.epochs == int(self.epochs):
+            object.__setattr__(self, "epochs", int(self.epochs))
         if not self.step_seconds.mid > 0:
             raise BadInput(f"a step takes more than no time, got {self.step_seconds.mid} s")
         if not self.replicas:
@@ -111,6 +125,28 @@ class Forecast(Displayed):
         return self.global_batch / self.step_seconds.mid
 
     @property
+    def tokens_per_second(self) -> float | None:
+        """Of text, without padding, over all GPUs; None for what is no language model."""
+        return None if self.tokens_per_sample is None else self.samples_per_second * self.tokens_per_sample
+
+    @property
+    def tokens_per_second_per_gpu(self) -> float | None:
+        """The share of each GPU."""
+        return None if self.tokens_per_second is None else self.tokens_per_second / self.gpus
+
+    @property
+    def images_per_second(self) -> float | None:
+        """Over all GPUs; None for what takes no images."""
+        return self.samples_per_second if self.fed == "images" else None
+
+    @property
+    def tokens(self) -> int | None:
+        """Of the whole job; None where nobody said, or for what is no language model."""
+        if self.samples is None or self.tokens_per_sample is None:
+            return None
+        return round(self.samples * self.tokens_per_sample * self.epochs)
+
+    @property
     def dollars(self) -> Interval | None:
         """The job at the price of its place; None where either is unknown."""
         if self.total_seconds is None or self.dollars_per_hour is None:
@@ -127,7 +163,7 @@ class Forecast(Displayed):
     def as_dict(self) -> dict[str, Any]:
         """The JSON form, by the names of the contract; `from_dict` reads it."""
         values = {name: _plain(getattr(self, name)) for name in _NAMES}
-        derived = {"samples_per_second": self.samples_per_second, "dollars": _plain(self.dollars)}
+        derived = {name: _plain(getattr(self, name)) for name in _DERIVED}
         return {"version": VERSION, **values, **derived}
 
     @classmethod
@@ -148,6 +184,15 @@ class Forecast(Displayed):
 
 
 _NAMES = tuple(item.name for item in fields(Forecast) if item.compare)
+
+_DERIVED = (
+    "samples_per_second",
+    "images_per_second",
+    "tokens_per_second",
+    "tokens_per_second_per_gpu",
+    "tokens",
+    "dollars",
+)
 
 _TYPES = value_options(Forecast, _NAMES, Details=object)
 

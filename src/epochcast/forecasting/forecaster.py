@@ -9,6 +9,7 @@ from epochcast.capture.model import Model
 from epochcast.errors import BadInput
 from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.attention import attention_kernels
+from epochcast.forecasting.data import data_of
 from epochcast.forecasting.details import Details
 from epochcast.forecasting.device_doubts import device_doubts
 from epochcast.forecasting.epochs import epoch_seconds, steps_per_epoch, total_seconds
@@ -20,6 +21,7 @@ from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.rank_memory import rank_memory
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
+from epochcast.forecasting.utilisation import model_flops, utilisation
 from epochcast.graph.maths import MATHS
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
@@ -31,18 +33,27 @@ from epochcast.memory.peak import PeakMemory
 def forecast_job(
     job: Job, placement: Placement, session: Session | None = None, *, step_only: bool = False
 ) -> Forecast:
-    """How long a job takes at a place, what it needs and what it costs. `step_only` leaves memory and epochs out."""
+    """How long a job takes at a place, what it needs and what it costs. `step_only` leaves memory and epochs out.
+
+    Where texts differ in length, time is that of batches as they come, memory that of one with the longest text.
+    """
     session = session or Session()
-    model = session.model(job)
     batch = batch_per_pass(job, placement)
-    trace = session.trace(model, job.recipe(batch, placement.device))
-    step, loader_notes = _step(job, placement, model, trace, session)
-    memory = None if step_only else _memory(job, placement, model, trace, session)
+    longest = session.model(job)
+    as_it_comes = job.at_length(batch)
+    model = longest if as_it_comes is job else session.model(as_it_comes)
+    trace = session.trace(model, as_it_comes.recipe(batch, placement.device))
+    data = data_of(job, trace)
+    step, loader_notes = _step(as_it_comes, placement, model, trace, session)
+    memory = None
+    if not step_only:
+        memory = _memory(job, placement, longest, session.trace(longest, trace.recipe), session)
     per_gpu = batch * job.accumulate
     warnings = (
         *trace.notes,
         *session.hints(placement.device, trace.recipe.precision_rules.math),
         *loader_notes,
+        *_length_notes(job, batch),
         *_changed(job, model),
         *_doubts(placement, trace, step),
     )
@@ -50,6 +61,7 @@ def forecast_job(
     if memory is not None:
         epoch = epoch_seconds(
             job,
+            data,
             step,
             global_batch=per_gpu * placement.replicas,
             validation_batch=trace.batch * placement.replicas,
@@ -77,25 +89,40 @@ def forecast_job(
         lora=job.lora,
         four_bit=job.four_bit,
         dataset=job.dataset,
-        samples=job.samples_per_epoch,
-        epochs=job.epochs,
-        steps_per_epoch=steps_per_epoch(job, per_gpu * placement.replicas),
+        fed=data.fed,
+        samples=data.samples,
+        epochs=data.epochs,
+        tokens_per_sample=data.tokens_per_sample,
+        sequence_length=trace.inputs[0].shape[1] if data.tokens_per_sample else None,
+        steps_per_epoch=steps_per_epoch(data, per_gpu * placement.replicas),
         step_parts=replace(step.parts, bubble=0.0),
         bubble_seconds=step.parts.bubble,
         epoch_seconds=epoch,
-        total_seconds=total_seconds(job, epoch),
+        total_seconds=total_seconds(data, epoch),
         **_memory_numbers(memory),
         memory_bytes=placement.device.memory_bytes,
         dollars_per_hour=placement.dollars_per_hour,
         price_source=placement.price_source,
         flops_per_sample=trace.flops["matrix"] / trace.batch,
+        mfu=None if step_only else _utilisation(job, placement, model, trace, step, session),
         parameters=trace.parameter_counts[0],
         trainable_parameters=trace.parameter_counts[1],
         answered_by=dict(step.answered_by),
         opaque_ops=trace.opaque,
         warnings=warnings,
-        _details=lambda: Details(job, placement, model, trace, step, memory),
+        _details=lambda: Details(job, placement, longest, trace, step, memory),
     )
+
+
+def _utilisation(
+    job: Job, placement: Placement, model: Model, trace: Trace, step: StepForecast, session: Session
+) -> float:
+    """MFU; what checkpointing computes again is no work of the model."""
+    recipe = trace.recipe
+    plain = session.trace(model, replace(recipe, checkpointing=False)) if recipe.checkpointing else trace
+    passes = job.accumulate * placement.replicas
+    math = recipe.precision_rules.math
+    return utilisation(model_flops(plain), passes, step.seconds.mid, placement.gpus, placement.device, math)
 
 
 def batch_per_pass(job: Job, placement: Placement) -> int:
@@ -152,6 +179,7 @@ def _memory_numbers(memory: PeakMemory | None) -> dict[str, Any]:
         "allocated_bytes": memory.allocated_bytes,
         "reserved_bytes": memory.reserved_bytes,
         "fits": bool(memory.fits),
+        "memory_verdict": memory.verdict,
     }
 
 
@@ -160,6 +188,11 @@ def _changed(job: Job, model: Model) -> tuple[str, ...]:
     if job.fingerprint is None or fingerprint(model) == job.fingerprint:
         return ()
     return (f"{job.model} makes another model than when this job was written down: its parameters differ",)
+
+
+def _length_notes(job: Job, batch: int) -> tuple[str, ...]:
+    lengths = job.length_distribution
+    return () if lengths is None else lengths.notes(batch)
 
 
 def _stand_in(math: str, device: Device) -> str:

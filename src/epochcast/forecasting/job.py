@@ -1,7 +1,7 @@
 """A job: what is trained and how, whatever it runs on. The one question every verb asks.
 
     >>> job = Job("resnet50", batch=64, precision="amp", dataset="imagenet-1k", epochs=90)
-    >>> job.precision, job.samples_per_epoch
+    >>> job.precision, job.known_dataset.training_samples
     ('amp_fp16', 1281167)
     >>> Job.from_dict(job.as_dict()) == job
     True
@@ -13,7 +13,7 @@ forecast.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,17 +21,19 @@ from typing import TYPE_CHECKING, Any
 from epochcast.caching import remembered
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.options import Option, check_fields, check_mapping, check_names, option, options_of, required
-from epochcast.units import parse_seconds_per_sample, parse_shape, parse_uneven
+from epochcast.units import parse_count, parse_seconds_per_sample, parse_shape, parse_uneven
 
 if TYPE_CHECKING:
+    from epochcast.forecasting.lengths import Lengths
     from epochcast.graph.recipe import Recipe
+    from epochcast.hardware.dataset import Dataset
     from epochcast.hardware.device import Device
 
 FRAMEWORKS = ("pytorch", "tensorflow")
 # torch.utils.data.DataLoader's own default.
 PREFETCH = 2
 # Beyond anything that is trained; what follows from larger numbers does not fit in 64 bits.
-MOST_BATCH, MOST = 10**7, 10**15
+MOST_BATCH, MOST, MOST_TOKENS = 10**7, 10**15, 10**18
 
 _model = partial(option, group="model")
 _recipe = partial(option, group="recipe")
@@ -120,11 +122,39 @@ class Job:
     )
     four_bit: bool = _recipe(False, "Frozen weights in four bits (QLoRA).")
     with_loss: bool = _recipe(True, "Whether the loss is part of the step.", flag=None)
-    dataset: str | None = _data(None, "A name of `epochcast datasets`: its samples are counted.")
-    samples: int | None = _data(None, "Samples per epoch.", unit="samples", least=1, most=MOST)
+    dataset: str | None = _data(
+        None, "A name of `epochcast datasets`: its samples are counted, of a corpus its tokens by the sequence length."
+    )
+    samples: int | None = _data(
+        None,
+        "Samples per epoch, like 52k.",
+        unit="samples",
+        least=1,
+        most=MOST,
+        parse=parse_count,
+        example="50000",
+    )
+    tokens: int | None = _data(
+        None,
+        "Tokens of the whole training of a language model, like 300B, instead of samples and epochs.",
+        unit="tokens",
+        least=1,
+        most=MOST_TOKENS,
+        parse=parse_count,
+        example="300000000000",
+    )
+    lengths: str | None = _data(
+        None,
+        "Texts of different lengths: mean=180,max=512,padded (each batch to its longest), packed or full; or "
+        "file=lengths.txt or quantiles=12/60/512 for the mean.",
+    )
     epochs: int = _data(1, "Passes over the data.", least=1, most=MOST_BATCH)
     validation_samples: int | None = _data(
-        None, "Samples of the validation after each epoch; the data set's.", unit="samples", least=0
+        None,
+        "Samples of the validation after each epoch; the data set's.",
+        unit="samples",
+        least=0,
+        parse=parse_count,
     )
     checkpoints_per_epoch: float = _data(1.0, "Checkpoints written per epoch.", least=0)
     loader_seconds: float | None = _loader(
@@ -173,6 +203,21 @@ class Job:
             from epochcast.hardware.catalogue import find_dataset
 
             object.__setattr__(self, "dataset", find_dataset(self.dataset).name)
+        self._check_data()
+
+    def _check_data(self) -> None:
+        """One count of the data, one length of its samples."""
+        if self.tokens is not None and self.samples is not None:
+            raise BadInput("a job counts its data once: samples (of an epoch) or tokens (of the training), not both")
+        if self.tokens is not None and self.epochs != 1:
+            raise BadInput("`tokens` counts the whole training: leave `epochs` out")
+        if self.lengths is None:
+            return
+        if self.input_shape is not None:
+            raise BadInput("`lengths` has the maximum of a sample: leave `input_shape` out")
+        from epochcast.forecasting.lengths import lengths_in
+
+        object.__setattr__(self, "lengths", lengths_in(self.lengths).text)
 
     def _check_model(self) -> None:
         """A reference as text, or a live model; a path is its text."""
@@ -202,24 +247,37 @@ class Job:
         return Recipe(batch * self.augment, channels_last=bool(self.channels_last), **own)
 
     @property
-    def samples_per_epoch(self) -> int | None:
-        """As given, else the data set's; None where nobody said."""
-        return self.samples if self.samples is not None or self.dataset is None else self._known_samples[0]
+    def has_data(self) -> bool:
+        """Whether somebody said how much there is to train on; `data.data_of` says how much."""
+        return any(value is not None for value in (self.samples, self.tokens, self.dataset))
 
     @property
-    def validation_samples_per_epoch(self) -> int:
-        """As given, else the data set's where the whole of it is trained on, else none."""
-        if self.validation_samples is not None:
-            return self.validation_samples
-        return self._known_samples[1] if self.samples is None and self.dataset is not None else 0
-
-    @property
-    def _known_samples(self) -> tuple[int, int]:
+    def known_dataset(self) -> "Dataset | None":
+        """The data set by its name."""
         from epochcast.hardware.catalogue import find_dataset
 
-        assert self.dataset is not None
-        dataset = find_dataset(self.dataset)
-        return dataset.training_samples, dataset.validation_samples
+        return None if self.dataset is None else find_dataset(self.dataset)
+
+    @property
+    def length_distribution(self) -> "Lengths | None":
+        """How long the texts are, where they differ."""
+        from epochcast.forecasting.lengths import lengths_in
+
+        return None if self.lengths is None else lengths_in(self.lengths)
+
+    @property
+    def longest_shape(self) -> tuple[int, ...] | None:
+        """The shape of the largest sample; None: the network's own."""
+        lengths = self.length_distribution
+        return self.input_shape if lengths is None else (lengths.most,)
+
+    def at_length(self, batch: int) -> "Job":
+        """The job whose every sample is as long as those of a batch on average; where lengths differ, so do batches."""
+        lengths = self.length_distribution
+        if lengths is None:
+            return self
+        length, spread = lengths.computed(batch)
+        return replace(self, lengths=None, input_shape=(length,), uneven=self.uneven or min(spread, 0.99))
 
     def as_dict(self) -> dict[str, Any]:
         """Every option by its name, in plain types; the model as a reference."""

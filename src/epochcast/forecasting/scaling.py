@@ -83,10 +83,15 @@ _SHOWN = (
     "step_seconds",
     "step_parts",
     "samples_per_second",
+    "images_per_second",
+    "tokens_per_second",
+    "tokens_per_second_per_gpu",
+    "mfu",
     "epoch_seconds",
     "total_seconds",
     "dollars",
     "fits",
+    "memory_verdict",
 )
 
 

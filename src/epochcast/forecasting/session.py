@@ -69,11 +69,12 @@ class Session:
         return session
 
     def model(self, job: Job) -> Model:
-        """The network of a job, looked for once; again where its file or the live model has changed since."""
-        key = job.model, job.input_shape, job.aux, _state(job.model)
-        return self._networks.get(
-            key, lambda: find_model(job.model, job.input_shape, aux=job.aux, allow_code=self._allow_code)
-        )
+        """The network of a job at its longest samples, looked for once; again where its file or the live model has
+        changed since.
+        """
+        shape = job.longest_shape
+        key = job.model, shape, job.aux, _state(job.model)
+        return self._networks.get(key, lambda: find_model(job.model, shape, aux=job.aux, allow_code=self._allow_code))
 
     def trace(self, model: Model, recipe: Recipe) -> Trace:
         """One step of a network."""

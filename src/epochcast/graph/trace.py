@@ -204,10 +204,16 @@ class Trace:
         """Values in all parameters, and in those that are trained."""
         return sum(p.elements for p in self.parameters), sum(p.elements for p in self.parameters if p.trainable)
 
+    @property
+    def counted_flops(self) -> NDArray[np.float64]:
+        """Flops of every entry of the columns as publications count them: what a causal mask leaves out is counted."""
+        counted: NDArray[np.float64] = self.columns.flops / self._static[2]
+        return counted
+
     @derived_property
     def flops(self) -> dict[str, float]:
         """Matrix flops and element flops of the step, and matrix flops by phase, as publications count them."""
-        c, counted = self.columns, self.columns.flops / self._static[2]
+        c, counted = self.columns, self.counted_flops
         totals = {phase.value: float(counted[c.is_matrix & (c.phase == i)].sum()) for i, phase in enumerate(PHASES)}
         return {**totals, "matrix": sum(totals.values()), "elementwise": float(counted[~c.is_matrix].sum())}
 

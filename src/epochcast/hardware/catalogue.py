@@ -266,6 +266,7 @@ def _dataset(row: rows.Row) -> Dataset:
     return Dataset(
         name=row.text("name"),
         task=row.text("task"),
+        kind=row.text("kind"),
         unit=row.text("unit"),
         training_samples=row.count("training_samples"),
         validation_samples=row.count("validation_samples"),

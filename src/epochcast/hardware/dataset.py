@@ -1,17 +1,29 @@
-"""A data set as a forecaster sees it: how many samples, of what shape, how large on disk."""
+"""A data set as a forecaster sees it: how much there is of what, of what shape, how large on disk.
+
+Texts without borders (a corpus) are counted in tokens: how many samples they are says the length of a network's
+sequences, samples = tokens ÷ length.
+"""
 
 from dataclasses import dataclass
 from math import isfinite
 
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, UnknownName
+
+KINDS = ("image", "video", "speech", "text")
+TOKEN = "token"
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Counts and sizes of a published data set; `bytes_per_sample` is the mean as stored (compressed)."""
+    """Counts and sizes of a published data set; `bytes_per_sample` is the mean as stored (compressed).
+
+    `kind` is what a network must take to be trained on it. `unit` is what is counted: an image, a clip, a text, or a
+    token of a corpus; `training_samples`, `validation_samples` and `bytes_per_sample` are in that unit.
+    """
 
     name: str
     task: str
+    kind: str
     unit: str
     training_samples: int
     validation_samples: int
@@ -26,6 +38,8 @@ class Dataset:
     def __post_init__(self) -> None:
         if not self.name or not self.source:
             raise BadInput(f"a dataset needs a name and a source, got {self.name!r} and {self.source!r}")
+        if self.kind not in KINDS:
+            raise UnknownName("kind of data", self.kind, KINDS)
         if self.training_samples < 1:
             raise BadInput(f"training_samples must be at least 1, got {self.training_samples}")
         if self.validation_samples < 0:
@@ -36,3 +50,13 @@ class Dataset:
             raise BadInput(f"classes must be at least 2, got {self.classes}")
         if not (isfinite(self.bytes_per_sample) and self.bytes_per_sample > 0):
             raise BadInput(f"bytes_per_sample must be above 0, got {self.bytes_per_sample}")
+
+    @property
+    def training_bytes(self) -> float:
+        """On disk, of all that is trained on."""
+        return self.training_samples * self.bytes_per_sample
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether its size is in tokens, not in samples."""
+        return self.unit == TOKEN

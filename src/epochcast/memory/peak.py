@@ -24,15 +24,12 @@ from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 from epochcast.memory.bfc_allocator import BfcAllocator
 from epochcast.memory.caching_allocator import CachingAllocator
-from epochcast.memory.context import context_bytes, room_bytes, usable_bytes
+from epochcast.memory.context import context_bytes, room_bytes
 from epochcast.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
 from epochcast.memory.replay import Allocator, OutOfMemory, Usage, replay
 from epochcast.memory.sharding import WHOLE, Shares
+from epochcast.memory.verdict import DOES_NOT_FIT, TIGHT, memory_verdict, peak_interval, sure_bytes
 from epochcast.memory.workspaces import most_workspace_bytes, with_workspaces
-
-# A little wider than the middle 90 % of measured/forecast over memory_schedtune (0.942 … 1.090), whose rows the
-# contexts were fitted on. On a GPU whose context was not fitted fewer points are inside: docs/memory-accuracy.md.
-LOW_FACTOR, HIGH_FACTOR = 0.92, 1.11
 
 ALLOCATORS: Mapping[str, Callable[[int | None], Allocator]] = {
     "caching": CachingAllocator,
@@ -62,8 +59,8 @@ class PeakMemory:
     """Bytes of one step at its peak.
 
     `bytes` is what nvidia-smi shows; its middle is `reserved_bytes` + `context_bytes`, and the sum of `breakdown`.
-    `allocated_bytes` is PyTorch's max_memory_allocated. `peak_op` is the op during which most is alive. `fits`: whether
-    a replay within the device's memory succeeds; None where no device is given.
+    `allocated_bytes` is PyTorch's max_memory_allocated. `peak_op` is the op during which most is alive. `verdict` is
+    one of `memory.verdict`'s; None where no device is given.
     """
 
     bytes: Interval
@@ -72,8 +69,13 @@ class PeakMemory:
     context_bytes: int
     breakdown: Mapping[str, int]
     peak_op: str
-    fits: bool | None
+    verdict: str | None
     timeline: Timeline = field(repr=False)
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether a replay within the device's memory succeeds; None where no device is given."""
+        return None if self.verdict is None else self.verdict != DOES_NOT_FIT
 
     @property
     def saved_bytes(self) -> int:
@@ -153,6 +155,12 @@ class Step:
             return False
         return True
 
+    def is_sure(self, batch: int) -> bool:
+        """Whether even the high end of the peak's interval is on the device: `forecast` then reads "fits"."""
+        assert self.device is not None
+        most = sure_bytes(self.device)
+        return not self.is_hopeless(batch, most) and self.usage(batch).reserved_bytes <= most
+
 
 def step_on(
     trace: Trace,
@@ -195,7 +203,7 @@ def peak_memory(
     step = step_on(
         trace, device, set_to_none=set_to_none, sums_in_place=sums_in_place, allocator=allocator, shares=shares
     )
-    usage, fits = _usage(step, trace.batch)
+    usage, verdict = _usage(step, trace.batch)
     live = step.live_bytes(trace.batch)
     where = int(np.argmax(live.sum(axis=0)))
     context = 0 if device is None else context_bytes(device)
@@ -204,13 +212,13 @@ def peak_memory(
     names, phases = trace.template.derived.get("timeline", lambda: _entries(trace))
     timeline = Timeline(names, phases, {role.label: live[role] for role in Role if live[role].any()})
     return PeakMemory(
-        _interval(usage.reserved_bytes + context, device, fits),
+        peak_interval(usage.reserved_bytes + context),
         usage.allocated_bytes,
         usage.reserved_bytes,
         context,
         parts,
         timeline.names[where],
-        fits,
+        verdict,
         timeline,
     )
 
@@ -221,25 +229,19 @@ def _entries(trace: Trace) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return ("start", *(op.name for op in ops)), ("start", *(op.phase.value for op in ops))
 
 
-def _usage(step: Step, batch: int) -> tuple[Usage, bool | None]:
-    """The usage without a limit; if that is too much, with the limit of the device."""
+def _usage(step: Step, batch: int) -> tuple[Usage, str | None]:
+    """The usage without a limit; if that is too much, with the limit of the device. And whether it fits, in words."""
     free = step.usage(batch)
     if step.device is None:
         return free, None
     room = room_bytes(step.device)
     if free.reserved_bytes <= room:
-        return free, True
+        return free, memory_verdict(free.reserved_bytes, step.device, is_replayed=True)
     if step.is_hopeless(batch, room):
-        return free, False
+        return free, DOES_NOT_FIT
     try:
-        return step.usage(batch, room), True
+        limited = step.usage(batch, room)
     except OutOfMemory:
-        return free, False
-
-
-def _interval(mid: float, device: Device | None, fits: bool | None) -> Interval:
-    """An interval around the middle; a step that fits needs at most what the device has."""
-    high = HIGH_FACTOR * mid
-    if device is not None and fits:
-        high = max(mid, min(high, usable_bytes(device)))
-    return Interval(LOW_FACTOR * mid, mid, high)
+        return free, DOES_NOT_FIT
+    # It fits only because the allocator frees what it caches: never sure.
+    return limited, TIGHT

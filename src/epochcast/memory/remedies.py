@@ -21,6 +21,9 @@ from epochcast.memory.sharding import WHOLE, Held, zero_shares
 Holds = Callable[[Trace], Held]
 """From a step to what a GPU has of it."""
 
+Found = tuple[Interval, str]
+"""The peak of a step that fits, and its verdict."""
+
 
 RANKS = (2, 4, 8, 16, 32, 64)
 """The numbers of GPUs that ZeRO is tried on."""
@@ -28,12 +31,13 @@ RANKS = (2, 4, 8, 16, 32, 64)
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A change that fits: what is changed, to what, and the peak it leads to."""
+    """A change that fits: what is changed, to what, the peak it leads to, and whether that fits or is tight."""
 
     change: str
     value: str
     peak_bytes: Interval
     device: str
+    verdict: str
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
@@ -42,6 +46,7 @@ class Remedy:
             "value": self.value,
             "peak_bytes": self.peak_bytes.as_dict(),
             "device": self.device,
+            "memory_verdict": self.verdict,
         }
 
 
@@ -65,17 +70,18 @@ def would_fit(
 
 
 def _remedies(
-    model: Model, recipe: Recipe, device: Device, augment: int, holds: Holds, need: Callable[..., Interval | None]
+    model: Model, recipe: Recipe, device: Device, augment: int, holds: Holds, need: Callable[..., Found | None]
 ) -> Iterator[Remedy]:
     def remedy(change: str, value: str, changed: Recipe, on: Device = device) -> Iterator[Remedy]:
-        peak_bytes = need(holds(model.trace(changed)), on)
-        if peak_bytes is not None:
-            yield Remedy(change, value, peak_bytes, on.name)
+        found = need(holds(model.trace(changed)), on)
+        if found is not None:
+            yield Remedy(change, value, found[0], on.name, found[1])
 
     options = need.keywords if isinstance(need, partial) else {}
     whole = model.trace(recipe)
     held = holds(whole)
-    most = largest_batch(held.trace, device, shares=held.shares, **options).expected // augment
+    largest = largest_batch(held.trace, device, shares=held.shares, **options)
+    most = (largest.safe // augment) or (largest.expected // augment)
     if most:
         yield from remedy("batch", str(most), recipe.at(most * augment))
     changes = _changes(model, recipe, device)
@@ -104,14 +110,14 @@ def _remedies(
             break
 
 
-def _need(held: Held, device: Device, *, set_to_none: bool, allocator: str) -> Interval | None:
+def _need(held: Held, device: Device, *, set_to_none: bool, allocator: str) -> Found | None:
     """The peak of a step that fits; None where it does not."""
     trace, shares = held
     step = step_on(trace, device, shares=shares, set_to_none=set_to_none, allocator=allocator)
     if step.is_hopeless(trace.batch, room_bytes(device)):
         return None
     peak = peak_memory(trace, device, shares=shares, set_to_none=set_to_none, allocator=allocator)
-    return peak.bytes if peak.fits else None
+    return (peak.bytes, peak.verdict) if peak.fits and peak.verdict is not None else None
 
 
 def _changes(model: Model, recipe: Recipe, device: Device) -> dict[str, tuple[str, Recipe]]:
@@ -130,16 +136,16 @@ def _changes(model: Model, recipe: Recipe, device: Device) -> dict[str, tuple[st
     return changes
 
 
-def _zero(model: Model, recipe: Recipe, device: Device, need: Callable[..., Interval | None]) -> Iterator[Remedy]:
+def _zero(model: Model, recipe: Recipe, device: Device, need: Callable[..., Found | None]) -> Iterator[Remedy]:
     """The lowest stage on the fewest GPUs; the parameters gathered at a time are assumed to be a tenth of all."""
     trace = model.trace(recipe)
     gathered_bytes = sum(p.tensor.bytes for p in trace.parameters) // 10
     for ranks in RANKS:
         for stage in (1, 2, 3):
             shares = zero_shares(stage, ranks, gathered_bytes if stage == 3 else 0)
-            peak_bytes = need(Held(trace, shares), device)
-            if peak_bytes is not None:
-                yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", peak_bytes, device.name)
+            found = need(Held(trace, shares), device)
+            if found is not None:
+                yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", found[0], device.name, found[1])
                 return
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from epochcast.caching import Cache, Derived, derived_property
 from epochcast.display import Displayed
 from epochcast.errors import BadInput
+from epochcast.forecasting.data import Data, data_of
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.session import Session
 from epochcast.interval import COVERAGE
@@ -15,7 +16,7 @@ from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
 from epochcast.planning.choice import Limits, chosen, frontier, nearest
 from epochcast.planning.offers import Offer
 from epochcast.planning.search import search
-from epochcast.units import show_dollars, show_seconds
+from epochcast.units import show_dollars, show_seconds, show_tokens
 
 _HIGH_END = f"high end ({COVERAGE:.0%} interval)".replace("%", " %")
 
@@ -24,15 +25,19 @@ _HIGH_END = f"high end ({COVERAGE:.0%} interval)".replace("%", " %")
 class Plan(Displayed):
     """All configurations that can run a job, those that cannot and why, and the limits to choose by.
 
-    `model` is the network's name. `opaque_ops` are its ops that are costed by their bytes alone.
+    `model` is the network's name, `data` what it is trained on; `opaque_ops` are its ops that are costed by their bytes
+    alone.
     """
 
     job: Job
     model: str
+    data: Data
     candidates: tuple[Candidate, ...]
     refusals: tuple[Refusal, ...]
     limits: Limits
     opaque_ops: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was read for the job elsewhere, to be told."""
     derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 2))
 
     def __repr__(self) -> str:
@@ -52,6 +57,13 @@ class Plan(Displayed):
     def fits(self) -> bool:
         """Whether the job can be run at all."""
         return bool(self.candidates)
+
+    @property
+    def amount(self) -> str:
+        """How long the job trains: 90 epochs, or 300B tokens."""
+        if self.job.tokens is not None:
+            return f"{show_tokens(self.job.tokens)} tokens"
+        return f"{self.job.epochs} epoch{'s' * (self.job.epochs > 1)}"
 
     @derived_property
     def frontier(self) -> tuple[Candidate, ...]:
@@ -112,7 +124,7 @@ class Plan(Displayed):
             period = " to ".join(dict.fromkeys((dates[0], dates[-1])))
             checked = f"; {unchecked} of {len(rented)} are not checked against the seller's" if unchecked else ""
             notes.append(f"list prices of {period}, for whole machines on demand{checked}")
-        return tuple(notes)
+        return (*notes, *self.notes)
 
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast plan`."""
@@ -121,8 +133,9 @@ class Plan(Displayed):
             "precision": self.job.precision,
             "optimizer": self.job.optimizer,
             "dataset": self.job.dataset,
-            "samples": self.job.samples_per_epoch,
-            "epochs": self.job.epochs,
+            "samples": self.data.samples,
+            "epochs": int(self.data.epochs) if self.data.epochs.is_integer() else self.data.epochs,
+            "tokens_per_sample": self.data.tokens_per_sample,
             "global_batch": self.job.global_batch,
             "deadline_seconds": self.limits.deadline_seconds,
             "budget_dollars": self.limits.budget_dollars,
@@ -146,15 +159,16 @@ def planned(
     progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
     """The plan of a job. Raises where no offer can run it, unless the reason is memory: that is a valid answer."""
-    if job.samples_per_epoch is None:
-        raise BadInput("a plan is for a whole job: give a dataset or its samples")
+    if not job.has_data:
+        raise BadInput("a plan is for a whole job: give a dataset or its samples, or the tokens of a language model")
     session = session or Session()
+    model = session.model(job)
+    trace = session.trace(model, job.recipe(1))
+    data = data_of(job, trace)
     candidates, refusals = search(job, offers, strategies, session, progress)
     if not candidates and all(refusal.reason != TOO_LARGE for refusal in refusals):
         raise BadInput(f"no offer can run this job: {refusals[0].reason}")
-    model = session.model(job)
-    opaque_ops = session.trace(model, job.recipe(1)).opaque
-    return Plan(job, model.name, candidates, refusals, limits, opaque_ops)
+    return Plan(job, model.name, data, candidates, refusals, limits, trace.opaque)
 
 
 def _offer_text(candidate: Candidate, *, high: bool = False) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from epochcast.errors import BadInput
+from epochcast.forecasting.data import data_of
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
@@ -17,8 +18,6 @@ from epochcast.forecasting.session import Session
 from epochcast.forecasting.strategies.degrees import degrees_in
 from epochcast.forecasting.strategies.registry import strategy_for
 from epochcast.forecasting.strategies.strategy import Strategy
-from epochcast.memory.context import room_bytes
-from epochcast.memory.largest import FACTORS
 from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
 from epochcast.planning.offers import Offer
 
@@ -82,15 +81,14 @@ def _candidate(job: Job, offer: Offer, strategy: Strategy, session: Session) -> 
 
 def _largest_batch(job: Job, placement: Placement, session: Session) -> int:
     """The largest power of two that a GPU holds almost surely, and that leaves every GPU a full step per epoch."""
-    samples, passes = job.samples_per_epoch or 0, placement.replicas * job.accumulate
+    trace = session.trace(session.model(job), job.recipe(1))
+    samples, passes = data_of(job, trace).samples or 0, placement.replicas * job.accumulate
     if samples < passes:
         accumulated = f" and {job.accumulate} passes" if job.accumulate > 1 else ""
         raise BadInput(f"an epoch of {samples} samples does not divide over {placement.replicas} replicas{accumulated}")
-    trace = session.trace(session.model(job), job.recipe(1))
     step = rank_step(job, placement, trace)
-    limit_bytes = int(room_bytes(placement.device) / FACTORS["safe"])
     batch = _power_of_two(samples // passes)
-    while batch and not step.fits(batch * job.augment, limit_bytes):
+    while batch and not step.is_sure(batch * job.augment):
         batch //= 2
     if not batch:
         raise _TooLarge

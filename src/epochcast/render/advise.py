@@ -8,7 +8,8 @@ from rich.text import Text
 from epochcast.advising.advice import Advice, Alternative
 from epochcast.advising.search import Choice
 from epochcast.advising.thesis import MEANINGS
-from epochcast.render.table import INTERVAL, Cells, interval_cells, rate, table
+from epochcast.forecasting.data import Data
+from epochcast.render.table import INTERVAL, Cells, interval_cells, speed, table
 from epochcast.units import show_bytes, show_seconds
 
 _BOTTLENECKS = {
@@ -27,8 +28,10 @@ def advice(answer: Advice) -> RenderableType:
     pieces: list[RenderableType] = [table(_title(answer), f"| > advised | {INTERVAL} |", _rows(answer))]
     pieces.append(Text(f"bottleneck: {_BOTTLENECKS[answer.binding]}"))
     if answer.alternatives:
-        headings = "change | > batch, safe | > batch | > workers | > step | > samples/s | > memory | > speed-up"
-        pieces += [Text(), table("what else could be changed", headings, map(_alternative, answer.alternatives))]
+        unit = speed(0.0, answer.data.fed, answer.data.tokens_per_sample)[1]
+        headings = f"change | > batch, safe | > batch | > workers | > step | > {unit} | > memory | > speed-up"
+        rows = [_alternative(alternative, answer.data) for alternative in answer.alternatives]
+        pieces += [Text(), table("what else could be changed", headings, rows)]
     if answer.thesis is not None:
         pieces += [Text(), _thesis(answer)]
     pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
@@ -96,11 +99,12 @@ def _rows(answer: Advice) -> Cells:
     workers = f"{choice.feed.workers * answer.request.ranks} per node; " if answer.request.ranks > 1 else ""
     prefetch = f"prefetch {choice.feed.prefetch}" if choice.feed.workers else "loaded by the training process"
     yield "workers", f"{choice.feed.workers}", "", f"{workers}{prefetch}"
-    speed = f"{rate(placement.replicas * choice.samples_per_second)} samples/s"
-    yield "step", *interval_cells(choice.step.seconds, show_seconds), speed
+    data = answer.data
+    throughput = speed(placement.replicas * choice.samples_per_second, data.fed, data.tokens_per_sample)
+    yield "step", *interval_cells(choice.step.seconds, show_seconds), " ".join(throughput)
     wait = show_seconds(choice.step.parts.exposed_input)
     yield "waiting for data", f"{choice.stall_fraction:.1%}", "", f"{wait} per step"
-    yield "memory", *interval_cells(answer.peak_bytes, show_bytes), of_memory
+    yield "memory", *interval_cells(answer.peak_bytes, show_bytes), f"{of_memory}: {answer.memory_verdict}"
     host_bytes = answer.request.host.memory_bytes
     of_host_memory = f"of {show_bytes(host_bytes)} per node" if host_bytes < float("inf") else "per node"
     yield "host memory", show_bytes(choice.feed.host_bytes), "", of_host_memory
@@ -113,7 +117,7 @@ def _batch_remark(choice: Choice, fastest: Choice) -> str:
     return f"{loss:.1%} slower than the fastest batch, {fastest.batch:,}"
 
 
-def _alternative(alternative: Alternative) -> tuple[str, ...]:
+def _alternative(alternative: Alternative, data: Data) -> tuple[str, ...]:
     choice = alternative.choice
     return (
         alternative.change,
@@ -121,7 +125,7 @@ def _alternative(alternative: Alternative) -> tuple[str, ...]:
         f"{choice.batch:,}",
         f"{choice.feed.workers}",
         show_seconds(choice.step.seconds.mid),
-        rate(alternative.replicas * choice.samples_per_second),
+        speed(alternative.replicas * choice.samples_per_second, data.fed, data.tokens_per_sample)[0],
         show_bytes(alternative.peak_bytes.mid),
         "–" if alternative.speedup is None else f"{alternative.speedup:.2f}×",
     )

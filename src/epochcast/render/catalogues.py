@@ -78,12 +78,13 @@ def datasets(rows: Iterable[Dataset]) -> RenderableType:
             d.task,
             f"{d.training_samples:,}",
             f"{d.validation_samples:,}",
+            f"{d.unit}s",
             shape(d.sample_shape),
             show_bytes(d.bytes_per_sample),
         )
         for d in rows
     ]
-    return table("data sets", "data set | task | > training | > validation | sample | > on disk, each", cells)
+    return table("data sets", "data set | task | > training | > validation | of | sample | > on disk, each", cells)
 
 
 def links(rows: Iterable[Link]) -> RenderableType:

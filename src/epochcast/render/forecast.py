@@ -7,9 +7,9 @@ from rich.text import Text
 
 from epochcast.forecasting.explain import Share, by_class, by_layer
 from epochcast.forecasting.forecast import Forecast
-from epochcast.render.memory import remedies
-from epochcast.render.table import INTERVAL, Cells, interval_cells, rate, table
-from epochcast.units import show_bytes, show_count, show_dollars, show_seconds
+from epochcast.render.memory import remedies, verdict_text
+from epochcast.render.table import INTERVAL, Cells, interval_cells, rate, speed, table
+from epochcast.units import show_bytes, show_count, show_dollars, show_seconds, show_tokens
 
 MOST_LAYERS = 15
 
@@ -74,16 +74,17 @@ def _title(answer: Forecast) -> str:
 
 def _rows(answer: Forecast) -> Cells:
     """The rows of a forecast: quantity, expected, interval, remark."""
-    yield "step", *interval_cells(answer.step_seconds, show_seconds), f"{rate(answer.samples_per_second)} samples/s"
+    yield "step", *interval_cells(answer.step_seconds, show_seconds), _speed(answer)
+    if answer.tokens_per_second_per_gpu is not None and answer.mfu is not None:
+        yield "MFU", *_utilisation(answer), f"{rate(answer.tokens_per_second_per_gpu)} tokens/s per GPU"
     if answer.epoch_seconds and answer.total_seconds:
-        epochs = answer.epochs
         yield "epoch", *interval_cells(answer.epoch_seconds, show_seconds), f"{answer.steps_per_epoch:,} steps"
-        yield "job", *interval_cells(answer.total_seconds, show_seconds), f"{epochs:,} epoch{'s' if epochs > 1 else ''}"
+        yield "job", *interval_cells(answer.total_seconds, show_seconds), _amount(answer)
     else:
-        yield "epoch, job", "unknown", "", "give a dataset or its samples"
+        hint = ", or tokens" if answer.tokens_per_sample else ""
+        yield "epoch, job", "unknown", "", f"give a dataset or its samples{hint}"
     if answer.peak_bytes is not None:
-        verdict = "fits" if answer.fits else "DOES NOT FIT"
-        of_memory = f"of {show_bytes(answer.memory_bytes or 0)}: {verdict}"
+        of_memory = f"of {show_bytes(answer.memory_bytes or 0)}: {verdict_text(answer)}"
         yield "memory", *interval_cells(answer.peak_bytes, show_bytes), of_memory
     if answer.dollars_per_hour is None:
         yield "cost", "unknown", "", "no list price known: give the price of a GPU-hour"
@@ -92,23 +93,43 @@ def _rows(answer: Forecast) -> Cells:
     yield "cost", *(interval_cells(answer.dollars, show_dollars) if answer.dollars else ("unknown", "")), price
 
 
+def _speed(answer: Forecast) -> str:
+    value, unit = speed(answer.samples_per_second, answer.fed, answer.tokens_per_sample)
+    return f"{value} {unit}" + (f" ({rate(answer.samples_per_second)} samples/s)" if unit == "tokens/s" else "")
+
+
+def _utilisation(answer: Forecast) -> tuple[str, str]:
+    """MFU, which is the lower the longer a step takes."""
+    step, mfu = answer.step_seconds, answer.mfu or 0.0
+    low, high = (mfu * step.mid / seconds for seconds in (step.high, step.low))
+    return f"{mfu:.0%}", "" if step.low == step.high else f"{low:.0%} … {high:.0%}"
+
+
+def _amount(answer: Forecast) -> str:
+    """The epochs of a job, and its tokens."""
+    epochs = f"{answer.epochs:,}" if isinstance(answer.epochs, int) else f"{answer.epochs:.3g}"
+    words = f"{epochs} epoch{'s' if answer.epochs > 1 else ''}"
+    return f"{words}, {show_tokens(answer.tokens)} tokens" if answer.tokens is not None else words
+
+
 def choices(title: str, answers: Iterable[Forecast]) -> RenderableType:
     """Several forecasts of one job, a row each."""
-    rows = []
+    rows, unit = [], "samples/s"
     for answer in answers:
         total = answer.total_seconds
+        value, unit = speed(answer.samples_per_second, answer.fed, answer.tokens_per_sample)
         rows.append(
             (
                 answer.device if answer.gpus == 1 else f"{answer.gpus} × {answer.device}",
                 answer.precision,
                 f"{answer.batch_per_gpu:,}",
-                rate(answer.samples_per_second),
+                value,
                 *(interval_cells(total, show_seconds) if total else ("unknown", "")),
                 show_bytes(answer.peak_bytes.mid) if answer.peak_bytes else "unknown",
                 show_dollars(answer.dollars.mid) if answer.dollars else "unknown",
             )
         )
-    return table(title, f"device | precision | > batch | > samples/s | > job | {INTERVAL} | > memory | > cost", rows)
+    return table(title, f"device | precision | > batch | > {unit} | > job | {INTERVAL} | > memory | > cost", rows)
 
 
 def _shares(title: str, shares: Iterable[Share]) -> RenderableType:

@@ -4,6 +4,7 @@ from rich.console import Group, RenderableType
 
 from epochcast.forecasting.forecast import Forecast
 from epochcast.memory.context import usable_bytes
+from epochcast.memory.verdict import DOES_NOT_FIT, FITS
 from epochcast.render.table import INTERVAL, interval_cells, table
 from epochcast.units import show_bytes
 
@@ -37,10 +38,9 @@ def memory(answer: Forecast) -> RenderableType:
         ("total", expected, "", interval),
         (f"{device.name} has", show_bytes(usable_bytes(device)), "", ""),
     ]
-    verdict = "fits" if answer.fits else "DOES NOT FIT"
     pieces: list[RenderableType] = [
         table(
-            f"memory of a training step at batch {answer.batch_per_gpu}: {verdict}",
+            f"memory of a training step at batch {answer.batch_per_gpu}: {verdict_text(answer)}",
             f"| > bytes | > share | {INTERVAL}",
             rows,
             caption=f"the peak is in {answer.peak_op}",
@@ -51,14 +51,20 @@ def memory(answer: Forecast) -> RenderableType:
     return Group(*pieces)
 
 
+def verdict_text(answer: Forecast) -> str:
+    """Whether the memory of a step fits, loud where it does not; a forecast written by hand may only say `fits`."""
+    word = answer.memory_verdict or (FITS if answer.fits else DOES_NOT_FIT)
+    return word.upper() if word == DOES_NOT_FIT else word
+
+
 def remedies(answer: Forecast) -> RenderableType:
     """What would make a step fit, one change a row."""
     rows = [
-        (remedy.change, remedy.value, *interval_cells(remedy.peak_bytes, show_bytes), remedy.device)
+        (remedy.change, remedy.value, *interval_cells(remedy.peak_bytes, show_bytes), remedy.verdict, remedy.device)
         for remedy in answer.details.remedies()
     ]
     return table(
         "what would fit",
-        f"change | to | > peak | {INTERVAL} | on",
-        rows or [("nothing that was tried", "", "", "", "")],
+        f"change | to | > peak | {INTERVAL} | | on",
+        rows or [("nothing that was tried", "", "", "", "", "")],
     )

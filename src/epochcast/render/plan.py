@@ -3,6 +3,7 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from epochcast.memory.verdict import TIGHT
 from epochcast.planning.answer import Plan
 from epochcast.planning.candidate import Candidate
 from epochcast.render.table import INTERVAL, table
@@ -31,7 +32,7 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
         "batch": len({row.global_batch for row in rows}) > 1,
     }
     job = answer.job
-    title = f"{answer.model}{f' on {job.dataset}' if job.dataset else ''}, {_epochs(job.epochs)}"
+    title = f"{answer.model}{f' on {job.dataset}' if job.dataset else ''}, {answer.amount}"
     title += "" if is_shown["batch"] else f" · batch {rows[0].global_batch:,}"
     cells = [_cells(row, row == answer.chosen) for row in rows]
     headings = [name for name in cells[0] if is_shown.get(name, True)]
@@ -49,7 +50,8 @@ def _cells(row: Candidate, is_chosen: bool) -> dict[str, str]:
     return {
         "offer": f"▸ {offer.name}" if is_chosen else offer.name,
         "cloud": offer.instance.cloud,
-        "GPUs": f"{offer.gpus} × {offer.instance.device}",
+        "GPUs": f"{offer.gpus} × {offer.instance.device}"
+        + (" (tight)" if row.forecast.memory_verdict == TIGHT else ""),
         "strategy": row.strategy,
         "batch": f"{row.global_batch:,}",
         "job": show_seconds(row.total_seconds.mid),
@@ -57,10 +59,6 @@ def _cells(row: Candidate, is_chosen: bool) -> dict[str, str]:
         "cost": show_dollars(row.dollars.mid),
         "up to ": show_dollars(row.dollars.high),
     }
-
-
-def _epochs(epochs: int) -> str:
-    return f"{epochs} epoch{'s' * (epochs > 1)}"
 
 
 def _count_text(answer: Plan) -> str:

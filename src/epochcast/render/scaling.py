@@ -4,7 +4,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epochcast.forecasting.scaling import Row, Scaling
-from epochcast.render.table import WideOrNarrow, rate, table
+from epochcast.memory.verdict import DOES_NOT_FIT, TIGHT
+from epochcast.render.table import WideOrNarrow, rate, speed, table
 from epochcast.units import show_dollars, show_seconds
 
 
@@ -38,6 +39,7 @@ def _table(title: str, rows: list[Row], is_comparing: bool) -> RenderableType:
         "per GPU": not is_comparing,
         "speed-up": not is_comparing,
         "all-reduce": is_comparing,
+        "MFU": all(row.forecast.tokens_per_second and row.forecast.mfu for row in rows),
         "job": any(row.forecast.total_seconds for row in rows),
         "cost": any(row.forecast.dollars for row in rows),
     }
@@ -48,21 +50,24 @@ def _table(title: str, rows: list[Row], is_comparing: bool) -> RenderableType:
 
 
 _TEXT_COLUMNS = ("scaling",)
+_MEMORY_MARKS = {TIGHT: " (tight)", DOES_NOT_FIT: " (too large)"}
 
 
 def _cells(row: Row) -> dict[str, str]:
     answer, step = row.forecast, row.forecast.step_seconds.mid
     total, dollars = answer.total_seconds, answer.dollars
+    throughput, unit = speed(answer.samples_per_second, answer.fed, answer.tokens_per_sample)
     return {
         "scaling": row.case.regime,
-        "GPUs": f"{row.case.gpus:,}" + ("" if answer.fits else " (too large)"),
+        "GPUs": f"{row.case.gpus:,}" + _MEMORY_MARKS.get(answer.memory_verdict or "", ""),
         "nodes": f"{row.case.nodes:,}",
         "batch": f"{answer.global_batch:,}",
         "per GPU": f"{answer.batch_per_gpu:,}",
         "all-reduce": row.allreduce if row.case.gpus > 1 else "",
         "step": show_seconds(step),
         "waiting": f"{row.exposed_comm_seconds / step:.0%}",
-        "samples/s": rate(answer.samples_per_second),
+        unit: throughput,
+        "MFU": f"{answer.mfu or 0:.0%}",
         "job": show_seconds(total.mid) if total else "unknown",
         "cost": show_dollars(dollars.mid) if dollars else "unknown",
         "speed-up": f"{rate(row.speedup)}×",

@@ -64,6 +64,13 @@ def rate(per_second: float) -> str:
     return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.3g}"
 
 
+def speed(samples_per_second: float, fed: str | None, tokens_per_sample: float | None) -> tuple[str, str]:
+    """Throughput and its unit: tokens of a language model, images, or samples of anything else."""
+    if tokens_per_sample is not None:
+        return rate(samples_per_second * tokens_per_sample), "tokens/s"
+    return rate(samples_per_second), "images/s" if fed == "images" else "samples/s"
+
+
 def interval_cells(interval: Interval, show: Callable[[float], str]) -> tuple[str, str]:
     """The middle, and the ends where there are two."""
     if interval.low == interval.high:

@@ -33,11 +33,13 @@ class NeedsFactory(BadInput):
     """A script, or a name that is not in it, where a function that makes a model is needed.
 
     Its notes say what the script holds. `asked` is the reference that was given, `instead` are references that work;
-    each is a separate note, so that the command line can show the whole command.
+    each is a separate note, so that the command line can show the whole command. `settings_file` is the script where it
+    says how it trains: what is not made by it needs to be told so.
     """
 
     asked: str = ""
     instead: tuple[str, ...] = ()
+    settings_file: str = ""
     candidates: tuple[Candidate, ...] = ()
 
 
@@ -83,6 +85,7 @@ def _answer(
         error.add_note(str(line))
     error.asked, error.candidates = asked, tuple(candidates)
     error.instead = tuple(line.text for line in lines if line.is_reference)
+    error.settings_file = place if any(settings.settings for settings in script.settings) else ""
     return error
 
 
@@ -100,9 +103,15 @@ def _candidate_lines(script: Script, candidates: Sequence[Candidate]) -> Iterato
         yield _Line(f"  line {candidate.line:>{width}}  {_described(candidate)}")
     if len(candidates) > len(listed):
         yield _Line(f"  and {len(candidates) - len(listed)} more")
-    if script.hints:
-        hints = ", ".join(f"{name} {value} (line {line})" for name, (value, line) in sorted(script.hints.items()))
-        yield _Line(f"it also says: {hints}")
+    for settings in script.settings:
+        said = sorted(
+            f"{setting.option} {setting.value} ({'its default' if setting.is_default else setting.key})"
+            for setting in settings.settings
+        )
+        speaker = "it" if settings.name == script.path.name else settings.name
+        if said:
+            yield _Line(f"{speaker} also says: {', '.join(said)}")
+        yield from (_Line(f"{speaker}: {note}") for note in settings.notes)
 
 
 def _described(candidate: Candidate) -> str:

@@ -18,12 +18,12 @@ from pathlib import Path
 from epochcast.capture.script.models import ModelSource, ScriptNames
 from epochcast.capture.script.names import Imports, base_framework, made_framework, needs_no_arguments
 from epochcast.capture.script.on_import import OnImport, done_on_import
+from epochcast.capture.script.settings import script_settings
 from epochcast.capture.script.statement import (
     all_names,
     assigned,
     changed,
     constants,
-    option,
     option_defaults,
     passed_models,
     top_definitions,
@@ -38,6 +38,7 @@ from epochcast.capture.script.tree import (
     syntax_tree,
     too_deep,
 )
+from epochcast.capture.settings.setting import Settings
 
 MAIN_GUARD = 'if __name__ == "__main__":'
 UNKNOWN_ARGUMENTS = ("...",)
@@ -45,16 +46,6 @@ UNKNOWN_ARGUMENTS = ("...",)
 
 _MOST_ROUNDS = 10
 """How many levels of functions that return other functions' results are followed."""
-
-# Arguments of a DataLoader, of fit and of trainers, and options of scripts, and our names for them.
-_HINTS = {
-    "batch_size": "batch",
-    "per_device_train_batch_size": "batch",
-    "epochs": "epochs",
-    "num_epochs": "epochs",
-    "num_train_epochs": "epochs",
-    "max_epochs": "epochs",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +85,8 @@ class Script:
     """What was found in a file.
 
     `candidates` are sorted, the most likely first. `checkpoints` are what Hugging Face would load, `modules` where a
-    trained model is imported from, each with a line. `hints` are (value, line) of batch and epochs. `names` are all
-    that occur in the file, `top` those bound at its top.
+    trained model is imported from, each with a line. `settings` are how it trains. `names` are all that occur in the
+    file, `top` those bound at its top.
     """
 
     path: Path
@@ -104,7 +95,7 @@ class Script:
     on_import: tuple[OnImport, ...]
     checkpoints: Mapping[str, int]
     modules: Mapping[str, int]
-    hints: Mapping[str, tuple[int, int]]
+    settings: tuple[Settings, ...]
     names: frozenset[str]
     top: frozenset[str]
 
@@ -182,7 +173,7 @@ class _Reader:
             on_import=done_on_import(self.tree, self.names, self.module.models),
             checkpoints=self._checkpoints(),
             modules=trained.modules,
-            hints=self._hints(),
+            settings=script_settings(self.path),
             names=frozenset(all_names(self.tree)),
             top=frozenset({*self.names.imports.meanings, *top_definitions(self.tree)}),
         )
@@ -355,17 +346,6 @@ class _Reader:
             if dotted.startswith("transformers.") and name:
                 lines.setdefault(name, call.lineno)
         return lines
-
-    def _hints(self) -> dict[str, tuple[int, int]]:
-        hints: dict[str, tuple[int, int]] = {}
-        for call in self.calls:
-            default = option(call)
-            arguments = [(k.arg or "", k.value) for k in call.keywords] if default is None else [default]
-            for name, expression in arguments:
-                value = self.names.value(expression)
-                if name in _HINTS and isinstance(value, int) and value > 1:
-                    hints.setdefault(_HINTS[name], (value, call.lineno))
-        return hints
 
 
 def _inside(around: tuple[Definition, ...]) -> str:

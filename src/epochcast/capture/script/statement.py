@@ -61,7 +61,7 @@ def constants(tree: ast.Module) -> dict[str, Literal]:
 
 
 def option(call: ast.Call) -> tuple[str, ast.expr] | None:
-    """Name and default of parser.add_argument("--batch-size", default=64)."""
+    """Name and default of parser.add_argument("--batch-size", default=64); a switch is off unless it says otherwise."""
     if not (isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"):
         return None
     keywords = {keyword.arg: keyword.value for keyword in call.keywords}
@@ -69,7 +69,12 @@ def option(call: ast.Call) -> tuple[str, ast.expr] | None:
     longest = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "")
     dest = keywords.get("dest")
     name = dest.value if isinstance(dest, ast.Constant) and isinstance(dest.value, str) else longest
-    return (name.lstrip("-").replace("-", "_"), keywords["default"]) if "default" in keywords else None
+    action = getattr(keywords.get("action"), "value", None)
+    default = keywords.get("default", _SWITCHES.get(action) if isinstance(action, str) else None)
+    return None if default is None else (name.lstrip("-").replace("-", "_"), default)
+
+
+_SWITCHES = {"store_true": ast.Constant(False), "store_false": ast.Constant(True)}
 
 
 def option_defaults(calls: list[ast.Call]) -> dict[str, Literal]:

@@ -1,0 +1,146 @@
+"""One value that a file says of a job, and all of them with what was left aside."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from epochcast.errors import BadInput
+
+# Values by which tools say that another file or the command line decides.
+AUTO = ("auto", "none", "")
+GLOBAL_BATCH, STEPS = "train_batch_size", "max_steps"
+"""No options, but worked out with other values: samples of an update over all GPUs, updates in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An option with its value; `key` is where the file says it, `problem` why the value cannot be used.
+
+    A default is what the tool takes where the file says nothing.
+    """
+
+    option: str
+    value: Any
+    key: str
+    is_default: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one file says. `not_modelled` may change time or memory and is not accounted for; `ignored` are other keys.
+
+    `is_strict` is false where a value that cannot be used costs a note only: a script was read, not run. With DeepSpeed
+    mixed precision keeps its weights in half beside a copy in float32.
+    """
+
+    name: str
+    kind: str
+    settings: tuple[Setting, ...] = ()
+    not_modelled: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_strict: bool = True
+    uses_deepspeed: bool = False
+
+    def value(self, option: str) -> Any:
+        """What it says of an option; None where it says nothing."""
+        return next((setting.value for setting in self.settings if setting.option == option), None)
+
+
+@dataclass
+class Reader:
+    """Reads a document key by key; what was never asked for is ignored, and listed as such."""
+
+    name: str
+    document: Mapping[str, Any]
+    prefix: str = ""
+    found: list[Setting] = field(default_factory=list)
+    not_modelled: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+    inner: "list[Reader]" = field(default_factory=list)
+
+    def take(self, key: str) -> Any:
+        """The value of a key; None where it is absent, null or `auto`."""
+        self.asked.add(key)
+        value = self.document.get(key)
+        return None if isinstance(value, str) and value.strip().casefold() in AUTO else value
+
+    def whole(self, key: str) -> int | None:
+        """A whole number; also one that is written as text."""
+        value = self.take(key)
+        if value is None:
+            return None
+        if isinstance(value, str) and value.strip().lstrip("+-").isdecimal() and len(value) < 20:
+            return int(value)
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.wrong(key, "a whole number", value)
+        return value
+
+    def flag(self, key: str) -> bool:
+        """True or false; false where it is absent."""
+        value = self.take(key)
+        if isinstance(value, str) and value.casefold() in ("true", "yes", "false", "no"):
+            return value.casefold() in ("true", "yes")
+        if value is not None and not isinstance(value, bool) and value not in (0, 1):
+            raise self.wrong(key, "true or false", value)
+        return bool(value)
+
+    def text(self, key: str) -> str:
+        """A text, in lower case; empty where it is absent."""
+        value = self.take(key)
+        if value is None or value is False:
+            return ""
+        if not isinstance(value, str | int):
+            raise self.wrong(key, "text", value)
+        return str(value).strip().casefold()
+
+    def section(self, key: str) -> "Reader":
+        """A nested table; empty where it is absent."""
+        value = self.take(key)
+        if value is not None and not isinstance(value, Mapping):
+            raise self.wrong(key, "a table", value)
+        reader = Reader(self.name, value or {}, f"{self.prefix}{key}.", self.found, self.not_modelled, self.notes)
+        self.inner.append(reader)
+        return reader
+
+    def set(self, option: str, value: Any, key: str, *, is_default: bool = False, problem: str = "") -> None:
+        """Say what an option is."""
+        self.found.append(Setting(option, value, f"{self.prefix}{key}", is_default, problem))
+
+    def leave(self, key: str, why: str = "") -> None:
+        """Say that a setting is not accounted for."""
+        self.asked.add(key)
+        self.not_modelled.append(f"{self.prefix}{key}" + (f" ({why})" if why else ""))
+
+    def wrong(self, key: str, wanted: str, value: Any) -> BadInput:
+        """The error for a value of the wrong type."""
+        return BadInput(f"{self.name}: {self.prefix}{key} must be {wanted}, got {shown(value)}")
+
+    def unread(self) -> list[str]:
+        """Keys that nobody asked for, those of nested tables with their path."""
+        own = [
+            f"{self.prefix}{key}" for key, value in self.document.items() if key not in self.asked and value is not None
+        ]
+        return [*own, *(key for reader in self.inner for key in reader.unread())]
+
+    def settings(self, kind: str, *, uses_deepspeed: bool = False) -> Settings:
+        """All that was read."""
+        return Settings(
+            self.name,
+            kind,
+            tuple(self.found),
+            tuple(dict.fromkeys(self.not_modelled)),
+            tuple(self.unread()),
+            tuple(dict.fromkeys(self.notes)),
+            uses_deepspeed=uses_deepspeed,
+        )
+
+
+def shown(value: Any) -> str:
+    """A value for a message, cut where it is long."""
+    text = repr(value) if not isinstance(value, Mapping | Sequence) or isinstance(value, str) else type(value).__name__
+    return text if len(text) <= 60 else f"{text[:60]}…"

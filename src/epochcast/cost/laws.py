@@ -1,0 +1,79 @@
+"""Laws that every answer keeps, whatever was learnt:
+
+    seconds ≥ flops / (w · peak)         no product runs above the peak of the format it really runs in
+    seconds in half ≤ seconds in float32  where tensor cores multiply halves
+
+w is 1 but for convolutions that Winograd's method may do: F(2x2, 3x3) multiplies 2.25 times less than is counted (Lavin
+& Gray 2016). Boost clocks above the data sheet's are not counted on. An answer that breaks a law is moved to its bound,
+with its interval.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.cost.limits import as_run
+from epochcast.cost.model import Array, CostModel, Costs
+from epochcast.cost.roofline import peaks
+from epochcast.cost.setting import Setting
+from epochcast.graph.maths import op_math_index
+from epochcast.graph.trace import CLASSES, Columns
+from epochcast.graph.work import OpClass
+from epochcast.hardware.device import Device
+
+WINOGRAD = 2.25
+WINOGRAD_WINDOW = 9
+_CONVOLUTIONS = np.array([c in (OpClass.CONV, OpClass.CONV_TRANSPOSED, OpClass.CONV_GROUPED) for c in CLASSES])
+_HALVES = [op_math_index(math) for math in ("fp16", "bf16")]
+_SINGLE = op_math_index("fp32")
+
+
+def least_seconds(columns: Columns, device: Device) -> Array:
+    """Of every product at the peak of the format that the device computes it in; 0 for other ops."""
+    run = as_run(columns, device)
+    seconds: Array = np.where(run.is_matrix, run.flops / peaks(run, device), 0.0)
+    return np.where(_by_winograd(run), seconds / WINOGRAD, seconds)
+
+
+def _by_winograd(columns: Columns) -> NDArray[np.bool_]:
+    """Convolutions of at least 3x3 with stride 1."""
+    is_convolution = _CONVOLUTIONS[columns.op_class]
+    found: NDArray[np.bool_] = is_convolution & (columns.kernel >= WINOGRAD_WINDOW) & (columns.stride == 1)
+    return found
+
+
+def most_seconds(columns: Columns, device: Device, setting: Setting, model: CostModel) -> Array:
+    """Of every product in half: as long as the same in float32, where the device multiplies halves on tensor cores."""
+    most = np.full(len(columns), np.inf)
+    if not device.tensor_cores:
+        return most
+    own = [math for math in _HALVES if _NAMES[math] in device.peak_flops_per_second]
+    places = np.flatnonzero(columns.is_matrix & np.isin(columns.math, own))
+    if len(places):
+        most[places] = model.costs(_in_single(columns.at(places)), device, setting).mid
+    return np.where(np.isnan(most), np.inf, most)
+
+
+_NAMES = {op_math_index(math): math for math in ("fp16", "bf16")}
+
+
+def _in_single(columns: Columns) -> Columns:
+    wider = 4.0 / columns.element_bytes
+    return replace(
+        columns,
+        math=np.full_like(columns.math, _SINGLE),
+        read_bytes=columns.read_bytes * wider,
+        written_bytes=columns.written_bytes * wider,
+        element_bytes=np.full_like(columns.element_bytes, 4.0),
+    )
+
+
+def lawful(costs: Costs, columns: Columns, device: Device, setting: Setting, model: CostModel) -> Costs:
+    """The costs within the laws; `model` is who answered them."""
+    most = most_seconds(columns, device, setting, model)
+    mid = np.maximum(np.minimum(costs.mid, most), least_seconds(columns, device))
+    if np.array_equal(mid, costs.mid, equal_nan=True):
+        return costs
+    moved = mid / costs.mid
+    return Costs(costs.low * moved, mid, costs.high * moved, costs.models, costs.answered)

@@ -1,0 +1,31 @@
+"""Model flops utilisation (MFU, Chowdhery et al. 2022): which part of what the GPUs could compute is the model's work.
+
+    MFU = flops of the model in a step ÷ (seconds of the step · GPUs · peak of one)
+
+Flops are those of matrix products, convolutions and attention in the forward and the backward pass, as publications
+count them: a causal mask is not subtracted. What is computed again is left out: the blocks of checkpointing, and the
+scores that a fused attention kernel makes anew in its backward pass, one of its five products there. Padding counts.
+The peak is the data sheet's, dense, in the format that products really run in; where a device lacks the format of a
+precision, that of the format which stands in for it.
+"""
+
+from epochcast.graph.trace import CLASSES, Trace
+from epochcast.graph.work import OpClass
+from epochcast.hardware.device import Device
+
+_ATTENTION = CLASSES.index(OpClass.ATTENTION)
+# dV, dP, dQ, dK of the five products that `graph.work` counts for attention's backward pass.
+ATTENTION_KEPT_FRACTION = 4 / 5
+
+
+def model_flops(trace: Trace) -> float:
+    """Of one pass of a step without checkpointing."""
+    columns = trace.columns
+    is_again = (columns.op_class == _ATTENTION) & (columns.phase != 0)
+    again = float(trace.counted_flops[is_again].sum()) * (1 - ATTENTION_KEPT_FRACTION)
+    return trace.flops["matrix"] - again
+
+
+def utilisation(pass_flops: float, passes: int, step_seconds: float, gpus: int, device: Device, math: str) -> float:
+    """MFU of a step in which all GPUs together make `passes` passes."""
+    return pass_flops * passes / (step_seconds * gpus * device.peak(math))

@@ -1,0 +1,72 @@
+"""Siblings: devices of one vendor and generation of which one is at least as fast as the other by every line of its
+data sheet. What is fitted for each alone is noisy, and would make the faster one slower now and then.
+
+Of every component of speed (a rate, or how quickly a group of ops runs), logarithms y with weights w are moved until
+y_slow − y_fast ≤ slack for all pairs, by projecting on the bound that is missed most: both ends move, the one with less
+weight more (Agmon 1954, "The relaxation method for linear inequalities"). What is left after that, a rounding, is
+taken off the slower ones.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from epochcast.hardware.device import Device
+
+Pairs = Sequence[tuple[str, str]]
+
+# Logarithms closer than this are equal, and how often the worst pair may be looked for.
+_NEAR, _ROUNDS = 1e-7, 20_000
+
+
+def is_sibling(slower: Device, faster: Device) -> bool:
+    """Whether `faster` is at least as fast by every line of the data sheet, and of the same vendor and generation."""
+    if (slower.vendor, slower.generation, slower.kind) != (faster.vendor, faster.generation, faster.kind):
+        return False
+    peaks, more = slower.peak_flops_per_second, faster.peak_flops_per_second
+    return (
+        set(peaks) <= set(more)
+        and all(more[math] >= peak for math, peak in peaks.items())
+        and faster.memory_bytes_per_second >= slower.memory_bytes_per_second
+        and faster.clock_hertz >= slower.clock_hertz
+        and faster.compute_units >= slower.compute_units
+        and (faster.l2_bytes or 0) >= (slower.l2_bytes or 0)
+    )
+
+
+def sibling_pairs(devices: Sequence[Device]) -> Pairs:
+    """Names of (slower, faster) siblings; boards that are equal appear both ways."""
+    return [(a.name, b.name) for a in devices for b in devices if a.name != b.name and is_sibling(a, b)]
+
+
+def ordered(
+    values: Mapping[str, float],
+    weights: Mapping[str, float],
+    pairs: Pairs,
+    slacks: Sequence[float] | None = None,
+) -> dict[str, float]:
+    """Values in which no slower sibling has more than a faster one and the slack of the pair, none by default."""
+    names = list(values)
+    places = {name: place for place, name in enumerate(names)}
+    known = [place for place, (slow, fast) in enumerate(pairs) if slow in places and fast in places]
+    if not known:
+        return dict(values)
+    slow = np.array([places[pairs[place][0]] for place in known])
+    fast = np.array([places[pairs[place][1]] for place in known])
+    slack = np.zeros(len(known)) if slacks is None else np.array([slacks[place] for place in known])
+    level = np.array([values[name] for name in names])
+    weight = np.array([weights[name] for name in names])
+    for _ in range(_ROUNDS):
+        missed = level[slow] - level[fast] - slack
+        worst = int(missed.argmax())
+        if missed[worst] <= _NEAR:
+            break
+        one, other = slow[worst], fast[worst]
+        share = weight[other] / (weight[one] + weight[other])
+        level[one] -= missed[worst] * share
+        level[other] += missed[worst] * (1 - share)
+    while (missed := level[slow] - level[fast] - slack).max() > 0:
+        np.minimum.at(level, slow, level[fast] + slack)
+        if missed.max() < 1e-12:  # what rounding makes of equal boards
+            break
+    return dict(zip(names, level.tolist(), strict=True))

@@ -1,0 +1,139 @@
+"""`--config`, and scripts and models that say how they are trained."""
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import epochcast as ec
+
+from .conftest import Command
+
+LIGHTNING = """
+    import torch
+    from torch import nn
+    import pytorch_lightning as pl
+
+    class Net(pl.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(784, 10)
+
+        def forward(self, x):
+            return self.layer(x)
+
+        def configure_optimizers(self):
+            return torch.optim.AdamW(self.parameters())
+
+    if __name__ == "__main__":
+        pl.Trainer(precision="16-mixed", devices=2, strategy="ddp", max_epochs=5).fit(
+            Net(), DataLoader(train_set, batch_size=64))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def lightning_script(folder: Path) -> Path:
+    """A script beside a small stand-in of the package that it imports."""
+    (folder / "pytorch_lightning.py").write_text("from torch.nn import Module as LightningModule\n")
+    (folder / "train.py").write_text(dedent(LIGHTNING))
+    return folder / "train.py"
+
+
+def deepspeed(folder: Path) -> None:
+    document = {"train_micro_batch_size_per_gpu": 4, "zero_optimization": {"stage": 1}, "optimizer": {"type": "AdamW"}}
+    (folder / "ds.json").write_text(json.dumps(document))
+
+
+def test_a_config_fills_what_is_not_typed(folder: Path, command: Command) -> None:
+    deepspeed(folder)
+    ran = command("forecast resnet18 --device A100 --gpus 4 --config ds.json --optimizer sgd --json")
+    answer = ran.json
+    assert (answer["batch_per_gpu"], answer["strategy"], answer["optimizer"]) == (4, "zero1", "sgd")
+    assert "read from ds.json (DeepSpeed): batch 4, precision fp32 (its default), strategy zero1" in answer["warnings"]
+    assert any("says optimizer adamw" in note and "sgd is given and counts" in note for note in answer["warnings"])
+
+
+def test_the_table_ends_in_what_was_read(folder: Path, command: Command) -> None:
+    deepspeed(folder)
+    printed = command("forecast resnet18 --device A100 --gpus 4 --config ds.json").out
+    assert " · zero1 · fp32 · adamw" in printed.splitlines()[0]
+    assert "note: read from ds.json (DeepSpeed): batch 4" in printed
+
+
+@pytest.mark.parametrize("verb", ["advise resnet18", "scaling resnet18 --gpus 1,2", "inspect resnet18 --batch 2"])
+def test_every_command_takes_it(verb: str, folder: Path, command: Command) -> None:
+    deepspeed(folder)
+    ran = command(f"{verb} --device A100 --config ds.json --json")
+    assert ran.code == 0
+    assert any("ds.json" in note for note in ran.json["warnings"])
+
+
+def test_a_config_that_is_none_is_one_line(folder: Path, command: Command) -> None:
+    (folder / "no.json").write_text('{"learning": 1}')
+    ran = command("forecast resnet18 --device A100 --batch 4 --config no.json")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "no.json is no file of settings" in ran.err
+
+
+def test_a_problem_in_a_config_names_the_flag(folder: Path, command: Command) -> None:
+    (folder / "a.json").write_text('{"per_device_train_batch_size": 4, "optim": "adamwz"}')
+    ran = command("forecast resnet18 --device A100 --config a.json")
+    assert ran.code == 2
+    assert ran.err.startswith("epochcast: a.json, optim: no optimizer called 'adamwz'; ")
+    assert ran.err.endswith("say another with --optimizer\n")
+
+
+def test_a_saved_job_is_what_was_read(folder: Path, command: Command) -> None:
+    deepspeed(folder)
+    command("forecast resnet18 --device A100 --gpus 4 --config ds.json --save-job big --json")
+    job = ec.read_job("big").job
+    assert (job.batch, job.optimizer) == (4, "adamw")
+
+
+@pytest.mark.usefixtures("lightning_script")
+def test_a_lightning_module_runs_as_its_script_says(command: Command) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    answer = command("forecast train.py:Net --device A100 --samples 10000 --json").json
+    assert (answer["optimizer"], answer["precision"], answer["gpus"]) == ("adamw", "amp_fp16", 2)
+    assert (answer["batch_per_gpu"], answer["epochs"], answer["strategy"]) == (64, 5, "ddp")
+    assert any(note.startswith("read from train.py: ") and "optimizer adamw" in note for note in answer["warnings"])
+    own = command("forecast train.py:Net --device A100 --batch 8 --gpus 1 --precision fp32 --optimizer sgd --json").json
+    assert (own["optimizer"], own["precision"], own["gpus"], own["batch_per_gpu"]) == ("sgd", "fp32", 1, 8)
+    assert sum("is given and counts" in note for note in own["warnings"]) == 4
+
+
+@pytest.mark.usefixtures("lightning_script")
+def test_python_and_the_command_line_read_the_same(command: Command) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    answer = command("forecast train.py:Net --device A100 --json").json
+    in_python = ec.forecast("train.py:Net", device="A100").as_dict()
+    assert in_python["warnings"] == answer["warnings"]
+    assert (in_python["step_seconds"], in_python["optimizer"]) == (answer["step_seconds"], answer["optimizer"])
+    assert ec.forecast("train.py:Net", device="A100", batch=64, config=None).optimizer == "sgd"
+
+
+def test_a_keras_file_says_what_it_was_compiled_with(folder: Path, command: Command) -> None:
+    keras = pytest.importorskip("keras", reason="keras is not installed")
+    layers = [
+        keras.Input((8,)),
+        keras.layers.Dense(8, dtype="mixed_bfloat16"),
+        keras.layers.Dense(4, dtype="mixed_bfloat16"),
+    ]
+    model = keras.Sequential([*layers, keras.layers.Activation("softmax", dtype="float32")])
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True), loss="mse")
+    live = ec.forecast(model, device="A100", batch=4)
+    assert (live.optimizer, live.precision) == ("nesterov", "amp_bf16")
+    model.save("m.keras")
+    ran = command("forecast m.keras --device A100 --batch 4 --json")
+    assert (ran.json["optimizer"], ran.json["precision"]) == ("nesterov", "amp_bf16")
+    model.compile(keras.optimizers.Nadam(), loss="mse")
+    noted = ec.forecast(model, device="A100", batch=4)
+    assert noted.optimizer == "adam"
+    assert any("Nadam is taken as adam" in note for note in noted.warnings)

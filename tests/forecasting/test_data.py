@@ -1,0 +1,163 @@
+import json
+from typing import Any
+
+import pytest
+
+from epochcast.capture.zoo import ZOO, zoo_model
+from epochcast.cli.app import run
+from epochcast.cost.model import CostModel
+from epochcast.errors import BadInput
+from epochcast.forecasting.data import Data, data_of, fed_by, token_count
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.job import Job
+from epochcast.forecasting.placement import place
+from epochcast.forecasting.session import Session
+from epochcast.graph.build import Builder
+from epochcast.graph.op import Graph
+from epochcast.graph.recipe import Recipe
+from epochcast.graph.trace import Trace, trace_from
+from epochcast.hardware.catalogue import datasets
+
+OPENWEBTEXT = 9_035_582_198
+SMALL = ("gpt2", "bert_base", "t5_small", "lstm", "opt_125m", "gnmt", "transformer")
+
+
+def trace(name: str, shape: tuple[int, ...] | None = None) -> Trace:
+    return zoo_model(name, shape).trace(Recipe(1))
+
+
+def data(model: str = "gpt2", shape: tuple[int, ...] | None = None, **options: Any) -> Data:
+    job = Job(model, input_shape=shape, **options)
+    return data_of(job, zoo_model(model, job.longest_shape).trace(Recipe(1)))
+
+
+def answer(model: CostModel, name: str = "gpt2", **options: Any) -> Forecast:
+    gpus = options.pop("gpus", 1)
+    return forecast_job(Job(name, **{"batch": 4, **options}), place("A100", gpus=gpus), Session(model))
+
+
+# A corpus of tokens is not a corpus of samples: GPT-2 would take a thousand times as long.
+def test_a_corpus_is_cut_into_sequences() -> None:
+    assert data(dataset="openwebtext").samples == OPENWEBTEXT // 1024
+    assert data(shape=(256,), dataset="openwebtext").samples == OPENWEBTEXT // 256
+    assert data(dataset="openwebtext").validation_samples == 4_434_897 // 1024
+
+
+def test_the_tokens_of_an_epoch_are_those_of_the_corpus(per_kernel: CostModel) -> None:
+    forecast = answer(per_kernel, dataset="wikitext-103", batch=8, gpus=2)
+    assert forecast.steps_per_epoch == -(-103_227_021 // 1024 // 16)
+    assert forecast.tokens == pytest.approx(103_227_021, rel=1e-4)
+
+
+# 300B tokens at 0.5M tokens a step: nanoGPT's 600,000 steps, to within what fills no step.
+def test_tokens_count_the_whole_training(per_kernel: CostModel) -> None:
+    forecast = answer(per_kernel, tokens=300 * 10**9, batch=12, accumulate=5, gpus=8)
+    assert (forecast.global_batch, forecast.epochs) == (480, 1)
+    assert forecast.steps_per_epoch == pytest.approx(300e9 / 491_520, abs=1)
+    assert forecast.tokens == pytest.approx(300e9)
+
+
+def test_tokens_of_a_corpus_are_epochs_of_it(per_kernel: CostModel) -> None:
+    both = answer(per_kernel, tokens=300 * 10**9, dataset="openwebtext", checkpoints_per_epoch=0, validation_samples=0)
+    alone = answer(per_kernel, tokens=300 * 10**9, checkpoints_per_epoch=0)
+    assert both.epochs == pytest.approx(300e9 / OPENWEBTEXT, rel=1e-6)
+    assert both.total_seconds is not None and alone.total_seconds is not None
+    assert both.total_seconds.mid == pytest.approx(alone.total_seconds.mid, rel=1e-4)
+    assert Forecast.from_dict(json.loads(json.dumps(both.as_dict()))) == both
+
+
+def test_a_language_model_has_tokens_per_second_and_others_have_none(per_kernel: CostModel) -> None:
+    words = answer(per_kernel, gpus=2).as_dict()
+    assert words["tokens_per_second"] == pytest.approx(1024 * words["samples_per_second"])
+    assert words["tokens_per_second_per_gpu"] == pytest.approx(words["tokens_per_second"] / 2)
+    assert words["images_per_second"] is None
+    pictures = answer(per_kernel, "resnet18").as_dict()
+    assert pictures["images_per_second"] == pictures["samples_per_second"]
+    assert pictures["tokens_per_second"] is pictures["tokens_per_second_per_gpu"] is pictures["tokens"] is None
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ("bert_base", {"dataset": "imagenet"}, "bert_base takes text, imagenet-1k is images: choose another"),
+        ("resnet50", {"dataset": "openwebtext"}, "resnet50 takes images, openwebtext is text: choose another"),
+        ("resnet50", {"dataset": "openwebtext", "samples": 1000}, "resnet50 takes images, openwebtext is text"),
+        ("resnet50", {"dataset": "ucf101"}, "resnet50 takes images, ucf101 is videos"),
+        ("dlrm", {"dataset": "imagenet"}, "dlrm takes numbers, imagenet-1k is images"),
+        ("resnet50", {"tokens": 10**9}, "`tokens` is for language models: resnet50 takes images"),
+        ("resnet50", {"lengths": "mean=9,max=20,packed"}, "`lengths` is for language models"),
+    ],
+)
+def test_data_of_another_kind_is_refused(model: str, options: dict[str, Any], message: str) -> None:
+    job = Job(model, **options)
+    with pytest.raises(BadInput) as caught:
+        data_of(job, trace(model))
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("model", "dataset"),
+    [("r3d_18", "ucf101"), ("deepspeech2", "common-voice"), ("mnist_cnn", "mnist"), ("resnet18", "coco")],
+)
+def test_data_of_the_networks_kind_is_taken(model: str, dataset: str) -> None:
+    assert data_of(Job(model, dataset=dataset), trace(model)).samples
+
+
+def test_images_may_be_rows_of_numbers() -> None:
+    def perceptron(batch: int) -> Graph:
+        b = Builder("perceptron", batch)
+        return b.finish(b.linear(b.input("pixels", (784,)), 10, name="out"))
+
+    flat = trace_from(perceptron, Recipe(1))
+    assert data_of(Job("resnet18", dataset="mnist"), flat).samples == 60_000
+    with pytest.raises(BadInput, match="takes numbers, cifar10 is images"):
+        data_of(Job("resnet18", dataset="cifar10"), flat)
+
+
+def test_every_data_set_suits_some_network_and_not_every_one() -> None:
+    traces = [trace(name) for name in ("resnet18", "gpt2", "r3d_18", "deepspeech2", "mnist_cnn")]
+    for dataset in datasets():
+        suits = []
+        for one in traces:
+            try:
+                suits.append(data_of(Job("resnet18", dataset=dataset.name), one).samples is not None)
+            except BadInput:
+                suits.append(False)
+        assert any(suits) and not all(suits), dataset.name
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_language_models_of_the_zoo_take_text_of_their_length(name: str) -> None:
+    one = trace(name)
+    assert fed_by(one) == "text"
+    assert token_count(one) == one.units_per_sample > 1
+    assert name in ZOO
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tokens": 10**9, "samples": 1000}, "a job counts its data once"),
+        ({"tokens": 10**9, "epochs": 2}, "`tokens` counts the whole training: leave `epochs` out"),
+        ({"lengths": "mean=9,max=20,packed", "input_shape": (20,)}, "`lengths` has the maximum"),
+    ],
+)
+def test_data_is_counted_once(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        Job("gpt2", **options)
+    assert str(caught.value).startswith(message)
+
+
+def test_the_command_line_reads_letters_and_names_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["forecast", "gpt2", "--device", "A100", "--batch", "8"]
+    assert run([*common, "--tokens", "1.5B", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tokens"] == pytest.approx(1.5e9, rel=1e-5)
+    assert run([*common, "--tokens", "many"]) == 2
+    assert "'many' is no whole number; write it like 300B" in capsys.readouterr().err
+    assert run([*common, "--tokens", "3B", "--samples", "52k"]) == 2
+    assert run([*common, "--dataset", "imagenet"]) == 2
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[-1] == (
+        "epochcast: gpt2 takes text, imagenet-1k is images: choose another data set, or give --samples alone"
+    )
