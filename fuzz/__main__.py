@@ -22,6 +22,7 @@ GRACE_SECONDS = 300
 
 
 def main() -> int:
+    """Run the targets one after another."""
     parser = argparse.ArgumentParser(prog="python -m fuzz")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; all by default")
     parser.add_argument("--seconds", type=float, default=600, help="for all targets together (default: 600)")

@@ -67,7 +67,7 @@ def mutated(draw: st.DrawFn, document: Any, *, most: int = 3) -> Any:
         if not path:
             continue
         parent, key = at(document, path[:-1]), path[-1]
-        match draw(st.sampled_from(["value", "value", "value", "number", "lose", "double", "other", "wrap", "rename"])):
+        match draw(st.sampled_from(["value", "value", "value", "number", "lose", "double", "other", "rename"])):
             case "value":
                 _put(document, path, draw(NASTY))
             case "number":
@@ -80,8 +80,6 @@ def mutated(draw: st.DrawFn, document: Any, *, most: int = 3) -> Any:
                 parent.insert(key, copied(parent[key]))
             case "other":
                 _put(document, path, copied(at(document, draw(st.sampled_from(all_places)))))
-            case "wrap":
-                _put(document, path, [parent[key]])
             case "rename" if isinstance(parent, dict):
                 parent[draw(WORDS)] = parent.pop(key)
             case _:

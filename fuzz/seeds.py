@@ -324,10 +324,26 @@ LANGUAGE_RUN: dict[str, Any] = {
     "vocab": 1000,
 }
 _OP: dict[str, Any] = dict.fromkeys(
-    (
-        "batch m n k hidden in_channels out_channels in_height in_width kernel_height kernel_width stride_height "
-        "stride_width pad_height pad_width a_transposed b_transposed timesteps"
-    ).split()
+    [
+        "batch",
+        "m",
+        "n",
+        "k",
+        "hidden",
+        "in_channels",
+        "out_channels",
+        "in_height",
+        "in_width",
+        "kernel_height",
+        "kernel_width",
+        "stride_height",
+        "stride_width",
+        "pad_height",
+        "pad_width",
+        "a_transposed",
+        "b_transposed",
+        "timesteps",
+    ]
 ) | {"source": "mine", "device": "A100", "dtype": "float32", "phase": "forward", "seconds": 1e-4}
 OPS: list[dict[str, Any]] = [
     {**_OP, "family": "matmul", "op": "linear", "batch": 1, "m": 64, "n": 64, "k": 64, "a_transposed": False},
@@ -453,10 +469,15 @@ def measurement_lines() -> list[Any]:
     from epochcast.capture.spec import spec_model
     from epochcast.graph.recipe import Recipe
     from epochcast.graph.serial import ops_to_json, recipe_to_json
+    from epochcast.hardware.host import detect_host
 
     trace = spec_model(LAYERS, "n", "n").trace(Recipe(2))
     lines: list[Any] = [
-        {"kind": "machine", "machine": "m", "facts": {"cpu": "x", "device": "cpu", "torch": "2.13.0", "threads": 2}}
+        {
+            "kind": "machine",
+            "machine": "m",
+            "facts": {"cpu": detect_host().name, "device": "cpu", "torch": "2.13.0", "threads": 2},
+        }
     ]
     for number, op in enumerate(trace.template.base[:24]):
         lines.append(

@@ -80,9 +80,22 @@ def _onnx_changed(draw: st.DrawFn, model: Any) -> bytes:
 
                 tensor.CopyFrom(numpy_helper.from_array(np.array(values, dtype=np.int64), tensor.name))
             case "op":
-                others = (
-                    "Add Conv Gemm MatMul Expand Tile ConstantOfShape Range Where Pow Resize Pad LSTM Einsum".split()
-                )
+                others = [
+                    "Add",
+                    "Conv",
+                    "Gemm",
+                    "MatMul",
+                    "Expand",
+                    "Tile",
+                    "ConstantOfShape",
+                    "Range",
+                    "Where",
+                    "Pow",
+                    "Resize",
+                    "Pad",
+                    "LSTM",
+                    "Einsum",
+                ]
                 node.op_type = draw(st.sampled_from(others))
             case "input" if node.input:
                 names = [name for other in copy.graph.node for name in (*other.input, *other.output)]
@@ -184,14 +197,14 @@ def _given_single(folder: Path, made: tuple[str, bytes]) -> None:
 
 
 def _calibrated(folder: Path, made: tuple[str, bytes]) -> None:
-    from epochcast.cli.calibrate import _rows
+    from epochcast.cli.calibrate import rows_of
     from epochcast.cost.registry import find_cost_model
     from epochcast.fitting.calibrate import calibrate
     from epochcast.hardware.catalogue import find_device
 
     file = folder / f"table.{made[0]}"
     file.write_bytes(made[1])
-    answer = calibrate(_rows(file), find_device("V100"), find_cost_model(), date="2026-01-01")
+    answer = calibrate(rows_of(file), find_device("V100"), find_cost_model(), date="2026-01-01")
     json.dumps(answer.as_dict())
 
 
@@ -343,7 +356,8 @@ _UNIT_WORDS = st.one_of(
 
 _OPTIONS: Mapping[str, Any] = {
     "batch": 8, "global_batch": None, "epochs": 1, "samples": 1000, "dataset": None, "gpus": 1, "nodes": 1,
-    "strategy": "ddp", "precision": "fp32", "optimizer": "sgd", "accumulate": 1, "input_shape": None, "mode": "training",
+    "strategy": "ddp", "precision": "fp32", "optimizer": "sgd", "accumulate": 1, "input_shape": None,
+    "mode": "training",
     "link": None, "topology": None, "freeze": (), "loader_seconds": None, "cpus": None, "framework": "pytorch",
     "framework_version": None, "compile": "eager", "uneven": 0.0, "allreduce": None,
 }  # fmt: skip

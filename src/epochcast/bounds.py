@@ -37,3 +37,9 @@ def check_tensor(size_bytes: int, dimensions: int, what: str) -> None:
         raise BadInput(f"{what} would have more than 2^55 bytes in one tensor; check its sizes")
     if dimensions > MOST_DIMENSIONS:
         raise BadInput(f"{what} would have a tensor of {dimensions} dimensions; the most is {MOST_DIMENSIONS}")
+
+
+def check_step_bytes(size_bytes: int, what: str) -> None:
+    """Raise where all storages of a step together are larger than numbers that stay exact."""
+    if size_bytes > MOST_STEP_BYTES:
+        raise BadInput(f"{what} would have more than 2^61 bytes in its tensors; check its batch and its sizes")

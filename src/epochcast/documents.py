@@ -1,4 +1,4 @@
-"""JSON and TOML that anybody may have written: bounded in size and depth, and every fault one line with the file's name.
+"""JSON and TOML that anybody may have written: bounded in size and depth, every fault one line with the file's name.
 
 What reads them may recurse, and tomllib takes the square of a key's length: both are checked here.
 """

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-
 MOST_MESSAGE = 1000
 """Characters of a message; what is longer quotes a file, of which the beginning is enough."""
 

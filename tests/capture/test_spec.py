@@ -1,6 +1,7 @@
 import json
 import re
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -164,6 +165,41 @@ def test_a_broken_layer_is_refused_by_its_place(layers: list[Any], message: str)
         built(layers, [3, 8, 8])
     assert message in str(refusal.value)
     assert str(refusal.value).startswith("net.toml")
+
+
+def nested(depth: int, repeat: int) -> dict[str, Any]:
+    layer: dict[str, Any] = {"type": "relu"}
+    for _ in range(depth):
+        layer = {"type": "block", "repeat": repeat, "layers": [layer]}
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("layers", "shape", "message"),
+    [
+        ([{"type": "lstm", "hidden": 8, "layers": 10**9}], [4, 8], "more than 200,000 operators"),
+        ([nested(1, 10**12)], [8], "more than 200,000 operators"),
+        ([nested(60, 2)], [8], "more than 200,000 operators"),
+        ([{"type": "relu"}] * 1_000_000, [8], "more than 200,000 operators"),
+        ([{"type": "block", "repeat": 10**12, "layers": []}], [8], "'layers' must be one or more tables"),
+        ([{"type": "linear", "features": 10**30}], [8], r"more than 2^55 bytes in one tensor"),
+        ([{"type": "relu"}], [10**9, 10**9, 10**9], r"more than 2^55 bytes in one tensor"),
+        ([{"type": "relu"}], [1] * 100, "101 dimensions"),
+    ],
+)
+def test_what_no_network_has_is_refused_at_once(layers: list[Any], shape: list[int], message: str) -> None:
+    began = process_time()
+    with pytest.raises(BadInput) as refusal:
+        built(layers, shape)
+    assert message in str(refusal.value)
+    assert process_time() - began < 5
+
+
+def test_ten_thousand_layers_are_built_in_a_moment() -> None:
+    began = process_time()
+    graph = built([{"type": "linear", "features": 8}] * 10_000, [8])
+    assert len(graph.ops) == 10_000
+    assert process_time() - began < 10  # it grows with the number of layers, not with its square
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from typing import Any
 from epochcast.atomic import write_bytes
 from epochcast.caching import Cache, remembered
 from epochcast.capture.model import Model
+from epochcast.documents import parse_json, unzipped
 from epochcast.errors import BadInput
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
@@ -103,8 +104,8 @@ def _read(path: Path, decode: Callable[..., Any]) -> Any:
     if not path.exists():
         return None
     try:
-        return decode(json.loads(gzip.decompress(path.read_bytes())))
-    except (OSError, EOFError, ValueError, BadInput) as problem:  # BadInput: JSON, but not a step
+        return decode(parse_json(unzipped(path.read_bytes(), path.name), path.name))
+    except (OSError, BadInput) as problem:  # BadInput: damaged, or no step
         warnings.warn(f"the cached capture {path.name} is ignored: {problem}", CacheWarning, stacklevel=4)
         return None
 

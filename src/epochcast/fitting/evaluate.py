@@ -176,7 +176,12 @@ def evaluate(
     corrected = None if profile is None else scoring_profile(Path(profile), model)
     if corrected is not None and kind not in ("runs", "report"):
         raise BadInput(f"profile scores runs; this is a table of {kind}")
-    options = {"with_doubtful": with_doubtful, "profile": corrected, "allow_code": allow_code, "workers": workers}
+    options: dict[str, Any] = {
+        "with_doubtful": with_doubtful,
+        "profile": corrected,
+        "allow_code": allow_code,
+        "workers": workers,
+    }
     if given_single:
         options["singles"] = _singles(_chunks(table), kind, with_doubtful=with_doubtful, allow_code=allow_code)
     # The rows themselves are in memory piece by piece; kept of each are its numbers and the columns that are shown.
@@ -193,26 +198,28 @@ def evaluate(
 
 def _chunks(table: "str | Path | DataFrame") -> "Iterator[DataFrame]":
     """The table piece by piece, its columns by our names."""
-    pieces = chunks_of(table) if isinstance(table, str | Path) else iter(table.iter_slices(CHUNK_ROWS))
-    first = next(iter(pieces), None)
-    if first is None:
-        first = table
-    for piece in chain([first], pieces):
+    pieces = chunks_of(table) if isinstance(table, str | Path) else _slices(table)
+    for piece in pieces:
         yield with_known_columns(piece)
+
+
+def _slices(frame: "DataFrame") -> "Iterator[DataFrame]":
+    return frame.iter_slices(CHUNK_ROWS) if len(frame) else iter([frame])
 
 
 def _counted_on(progress: Progress, before: int) -> Progress:
     return lambda done, total: progress(before + done, before + total)
 
 
-def _singles(chunks: "Iterator[DataFrame]", kind: str, **options: bool) -> "SingleSteps":
+def _singles(chunks: "Iterator[DataFrame]", kind: str, *, with_doubtful: bool, allow_code: bool) -> "SingleSteps":
     """The measured steps on one GPU, of all pieces."""
     from epochcast.fitting.given_single import SingleSteps
     from epochcast.fitting.run_table import read_runs
 
     singles = SingleSteps()
     for chunk in chunks:
-        runs, _ = read_runs(_run_rows(chunk, kind), with_bare=True, **options)
+        rows = _run_rows(chunk, kind)
+        runs, _ = read_runs(rows, with_bare=True, with_doubtful=with_doubtful, allow_code=allow_code)
         singles.add(runs)
     return singles
 

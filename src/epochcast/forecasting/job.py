@@ -47,6 +47,18 @@ def _parse_hooks(text: str) -> float:
     return parse_hooks(text)
 
 
+def _precision_name(value: object) -> str | None:
+    from epochcast.capture.settings.live import precision_name
+
+    return precision_name(value)
+
+
+def _optimizer_name(value: object) -> str | None:
+    from epochcast.capture.settings.live import optimizer_name
+
+    return optimizer_name(value)
+
+
 @dataclass(frozen=True)
 class Job:
     """What is trained and how; frozen, and checked when it is made.
@@ -78,9 +90,13 @@ class Job:
         example="(3, 224, 224)",
     )
     aux: bool = _model(True, "Auxiliary heads, where the network has some.")
-    precision: str = _recipe("fp32", "fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64, fp8, mxfp8, nvfp4.")
+    precision: str = _recipe(
+        "fp32", "fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64, fp8, mxfp8, nvfp4.", named=_precision_name
+    )
     optimizer: str = _recipe(
-        "sgd", "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, adam8bit, adamw8bit."
+        "sgd",
+        "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, adam8bit, adamw8bit.",
+        named=_optimizer_name,
     )
     mode: str = _recipe("training", "training, forward or forward_backward.")
     accumulate: int = _recipe(1, "Forward and backward passes (micro-batches) per update.", least=1, most=MOST_BATCH)

@@ -154,7 +154,7 @@ class _Layers:
 
 
 def _layer_count(rows: object) -> int:
-    """How many layers rows come to with their repeats, before any is built; of rows that make no sense, at least one."""
+    """How many layers rows come to with their repeats, before any is built; rows that make no sense are one."""
     if not isinstance(rows, list):
         return 1
     total = 0

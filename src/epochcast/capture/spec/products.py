@@ -1,8 +1,8 @@
 """Layers with weights (convolution, linear, attention, recurrent, norms) and pooling, as a spec file names them."""
 
+from epochcast.bounds import check_ops
 from epochcast.capture.spec.operands import Rule, image, only, shown, tokens
 from epochcast.capture.spec.options import Options
-from epochcast.bounds import check_ops
 from epochcast.errors import BadInput
 from epochcast.graph.build import Builder
 from epochcast.graph.kinds import Norm, Pool
