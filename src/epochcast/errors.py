@@ -23,7 +23,7 @@ class EpochcastError(Exception):
 def _short(message: object) -> object:
     if not isinstance(message, str) or len(message) <= MOST_MESSAGE:
         return message
-    return f"{message[: MOST_MESSAGE - 100]} … {message[-100:]}"
+    return f"{message[: MOST_MESSAGE - 103]} … {message[-100:]}"
 
 
 def _restored(kind: type[EpochcastError], args: tuple[object, ...]) -> EpochcastError:

@@ -78,15 +78,14 @@ def test_parameters_are_written_once_a_step() -> None:
     assert not any(t.name == "first.weight" for op in update[:-1] for t in (*op.inputs, *op.outputs))
 
 
-def test_a_weight_that_is_shaped_before_its_use_is_no_obstacle() -> None:
-    def with_view(batch: int) -> Graph:
+def test_a_constant_of_a_frozen_norm_is_no_obstacle() -> None:
+    def with_constant(batch: int) -> Graph:
         b = Builder("n", batch)
         x = b.linear(b.input("x", (8,)), 8, name="a")
-        scale = b.parameter("scale", (8,))
-        seen = b.op(View("reshape"), [], [(1, 8)], weights=[scale], name="seen")[0]
-        return b.finish(b.linear(b.mul(x, seen), 4, name="b"))
+        scale = b.op(View("constant"), [], [(8,)], name="scale")[0]
+        return b.finish(b.linear(b.mul(x, scale), 4, name="b"))
 
-    made = BuiltModel("n", with_view).trace(Recipe(4, precision="fp8"))
+    made = BuiltModel("n", with_constant).trace(Recipe(4, precision="fp8"))
     assert any(op.kind == Copy("quantize") for op in made.template.base)
 
 

@@ -103,8 +103,9 @@ def _group_text(name: str, element_bytes: int, group: Group) -> str:
 
 def from_text(text: str, file: str) -> Local:
     """The model in a text; errors name the file."""
+    parsed = parse_json(text, file)
     try:
-        document = _only(parse_json(text, file), _KEYS, "")
+        document = _only(parsed, _KEYS, "")
         if document["format"] != FORMAT:
             raise BadInput(f"format must be {FORMAT!r}, got {document['format']!r}")
         if tuple(document["features"]) != FEATURES:

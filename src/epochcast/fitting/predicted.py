@@ -47,10 +47,10 @@ def joined(parts: Sequence[Predicted]) -> Predicted:
     notes: Counter[str] = Counter()
     for part in parts:
         notes.update(part.notes)
-    columns = [
+    measured, low, mid, high = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("measured_seconds", "low_seconds", "mid_seconds", "high_seconds")
-    ]
+    )
     labels = {name: [label for part in parts for label in part.labels[name]] for name in parts[0].labels}
     is_forecast = np.concatenate([part.is_forecast for part in parts])
-    return Predicted(*columns, tuple(failures), labels, is_forecast, dict(notes.most_common()))
+    return Predicted(measured, low, mid, high, tuple(failures), labels, is_forecast, dict(notes.most_common()))

@@ -19,7 +19,7 @@ from epochcast.bounds import MOST_TABLE_ROWS
 from epochcast.errors import BadInput, MissingExtra
 
 if TYPE_CHECKING:
-    from polars import DataFrame, Series
+    from polars import DataFrame
 
 CHUNK_ROWS = 50_000
 """Rows that are in memory at once as Python values: some hundred MB."""
@@ -115,7 +115,7 @@ def _framed(
     all_rows: Iterator[dict[str, Any]],
     rows: int,
     names: list[str],
-    series: Callable[[str, list[Any]], "Series"],
+    series: Callable[[str, list[Any]], Any],
 ) -> Iterator["DataFrame"]:
     """Rows as frames. A file of whose first rows hardly any can be read is refused."""
     first = list(islice(all_rows, rows))
@@ -130,7 +130,7 @@ def _framed(
             return
 
 
-def _from_texts(name: str, values: list[Any]) -> "Series":
+def _from_texts(name: str, values: list[Any]) -> Any:
     """A column of a CSV: whole numbers, numbers, true and false, or texts, whatever all of its cells are."""
     pl = polars()
     texts = pl.Series(name, values, dtype=pl.String)
@@ -143,7 +143,7 @@ def _from_texts(name: str, values: list[Any]) -> "Series":
     return texts
 
 
-def _from_values(name: str, values: list[Any]) -> "Series":
+def _from_values(name: str, values: list[Any]) -> Any:
     """A column of JSON: of one kind, or of texts."""
     pl = polars()
     kinds = {type(value) for value in values} - {type(None)}
@@ -190,7 +190,7 @@ def _parquet(file: Path, rows: int) -> Iterator["DataFrame"]:
             return
 
 
-def _plain(column: "Series") -> "Series":
+def _plain(column: Any) -> Any:
     """Numbers, true and false and texts as they are, everything else as texts."""
     pl = polars()
     if column.dtype.is_decimal():
