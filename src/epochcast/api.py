@@ -33,7 +33,7 @@ from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.data import data_of
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
-from epochcast.forecasting.job import JOB_OPTIONS, Job
+from epochcast.forecasting.job import JOB_OPTIONS, Job, without_replaced
 from epochcast.forecasting.loader import Service
 from epochcast.forecasting.options import checked
 from epochcast.forecasting.placement import Placement
@@ -302,10 +302,9 @@ def _asked(
         raise BadInput(f"{next(iter(of_place))} is given twice: by its name and by the placement")
     if not isinstance(model, Job):
         return Job(model, **of_job), Where(**of_place), notes
-    for name, other in (("batch", "global_batch"), ("global_batch", "batch")):
-        if of_job.get(name) is not None:
-            of_job.setdefault(other, None)
-    return replace(model, **of_job), Where(**of_place), notes
+    kept = without_replaced({one.name: None for one in JOB_OPTIONS}, of_job)
+    reset = {one.name: one.default for one in JOB_OPTIONS if one.name not in kept}
+    return replace(model, **{**reset, **of_job}), Where(**of_place), notes
 
 
 def _paths(config: Sequence[str | Path]) -> Sequence[str | Path]:

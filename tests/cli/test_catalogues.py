@@ -14,7 +14,7 @@ CATALOGUES = ("models", "devices", "instances", "datasets", "links", "topologies
 @pytest.mark.parametrize("name", CATALOGUES)
 def test_json_is_one_object_with_named_rows(name: str, command: Command) -> None:
     ran = command(f"{name} --json")
-    assert (ran.code, ran.err, list(ran.json)) == (0, "", [name])
+    assert (ran.code, ran.err, next(iter(ran.json))) == (0, "", name)
     names = [row["name"] for row in ran.json[name]]
     assert len(names) == len(set(names)) > 5
 

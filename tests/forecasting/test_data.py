@@ -1,8 +1,10 @@
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import epochcast as ec
 from epochcast.capture.zoo import ZOO, zoo_model
 from epochcast.cli.app import run
 from epochcast.cost.model import CostModel
@@ -10,7 +12,7 @@ from epochcast.errors import BadInput
 from epochcast.forecasting.data import Data, data_of, fed_by, token_count
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
-from epochcast.forecasting.job import Job
+from epochcast.forecasting.job import Job, without_replaced
 from epochcast.forecasting.placement import place
 from epochcast.forecasting.session import Session
 from epochcast.graph.build import Builder
@@ -161,3 +163,60 @@ def test_the_command_line_reads_letters_and_names_its_flags(capsys: pytest.Captu
     assert printed[-1] == (
         "epochcast: gpt2 takes text, imagenet-1k is images: choose another data set, or give --samples alone"
     )
+
+
+def test_what_is_said_later_takes_other_ways_back() -> None:
+    assert without_replaced({"samples": 5, "epochs": 9, "batch": 2}, {"tokens": 10**9}) == {"batch": 2}
+    assert without_replaced({"tokens": 10**9, "batch": 2}, {"samples": 5, "global_batch": None}) == {"batch": 2}
+
+
+def test_an_option_beside_a_job_replaces_its_count() -> None:
+    job = Job("gpt2", batch=4, dataset="wikitext-2", epochs=3)
+    again = ec.forecast(job, device="A100", tokens=10**6)
+    assert again.tokens == pytest.approx(10**6, rel=1e-2)
+    assert ec.forecast(Job("gpt2", batch=4, tokens=10**6), device="A100", samples=50).samples == 50
+
+
+def test_a_job_file_counts_tokens_and_reads_lengths_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "epochcast.toml").write_text(
+        '[defaults]\nmodel = "gpt2"\ndevice = "A100"\nepochs = 3\nbatch = 4\n'
+        '[[job]]\nname = "pretrain"\ntokens = "1B"\n'
+        '[[job]]\nname = "tune"\nsamples = "2k"\nlengths = "file=lengths.txt,max=256,packed"\n'
+    )
+    (tmp_path / "lengths.txt").write_text("10 100 190\n")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    assert run(["forecast", "--job", "pretrain", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tokens"] == pytest.approx(1e9, rel=1e-4)
+    assert run(["forecast", "--job", "pretrain", "--samples", "100", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["samples"] == 100
+    assert run(["forecast", "--job", "tune", "--json"]) == 0
+    tuned = json.loads(capsys.readouterr().out)
+    assert (tuned["samples"], tuned["epochs"], tuned["sequence_length"]) == (-(-2000 * 100 // 256), 3, 256)
+
+
+def test_scaling_plan_and_advice_count_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--dataset", "wikitext-2", "--precision", "amp_bf16", "--lengths", "mean=60,max=128,padded", "--json"]
+    assert run(["scaling", "gpt2", "--device", "A100", "--gpus", "1,2", "--batch", "8", *options]) == 0
+    row = json.loads(capsys.readouterr().out)["rows"][1]
+    assert row["tokens_per_second"] == pytest.approx(60 * row["samples_per_second"])
+    assert row["tokens_per_second_per_gpu"] == pytest.approx(row["tokens_per_second"] / 2)
+    assert 0 < row["mfu"] < 1
+    assert run(["advise", "gpt2", "--device", "A100", *options]) == 0
+    advice = json.loads(capsys.readouterr().out)
+    assert advice["tokens_per_second"] == pytest.approx(60 * advice["samples_per_second"])
+    assert run(["plan", "gpt2", "--batch", "32", "--gpus", "1", "--devices", "A100", *options]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert (plan["samples"], plan["tokens_per_sample"]) == (2_088_628 // 60, 60.0)
+
+
+def test_tokens_may_be_kept_as_floats() -> None:
+    def reader(batch: int) -> Graph:
+        b = Builder("reader", batch)
+        words = b.embedding(b.input("words", (20,)), 100, 8, name="table")
+        return b.finish(b.linear(words, 100, name="out"))
+
+    one = trace_from(reader, Recipe(1))
+    assert (fed_by(one), token_count(one)) == ("text", 20)

@@ -65,7 +65,7 @@ class Reference:
 def parse_reference(text: str) -> Reference:
     """`hf:config.json` or `hf:Name(key=literal, …)`."""
     body = text.removeprefix("hf:").strip()
-    if body.endswith(".json") or Path(body).is_dir():
+    if body.endswith(".json") or _is_folder(body):
         return Reference(path=body)
     try:
         tree = ast.parse(body, mode="eval").body
@@ -88,6 +88,13 @@ def parse_reference(text: str) -> Reference:
                 f"{ast.unparse(keyword)} in {text!r} is not a plain value: numbers, texts, lists only"
             ) from None
     return Reference(config=tree.func.id, overrides=tuple(overrides))
+
+
+def _is_folder(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except OSError:  # a configuration with many overrides is longer than a file's name may be
+        return False
 
 
 def load_hf(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> Model:

@@ -11,6 +11,11 @@ from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import BatchPair, Trace
 
+COMPILED_NOTE = (
+    "the module is compiled (torch.compile), and is forecast as it runs uncompiled: give `compile`, like inductor"
+)
+"""Of a model that was given compiled; it is captured without its compiler."""
+
 
 class Model(Protocol):
     """A model as a forecaster needs it."""

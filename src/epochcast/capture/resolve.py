@@ -1,6 +1,7 @@
 """From a reference, as users write it, to a model.
 
-    resnet50                       the zoo
+    resnet50, ResNet-50            the zoo, however it is spelt
+    meta-llama/Llama-3.1-8B        a Hub id that is known (`hub`); nothing is downloaded
     timm:NAME, torchvision:NAME    built there without weights
     mmdetection:NAME, detectron2:NAME, maskrcnn_benchmark:NAME    a detector by its configuration's name, built here
     hf:CONFIG.json, hf:BertConfig(num_hidden_layers=4)
@@ -18,7 +19,7 @@ from typing import Any
 
 from epochcast.capture.model import Model
 from epochcast.documents import parse_json, read_text
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import BadInput
 
 FILE_ENDINGS = (".onnx", ".keras", ".toml", ".json", ".h5", ".pt", ".pth", ".pkl")
 FRAMEWORK_PREFIXES = ("timm", "torchvision", "hf", "decoder", "kernelbench")
@@ -40,15 +41,15 @@ def find_model(
         if not allow_code:
             raise no_code(text)
         return _from_code(text, input_shape)
-    from epochcast.capture.zoo import ZOO, zoo_model
+    from epochcast.capture.zoo import ZOO
 
     if text not in ZOO and Path(text).exists():
         raise BadInput(
             f"{text!r} is not a model file that can be read; known: .onnx, .keras, .json, .toml, file.py:factory"
         )
-    if text not in ZOO:
-        raise UnknownName("model", text, ZOO)
-    return zoo_model(text, input_shape, aux=aux)
+    from epochcast.capture.hub import typed_model
+
+    return typed_model(text, input_shape, aux=aux)
 
 
 def no_code(reference: str) -> BadInput:

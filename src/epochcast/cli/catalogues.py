@@ -17,7 +17,8 @@ def models(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """The built-in models."""
+    """The built-in models, and the models of the Hugging Face Hub that are known without it."""
+    from epochcast.capture.hub import HUB
     from epochcast.capture.zoo import ZOO, zoo_model
 
     rows: list[dict[str, Any]] = [{"name": name, "title": ZOO[name].title} for name in sorted(ZOO)]
@@ -29,13 +30,19 @@ def models(
             row["input_shape"] = list(graph.inputs[0].shape[1:])
             row["parameters"] = graph.parameter_count
             row["forward_flops_per_sample"] = matrix_flops(graph)
+    known = [
+        {"id": name, "model": one.reference or None, "parameters": one.parameters, "aliases": list(one.aliases)}
+        for name, one in HUB.items()
+    ]
 
     def view() -> Any:
+        from rich.console import Group
+
         from epochcast import render
 
-        return render.models(rows)
+        return Group(render.models(rows), render.hub_models(known))
 
-    show({"models": rows}, as_json, view)
+    show({"models": rows, "hub": known}, as_json, view)
     return 0
 
 

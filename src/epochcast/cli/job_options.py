@@ -15,7 +15,7 @@ import typer
 
 from epochcast.cli.app import app, telling, user_prints_to_stderr
 from epochcast.errors import BadInput
-from epochcast.forecasting.job import JOB_OPTIONS
+from epochcast.forecasting.job import JOB_OPTIONS, without_replaced
 from epochcast.forecasting.options import Option
 from epochcast.forecasting.where import PLACE_OPTIONS
 
@@ -180,10 +180,7 @@ def _job_arguments(
         return JobArguments(model, typed, frozenset(typed))
     from epochcast.forecasting.jobfile import read_job
 
-    job_options = dict(read_job(job).given)
-    if "batch" in typed or "global_batch" in typed:
-        job_options.pop("batch", None)
-        job_options.pop("global_batch", None)
+    job_options = without_replaced(read_job(job).given, typed)
     job_model = job_options.pop("model")
     usable = {name: value for name, value in job_options.items() if name in flags or name not in PLACE_FLAGS}
     if model is not None:
@@ -201,10 +198,7 @@ def _with_settings(arguments: JobArguments, config: Sequence[str], flags: Mappin
     typed = {name: value for name, value in arguments.options.items() if name in arguments.typed}
     given = typed if config else arguments.options
     read = filled(arguments.model, given, config, flags)
-    options = {**arguments.options, **read.options}
-    if any(name in read.options for name in ("batch", "global_batch")):
-        for name in {"batch", "global_batch"} - set(read.options):
-            options.pop(name, None)
+    options = {**without_replaced(arguments.options, read.options), **read.options}
     return replace(arguments, options=options, read=frozenset(set(read.options) - set(given)), notes=read.notes)
 
 

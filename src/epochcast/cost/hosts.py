@@ -79,14 +79,22 @@ def parse_hooks(text: str) -> float:
 
 @remembered(1)
 def host_classes() -> Mapping[str, Host]:
-    """The shipped classes: the median of their systems, and the range of these."""
+    """The shipped classes: the median of their systems, and the range of these, as networks on one system differ."""
     names = rows.read(_document(), "class", FILE, _class_row)
     by_class: dict[str, list[float]] = {name: [] for name in names}
     for name, _, seconds in rows.read(_document(), "measured", FILE, _measured_row):
         if name not in by_class:
             raise BadInput(f"{FILE}: {name!r} is no class of it")
         by_class[name].append(seconds)
-    return {name: Host(name, Interval(min(each), median(each), max(each))) for name, each in by_class.items()}
+    return {
+        name: Host(name, Interval(SYSTEM_LOW * min(each), median(each), SYSTEM_HIGH * max(each)))
+        for name, each in by_class.items()
+    }
+
+
+def slowest_host() -> float:
+    """The most seconds per launch that were measured of any system."""
+    return max(_measured().values())
 
 
 @remembered(1)

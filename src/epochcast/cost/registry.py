@@ -6,6 +6,7 @@ Models that must be fitted first are passed to a `Chain` directly; they have no 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from epochcast.cost.laws import lawful
 from epochcast.cost.learned import load_learned
 from epochcast.cost.model import CostModel, Costs, fill_gaps
 from epochcast.cost.paleo import Paleo
@@ -20,14 +21,17 @@ DEFAULT = "learned"
 
 @dataclass(frozen=True)
 class Shipped:
-    """The learned model, read from its text on first use; the analytic model answers where it has no answer."""
+    """The learned model within its laws, read from its text on first use; the analytic model answers where it has no
+    answer.
+    """
 
     name: str = "learned"
     is_monotone: bool = False
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """What the learned model answers, with its gaps filled."""
-        costs = load_learned().costs(columns, device, setting)
+        learned = load_learned()
+        costs = lawful(learned.costs(columns, device, setting), columns, device, setting, learned)
         if (costs.answered >= 0).all():
             return costs
         return fill_gaps(costs, Analytic().costs(columns, device, setting))

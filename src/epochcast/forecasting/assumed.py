@@ -25,7 +25,7 @@ CPUS_PER_GPU = 8
 
 def assumed_service(trace: Trace) -> Service:
     """JPEG decoding for pictures and films, a copy for everything else."""
-    pictures = [_values(tensor) for tensor in trace.inputs if len(tensor.shape) >= 4]
+    pictures = [values_of(tensor) for tensor in trace.inputs if len(tensor.shape) >= 4]
     carried = sample_bytes(trace)
     if pictures:
         return Service(
@@ -78,5 +78,6 @@ def _box(placement: Placement, ranks: int) -> tuple[float, float, str]:
     return share * instance.cpus, share * instance.host_memory_bytes, f"{part}{instance.cloud} {instance.name}"
 
 
-def _values(tensor: Tensor) -> int:
+def values_of(tensor: Tensor) -> int:
+    """Numbers in one sample of an input."""
     return prod(tensor.shape[1:])

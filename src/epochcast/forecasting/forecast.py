@@ -36,6 +36,7 @@ class Forecast(Displayed):
     `batch_per_gpu` counts all accumulated passes; `replicas` are the copies of the model that see different samples, as
     many as GPUs unless given.
     `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
+    `device_measured` says what the learned model was fitted on of this device (`hardware.measured`): "steps" … "never".
     `link_assumed` is the network between nodes that was taken because none was named.
     `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `fits` says whether the expected peak is
     on the device, `memory_verdict` whether its interval is: "fits", "tight" or "does not fit". `dollars_per_hour` is
@@ -90,6 +91,7 @@ class Forecast(Displayed):
     parameters: int | None = None
     trainable_parameters: int | None = None
     answered_by: Mapping[str, float] = field(default_factory=dict, hash=False)
+    device_measured: str | None = None
     opaque_ops: tuple[str, ...] = ()
     link_assumed: str | None = None
     warnings: tuple[str, ...] = ()

@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from epochcast.capture.fingerprint import fingerprint
-from epochcast.capture.model import Model
+from epochcast.capture.model import COMPILED_NOTE, Model
 from epochcast.errors import BadInput
 from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.attention import attention_kernels
 from epochcast.forecasting.data import data_of
 from epochcast.forecasting.details import Details
 from epochcast.forecasting.device_doubts import device_doubts
+from epochcast.forecasting.doubts import job_doubts
 from epochcast.forecasting.epochs import epoch_seconds, steps_per_epoch, total_seconds
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.framework import framework_step, setting_of
@@ -22,9 +23,8 @@ from epochcast.forecasting.rank_memory import rank_memory
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
 from epochcast.forecasting.utilisation import model_flops, utilisation
-from epochcast.graph.maths import MATHS
 from epochcast.graph.trace import Trace
-from epochcast.hardware.device import Device
+from epochcast.hardware.measured import measured_how
 from epochcast.hardware.network import usual_network
 from epochcast.hardware.topology import largest_box
 from epochcast.memory.peak import PeakMemory
@@ -50,11 +50,12 @@ def forecast_job(
         memory = _memory(job, placement, longest, session.trace(longest, trace.recipe), session)
     per_gpu = batch * job.accumulate
     warnings = (
-        *trace.notes,
+        *_model_notes(trace),
         *session.hints(placement.device, trace.recipe.precision_rules.math),
         *loader_notes,
         *_length_notes(job, batch),
         *_changed(job, model),
+        *job_doubts(job, placement, trace, step),
         *_doubts(placement, trace, step),
     )
     epoch = None
@@ -108,6 +109,7 @@ def forecast_job(
         parameters=trace.parameter_counts[0],
         trainable_parameters=trace.parameter_counts[1],
         answered_by=dict(step.answered_by),
+        device_measured=measured_how(placement.device),
         opaque_ops=trace.opaque,
         warnings=warnings,
         _details=lambda: Details(job, placement, longest, trace, step, memory),
@@ -190,25 +192,20 @@ def _changed(job: Job, model: Model) -> tuple[str, ...]:
     return (f"{job.model} makes another model than when this job was written down: its parameters differ",)
 
 
+def _model_notes(trace: Trace) -> tuple[str, ...]:
+    """What its front end says of a model; that it is compiled is no news where the job says so."""
+    is_compiled = trace.recipe.is_compiled
+    return tuple(note for note in trace.notes if note != COMPILED_NOTE or not is_compiled)
+
+
 def _length_notes(job: Job, batch: int) -> tuple[str, ...]:
     lengths = job.length_distribution
     return () if lengths is None else lengths.notes(batch)
 
 
-def _stand_in(math: str, device: Device) -> str:
-    """The format that is computed in where a device lacks one."""
-    while math not in device.peak_flops_per_second:
-        math = MATHS[math].stand_in
-    return math
-
-
 def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[str]:
     """What one should know before believing the numbers."""
     device = placement.device
-    math = trace.recipe.precision_rules.math
-    if device.kind == "gpu" and math not in device.peak_flops_per_second:
-        runs_as = _stand_in(math, device)
-        yield f"{device.name} has no {math} arithmetic: {trace.recipe.precision} is computed in {runs_as} there"
     if trace.recipe.sequence_parallel and not placement.strategy.splits_products:
         yield "`sequence_parallel` changes nothing without tensor parallelism (a strategy with tp)"
     if step.parts.bubble:

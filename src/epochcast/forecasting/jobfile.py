@@ -27,7 +27,7 @@ from typing import Any
 from epochcast.atomic import write_text
 from epochcast.documents import parse_toml, read_text
 from epochcast.errors import BadInput, EpochcastError, UnknownName, UnknownOption
-from epochcast.forecasting.job import JOB_OPTIONS, Job
+from epochcast.forecasting.job import JOB_OPTIONS, Job, without_replaced
 from epochcast.forecasting.options import Option
 from epochcast.forecasting.where import PLACE_OPTIONS, Where
 from epochcast.hardware.catalogue import is_sheet
@@ -38,6 +38,7 @@ MOST_BYTES = 1_000_000
 
 OPTIONS: Mapping[str, Option] = {one.name: one for one in (*JOB_OPTIONS, *PLACE_OPTIONS) if one.name != "reference"}
 _PLACE_NAMES = frozenset(one.name for one in PLACE_OPTIONS)
+_FILE = re.compile(r"(\bfile\s*=\s*)([^,]+)")
 _NAME = re.compile(r"[\w.\-]+")
 
 
@@ -100,26 +101,21 @@ def _named_job(path: Path, text: str, place: int, table: dict[str, Any], shared:
         problem = BadInput(f"a job needs a name of letters, digits, '.', '_' and '-', got {name!r}")
         raise _at(path, text, place, "name", problem)
     own = _values(path, text, place, {key: value for key, value in table.items() if key != "name"})
-    given = {**_without_other_batch(shared, own), **own}
+    given = {**without_replaced(shared, own), **own}
     if "model" not in given:
         raise _at(path, text, place, "name", BadInput(f"job {name!r} has no model"))
     if isinstance(given["model"], str):
         given["model"] = beside(given["model"], path.parent)
     if isinstance(given.get("device"), str) and is_sheet(given["device"]):
         given["device"] = beside(given["device"], path.parent)
+    if isinstance(given.get("lengths"), str):
+        given["lengths"] = _FILE.sub(lambda found: found[1] + beside(found[2], path.parent), given["lengths"])
     try:
         job = Job(**{key: value for key, value in given.items() if key not in _PLACE_NAMES})
         where = Where(**{key: value for key, value in given.items() if key in _PLACE_NAMES})
     except EpochcastError as error:
         raise _at(path, text, place, "name", BadInput(f"job {name!r}: {error}")) from None
     return NamedJob(name, job, where, given)
-
-
-def _without_other_batch(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's own batch, per GPU or global, replaces the one of the defaults."""
-    batches = ("batch", "global_batch")
-    has_own = any(name in own for name in batches)
-    return {name: value for name, value in shared.items() if not (has_own and name in batches)}
 
 
 def _values(path: Path, text: str, place: int, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,7 +193,7 @@ def append_job(path: Path, name: str, options: Mapping[str, Any]) -> None:
 def _over_defaults(path: Path, defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The options, and those of [defaults] that the job does not have written out as they are without a word."""
     written = dict(options)
-    for key in _without_other_batch(defaults, options):
+    for key in without_replaced(defaults, options):
         if written.get(key) is None:
             plain = OPTIONS[key].default
             if plain is None:

@@ -18,7 +18,7 @@ Limits: cores are alike, memory bandwidth is not shared, a worker's start at eac
 
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from math import inf, isfinite, log, sqrt
+from math import hypot, inf, isfinite, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,9 @@ RANK_BYTES = 256 * 2**20
 # Steps that are averaged at least, behind those that fill the queue.
 STEPS = 240
 STEADY_STEPS = 48
+# How far a worker may be from the seconds per sample that were told: two measurements of one loader on one core were
+# 3.4 and 4.6 ms (`assumed.DECODE_SECONDS`), and the queue is 9 % low to 16 % high for decoding (docs/loader.md).
+TOLD_LOW, TOLD_HIGH = 0.75, 1.35
 _SEED = 7
 
 
@@ -116,6 +119,17 @@ class Feed:
         ):
             if value < least:
                 raise BadInput(f"{what} must be at least {least}, got {value}")
+
+    def paced(self, factor: float) -> "Feed":
+        """The same with workers that need `factor` times as long for a sample."""
+        service = self.service
+        changed = replace(
+            service,
+            cpu_seconds=factor * service.cpu_seconds,
+            wait_seconds=factor * service.wait_seconds,
+            batch_seconds=factor * service.batch_seconds,
+        )
+        return replace(self, service=changed)
 
     @property
     def host_bytes(self) -> float:
@@ -218,9 +232,14 @@ def with_page_cache(service: Service, host: Host, data_bytes: float, used_bytes:
 
 
 def with_input(step: StepForecast, feed: Feed) -> StepForecast:
-    """The step with what it waits for data: a faster device waits longer."""
+    """The step with what it waits for data: a faster device waits longer. Device and loader err apart, so what they
+    may be off adds as squares.
+    """
     low, mid, high = (feed.step_seconds(end) for end in (step.seconds.low, step.seconds.mid, step.seconds.high))
-    seconds = Interval(min(low, mid), mid, max(mid, high), step.seconds.coverage)
+    quick, slow = (feed.paced(factor).step_seconds(step.seconds.mid) for factor in (TOLD_LOW, TOLD_HIGH))
+    below = hypot(max(0.0, mid - low), max(0.0, mid - quick))
+    above = hypot(max(0.0, high - mid), max(0.0, slow - mid))
+    seconds = Interval(max(0.0, mid - below), mid, mid + above, step.seconds.coverage)
     exposed = max(0.0, mid - step.seconds.mid)
     return replace(step, seconds=seconds, parts=replace(step.parts, exposed_input=exposed))
 

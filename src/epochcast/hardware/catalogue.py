@@ -9,16 +9,18 @@ A device name is resolved in this order:
 3. a device's own name or alias;
 4. `[family]`: a bare family name ("A100") means its first variant, or, when a memory size is given, the variant
    nearest in memory;
-5. `[ambiguous]`: refused with the candidates; `[refused]`: refused with the reason; anything else: unknown.
+5. `[ambiguous]`: refused with the candidates; `[refused]`: refused with the reason;
+6. the same with GB for a last G and without the kind of its memory ("A100 80G"); anything else is unknown.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import log
 from typing import Protocol, TypeVar
 
 from epochcast.caching import remembered
-from epochcast.errors import AmbiguousName, BadInput, UnknownName
+from epochcast.errors import AmbiguousName, BadInput, EpochcastError, UnknownName
 from epochcast.hardware import rows
 from epochcast.hardware.dataset import Dataset
 from epochcast.hardware.device import Device
@@ -71,7 +73,18 @@ class DeviceTable:
             raise AmbiguousName("device", name, self.ambiguous[key])
         if key in self.refused:
             raise BadInput(f"device {name!r} is not in the catalogue: {self.refused[key]}")
-        raise UnknownName("device", name, self.offered)
+        if _spelt_out(key) != key:
+            return self.find(_spelt_out(key), memory_bytes, source)
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> EpochcastError:
+        """The near names; of several GPUs at once ("8xA100"), how to say that."""
+        counted = _SEVERAL.fullmatch(name)
+        if counted is not None:
+            count, one = counted[1] or counted[4], counted[2] or counted[3]
+            if plain(one) in self.by_name or plain(one) in self.families:
+                return BadInput(f"{name!r} is {count} of a device: name one, {one!r}, and give `gpus` {count}")
+        return UnknownName("device", name, self.offered)
 
 
 def find_device(name: str, memory_bytes: float | None = None, source: str | None = None) -> Device:
@@ -314,6 +327,14 @@ def _find(kind: str, name: str, index: Mapping[str, N]) -> N:
         return index[plain(name)]
     except KeyError:
         raise UnknownName(kind, name, {row.name for row in index.values()}) from None
+
+
+_SEVERAL = re.compile(r"\s*(\d+)\s*[xX*×]\s*(\D.*?)\s*|\s*(\D.*?)\s*[xX*×]\s*(\d+)\s*")
+
+
+def _spelt_out(key: str) -> str:
+    """A plain name with GB for G, and without the kind of its memory: a10080g is a10080gb."""
+    return re.sub(r"(\d)g$", r"\1gb", re.sub(r"(?<=gb)(hbm\d?e?|gddr\d?x?)$", "", key))
 
 
 def _nearest(variants: tuple[Device, ...], memory_bytes: float | None) -> Device:

@@ -73,6 +73,12 @@ class Device:
             if getattr(self, name) is not None:
                 _check_range(name, getattr(self, name), low, high)
 
+    def has(self, math: str) -> bool:
+        """Whether a math, or a format that replaces it, is on the data sheet."""
+        while math and math not in self.peak_flops_per_second:
+            math = MATHS[math].stand_in
+        return bool(math)
+
     def peak(self, math: str) -> float:
         """Flops per second in `math`; if the device lacks it, in the format that replaces it."""
         if math not in MATHS:

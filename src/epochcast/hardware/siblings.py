@@ -1,5 +1,5 @@
-"""Siblings: devices of one vendor and generation of which one is at least as fast as the other by every line of its
-data sheet. What is fitted for each alone is noisy, and would make the faster one slower now and then.
+"""Siblings: devices of one vendor and generation of which one has at least the other's rates, every peak and the
+bandwidth. What is fitted for each alone is noisy, and would make the faster one slower now and then.
 
 Of every component of speed (a rate, or how quickly a group of ops runs), logarithms y with weights w are moved until
 y_slow − y_fast ≤ slack for all pairs, by projecting on the bound that is missed most: both ends move, the one with less
@@ -20,7 +20,7 @@ _NEAR, _ROUNDS = 1e-7, 20_000
 
 
 def is_sibling(slower: Device, faster: Device) -> bool:
-    """Whether `faster` is at least as fast by every line of the data sheet, and of the same vendor and generation."""
+    """Whether `faster` has at least the rates of `slower`, and is of the same vendor and generation."""
     if (slower.vendor, slower.generation, slower.kind) != (faster.vendor, faster.generation, faster.kind):
         return False
     peaks, more = slower.peak_flops_per_second, faster.peak_flops_per_second
@@ -28,9 +28,6 @@ def is_sibling(slower: Device, faster: Device) -> bool:
         set(peaks) <= set(more)
         and all(more[math] >= peak for math, peak in peaks.items())
         and faster.memory_bytes_per_second >= slower.memory_bytes_per_second
-        and faster.clock_hertz >= slower.clock_hertz
-        and faster.compute_units >= slower.compute_units
-        and (faster.l2_bytes or 0) >= (slower.l2_bytes or 0)
     )
 
 

@@ -13,18 +13,23 @@ over architecture, vendor, year, bytes per flop, the ratio of fp16 to fp32 peaks
 power of its slot. Factors of a framework on one device are not used for another. Where a sustained
 product or copy of the device itself was published (`published_rates.toml`), it counts as much as all similar devices
 together, on the scale of devices that have both.
+
+Rows of siblings (`hardware.siblings`) are brought into the order of their data sheets, each weighed by how much was
+measured of it: a faster sibling is never slower.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import exp, log, sqrt
+from typing import TypeVar
 
 from epochcast.caching import remembered
-from epochcast.graph.maths import MATHS
+from epochcast.graph.maths import MATHS, OP_MATHS
 from epochcast.hardware import rows
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
 from epochcast.hardware.published_rates import BANDWIDTH, published_bandwidth_fraction, published_fractions
+from epochcast.hardware.siblings import Pairs, ordered, sibling_pairs
 
 FILE = "profiles.toml"
 # What a PCI Express slot supplies without a cable: cards limited to it never run at their boost clock.
@@ -32,6 +37,12 @@ SLOT_WATTS = 75.0
 # How different two devices may be before they tell little about each other.
 _OTHER_GENERATION, _OTHER_VENDOR, _OTHER_POWER = 2.0, 3.0, 3.0
 _YEARS, _RATIO = 4.0, 0.7
+# Against measured steps: so little counts a device of which nothing was measured, and an operator measured alone.
+_UNMEASURED_WEIGHT, _OP_WEIGHT = 0.1, 0.01
+# The groups of ops (`cost.limits`) whose arithmetic is products.
+_PRODUCTS = frozenset(
+    {"conv", "conv_channels_last", "conv_grouped", "conv_grouped_channels_last", "matmul", "attention"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,8 @@ class Sustained:
 
     `launch_seconds` are the host's per kernel, by source of measurements. `known_kinds` are the kinds of step
     (`cost.spreads`) that were measured, with the factors of their 90 % interval where enough was measured for the
-    device to have its own; `sister_kinds` were measured on another board of the same chip.
+    device to have its own; `sister_kinds` were measured on another board of the same chip. `weight` is how much was
+    measured, in steps.
     """
 
     math_fractions: Mapping[str, float] = field(hash=False)
@@ -52,6 +64,7 @@ class Sustained:
     known_kinds: Mapping[str, tuple[float, float] | None] = field(hash=False, default_factory=dict)
     sister_kinds: frozenset[str] = frozenset()
     source: str = ""
+    weight: float = _UNMEASURED_WEIGHT
 
     def math_fraction(self, math: str) -> float:
         """Of the peak in a math; as in fp32 where that math was not measured."""
@@ -67,13 +80,19 @@ def sustained(device: Device) -> Sustained:
     that the user measured counts before all of them.
     """
     named = find_device(device.like) if device.like else device
-    found = replace(_estimated(named), sister_kinds=_sister_kinds(named))
+    siblings = _in_order(named.vendor, named.generation)
+    found = replace(siblings.get(named.name) or _estimated(named), sister_kinds=_sister_kinds(named))
     if device.sheet:
         found = replace(found, known_kinds={}, sister_kinds=frozenset(), launch_seconds={})
     if device.measured_fractions:
         others = {math: found.math_fraction(math) for math in MATHS}
         found = replace(found, math_fractions={**others, **device.measured_fractions})
     return found
+
+
+def has_profile(device: Device) -> bool:
+    """Whether the device has a row of its own."""
+    return device.name in _table()
 
 
 def _estimated(device: Device) -> Sustained:
@@ -89,6 +108,82 @@ def _estimated(device: Device) -> Sustained:
         expected,
         math_fractions={**expected.math_fractions, **_published_maths(device, expected)},
         bandwidth_fraction=_bandwidth_fraction(device, expected),
+    )
+
+
+@remembered(64)
+def _in_order(vendor: str, generation: str) -> Mapping[str, Sustained]:
+    """What the devices of a generation sustain, none of them less than a slower sibling: first the rates, then how much
+    longer groups of ops take, as far as the rates leave room.
+    """
+    relatives = {d.name: d for d in devices() if (d.vendor, d.generation, d.kind) == (vendor, generation, "gpu")}
+    found = {name: _estimated(device) for name, device in relatives.items()}
+    pairs = sibling_pairs(list(relatives.values()))
+    weights = {name: own.weight for name, own in found.items()}
+    rates = _by_name({name: _rates(relatives[name], own) for name, own in found.items()})
+    rates = {part: ordered(values, weights, pairs) for part, values in rates.items()}
+    groups = _by_name({name: _group_speeds(own, found.values()) for name, own in found.items()})
+    groups = {part: ordered(values, weights, pairs, _gaps(part, rates, pairs)) for part, values in groups.items()}
+    speeds = _by_name({**rates, **groups})
+    return {name: _at_speeds(relatives[name], own, speeds[name]) for name, own in found.items()}
+
+
+Part = tuple[str, str]
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+
+
+def _by_name(table: Mapping[_A, Mapping[_B, float]]) -> dict[_B, dict[_A, float]]:
+    """Rows as columns, and back."""
+    names = dict.fromkeys(name for row in table.values() for name in row)
+    return {name: {key: row[name] for key, row in table.items() if name in row} for name in names}
+
+
+def _rates(device: Device, own: Sustained) -> dict[Part, float]:
+    """Logarithms of what all ops run by."""
+    return {
+        **{("math", math): log(own.math_fraction(math) * device.peak(math)) for math in OP_MATHS if device.has(math)},
+        ("vector", ""): log(own.vector_fraction * device.peak("fp32_vector")),
+        ("bandwidth", ""): log(own.bandwidth_fraction * device.memory_bytes_per_second),
+    }
+
+
+def _gaps(part: Part, rates: Mapping[Part, Mapping[str, float]], pairs: Pairs) -> list[float]:
+    """By how much the faster of each pair is ahead in all rates that a group of ops may be bound by. What a framework
+    does, it does to every group: it must not use up the same gap again.
+    """
+    kind, name = part
+    if kind != "group":
+        return [0.0] * len(pairs)
+    counted = [
+        values for (rate, math), values in rates.items() if rate != "math" or (name in _PRODUCTS and math != "fp64")
+    ]
+    return [min(values[fast] - values[slow] for values in counted if slow in values) for slow, fast in pairs]
+
+
+def _group_speeds(own: Sustained, others: Iterable[Sustained]) -> dict[Part, float]:
+    """Logarithms of how quickly groups of ops, frameworks and hosts run beside that; the more the faster."""
+    groups = {group for each in others for group in each.group_factors}
+    generations = {name for each in others for name in each.generation_factors}
+    return {
+        **{("group", group): -log(own.group_factors.get(group, 1.0)) for group in groups},
+        **{("generation", name): -log(own.generation_factors.get(name, 1.0)) for name in generations},
+    }
+
+
+def _at_speeds(device: Device, own: Sustained, speeds: Mapping[Part, float]) -> Sustained:
+    """The device at other speeds than its own."""
+
+    def named(kind: str, sign: float = 1.0) -> dict[str, float]:
+        return {name: exp(sign * value) for (part, name), value in speeds.items() if part == kind}
+
+    return replace(
+        own,
+        math_fractions={math: rate / device.peak(math) for math, rate in named("math").items()},
+        vector_fraction=named("vector")[""] / device.peak("fp32_vector"),
+        bandwidth_fraction=named("bandwidth")[""] / device.memory_bytes_per_second,
+        group_factors=named("group", -1.0),
+        generation_factors=named("generation", -1.0),
     )
 
 
@@ -125,6 +220,11 @@ def _published_scales() -> Mapping[str, float]:
 def stack_launch_seconds(stack: str, device: Device) -> float:
     """Host seconds per kernel fitted for a source of measurements: with this device, or with all its devices."""
     return sustained(device).launch_seconds.get(stack) or _launches()[stack]
+
+
+def usual_launch_seconds(stack: str) -> float:
+    """Host seconds per kernel fitted for a source of measurements, over all its devices."""
+    return _launches()[stack]
 
 
 def prior(device: Device, measured: Mapping[str, Sustained], catalogue: tuple[Device, ...]) -> Sustained:
@@ -204,8 +304,6 @@ def _document() -> Mapping[str, object]:
 
 
 def _device_row(row: rows.Row) -> tuple[str, Sustained]:
-    row.count("steps")
-    row.count("ops")
     measured = Sustained(
         row.numbers("math_fractions"),
         row.number("vector_fraction"),
@@ -215,6 +313,7 @@ def _device_row(row: rows.Row) -> tuple[str, Sustained]:
         row.numbers("launch_seconds"),
         _kinds(row),
         source=row.text("source"),
+        weight=row.count("steps") + _OP_WEIGHT * row.count("ops") + _UNMEASURED_WEIGHT,
     )
     return row.text("name"), measured
 

@@ -32,6 +32,24 @@ def models(rows: Iterable[Mapping[str, Any]]) -> RenderableType:
     return table("models", "model | what it is | input | > parameters | > forward", cells)
 
 
+def hub_models(rows: Iterable[Mapping[str, Any]]) -> RenderableType:
+    """The Hub ids that are known, and what they are here."""
+    cells = [(row["id"], _built_as(row["model"]), show_count(row["parameters"])) for row in rows]
+    return table(
+        "models of the Hugging Face Hub",
+        "id | is | > parameters",
+        cells,
+        caption="the part behind the slash will do; case and punctuation do not count",
+    )
+
+
+def _built_as(reference: str | None) -> str:
+    """The zoo's name, or whose configuration is captured."""
+    if reference is None:
+        return "by its sizes"
+    return reference.partition("(")[0] if reference.startswith("hf:") else reference
+
+
 def devices(rows: Iterable[Device]) -> RenderableType:
     """The catalogue of devices."""
     cells = [

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from epochcast.forecasting.device_doubts import UNMEASURED
 from epochcast.forecasting.explain import Share, by_class, by_layer
 from epochcast.forecasting.forecast import Forecast
 from epochcast.render.memory import remedies, verdict_text
@@ -32,6 +33,8 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
         [(_PARTS[name], show_seconds(part), f"{part / seconds:.0%}") for name, part in step_parts.items() if part > 0],
     )
     cost_models = ", ".join(f"{name} {share:.0%}" for name, share in answer.answered_by.items())
+    if "learned" in answer.answered_by and answer.device_measured in UNMEASURED:
+        cost_models += f" ({UNMEASURED[answer.device_measured].words})"
     summary = table(_title(answer), f"| > expected | {INTERVAL} |", _rows(answer))
     pieces: list[RenderableType] = [summary, parts, Text(f"answered by: {cost_models}", style="dim")]
     if explain:

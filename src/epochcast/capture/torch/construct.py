@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from epochcast.capture.model import COMPILED_NOTE
 from epochcast.capture.torch.notes import first_line, with_traceback
 from epochcast.errors import BadInput, EpochcastError
 
@@ -61,6 +62,11 @@ def on_meta(module: torch.nn.Module) -> torch.nn.Module:
                 if tensor is not None and tensor.device.type != "meta":
                     _, table[name] = moved.setdefault(id(tensor), (tensor, _on_meta(tensor)))  # type: ignore[assignment]
     return module
+
+
+def compiled_notes(module: torch.nn.Module) -> tuple[str, ...]:
+    """What to know of a module that torch.compile wraps."""
+    return (COMPILED_NOTE,) if hasattr(module, "_orig_mod") else ()
 
 
 def copied_to_meta(module: torch.nn.Module) -> torch.nn.Module:

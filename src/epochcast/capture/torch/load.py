@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from epochcast.capture.model import Model
-from epochcast.capture.torch.construct import constructed, on_meta
+from epochcast.capture.torch.construct import compiled_notes, constructed, on_meta
 from epochcast.capture.torch.example import Example, image, tensors_in
 from epochcast.capture.torch.factory import is_keras, named_object
 from epochcast.capture.torch.feeding import example_for, unknown_size
@@ -148,9 +148,10 @@ def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[st
     module, inputs = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
     if not isinstance(module, torch.nn.Module):
         raise BadInput(f"{reference} gives a {type(module).__name__}, not a torch.nn.Module")
+    notes = compiled_notes(module)
     module = on_meta(getattr(module, "_orig_mod", module))
     example = example_for(module, input_shape if input_shape is not None else inputs, reference)
-    return TorchModel(reference, module, example, **options)
+    return TorchModel(reference, module, example, notes=notes, **options)
 
 
 LOADERS: Mapping[str, Callable[[str, Shape | None, Mapping[str, Any]], TorchModel]] = {

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from epochcast.caching import Cache
-from epochcast.capture.torch.construct import copied_to_meta
+from epochcast.capture.torch.construct import compiled_notes, copied_to_meta
 from epochcast.capture.torch.example import Example
 from epochcast.capture.torch.feeding import example_for
 from epochcast.capture.torch.lora import with_lora
@@ -60,8 +60,9 @@ class TorchModel:
         `inputs` are example inputs (a tensor, a tuple of arguments, a mapping of keyword arguments), or the shape of
         one sample; None where the module has them.
         """
-        copied = copied_to_meta(module)
-        return cls(name or type(module).__name__, copied, example_for(copied, inputs, type(module).__name__), **options)
+        copied, notes = copied_to_meta(module), compiled_notes(module)
+        own = type(copied).__name__
+        return cls(name or own, copied, example_for(copied, inputs, own), notes=notes, **options)
 
     def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
         """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""

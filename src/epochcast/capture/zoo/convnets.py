@@ -44,6 +44,10 @@ def _mnist(convolutions: int) -> Entry:
     return Entry("report", "mnist_cnn", title, {"convolutions": convolutions})
 
 
+def _diffusion(title: str, **sizes: object) -> Entry:
+    return Entry("diffusion", "diffusion_unet", f"the U-Net of {title}", sizes)
+
+
 CONVNETS: Mapping[str, Entry] = {
     "alexnet": Entry("alexnet", "alexnet", "AlexNet, one tower, Krizhevsky 2014"),
     "alexnet_two_tower": Entry("alexnet", "alexnet_two_tower", "AlexNet of the paper, Krizhevsky et al. 2012"),
@@ -88,6 +92,19 @@ CONVNETS: Mapping[str, Entry] = {
     "squeezenet1_0": _squeezenet("1.0"),
     "squeezenet1_1": _squeezenet("1.1"),
     "unet": Entry("unet", "unet", "U-Net, Ronneberger et al. 2015"),
+    "sd15_unet": _diffusion("Stable Diffusion 1.5, Rombach et al. 2022"),
+    "sd21_unet": _diffusion(
+        "Stable Diffusion 2.1, Rombach et al. 2022", text_width=1024, head_width=64, input_shape=(4, 96, 96)
+    ),
+    "sdxl_unet": _diffusion(
+        "Stable Diffusion XL, Podell et al. 2024",
+        widths=(320, 640, 1280),
+        depths=(0, 2, 10),
+        text_width=2048,
+        head_width=64,
+        added_width=2816,
+        input_shape=(4, 128, 128),
+    ),
     "r3d_18": _r3d(18, (2, 2, 2, 2)),
     "r3d_34": _r3d(34, (3, 4, 6, 3)),
     "mnist_cnn": _mnist(3),

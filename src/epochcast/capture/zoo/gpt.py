@@ -56,7 +56,7 @@ def _gpt2_attention(b: Builder, x: Tensor, heads: int) -> Tensor:
 
 def _gpt2_mlp(b: Builder, x: Tensor) -> Tensor:
     with b.scope("mlp"):
-        y = _gelu_new(b, _conv1d(b, x, 4 * x.shape[-1], name="c_fc"))
+        y = gelu_new(b, _conv1d(b, x, 4 * x.shape[-1], name="c_fc"))
         return b.dropout(_conv1d(b, y, x.shape[-1], name="c_proj"))
 
 
@@ -67,7 +67,7 @@ def _conv1d(b: Builder, x: Tensor, features: int, *, name: str) -> Tensor:
     return b.op(Matmul(), [x], [(*x.shape[:-1], features)], weights=weights, name=name)[0]
 
 
-def _gelu_new(b: Builder, x: Tensor) -> Tensor:
+def gelu_new(b: Builder, x: Tensor) -> Tensor:
     """½x · (1 + tanh(√(2/π) · (x + 0.044715x³))): eight kernels, one per arithmetic sign."""
     with b.scope("act"):
         half = b.elementwise("scale", x)

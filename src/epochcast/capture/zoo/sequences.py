@@ -17,6 +17,11 @@ def _swin(title: str, width: int, depths: tuple[int, ...], heads: tuple[int, ...
     return Entry("swin", "swin", f"{title}, Liu et al. 2021", {"width": width, "depths": depths, "heads": heads})
 
 
+def _clip(title: str, patch: int, layers: int, width: int, text_width: int) -> Entry:
+    sizes = {"patch": patch, "layers": layers, "width": width, "text_width": text_width}
+    return Entry("clip", "clip", f"{title}, Radford et al. 2021", sizes)
+
+
 def _bert(layers: int, width: int, heads: int, head: str, what: str) -> Entry:
     title = f"BERT-{'base' if layers == 12 else 'large'} {what}, Devlin et al. 2019"
     options = {"layers": layers, "width": width, "heads": heads, "head": head}
@@ -71,6 +76,9 @@ SEQUENCES: Mapping[str, Entry] = {
     "swin_t": _swin("Swin-T", 96, (2, 2, 6, 2), (3, 6, 12, 24)),
     "swin_s": _swin("Swin-S", 96, (2, 2, 18, 2), (3, 6, 12, 24)),
     "swin_b": _swin("Swin-B", 128, (2, 2, 18, 2), (4, 8, 16, 32)),
+    "clip_vit_b_32": _clip("CLIP ViT-B/32", 32, 12, 768, 512),
+    "clip_vit_b_16": _clip("CLIP ViT-B/16", 16, 12, 768, 512),
+    "clip_vit_l_14": _clip("CLIP ViT-L/14", 14, 24, 1024, 768),
     "bert_base": _bert(*_BASE, "pooler", "body"),
     "bert_base_mlm": _bert(*_BASE, "mlm", "for masked words"),
     "bert_base_pretraining": _bert(*_BASE, "pretraining", "for pre-training"),

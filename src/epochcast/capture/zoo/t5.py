@@ -7,6 +7,7 @@ it needs a gradient, attention runs unfused. Attention may be wider than the net
 """
 
 from epochcast.capture.zoo.attention import chain, rms_norm, sequence_length, split_heads, token_ids, unfused_attention
+from epochcast.capture.zoo.gpt import gelu_new
 from epochcast.capture.zoo.moe import switch_layer
 from epochcast.graph.build import Builder
 from epochcast.graph.kinds import Copy, Embedding
@@ -52,18 +53,22 @@ def t5(
     vocabulary: int = 32128,
     experts: int = 0,
     capacity: int = 64,
+    gated: bool = False,
 ) -> Graph:
-    """`T5ForConditionalGeneration`, or `SwitchTransformersForConditionalGeneration` where there are experts."""
+    """`T5ForConditionalGeneration`, or `SwitchTransformersForConditionalGeneration` where there are experts. `gated` is
+    version 1.1 (Flan-T5): gated feed-forward layers, and an output of its own.
+    """
     length = sequence_length(name, input_shape, context)
     b = Builder(name, batch)
     table = b.parameter("shared.weight", (vocabulary, width))
-    stack = _Stack(b, layers, heads, head_width, ffn, experts, capacity)
+    stack = _Stack(b, layers, heads, head_width, ffn, experts, capacity, gated)
     with b.scope("encoder"):
         memory = stack.run(table, token_ids(b, length), None)
     with b.scope("decoder"):
         x = stack.run(table, token_ids(b, length, "decoder_input_ids"), memory)
-    x = b.elementwise("scale", x)
-    logits = b.linear(x, vocabulary, bias=False, weight=table, name="lm_head")
+    if not gated:
+        x = b.elementwise("scale", x)
+    logits = b.linear(x, vocabulary, bias=False, weight=None if gated else table, name="lm_head")
     return b.finish(logits, units_per_sample=length)
 
 
@@ -71,10 +76,10 @@ class _Stack:
     """What both sides of the network have in common."""
 
     def __init__(
-        self, b: Builder, layers: int, heads: int, head_width: int, ffn: int, experts: int, capacity: int
+        self, b: Builder, layers: int, heads: int, head_width: int, ffn: int, experts: int, capacity: int, gated: bool
     ) -> None:
         self.b, self.layers, self.heads, self.head_width = b, layers, heads, head_width
-        self.ffn, self.experts, self.capacity = ffn, experts, capacity
+        self.ffn, self.experts, self.capacity, self.gated = ffn, experts, capacity, gated
 
     def run(self, table: Tensor, ids: Tensor, memory: Tensor | None) -> Tensor:
         """Embedding, blocks, norm; a decoder where there is a memory to attend to."""
@@ -113,6 +118,11 @@ class _Stack:
         if is_sparse:
             with b.scope("mlp"):
                 return switch_layer(b, x, self.experts, self.ffn, self.capacity)
+        if self.gated:
+            with b.scope("DenseReluDense"):
+                y = gelu_new(b, b.linear(x, self.ffn, bias=False, name="wi_0"))
+                y = b.dropout(b.mul(y, b.linear(x, self.ffn, bias=False, name="wi_1")))
+                return b.linear(y, x.shape[-1], bias=False, name="wo")
         with b.scope("mlp" if self.experts else "DenseReluDense"):
             y = b.dropout(b.relu(b.linear(x, self.ffn, bias=False, name="wi")))
             return b.linear(y, x.shape[-1], bias=False, name="wo")

@@ -1,0 +1,69 @@
+"""What one should know of a job before believing its forecast: where it does something else than one would think."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from epochcast.cost.limits import as_run
+from epochcast.forecasting.assumed import DECODE_VALUES, assumed_service, host_of, values_of
+from epochcast.forecasting.job import Job
+from epochcast.forecasting.loader import feed_for
+from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.step import StepForecast
+from epochcast.graph.maths import OP_MATHS
+from epochcast.graph.trace import Columns, Trace
+from epochcast.hardware.device import Device
+from epochcast.units import show_seconds
+
+# Pictures from here on are taken to be files that are decoded; smaller ones (MNIST, CIFAR) lie in memory as arrays.
+LEAST_DECODED = DECODE_VALUES // 4
+# From this part of a step on, the host decides how long it takes.
+HOST_FRACTION = 0.3
+
+
+def job_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast) -> Iterator[str]:
+    """Formats the device lacks, nothing to train, a loader that nobody mentioned, a host that nobody named."""
+    yield from format_doubts(trace, placement.device)
+    if trace.recipe.mode == "training" and trace.parameters and not trace.parameter_counts[1]:
+        yield "every parameter is frozen: nothing is trained, and the step is a forward pass alone"
+    yield from _loader_doubts(job, placement, trace, step)
+    is_unknown = placement.host is None and placement.device.launch_seconds is None
+    if is_unknown and step.parts.host > HOST_FRACTION * step.seconds.mid:
+        share = step.parts.host / step.seconds.mid
+        yield f"{share:.0%} of the step waits for launches of a host that nobody named: give `host_class`"
+
+
+def format_doubts(trace: Trace, device: Device) -> Iterator[str]:
+    """Which format really multiplies where the device lacks that of the precision, and which would be faster."""
+    math, peaks = trace.recipe.precision_rules.math, device.peak_flops_per_second
+    if device.kind != "gpu" or math in peaks:
+        return
+    said = f"{device.name} has no {math} arithmetic: {trace.recipe.precision} is computed in"
+    runs_as = _most_multiplied(as_run(trace.columns, device))
+    faster = "; amp_fp16 runs on its tensor cores" if device.tensor_cores and runs_as == "fp32" else ""
+    yield f"{said} {runs_as} there{faster}"
+
+
+def _most_multiplied(columns: Columns) -> str:
+    """The format of most products."""
+    flops = np.bincount(columns.math[columns.is_matrix], columns.flops[columns.is_matrix], len(OP_MATHS))
+    return OP_MATHS[int(flops.argmax())]
+
+
+def _loader_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast) -> Iterator[str]:
+    """Whether pictures could be decoded as quickly as the step takes them, where nobody said how long that takes."""
+    is_fed = job.loader_seconds is None and placement.device.kind == "gpu" and trace.recipe.mode == "training"
+    if not is_fed or max((values_of(tensor) for tensor in trace.inputs if len(tensor.shape) >= 4), default=0) < (
+        LEAST_DECODED
+    ):
+        return
+    service = assumed_service(trace)
+    host, _ = host_of(placement, cpus=job.cpus)
+    feed = feed_for(trace, placement, service, host)
+    needed = feed.least_step_seconds(0.0)
+    if needed > step.seconds.mid:
+        each = show_seconds(service.sample_mean_seconds)
+        yield (
+            f"the data loader is left out: to decode the pictures of a step, at {each} each, {host.cpus:g} processors "
+            f"need {show_seconds(needed)}, longer than the step: give `loader_seconds`"
+        )

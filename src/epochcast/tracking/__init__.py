@@ -1,0 +1,1 @@
+"""A running job: what its log says, and when it will end."""

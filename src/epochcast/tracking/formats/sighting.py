@@ -1,0 +1,41 @@
+"""What one line of a log says in its own terms, before it is placed in the run (`course`)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Sight = Literal["train", "validation", "checkpoint", "header", "end"]
+
+
+@dataclass(slots=True)
+class Sighting:
+    """The numbers of one line; what it did not say is None.
+
+    Position: `step` finished steps of the run, or `batch` finished batches of `epoch` (the epochs finished before it),
+    or `epochs_done` where only epochs are counted. Time, best first: `stamp_seconds` (date and time), `elapsed_seconds`
+    since the run's start, `section_seconds` since the start of this epoch or bar, `interval_seconds` since the report
+    before, `step_seconds`. `pause_seconds` is time that passed outside of training steps.
+    """
+
+    phase: Sight = "train"
+    step: float | None = None
+    total: float | None = None
+    batch: float | None = None
+    batches: float | None = None
+    epoch: int | None = None
+    epochs: float | None = None
+    epochs_done: float | None = None
+    stamp_seconds: float | None = None
+    elapsed_seconds: float | None = None
+    section_seconds: float | None = None
+    average_seconds: float | None = None
+    epoch_remaining_seconds: float | None = None
+    remaining_seconds: float | None = None
+    interval_seconds: float | None = None
+    pause_seconds: float | None = None
+    step_seconds: float | None = None
+    data_seconds: float | None = None
+    samples_per_second: float | None = None
+    loss: float | None = None
+    rank: int | None = None
+    closes_epoch: bool = False
+    is_sampled: bool = False

@@ -1,0 +1,64 @@
+"""Bytes of a log, as they come, into whole lines: redrawn bars, colours, junk and endless lines included."""
+
+import re
+
+# No training line is longer; what follows in one line is left unread, so that memory stays flat.
+LONGEST_LINE_BYTES = 1 << 16
+
+_COLOUR = re.compile(rb"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_REDRAWN = re.compile(rb"\x08+")
+_BRACE = re.compile(rb"[{}]")
+
+# A JSON document: an array of objects, an object on lines of its own, or a Hugging Face trainer's state in one line.
+_DOCUMENT = re.compile(rb'\s*(?:\[\s*\{\s*"|\{\s*\n\s*"|\{"best_(?:metric|global_step|model_checkpoint)")')
+_HEAD_BYTES = 64
+
+
+class LineSplitter:
+    """Cuts a stream into blocks of whole lines. A redrawn line (`\\r`, backspaces) counts as a line of its own.
+
+    The objects of a JSON document count as lines: whatever stands between two braces.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self.is_document: bool | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        """The whole lines that are now there, separated by newlines."""
+        data = self._rest + data
+        if self.is_document is None:
+            head = data.lstrip()
+            if len(head) < _HEAD_BYTES and b"\n" not in head[2:]:
+                self._rest = data
+                return b""
+            self.is_document = _DOCUMENT.match(data) is not None
+        end = max(data.rfind(b"{"), data.rfind(b"}")) if self.is_document else _last_end(data)
+        return self._cut(data, end)
+
+    def close(self) -> bytes:
+        """The last line, which nothing ended."""
+        if self.is_document is None:
+            self.is_document = _DOCUMENT.match(self._rest) is not None
+        rest, self._rest = self._rest, b""
+        return self._clean(rest)
+
+    def _cut(self, data: bytes, end: int) -> bytes:
+        whole, rest = data[: end + 1], data[end + 1 :]
+        self._rest = rest[:LONGEST_LINE_BYTES]
+        return self._clean(whole)
+
+    def _clean(self, block: bytes) -> bytes:
+        if b"\x1b" in block:
+            block = _COLOUR.sub(b"", block)
+        if self.is_document:
+            return _BRACE.sub(b"\n", block.replace(b"\n", b" ").replace(b"\r", b" "))
+        if b"\r" in block:
+            block = block.replace(b"\r", b"\n")
+        if b"\x08" in block:
+            block = _REDRAWN.sub(b"\n", block)
+        return block
+
+
+def _last_end(data: bytes) -> int:
+    return max(data.rfind(b"\n"), data.rfind(b"\r"))

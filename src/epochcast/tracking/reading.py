@@ -1,0 +1,273 @@
+"""Reading logs: bytes in, observations out, as a stream that keeps little in memory.
+
+`LogReader` takes bytes as they come; `read_log` reads a whole file, plain or gzip; `follow` waits for more and survives
+that a file is rotated, truncated or not there yet.
+"""
+
+import gzip
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from epochcast.errors import BadInput
+from epochcast.tracking.course import Course
+from epochcast.tracking.curves import CurveReader
+from epochcast.tracking.events import is_event_file
+from epochcast.tracking.formats.plain import pattern_format
+from epochcast.tracking.formats.registry import FORMATS, find_format
+from epochcast.tracking.formats.rule import Format, Parser
+from epochcast.tracking.formats.sighting import Sighting
+from epochcast.tracking.lines import LONGEST_LINE_BYTES, LineSplitter
+from epochcast.tracking.observation import Observation
+from epochcast.tracking.recognition import Recogniser, Recognition, sight
+from epochcast.tracking.stamps import Stamps
+
+CHUNK_BYTES = 1 << 20
+FIRST_CHUNK_BYTES = 1 << 16  # most logs are recognised by these; comparing formats is slower than reading one
+
+# Training lines without any time stamp after which none is looked for.
+UNSTAMPED_LINES = 32
+
+_RECORD_HEAD_BYTES = 12
+
+
+class LogReader:
+    """Turns the bytes of a log into observations. `format` is a known name, `pattern` your own regular expression."""
+
+    def __init__(self, format: str | None = None, pattern: str | None = None) -> None:
+        if format is not None and pattern is not None:
+            raise BadInput("give `format` or `pattern`, not both")
+        self._splitter = LineSplitter()
+        self._recogniser: Recogniser | None = None
+        self._curves: CurveReader | None = None
+        self._parser: Parser | None = None
+        self._needles: tuple[bytes, ...] = ()
+        self._recognition: Recognition | None = None
+        self._course = Course()
+        self._stamps = Stamps()
+        self._unstamped = 0
+        self._head: bytes | None = b""
+        self.bytes_read = 0
+        if format is None and pattern is None:
+            self._recogniser = Recogniser()
+        else:
+            chosen = find_format(format) if format is not None else pattern_format(str(pattern))
+            self._choose(chosen, Recognition(chosen.name, chosen.framework, 1.0, 0))
+
+    @property
+    def recognition(self) -> Recognition | None:
+        """The format and how sure it is; None until it is recognised."""
+        if self._recognition is None or self._parser is None:
+            return self._recognition
+        return replace(self._recognition, name=self._parser.flavour)
+
+    @property
+    def started_at_seconds(self) -> float | None:
+        """Seconds since 1970 at which the clock of the observations is 0; None where the log writes no full dates."""
+        is_dated = self._stamps.is_dated or self._curves is not None
+        return self._course.clock.origin_seconds if is_dated else None
+
+    def feed(self, data: bytes) -> list[Observation]:
+        """The observations of the lines that these bytes complete."""
+        self.bytes_read += len(data)
+        if self._head is not None:
+            data = self._head + data
+            if len(data) < _RECORD_HEAD_BYTES:
+                self._head = data
+                return []
+            self._begin(data)
+        if self._curves is not None:
+            return self._placed(self._curves.feed(data))
+        return self._block(self._splitter.feed(data))
+
+    def flush(self) -> list[Observation]:
+        """Decide now by what has come, however little, and give what waited for that."""
+        if self._curves is not None:
+            return self._placed(self._curves.settle())
+        return self._decide() if self._recogniser is not None else []
+
+    def close(self) -> list[Observation]:
+        """The observations of a last line that nothing ended."""
+        found: list[Observation] = []
+        if self._head is not None:
+            head = self._head
+            self._begin(head)
+            found += self._block(self._splitter.feed(head))
+        if self._curves is None:
+            found += self._block(self._splitter.close())
+        return found + self.flush()
+
+    def _begin(self, head: bytes) -> None:
+        self._head = None
+        if is_event_file(head) and self._recogniser is not None:
+            self._curves = CurveReader()
+            self._recogniser = None
+            self._recognition = Recognition("tfevents", "TensorBoard", 1.0, 0)
+
+    def _choose(self, chosen: Format, recognition: Recognition) -> None:
+        self._parser = chosen.parser()
+        self._needles = tuple(needle.encode() for needle in chosen.needles)
+        self._recognition = recognition
+        self._recogniser = None
+
+    def _block(self, block: bytes) -> list[Observation]:
+        if not block:
+            return []
+        if self._recogniser is None:
+            return self._read(block)
+        self._recogniser.prepare(block)
+        start = 0
+        while start < len(block):
+            end = block.find(b"\n", start)
+            end = len(block) if end < 0 else end
+            if end > start and self._recogniser.read(block[start : min(end, start + LONGEST_LINE_BYTES)]):
+                return self._decide() + self._read(block[end + 1 :])
+            start = end + 1
+        return []
+
+    def _decide(self) -> list[Observation]:
+        """Read the lines again that were kept while formats were compared."""
+        assert self._recogniser is not None
+        decided = self._recogniser.decide()
+        if decided is None:
+            return []
+        kept = self._recogniser.kept
+        self._choose(*decided)
+        return [seen for line in kept if (seen := self._line(line)) is not None]
+
+    def _read(self, block: bytes) -> list[Observation]:
+        found = []
+        for start, end in candidate_lines(block, self._needles):
+            seen = self._line(block[start : min(end, start + LONGEST_LINE_BYTES)].decode("utf-8", "replace"))
+            if seen is not None:
+                found.append(seen)
+        return found
+
+    def _line(self, line: str) -> Observation | None:
+        assert self._parser is not None
+        sighting = sight(self._parser, line)
+        if sighting is None:
+            return None
+        if sighting.stamp_seconds is None and self._unstamped < UNSTAMPED_LINES:
+            self._stamp(sighting, line)
+        return self._course.place(sighting)
+
+    def _stamp(self, sighting: Sighting, line: str) -> None:
+        sighting.stamp_seconds = self._stamps.seconds(line)
+        if sighting.stamp_seconds is not None:
+            self._unstamped = -1_000_000_000
+        elif sighting.phase == "train":
+            self._unstamped += 1
+
+    def _placed(self, sightings: list[Sighting]) -> list[Observation]:
+        return [seen for sighting in sightings if (seen := self._course.place(sighting)) is not None]
+
+
+def candidate_lines(block: bytes, needles: tuple[bytes, ...]) -> list[tuple[int, int]]:
+    """(start, end) of the lines that hold one of the needles, in order."""
+    if b"" in needles:
+        needles = (b"",)
+    spans: dict[int, int] = {}
+    size = len(block)
+    for needle in needles:
+        position = block.find(needle)
+        while 0 <= position < size:
+            start = block.rfind(b"\n", 0, position) + 1
+            end = spans.get(start)
+            if end is None:
+                end = block.find(b"\n", position)
+                end = size if end < 0 else end
+                spans[start] = end
+            position = block.find(needle, end + 1)
+    return sorted(spans.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log that was read to its end."""
+
+    path: Path
+    recognition: Recognition
+    observations: tuple[Observation, ...]
+    started_at_seconds: float | None
+
+
+def read_log(path: str | Path, format: str | None = None, pattern: str | None = None) -> Log:
+    """The observations of a whole file, plain or gzip. A file without training lines is refused."""
+    place = Path(path)
+    reader = LogReader(format, pattern)
+    found: list[Observation] = []
+    try:
+        with _opened(place) as source:
+            size = FIRST_CHUNK_BYTES
+            while chunk := source.read(size):
+                found += reader.feed(chunk)
+                size = CHUNK_BYTES
+    except (OSError, EOFError) as error:
+        if not found:
+            raise BadInput(f"cannot read {place}: {error}") from error
+    found += reader.close()
+    if not any(seen.phase == "train" for seen in found) or reader.recognition is None:
+        raise NoTraining(place, reader.bytes_read, format)
+    return Log(place, reader.recognition, tuple(found), reader.started_at_seconds)
+
+
+def _opened(place: Path) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:
+    with place.open("rb") as plain:
+        is_packed = plain.read(2) == b"\x1f\x8b"
+    return gzip.open(place, "rb") if is_packed else place.open("rb")
+
+
+class NoTraining(BadInput):
+    """A log in which no line reports training."""
+
+    def __init__(self, path: Path, size_bytes: int, format: str | None = None) -> None:
+        if size_bytes == 0:
+            super().__init__(f"{path} is empty; nothing to track yet")
+            return
+        looked = (
+            f"the format {format!r}" if format else f"{len(FORMATS)} formats (Caffe, Keras, tqdm, PyTorch, mmengine, …)"
+        )
+        super().__init__(
+            f"{path} has no line that reports training; looked for {looked}. "
+            "Give `pattern`, a regular expression with named groups such as (?P<step>…) and (?P<total>…)"
+        )
+
+
+def follow(
+    path: str | Path,
+    format: str | None = None,
+    pattern: str | None = None,
+    poll_seconds: float = 1.0,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Iterator[tuple[LogReader, list[Observation]]]:
+    """What is new in a growing file, at every look, an empty list where nothing is; ends when `is_over` says so.
+
+    A file that was replaced (another inode) or that became shorter is read from its start: by the same reader, so that
+    the run goes on in a new attempt or where it was.
+    """
+    place = Path(path)
+    reader = LogReader(format, pattern)
+    position, identity = 0, None
+    while True:
+        found: list[Observation] = []
+        try:
+            with place.open("rb") as source:
+                status = os.fstat(source.fileno())
+                if identity not in (None, status.st_ino) or status.st_size < position:
+                    position = 0
+                identity = status.st_ino
+                source.seek(position)
+                while chunk := source.read(CHUNK_BYTES):
+                    position += len(chunk)
+                    found += reader.feed(chunk)
+        except FileNotFoundError:
+            pass  # between rotation and the first line of the new file
+        yield reader, found + reader.flush()
+        if is_over():
+            return
+        time.sleep(poll_seconds)

@@ -1,0 +1,119 @@
+"""Which format a log is written in, and how sure that is: every format reads the first lines, the surest one wins."""
+
+from dataclasses import dataclass, field
+
+from epochcast.tracking.formats.registry import FORMATS
+from epochcast.tracking.formats.rule import Format, Parser
+from epochcast.tracking.formats.sighting import Sighting
+
+# Evidence at which a log is recognised while more of it may come: two lines that nobody else prints.
+ENOUGH_EVIDENCE = 2.0
+
+# Lines that some format could read are kept until it is clear which; more than these are not needed to tell.
+MOST_KEPT_LINES = 20_000
+
+# Evidence of one format is not counted beyond this, so that a coarse format is not outvoted by many lines of a bar.
+MOST_EVIDENCE = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """The format of a log: `confidence` is the evidence for it over the evidence for all, 0 to 1."""
+
+    name: str
+    framework: str
+    confidence: float
+    lines: int
+    rivals: tuple[tuple[str, float], ...] = ()
+
+    def __str__(self) -> str:
+        others = ", ".join(f"{name} {share:.0%}" for name, share in self.rivals)
+        return f"{self.name} ({self.framework}), {self.confidence:.0%} sure" + (f"; also {others}" if others else "")
+
+
+@dataclass
+class Candidate:
+    """A format while it is being compared: its parser and what fitted so far."""
+
+    format: Format
+    parser: Parser
+    lines: int = 0
+
+    @property
+    def evidence(self) -> float:
+        """Fitting lines, weighed."""
+        return min(self.lines * self.format.sureness, MOST_EVIDENCE * self.format.sureness)
+
+
+@dataclass
+class Recogniser:
+    """Compares lines with all formats until one is clearly ahead."""
+
+    formats: tuple[Format, ...] = FORMATS
+    kept: list[str] = field(default_factory=list)
+    candidates: list[Candidate] = field(init=False)
+    _needles: list[tuple[Candidate, tuple[bytes, ...]]] = field(init=False)
+    _present: list[tuple[Candidate, tuple[bytes, ...]]] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.candidates = [Candidate(known, known.parser()) for known in self.formats]
+        self._needles = [(c, tuple(n.encode() for n in c.format.needles)) for c in self.candidates]
+
+    def prepare(self, block: bytes) -> None:
+        """Leave out what the next lines cannot hold: most formats' words are nowhere in them."""
+        self._present = []
+        for candidate, needles in self._needles:
+            present = tuple(needle for needle in needles if needle in block)
+            if present:
+                self._present.append((candidate, present))
+
+    def read(self, line: bytes) -> bool:
+        """Compare one line of the prepared block with all formats; True once one is clearly ahead."""
+        text: str | None = None
+        is_kept = False
+        for candidate, needles in self._present:
+            for needle in needles:
+                if needle in line:
+                    break
+            else:
+                continue
+            if text is None:
+                text = line.decode("utf-8", "replace")
+            is_kept = True
+            sighting = sight(candidate.parser, text)
+            if sighting is not None and sighting.phase == "train":
+                candidate.lines += 1
+        if is_kept and text is not None and len(self.kept) < MOST_KEPT_LINES:
+            self.kept.append(text)
+        return is_kept and self._is_clear()
+
+    def _is_clear(self) -> bool:
+        ahead = self.ranked()
+        if not ahead or ahead[0].evidence < ENOUGH_EVIDENCE:
+            return False
+        return len(ahead) == 1 or ahead[0].evidence >= 1.25 * ahead[1].evidence
+
+    def ranked(self) -> list[Candidate]:
+        """Formats that fitted at all, the surest first."""
+        fitting = [candidate for candidate in self.candidates if candidate.lines]
+        return sorted(fitting, key=lambda candidate: -candidate.evidence)
+
+    def decide(self) -> tuple[Format, Recognition] | None:
+        """The surest format by the lines so far; None where no line fitted any."""
+        ranked = self.ranked()
+        if not ranked:
+            return None
+        best = ranked[0]
+        whole = sum(candidate.evidence for candidate in ranked)
+        share = best.evidence / whole
+        rivals = tuple((other.parser.flavour, other.evidence / whole) for other in ranked[1:4])
+        few = min(1.0, (1 + best.evidence) / (1 + ENOUGH_EVIDENCE))
+        return best.format, Recognition(best.parser.flavour, best.format.framework, share * few, best.lines, rivals)
+
+
+def sight(parser: Parser, line: str) -> Sighting | None:
+    """A line can hold numbers that no one would write; such a line says nothing."""
+    try:
+        return parser.sight(line)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return None

@@ -1,0 +1,145 @@
+"""Laws of time over jobs of the zoo, each checked on one job and told in words where it is broken.
+
+    peak        no product, and no step, runs above the peak of the format it really runs in, but where Winograd's
+                method explains it (`cost.laws`)
+    formats     tf32 is never slower than fp32; mixed precision is not, where tensor cores work: where the products of
+                the fp32 step, at the peak of fp32, would take a quarter of it
+    siblings    a device of the same vendor and generation with at least the rates of another is never slower
+    batch       a larger batch never takes less time per step
+
+A small step of many casts is slower in mixed precision for real: it waits for launches.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from epochcast.capture.zoo import ZOO
+from epochcast.cost.laws import least_seconds
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.job import Job
+from epochcast.forecasting.placement import place
+from epochcast.forecasting.session import Session
+from epochcast.hardware.catalogue import devices
+from epochcast.hardware.device import Device
+from epochcast.hardware.siblings import is_sibling
+
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+PRECISIONS = ("fp32", "tf32", "amp_fp16", "amp_bf16", "fp16", "bf16")
+# What rounding may do, of a forecast and of the order of siblings.
+ROUNDING = 1e-6
+# What waves may do: tiles of a product that fill one more wave over fewer, faster multiprocessors.
+WAVES = 0.05
+# From this part of a step on, at the peak of fp32, products are what tensor cores work on.
+ARITHMETIC = 0.25
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network of the zoo on a GPU at a batch."""
+
+    model: str
+    device: Device
+    batch: int
+    precision: str
+
+    def __str__(self) -> str:
+        return f"{self.model} on {self.device.name}, batch {self.batch}, {self.precision}"
+
+
+def gpus() -> list[Device]:
+    """Of the catalogue."""
+    return [device for device in devices() if device.kind == "gpu"]
+
+
+def random_cases(seed: int, count: int, models: Sequence[str] = tuple(ZOO)) -> Iterator[Case]:
+    """So many, always the same for a seed."""
+    chance, boards = Random(seed), gpus()
+    for _ in range(count):
+        yield Case(chance.choice(models), chance.choice(boards), chance.choice(BATCHES), chance.choice(PRECISIONS))
+
+
+def every_pair(precision: str = "amp_fp16", batch: int = 16) -> Iterator[Case]:
+    """Every network on every GPU."""
+    for model in ZOO:
+        for device in gpus():
+            yield Case(model, device, batch, precision)
+
+
+def asked(case: Case, session: Session, **changed: object) -> Forecast:
+    """The forecast of a case, or of it with something changed."""
+    options: dict[str, object] = {"device": case.device, "batch": case.batch, "precision": case.precision, **changed}
+    device = options.pop("device")
+    assert isinstance(device, Device)
+    job = Job(case.model, **options)  # type: ignore[arg-type]
+    return forecast_job(job, place(device), session, step_only=True)
+
+
+def _slower(one: Forecast, other: Forecast, tolerance: float = ROUNDING) -> bool:
+    return one.step_seconds.mid > other.step_seconds.mid * (1 + tolerance)
+
+
+def peak_law(case: Case, session: Session) -> Iterator[str]:
+    """No op and no step above the peak."""
+    answer = asked(case, session)
+    details = answer.details
+    least = least_seconds(details.trace.columns, case.device)
+    if (details.step.costs.mid < least * (1 - ROUNDING)).any() or answer.step_seconds.mid < least.sum() * (
+        1 - ROUNDING
+    ):
+        yield f"{case}: {least.sum() / answer.step_seconds.mid:.0%} of the peak"
+
+
+def format_law(case: Case, session: Session) -> Iterator[str]:
+    """tf32 and mixed precision against fp32."""
+    single = asked(case, session, precision="fp32")
+    if _slower(asked(case, session, precision="tf32"), single):
+        yield f"{case}: tf32 is slower than fp32"
+    trace, peaks = single.details.trace, case.device.peak_flops_per_second
+    least = float(np.sum(trace.columns.flops[trace.columns.is_matrix])) / case.device.peak("fp32")
+    if not case.device.tensor_cores or least < ARITHMETIC * single.step_seconds.mid:
+        return
+    for precision, math in (("amp_fp16", "fp16"), ("amp_bf16", "bf16"), ("fp16", "fp16"), ("bf16", "bf16")):
+        if math in peaks and _slower(asked(case, session, precision=precision), single):
+            yield f"{case}: {precision} is slower than fp32"
+
+
+def sibling_law(case: Case, session: Session, most: int = 3) -> Iterator[str]:
+    """Against some of the siblings that are faster by their data sheets."""
+    faster = [device for device in gpus() if device != case.device and is_sibling(case.device, device)]
+    own = asked(case, session)
+    for device in Random(case.model).sample(faster, min(most, len(faster))):
+        other = asked(case, session, device=device)
+        if _slower(other, own, ROUNDING if device.compute_units >= case.device.compute_units else WAVES):
+            ratio = other.step_seconds.mid / own.step_seconds.mid
+            yield f"{case}: {device.name} is {ratio:.3f} times as slow"
+
+
+def batch_law(case: Case, session: Session) -> Iterator[str]:
+    """Against one more sample, and against twice as many."""
+    own = asked(case, session)
+    for batch in (case.batch + 1, 2 * case.batch):
+        if _slower(own, asked(case, session, batch=batch)):
+            yield f"{case}: a batch of {batch} takes less time"
+
+
+LAWS: Mapping[str, Callable[[Case, Session], Iterator[str]]] = {
+    "peak": peak_law,
+    "formats": format_law,
+    "siblings": sibling_law,
+    "batch": batch_law,
+}
+
+
+def broken(cases: Sequence[Case], laws: Sequence[str] = tuple(LAWS)) -> dict[str, list[str]]:
+    """By law, what breaks it."""
+    session = Session(with_own_profiles=False)
+    ordered = sorted(cases, key=lambda case: case.model)  # a session keeps the last few networks
+    found: dict[str, list[str]] = {law: [] for law in laws}
+    for case in ordered:
+        for law in laws:
+            found[law] += LAWS[law](case, session)
+    return found
