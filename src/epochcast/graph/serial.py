@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from epochcast.bounds import check_ops, check_tensor
+from epochcast.bounds import check_ops
 from epochcast.errors import BadInput
 from epochcast.graph.checked import (
     built,
@@ -31,7 +31,7 @@ from epochcast.graph.kinds import KIND_CLASSES, Kind
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Growth, Template
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.tensor import UNRELATED, DType, Relation, Tensor
+from epochcast.graph.tensor import UNRELATED, DType, Relation, Tensor, bounded
 from epochcast.graph.trace import Trace
 from epochcast.graph.work import work
 
@@ -320,8 +320,7 @@ def _read_tensor(row: object, place: str) -> tuple[Tensor, Growth]:
     if not isinstance(name, str) or not isinstance(shape, list) or not all(is_int(n) and n >= 0 for n in shape):
         raise BadInput(f"{place} must begin with a name and a shape, got {row!r}")
     related = _read_relation(mapping(relation, f"{place}.relation"), f"{place}.relation")
-    tensor = Tensor(tuple(shape), enum_member(DType, dtype, f"{place}.dtype"), name, related)
-    check_tensor(tensor.bytes, len(shape), place)
+    tensor = bounded(Tensor(tuple(shape), enum_member(DType, dtype, f"{place}.dtype"), name, related))
     if growth is None:
         return tensor, None
     if not isinstance(growth, list) or len(growth) != len(shape) or not all(is_pair(pair) for pair in growth):
