@@ -123,7 +123,7 @@ def test_measurements_of_another_processor_are_fitted_where_they_were_made() -> 
         (("profile 1", "profile 9"), "p.json: format must be 'epochcast local profile 1'"),
         (('"op_class": "conv"', '"op_class": "cnov"'), "p.json: no op class called 'cnov'"),
         (('"seconds_per_flop"', '"seconds_per_flap"'), "p.json: groups: no key called 'seconds_per_flap'"),
-        (("{", "["), "p.json is not JSON"),
+        (("{", "["), "p.json is not a profile of `epochcast fit`"),
     ],
 )
 def test_a_file_that_is_no_profile_is_refused(change: tuple[str, str], message: str) -> None:

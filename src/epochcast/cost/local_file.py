@@ -103,7 +103,10 @@ def _group_text(name: str, element_bytes: int, group: Group) -> str:
 
 def from_text(text: str, file: str) -> Local:
     """The model in a text; errors name the file."""
-    parsed = parse_json(text, file)
+    try:
+        parsed = parse_json(text, file)
+    except BadInput as problem:
+        raise BadInput(f"{file} is not a profile of `epochcast fit`: {problem}") from None
     try:
         document = _only(parsed, _KEYS, "")
         if document["format"] != FORMAT:

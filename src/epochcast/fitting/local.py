@@ -26,7 +26,7 @@ from epochcast.errors import BadInput, EpochcastError, MissingExtra
 from epochcast.fitting.local_steps import fit_steps
 from epochcast.graph.kinds import View
 from epochcast.graph.op import Op
-from epochcast.graph.serial import ops_from_json
+from epochcast.graph.serial import check_operands, ops_from_json
 from epochcast.graph.trace import Columns, columns_of
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
@@ -172,6 +172,8 @@ def _op_rows(rows: Sequence[Measurement], unused: list[str]) -> tuple[list[Op], 
             continue
         try:
             row_ops = ops_from_json(row.question.get("ops"), row.key)
+            for op in row_ops:
+                check_operands(op, row.key)
         except EpochcastError as problem:
             unused.append(str(problem))
             continue

@@ -282,7 +282,6 @@ class _Reader:
             name, self._kinds[kind], tensors[0], tensors[1], tensors[2], enum_member(Phase, phase, f"{place}.phase"),
             layer, enum_member(Gradient, gradient, f"{place}.gradient"), tf32,
         )  # fmt: skip
-        _check_operands(op, place)
         return op, (growths[0], growths[1], growths[2])
 
     def _pick(self, indices: object, place: str) -> list[tuple[Tensor, Growth]]:
@@ -294,8 +293,8 @@ class _Reader:
         return [self._tensors[index] for index in indices]
 
 
-def _check_operands(op: Op, place: str) -> None:
-    """Refuse an op whose work cannot be counted: too few operands for its kind, or of another rank."""
+def check_operands(op: Op, place: str) -> None:
+    """Refuse an op of a user's file whose work cannot be counted: its kind has other operands."""
     try:
         work(op)
     except (IndexError, ValueError, ZeroDivisionError):
