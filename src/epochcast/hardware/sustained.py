@@ -122,9 +122,12 @@ def _in_order(vendor: str, generation: str) -> Mapping[str, Sustained]:
     weights = {name: own.weight for name, own in found.items()}
     rates = _by_name({name: _rates(relatives[name], own) for name, own in found.items()})
     rates = {part: ordered(values, weights, pairs) for part, values in rates.items()}
-    groups = _by_name({name: _group_speeds(own, found.values()) for name, own in found.items()})
+    groups = _by_name({name: _factor_speeds(own, found.values(), "group_factors") for name, own in found.items()})
     groups = {part: ordered(values, weights, pairs, _gaps(part, rates, pairs)) for part, values in groups.items()}
-    speeds = _by_name({**rates, **groups})
+    left = _left(groups, rates, pairs)
+    stacks = _by_name({name: _factor_speeds(own, found.values(), "generation_factors") for name, own in found.items()})
+    stacks = {part: ordered(values, weights, pairs, left) for part, values in stacks.items()}
+    speeds = _by_name({**rates, **groups, **stacks})
     return {name: _at_speeds(relatives[name], own, speeds[name]) for name, own in found.items()}
 
 
@@ -149,26 +152,33 @@ def _rates(device: Device, own: Sustained) -> dict[Part, float]:
 
 
 def _gaps(part: Part, rates: Mapping[Part, Mapping[str, float]], pairs: Pairs) -> list[float]:
-    """By how much the faster of each pair is ahead in all rates that a group of ops may be bound by. What a framework
-    does, it does to every group: it must not use up the same gap again.
-    """
-    kind, name = part
-    if kind != "group":
-        return [0.0] * len(pairs)
+    """By how much the faster of each pair is ahead in all rates that a group of ops may be bound by."""
+    _, group = part
     counted = [
-        values for (rate, math), values in rates.items() if rate != "math" or (name in _PRODUCTS and math != "fp64")
+        values for (rate, math), values in rates.items() if rate != "math" or (group in _PRODUCTS and math != "fp64")
     ]
     return [min(values[fast] - values[slow] for values in counted if slow in values) for slow, fast in pairs]
 
 
-def _group_speeds(own: Sustained, others: Iterable[Sustained]) -> dict[Part, float]:
-    """Logarithms of how quickly groups of ops, frameworks and hosts run beside that; the more the faster."""
-    groups = {group for each in others for group in each.group_factors}
-    generations = {name for each in others for name in each.generation_factors}
-    return {
-        **{("group", group): -log(own.group_factors.get(group, 1.0)) for group in groups},
-        **{("generation", name): -log(own.generation_factors.get(name, 1.0)) for name in generations},
-    }
+def _left(
+    groups: Mapping[Part, Mapping[str, float]], rates: Mapping[Part, Mapping[str, float]], pairs: Pairs
+) -> list[float]:
+    """What all groups leave of the gaps: what a framework does, it does to every one of them."""
+    left = [
+        [
+            gap - (values[slow] - values[fast])
+            for gap, (slow, fast) in zip(_gaps(part, rates, pairs), pairs, strict=True)
+        ]
+        for part, values in groups.items()
+    ]
+    return [max(0.0, min(each)) for each in zip(*left, strict=True)] if left else [0.0] * len(pairs)
+
+
+def _factor_speeds(own: Sustained, others: Iterable[Sustained], kind: str) -> dict[Part, float]:
+    """Logarithms of how quickly groups of ops, or frameworks, run beside the rates; the more the faster."""
+    factors: Mapping[str, float] = getattr(own, kind)
+    names = sorted({name for each in others for name in getattr(each, kind)})
+    return {(kind, name): -log(factors.get(name, 1.0)) for name in names}
 
 
 def _at_speeds(device: Device, own: Sustained, speeds: Mapping[Part, float]) -> Sustained:
@@ -182,8 +192,8 @@ def _at_speeds(device: Device, own: Sustained, speeds: Mapping[Part, float]) -> 
         math_fractions={math: rate / device.peak(math) for math, rate in named("math").items()},
         vector_fraction=named("vector")[""] / device.peak("fp32_vector"),
         bandwidth_fraction=named("bandwidth")[""] / device.memory_bytes_per_second,
-        group_factors=named("group", -1.0),
-        generation_factors=named("generation", -1.0),
+        group_factors=named("group_factors", -1.0),
+        generation_factors=named("generation_factors", -1.0),
     )
 
 
