@@ -1,7 +1,10 @@
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import epochcast as ec
 from epochcast import charts
 from epochcast.errors import BadInput
 
@@ -55,3 +58,56 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path, name: str, me
 def test_nothing_to_draw_says_so() -> None:
     with pytest.raises(BadInput, match="nothing to draw"):
         charts.predicted_against_measured([], [], [], "empty")
+
+
+def _values(chart: Any) -> list[dict[str, Any]]:
+    """Every row that a chart draws."""
+    import json
+
+    def inside(node: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(node, dict):
+            data = node.get("data", {})
+            yield from data.get("values", []) if isinstance(data, dict) else []
+            for value in node.values():
+                yield from inside(value)
+        elif isinstance(node, list):
+            for value in node:
+                yield from inside(value)
+
+    return list(inside(json.loads(chart.to_json())))
+
+
+@pytest.mark.parametrize("gpus", [1, 4])
+def test_the_highest_point_of_memory_is_the_peak_of_the_text(gpus: int) -> None:
+    answer = ec.forecast("resnet18", device="V100", batch=16, gpus=gpus)
+    assert answer.peak_bytes is not None
+    rows = _values(charts.memory_timeline(answer))
+    totals: dict[int, float] = {}
+    for row in rows:
+        if "content" in row:
+            totals[row["op"]] = totals.get(row["op"], 0.0) + row["GiB"]
+    assert max(totals.values()) * 2**30 == pytest.approx(answer.peak_bytes.mid, rel=1e-6)
+    ends, *_ = [row for row in rows if "expected" in row]
+    assert ends["high"] * 2**30 == pytest.approx(answer.peak_bytes.high)
+
+
+def test_scaling_has_bars_for_its_intervals() -> None:
+    answer = ec.scaling("mnist_cnn", device="V100", gpus=[1, 2], batch=8, samples=10_000)
+    drawn = {(row["low"], row["high"]) for row in _values(charts.scaling(answer)) if "low" in row}
+    for row in answer.rows:
+        step, total = row.forecast.step_seconds, row.forecast.total_seconds
+        assert total is not None
+        assert (step.low, step.high) in drawn
+        assert (total.low / 3600, total.high / 3600) in drawn
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_a_chart_is_readable_as_the_mask_says(mask: int, mode: int, tmp_path: Path) -> None:
+    import os
+
+    before = os.umask(mask)
+    try:
+        charts.save_chart(scatter(), tmp_path / "chart.svg")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "chart.svg").stat().st_mode & 0o777 == mode

@@ -51,7 +51,7 @@ def test_extras_are_read_from_the_metadata(having: Installed) -> None:
     torch, serve = extras_of(["torch", "serve"], REQUIRES)
     assert (torch.packages[0].installed, torch.missing, torch.install) == ("2.13.0+cpu", (), "")
     assert [package.name for package in serve.missing] == ["psycopg"]
-    assert serve.install == "pip install 'epochcast[serve]'"
+    assert serve.install == "pip install '.[serve]'"
 
 
 def test_an_extra_of_extras_has_their_packages(having: Installed) -> None:

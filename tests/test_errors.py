@@ -35,8 +35,11 @@ def test_an_ambiguous_name_lists_what_it_could_be() -> None:
 
 
 def test_a_missing_extra_says_what_to_install() -> None:
-    assert str(MissingExtra("torch")) == "this needs torch; install it with: pip install 'epochcast[torch]'"
-    assert str(MissingExtra("fit", "polars")) == "this needs polars; install it with: pip install 'epochcast[fit]'"
+    assert str(MissingExtra("torch")) == "this needs torch; in the checkout of epochcast type: pip install '.[torch]'"
+    assert (
+        str(MissingExtra("fit", "polars"))
+        == "this needs polars; in the checkout of epochcast type: pip install '.[fit]'"
+    )
 
 
 EVERY_ERROR = [

@@ -16,9 +16,9 @@ Written by `make model`. Formula and assumptions are in [cost models](cost-model
 are not part of the project; `EPOCHCAST_DATA` names where they lie.
 
 APE is |predicted - measured| / measured of a whole step. Every figure here is for a network or a device that the
-model behind it had **not** been trained on: four nets each leave out a quarter of the families; one net per chip leaves
-out every board with that chip, their op measurements too, and answers for them from similar devices (it is trained a
-quarter as long as the others, so its errors are rather too large). The shipped ensemble is then trained on everything.
+model behind it had **not** been trained on: four nets each leave out a quarter of the families; ten nets each leave out
+about three chips of different generations, with every board that has them and their op measurements, and answer for
+them from similar devices. The shipped ensemble is then trained on everything.
 """
 
 

@@ -18,8 +18,8 @@ from epochcast.hardware.device import Device
 Array = NDArray[np.float64]
 
 OUTSIDE = (0.05, 0.95)
-# Left-out steps a device needs for an interval of its own.
-OWN_INTERVAL_RUNS = 25
+# Left-out steps, and families of networks among them, that a device needs for an interval of its own.
+OWN_INTERVAL_RUNS, OWN_INTERVAL_FAMILIES = 25, 20
 # Measured steps from which a kind of step counts as known on a device.
 KNOWN_RUNS = 8
 
@@ -46,27 +46,48 @@ def spread_of(
 ) -> tuple[float, float]:
     """Factors low < 1 < high of the middle, from log(predicted/measured); every label has the same weight."""
     is_scored = np.isfinite(log_errors)
-    ratios = -log_errors[is_scored]
-    if labels is None:
-        weights = np.ones(len(ratios))
-    else:
-        _, place, count = np.unique(labels[is_scored], return_inverse=True, return_counts=True)
-        weights = 1.0 / count[place]
+    weights = np.ones(is_scored.sum()) if labels is None else _alike(labels[is_scored])
+    return _weighted_spread(log_errors[is_scored], weights, outside)
+
+
+def shared_spread(family_errors: Array, source_errors: Array, cells: NDArray[np.str_]) -> tuple[float, float]:
+    """Of both kinds of error on known devices, each with the same weight.
+
+    Among families left out every cell (a device and a kind of step, `cells_of`) counts the same: nobody asks for the
+    device that was measured most, as often as it was measured.
+    """
+    is_family, is_source = np.isfinite(family_errors), np.isfinite(source_errors)
+    weights = [_alike(cells[is_family]), np.full(is_source.sum(), 1 / max(1, is_source.sum()))]
+    errors = np.concatenate([family_errors[is_family], source_errors[is_source]])
+    return _weighted_spread(errors, np.concatenate(weights), OUTSIDE)
+
+
+def _alike(labels: NDArray[np.str_]) -> Array:
+    """Weights that sum to one, every label's to the same."""
+    names, place, count = np.unique(labels, return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / count[place] / max(1, len(names)), dtype=np.float64)
+
+
+def _weighted_spread(log_errors: Array, weights: Array, outside: tuple[float, float]) -> tuple[float, float]:
+    ratios = -log_errors
     order = np.argsort(ratios)
     reached = np.cumsum(weights[order]) / weights.sum()
     low, high = (ratios[order][min(int(np.searchsorted(reached, q)), len(ratios) - 1)] for q in outside)
     return float(min(np.exp(low), 0.999)), float(max(np.exp(high), 1.001))
 
 
-def shared_spread(family_errors: Array, source_errors: Array) -> tuple[float, float]:
-    """Of both kinds of error on known devices, each with the same weight."""
-    splits = [errors[np.isfinite(errors)] for errors in (family_errors, source_errors)]
-    labels = np.repeat(["family", "source"], [len(errors) for errors in splits])
-    return spread_of(np.concatenate(splits), labels)
+def cells_of(names: NDArray[np.str_], kinds: NDArray[np.str_]) -> NDArray[np.str_]:
+    """Device and kind of every step, as one word."""
+    return np.char.add(np.char.add(names, "/"), kinds)
 
 
 def group_spreads(
-    family_errors: Array, source_errors: Array, device_errors: Array, names: NDArray[np.str_], groups: NDArray[np.str_]
+    family_errors: Array,
+    source_errors: Array,
+    device_errors: Array,
+    names: NDArray[np.str_],
+    kinds: NDArray[np.str_],
+    groups: NDArray[np.str_],
 ) -> dict[str, tuple[float, float]]:
     """Of known and unseen devices by group of steps (`cost.spreads.step_group`); unseen is never narrower.
 
@@ -74,10 +95,10 @@ def group_spreads(
     sources they were not (`is_known_elsewhere`). A user is a source of their own.
     """
     spreads = {}
-    chips = chips_of(names)
+    chips, cells = chips_of(names), cells_of(names, kinds)
     for group in (TRAINING, FORWARD, PRODUCTS):
         mine = groups == group
-        seen = shared_spread(family_errors[mine], source_errors[mine])
+        seen = shared_spread(family_errors[mine], source_errors[mine], cells[mine])
         is_scored = mine & np.isfinite(device_errors)
         unseen = spread_of(device_errors[mine], chips[mine], outside_of(max(1, len(np.unique(chips[is_scored])))))
         spreads[f"known{group}"] = seen
@@ -85,18 +106,28 @@ def group_spreads(
     return spreads
 
 
+def own_spread(log_errors: Array, families: NDArray[np.str_]) -> tuple[float, float] | None:
+    """The interval of one kind of step on one device, if enough steps of enough families were left out.
+
+    Every family counts the same, and n of them stand for the next one: networks of a family are alike, and the user's
+    is of another.
+    """
+    is_scored = np.isfinite(log_errors)
+    count = len(np.unique(families[is_scored]))
+    if is_scored.sum() < OWN_INTERVAL_RUNS or count < OWN_INTERVAL_FAMILIES:
+        return None
+    return spread_of(log_errors, families, outside_of(count))
+
+
 def known_kinds(
-    log_errors: Array, names: NDArray[np.str_], kinds: NDArray[np.str_]
+    log_errors: Array, names: NDArray[np.str_], kinds: NDArray[np.str_], families: NDArray[np.str_]
 ) -> dict[str, dict[str, tuple[float, float] | None]]:
     """The kinds of step that are known of each device, with an interval of their own where enough were left out."""
     known: dict[str, dict[str, tuple[float, float] | None]] = {}
     for name, kind in sorted(set(zip(names.tolist(), kinds.tolist(), strict=True))):
-        errors = log_errors[(names == name) & (kinds == kind)]
-        steps = int(np.isfinite(errors).sum())
-        if steps >= KNOWN_RUNS:
-            known.setdefault(name, {})[kind] = (
-                spread_of(errors, outside=outside_of(steps)) if steps >= OWN_INTERVAL_RUNS else None
-            )
+        mine = (names == name) & (kinds == kind)
+        if np.isfinite(log_errors[mine]).sum() >= KNOWN_RUNS:
+            known.setdefault(name, {})[kind] = own_spread(log_errors[mine], families[mine])
     return known
 
 
@@ -104,7 +135,7 @@ def is_known_elsewhere(
     names: NDArray[np.str_], kinds: NDArray[np.str_], sources: NDArray[np.str_]
 ) -> NDArray[np.bool_]:
     """Whether the device of each step is known for that kind by other sources alone."""
-    cells = np.char.add(np.char.add(names, "/"), kinds)
+    cells = cells_of(names, kinds)
     counts = {cell: int(np.sum(cells == cell)) for cell in np.unique(cells).tolist()}
     own: dict[tuple[str, str], int] = {}
     for pair in zip(cells.tolist(), sources.tolist(), strict=True):
@@ -116,12 +147,13 @@ def is_known_elsewhere(
 def earned(family_errors: Array, device_errors: Array, names: NDArray[np.str_]) -> set[str]:
     """Devices whose own measurements make forecasts better than similar devices would: only they get a profile.
 
-    A device that was never left out is taken at its word.
+    A device that was never left out is taken at its word, and so is one whose steps do not tell the two apart: its
+    errors must be larger by two standard errors of the difference, step by step.
     """
-    better = set()
+    worse = set()
     for name in np.unique(names).tolist():
         both = (names == name) & np.isfinite(family_errors) & np.isfinite(device_errors)
-        own, others = np.abs(family_errors[both]), np.abs(device_errors[both])
-        if not both.any() or own.mean() <= others.mean():
-            better.add(name)
-    return better
+        excess = np.abs(family_errors[both]) - np.abs(device_errors[both])
+        if len(excess) > 1 and excess.mean() > 2 * excess.std(ddof=1) / np.sqrt(len(excess)):
+            worse.add(name)
+    return set(names.tolist()) - worse

@@ -122,7 +122,7 @@ def _ratio(log_error: float) -> str:
 def main() -> int:
     """Train, check on what was left out, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=2400)
+    parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--folds", type=int, default=4)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -143,8 +143,9 @@ def main() -> int:
     family, source, device = (np.where(is_kernels, split / widths, np.nan) for split in splits)
     sources: NDArray[np.str_] = np.array([e.source for e in material.examples])
     source = np.where(is_known_elsewhere(names, kinds, sources), source, np.nan)
-    spreads = group_spreads(family, source, device, names, groups)
-    own = known_kinds(family, names, kinds)
+    spreads = group_spreads(family, source, device, names, kinds, groups)
+    families: NDArray[np.str_] = np.array([e.family for e in material.examples])
+    own = known_kinds(family, names, kinds, families)
     without = sorted(set(names.tolist()) - earned(errors.family, errors.device, names))
     fractions = device_fractions(errors.members, material, own, without=without)
     say(f"no profile, because similar devices forecast them better: {', '.join(without) or 'none'}")

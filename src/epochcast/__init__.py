@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from epochcast.api import inspect as inspect
     from epochcast.api import plan as plan
     from epochcast.api import scaling as scaling
+    from epochcast.capture.workload import Workload as Workload
     from epochcast.errors import AmbiguousName as AmbiguousName
     from epochcast.errors import BadInput as BadInput
     from epochcast.errors import DoesNotFit as DoesNotFit
@@ -49,6 +50,7 @@ __all__ = [
     "UnknownName",
     "UnknownOption",
     "Where",
+    "Workload",
     "__version__",
     "advise",
     "fit",
@@ -84,6 +86,7 @@ _HOMES = {
     "Placement": "epochcast.forecasting.placement",
     "Session": "epochcast.forecasting.session",
     "Where": "epochcast.forecasting.where",
+    "Workload": "epochcast.capture.workload",
     "place": "epochcast.forecasting.placement",
     **dict.fromkeys(("read_job", "read_jobs"), "epochcast.forecasting.jobfile"),
 }

@@ -25,6 +25,7 @@ from epochcast.advising.advice import Advice, AdviceRequest
 from epochcast.advising.advice import advise as solve_advice
 from epochcast.capture.inspection import Inspection, inspect_graph
 from epochcast.capture.resolve import find_model
+from epochcast.capture.workload import WORKLOAD_NAMES, as_workload
 from epochcast.cost.model import CostModel
 from epochcast.cost.registry import find_cost_model
 from epochcast.display import register_view
@@ -104,8 +105,9 @@ def forecast(
 ) -> Forecast:
     """How long a job takes, what it needs and what it costs.
 
-    `model` is a `Job`, or what it trains; `options` are those of `Job` and `Where`. `profile` is a file of `epochcast
-    fit` to answer with; a `session` keeps what several forecasts share.
+    `model` is a `Job`, or what it trains; `options` are those of `Job` and `Where`. A live PyTorch module may come with
+    `inputs`, `loss` or `step`, those of a `Workload`. `profile` is a file of `epochcast fit` to answer with; a
+    `session` keeps what several forecasts share.
     """
     job, where, notes = _asked(forecast, model, options, placement, config)
     session = _session(session, cost_model, profile)
@@ -256,9 +258,17 @@ def fit(measurements: Sequence[Path], *, progress: Callable[[float], None] | Non
 
 
 def inspect(
-    model: object, *, input_shape: tuple[int, ...] | None = None, aux: bool = True, count_bias: bool = True
+    model: object,
+    *,
+    input_shape: tuple[int, ...] | None = None,
+    aux: bool = True,
+    count_bias: bool = True,
+    **options: Any,
 ) -> Inspection:
-    """What a model (or that of a `Job`) is made of, layer by layer."""
+    """What a model (or that of a `Job`) is made of, layer by layer; `inputs` and `step` as for a forecast."""
+    model = as_workload(model, options)
+    for name in options:
+        raise UnknownOption(name, {*signature(inspect).parameters, *WORKLOAD_NAMES})
     job = model if isinstance(model, Job) else Job(model, input_shape=input_shape, aux=aux)
     return inspect_graph(find_model(job.model, job.input_shape, aux=job.aux), count_bias=count_bias)
 
@@ -280,9 +290,12 @@ def _asked(
     if placement is not None and not isinstance(placement, Placement):
         raise BadInput(f"placement must be a Placement, such as place('A100', gpus=8), got {placement!r}")
     taken = (*_JOB_NAMES, *(_PLACE_NAMES if has_place else ()))
+    options = dict(options)
+    asked = as_workload(model.model if isinstance(model, Job) else model, options)
+    model = replace(model, model=asked) if isinstance(model, Job) and asked is not model.model else model
     for name in options:
         if name not in taken:
-            raise UnknownOption(name, {*taken, *signature(verb).parameters})
+            raise UnknownOption(name, {*taken, *signature(verb).parameters, *WORKLOAD_NAMES})
     notes: tuple[str, ...] = ()
     if not isinstance(model, Job) and config is not None:
         places = _PLACE_NAMES if has_place and placement is None else ()
@@ -295,7 +308,7 @@ def _asked(
     if placement is not None and of_place:
         raise BadInput(f"{next(iter(of_place))} is given twice: by its name and by the placement")
     if not isinstance(model, Job):
-        return Job(model, **of_job), Where(**of_place), notes
+        return Job(asked, **of_job), Where(**of_place), notes
     kept = without_replaced({one.name: None for one in JOB_OPTIONS}, of_job)
     reset = {one.name: one.default for one in JOB_OPTIONS if one.name not in kept}
     return replace(model, **{**reset, **of_job}), Where(**of_place), notes

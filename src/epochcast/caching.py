@@ -53,6 +53,11 @@ class Cache(Generic[Key, Value]):
                 self._answers[key] = answer
             return self._answers[key]
 
+    def forget(self, key: Key) -> None:
+        """Forget one answer."""
+        with self._lock:
+            self._answers.pop(key, None)
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:

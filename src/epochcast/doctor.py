@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.capture.cache import folder as cache_folder
-from epochcast.errors import EpochcastError
+from epochcast.errors import EpochcastError, install_command
 from epochcast.hardware.catalogue import instances
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.profile import load_profiles, profiles_folder
@@ -59,7 +59,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A group of optional packages, as in pip install 'epochcast[NAME]'."""
+    """A group of optional packages, as in pip install '.[NAME]'."""
 
     name: str
     packages: tuple[Package, ...]
@@ -72,7 +72,7 @@ class Extra:
     @property
     def install(self) -> str:
         """The command that installs what is missing; empty where nothing is."""
-        return f"pip install 'epochcast[{self.name}]'" if self.missing else ""
+        return install_command(self.name) if self.missing else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,12 +56,24 @@ class BadInput(EpochcastError, ValueError):
     """A value that makes no sense: a negative batch, a shape that does not fit, a broken file."""
 
 
+class EndsProgram(BadInput):
+    """The user's code ends the program instead of making a model; argparse does so without its arguments."""
+
+    def __init__(self, what: str, ending: SystemExit) -> None:
+        super().__init__(f"{what} ends the program (SystemExit: {ending.code})")
+
+
+def install_command(extra: str) -> str:
+    """What installs the packages of an extra, typed in the checkout: epochcast is on no package index."""
+    return f"pip install '.[{extra}]'"
+
+
 class MissingExtra(EpochcastError):
     """An optional package is absent; the message says what to install."""
 
     def __init__(self, extra: str, package: str | None = None) -> None:
         needs = package or extra
-        super().__init__(f"this needs {needs}; install it with: pip install 'epochcast[{extra}]'")
+        super().__init__(f"this needs {needs}; in the checkout of epochcast type: {install_command(extra)}")
 
 
 class DoesNotFit(EpochcastError):

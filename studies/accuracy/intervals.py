@@ -1,6 +1,6 @@
 """Coverage of the intervals, counted on rows that were not used to set them.
 
-    known device      the spread comes from the other folds (the device's own rows of that kind where it has 25)
+    known device      the spread comes from the other folds (the device's own rows of that kind where it has enough)
     unseen device     the spread comes from the other chips, each left out in turn, each with the same weight
     calibrated        counted by `make model` on runs that were not given (`docs/model-card.md`)
 
@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.cost.spreads import FORWARD, PRODUCTS, TRAINING
-from studies.accuracy.figures import SEPARATOR, Array
+from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
 from training.spreads import (
     KNOWN_RUNS,
-    OWN_INTERVAL_RUNS,
+    cells_of,
     chips_of,
     is_known_elsewhere,
     outside_of,
+    own_spread,
     shared_spread,
     spread_of,
 )
@@ -43,7 +44,7 @@ def known_inside(table: LeftOutTable, split: str) -> Array:
     family, source = _typical_logs(table, "family"), _typical_logs(table, "source")
     source = np.where(is_known_elsewhere(table.device, table.kind, table.source), source, np.nan)
     groups, inside = _groups(table), np.full(len(table), np.nan)
-    cells = np.char.add(np.char.add(table.device, SEPARATOR), table.kind)
+    cells = cells_of(table.device, table.kind)
     for fold in np.unique(folds[np.isfinite(logs)]):
         others = folds != fold
         for name in GROUPS:
@@ -51,14 +52,13 @@ def known_inside(table: LeftOutTable, split: str) -> Array:
             asked = ~others & group & np.isfinite(logs)
             if not asked.any() or not (others & group).any():
                 continue
-            shared = shared_spread(family[others & group], source[others & group])
+            shared = shared_spread(family[others & group], source[others & group], cells[others & group])
             for cell in np.unique(cells[asked]):
                 mine = others & (cells == cell)
                 if mine.sum() >= KNOWN_RUNS:
-                    steps, is_asked = int(np.isfinite(family[mine]).sum()), asked & (cells == cell)
-                    has_own = name != PRODUCTS and steps >= OWN_INTERVAL_RUNS
-                    own = spread_of(family[mine], outside=outside_of(steps)) if has_own else shared
-                    inside[is_asked] = _holds(logs[is_asked], own)
+                    own = None if name == PRODUCTS else own_spread(family[mine], table.family[mine])
+                    is_asked = asked & (cells == cell)
+                    inside[is_asked] = _holds(logs[is_asked], own or shared)
     return inside
 
 

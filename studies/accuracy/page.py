@@ -21,11 +21,12 @@ APE is |predicted − measured| / measured, MAPE its mean; bias is the median of
 many of the intervals that are meant to hold 90 % do.
 
 Who was trained on what: by **family**, four nets each leave out a quarter of the families of networks, whatever the
-device. By **device**, one net per chip leaves out the steps and the timed operators of every board with it and
-answers from similar devices; devices with fewer than eight steps are not scored so. Families are told apart by name:
+device. By **device**, ten nets each leave out the steps and the timed operators of about three chips of different
+generations, on every board that has them, and answer from similar devices; devices with fewer than twelve steps are
+not scored so. Families are told apart by name:
 a network of the same architecture under another label may have been trained on; where it matters that is said. By
 **source**, one net each leaves out everything that a source of measurements timed, as every user is a source of their
-own; the two that have most of the steps stay. Those models are trained by `make model`, as the shipped one is, and
+own; timm, which has most of the steps, stays. Those models are trained by `make model`, as the shipped one is, and
 thrown away; their errors are in `studies/accuracy/left_out.csv`. The **shipped** model is trained on all of them:
 where a group below says "in training", its figures say how well it fits, not how well it forecasts.
 
@@ -220,7 +221,7 @@ def transformers(left_out: LeftOutTable, ratios: Mapping[str, Array]) -> str:
     return (
         "## Transformers, fp32, one NVIDIA GPU\n\n"
         f"{int(mine.sum())} of NeuSight's 80 cells are open. A GPU counts as left out when neither its steps nor its "
-        "timed operators were trained on; GPUs with fewer than eight steps were not left out.\n\n"
+        "timed operators were trained on; GPUs with fewer than twelve steps were not left out.\n\n"
         + table(("split", "cells", "ours", "roofline", "paleo", "our bias"), lines)
         + "\nPublished on all 80 cells (MAPE / median %), 42 of them on GPUs never timed:\n\n"
         + table(("who", "all 80", "unseen GPUs", ""), published)

@@ -3,7 +3,7 @@
     peak        no product, and no step, runs above the peak of the format it really runs in, but where Winograd's
                 method explains it (`cost.laws`)
     formats     tf32 is never slower than fp32; mixed precision is not, where tensor cores work: where the products of
-                the fp32 step, at the peak of fp32, would take a quarter of it
+                the fp32 step, at the peak of fp32, would take a third of it
     siblings    a device of the same vendor and generation with at least the rates of another is never slower
     batch       a larger batch never takes less time per step
 
@@ -34,7 +34,7 @@ ROUNDING = 1e-6
 # What waves may do: tiles of a product that fill one more wave over fewer, faster multiprocessors.
 WAVES = 0.05
 # From this part of a step on, at the peak of fp32, products are what tensor cores work on.
-ARITHMETIC = 0.25
+ARITHMETIC = 1 / 3
 
 
 @dataclass(frozen=True)

@@ -77,19 +77,45 @@ def test_other_options_and_other_versions_are_another_capture(monkeypatch: pytes
     assert counted.loads == 3
 
 
-def test_a_changed_file_beside_the_factory_is_another_capture(tmp_path: Path) -> None:
-    (tmp_path / "model.py").write_text("", encoding="utf-8")
-    before = about(f"{tmp_path}/model.py:make", None, {})
-    (tmp_path / "helper.py").write_text("WIDTH = 9\n", encoding="utf-8")
-    assert about(f"{tmp_path}/model.py:make", None, {}) != before
+def test_the_same_file_from_another_folder_is_the_same_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert about("model.py:make", None, {}) == about(f"{tmp_path}/model.py:make", None, {})
+    before = about("package.model:make", None, {})
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert about("package.model:make", None, {}) != before
 
 
-def test_a_folder_too_large_to_look_through_keeps_nothing(kept: Path, tmp_path: Path) -> None:
-    for number in range(401):
-        (tmp_path / f"{number}.py").write_text("", encoding="utf-8")
-    assert about(f"{tmp_path}/0.py:make", None, {})["sources"] == "many"
-    Counted().cached(f"{tmp_path}/0.py:make").trace(RECIPE)
-    assert not kept.exists()
+def test_a_folder_with_a_configuration_is_read_again_when_that_changes(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text('{"model_type": "bert"}', encoding="utf-8")
+    counted = Counted()
+    kept = counted.cached(f"hf:{tmp_path}")
+    kept.trace(RECIPE)
+    assert not kept.is_stale
+    config.write_text('{"model_type": "gpt2"}', encoding="utf-8")
+    assert kept.is_stale
+    counted.cached(f"hf:{tmp_path}").trace(RECIPE)
+    assert counted.loads == 2
+
+
+def test_a_folder_that_is_a_file_costs_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("EPOCHCAST_CACHE", str(tmp_path / "file"))
+    with pytest.warns(CacheWarning, match="the capture is not cached"):
+        assert Counted().cached().trace(RECIPE).batch == 8
+
+
+def test_a_file_that_may_not_be_read_costs_a_warning(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted()
+    first = counted.cached().trace(RECIPE)
+
+    def refused(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.warns(CacheWarning, match=r"is ignored: .*Permission denied"):
+        assert counted.cached().trace(RECIPE) == first
 
 
 @pytest.mark.parametrize(

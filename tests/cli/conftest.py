@@ -38,6 +38,7 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
 
     def ran(line: str) -> Ran:
         capsys.readouterr()

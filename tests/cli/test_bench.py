@@ -100,7 +100,10 @@ def test_an_unknown_key_of_a_campaign_is_one_line(command: Command, file: Path, 
 def test_without_torch_it_says_what_to_install(command: Command, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     ran = command(f"bench ops --out {file}")
-    assert (ran.code, ran.err) == (2, "epochcast: this needs torch; install it with: pip install 'epochcast[torch]'\n")
+    assert (ran.code, ran.err) == (
+        2,
+        "epochcast: this needs torch; in the checkout of epochcast type: pip install '.[torch]'\n",
+    )
 
 
 def test_the_loader_of_generated_pictures_is_measured(command: Command, file: Path) -> None:

@@ -64,6 +64,8 @@ def test_the_table_ends_in_what_was_read(folder: Path, command: Command) -> None
     deepspeed(folder)
     printed = command("forecast resnet18 --device A100 --gpus 4 --config ds.json").out
     assert " · zero1 · fp32 · adamw" in printed.splitlines()[0]
+    again = command("forecast resnet18 --device A100 --gpus 4 --config ds.json --accumulate 8").out
+    assert "batch 32 per GPU in 8 passes, 128 in total" in again.splitlines()[0]
     assert "note: read from ds.json (DeepSpeed): batch 4" in printed
 
 

@@ -182,7 +182,7 @@ BAD = {
     "resnet50 --device V100 --batch 1 --gpus 2 --strategy ddq": "no strategy called 'ddq'; near: ddp",
     "resnet50 --device V100 --batch 1 --gpus 2 --link nvlink22": "no link called 'nvlink22'; near: nvlink2",
     "resnet50 --device V100 --batch 1 --mode backward": "no mode called 'backward'; known: forward",
-    "resnet50 --device V100 --batch 1 --attention paged": "no attention called 'paged'; known: eager, flash",
+    "resnet50 --device V100 --batch 1 --attention paged": "no attention called 'paged'; known: auto, eager, flash",
     "resnet50 --device V100 --batch 1 --host-class 0": "--host-class: a launch takes above 0 and at most 100 ms, got ",
     "resnet50 --device V100 --batch 0": "batch must be at least 1, got 0",
     "resnet50 --device V100 --batch -3": "batch must be at least 1, got -3",

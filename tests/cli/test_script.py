@@ -110,7 +110,7 @@ def test_what_cannot_be_read_is_one_line(name: str, content: bytes, script: Path
 
 def test_a_script_that_exits_on_import_is_an_error_like_any_other(script: Path) -> None:
     script.write_text("import sys\nsys.exit(2)\n")
-    with pytest.raises(BadInput, match=r"train\.py cannot be imported: SystemExit: 2"):
+    with pytest.raises(BadInput, match=r"importing train\.py ends the program \(SystemExit: 2\)"):
         named_object("train.py:main")
 
 

@@ -1,5 +1,6 @@
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ def distributions(draw: st.DrawFn) -> Lengths:
     return Lengths(draw(st.floats(1, most)), most, draw(ways))
 
 
-def asked(model: CostModel, lengths: str | None, batch: int = 16, **options: object) -> Forecast:
+def asked(model: CostModel, lengths: str | None, batch: int = 16, **options: Any) -> Forecast:
     job = Job("bert_base_classification", batch=batch, samples=10_000, lengths=lengths, **options)
     return forecast_job(job, place("A100"), Session(model))
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from epochcast.capture.zoo import zoo_model
@@ -27,7 +29,7 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"accumulate": 4}, {"precision": "amp_bf16"}])
-def test_a_forecasts_mfu_is_its_flops_over_the_peak(per_kernel: CostModel, options: dict[str, object]) -> None:
+def test_a_forecasts_mfu_is_its_flops_over_the_peak(per_kernel: CostModel, options: dict[str, Any]) -> None:
     answer = forecast_job(Job("gpt2", batch=2, **options), place("A100", gpus=4), Session(per_kernel))
     peak = {"fp32": 19.5e12, "amp_bf16": 312e12}[answer.precision]
     assert answer.mfu == pytest.approx(GPT2_FLOPS * answer.global_batch / (answer.step_seconds.mid * 4 * peak))

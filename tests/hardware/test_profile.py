@@ -9,6 +9,7 @@ from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.profile import (
     Profile,
+    ProfileWarning,
     load_profiles,
     profile_path,
     save_profile,
@@ -96,10 +97,19 @@ def test_a_profile_is_valid_from_birth(change: dict[str, object], message: str) 
     assert str(caught.value).startswith(message)
 
 
-def test_a_broken_file_is_named(own_folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (
+            b'[[profile]]\nname = "V100-SXM2-16GB"\n',
+            r"v100sxm216gb.toml, \[\[profile\]\] row 1 \(V100-SXM2-16GB\): 'stack' is missing",
+        ),
+        (b"\xff\xfe", "is left out"),
+    ],
+    ids=["incomplete", "not text"],
+)
+def test_a_file_that_cannot_be_used_costs_a_warning_that_names_it(own_folder: Path, content: bytes, says: str) -> None:
     own_folder.mkdir()
-    profile_path(V100).write_text('[[profile]]\nname = "V100-SXM2-16GB"\n')
-    with pytest.raises(
-        BadInput, match=r"v100sxm216gb.toml, \[\[profile\]\] row 1 \(V100-SXM2-16GB\): 'stack' is missing"
-    ):
-        user_profile(V100)
+    profile_path(V100).write_bytes(content)
+    with pytest.warns(ProfileWarning, match=says):
+        assert user_profile(V100) is None

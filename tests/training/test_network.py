@@ -21,7 +21,16 @@ from training.left_out import log_steps  # noqa: E402
 from training.material import Material  # noqa: E402
 from training.network import FIRST_GROUP, SUSTAINED, EfficiencyNet, Names, NetRow, OpRows, net_row, train  # noqa: E402
 from training.quantiles import fit_quantiles, step_widths  # noqa: E402
-from training.spreads import chips_of, earned, group_spreads, known_kinds, outside_of, spread_of  # noqa: E402
+from training.spreads import (  # noqa: E402
+    cells_of,
+    chips_of,
+    earned,
+    group_spreads,
+    known_kinds,
+    outside_of,
+    shared_spread,
+    spread_of,
+)
 from training.train import exported  # noqa: E402
 
 STEP_GROUPS = (TRAINING, FORWARD, PRODUCTS)
@@ -66,7 +75,7 @@ def fresh(material: Material, seed: int = 0) -> EfficiencyNet:
 
 def test_training_learns_a_constant_slowdown(material: Material) -> None:
     model = fresh(material)
-    train(model, material.ops, material.nets, steps=150, seed=0, op_batch=64, net_batch=4, rate=1e-2)
+    train(model, material.ops, material.nets, steps=150, seed=0, op_batch=64, net_batch=4)
     error = log_steps([model], material.nets) - np.array([n.log_seconds for n in material.nets])
     assert np.abs(np.exp(error) - 1).mean() < 0.1
 
@@ -159,20 +168,25 @@ def test_only_a_kind_that_was_often_left_out_has_an_interval_of_its_own() -> Non
     """150 steps have their own, ten are known, three are not."""
     names = np.array(["one"] * 163)
     kinds = np.array(["often"] * 150 + ["rarely"] * 10 + ["hardly"] * 3)
-    found = known_kinds(np.linspace(-0.2, 0.2, 163), names, kinds)["one"]
+    families = np.array([f"family {i % 30}" for i in range(163)])
+    found = known_kinds(np.linspace(-0.2, 0.2, 163), names, kinds, families)["one"]
     assert set(found) == {"often", "rarely"}
     assert found["often"] is not None and found["rarely"] is None
+    few = np.array([f"family {i % 10}" for i in range(163)])
+    assert known_kinds(np.linspace(-0.2, 0.2, 163), names, kinds, few)["one"]["often"] is None
 
 
 def test_a_kind_is_known_by_device() -> None:
     names, kinds = np.array(["one"] * 10 + ["other"] * 10), np.array(["a"] * 10 + ["b"] * 10)
-    assert known_kinds(np.zeros(20), names, kinds) == {"one": {"a": None}, "other": {"b": None}}
+    assert known_kinds(np.zeros(20), names, kinds, names) == {"one": {"a": None}, "other": {"b": None}}
 
 
 def test_unseen_devices_are_never_surer_than_known_ones() -> None:
     names = np.array(["V100-PCIE-32GB", "T4", "K80"] * 20)
     wide, narrow = np.linspace(-0.5, 0.5, 60), np.linspace(-0.1, 0.1, 60)
-    spreads = group_spreads(wide, np.full(60, np.nan), narrow, names, np.repeat(STEP_GROUPS, 20))
+    spreads = group_spreads(
+        wide, np.full(60, np.nan), narrow, names, np.repeat(STEP_GROUPS, 20), np.repeat(STEP_GROUPS, 20)
+    )
     for kind in STEP_GROUPS:
         assert spreads[f"unseen{kind}"] == spreads[f"known{kind}"]
 
@@ -182,13 +196,23 @@ def test_a_source_left_out_weighs_as_much_as_all_families() -> None:
     family = np.concatenate([np.full(900, 0.01), np.full(10, np.nan)])
     source = np.concatenate([np.full(900, np.nan), np.full(10, -0.5)])
     names, groups = np.array(["T4"] * 910), np.resize(STEP_GROUPS, 910)
-    spreads = group_spreads(family, source, np.zeros(910), names, groups)
+    spreads = group_spreads(family, source, np.zeros(910), names, groups, groups)
     assert spreads["known"][1] == pytest.approx(np.exp(0.5))
 
 
 def test_a_device_that_others_forecast_better_keeps_no_profile() -> None:
-    names = np.array(["good", "bad", "never left out"])
-    assert earned(np.array([0.1, 0.3, 0.2]), np.array([0.2, 0.1, np.nan]), names) == {"good", "never left out"}
+    """By more than chance: three steps that disagree among themselves are no proof."""
+    names = np.repeat(["good", "bad", "unsure", "never left out"], 3)
+    own = np.array([0.1, 0.1, 0.1, 0.3, 0.31, 0.29, 0.3, 0.1, 0.2, 0.2, 0.2, 0.2])
+    others = np.array([0.2, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.2, 0.1, np.nan, np.nan, np.nan])
+    assert earned(own, others, names) == {"good", "unsure", "never left out"}
+
+
+def test_every_cell_of_device_and_kind_weighs_the_same() -> None:
+    """Nine hundred steps of one device 1 % off, ten of another 50 %: half the weight each."""
+    errors = np.concatenate([np.full(900, 0.01), np.full(10, -0.5)])
+    cells = cells_of(np.array(["often"] * 900 + ["rarely"] * 10), np.array(["fp16"] * 910))
+    assert shared_spread(errors, np.full(910, np.nan), cells)[1] == pytest.approx(np.exp(0.5))
 
 
 def test_layout_is_part_of_the_question() -> None:

@@ -20,6 +20,7 @@ from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.rank_memory import rank_largest_batch
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
+from epochcast.frames import Framed
 from epochcast.graph.precision import find_precision, mixed_precision
 from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import devices
@@ -87,7 +88,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, repr=False)
-class Advice(Displayed):
+class Advice(Displayed, Framed):
     """The answer. `solution` is None where not even one sample fits on the device."""
 
     request: AdviceRequest
@@ -132,6 +133,14 @@ class Advice(Displayed):
     def _tokens_per_second(self, choice: Choice) -> float | None:
         tokens = self.data.tokens_per_sample
         return None if tokens is None else tokens * self.request.placement.replicas * choice.samples_per_second
+
+    def records(self) -> tuple[dict[str, object], ...]:
+        """What is advised, then a row for each change; where nothing fits, the changes alone."""
+        own = self.as_dict()
+        changes = [alternative.as_dict() for alternative in self.alternatives]
+        names = changes[0] if changes else ("max_batch", "batch", "step_seconds", "peak_bytes")
+        advised = {"change": "", **{name: own.get(name) for name in names if name not in ("change", "speedup")}}
+        return (*([{**advised, "speedup": 1.0}] if self.fits else []), *changes)
 
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast advise`; settings and peak are of one GPU, `global_` is over all of them."""

@@ -17,6 +17,7 @@ from epochcast.capture.torch.example import Example, image, mapped
 from epochcast.capture.torch.factory import named_object
 from epochcast.capture.torch.feeding import example_for
 from epochcast.capture.torch.shim import import_timm, import_torchvision
+from epochcast.capture.workload import Workload
 from epochcast.capture.zoo import ZOO
 from epochcast.errors import BadInput, UnknownName
 
@@ -128,6 +129,12 @@ def _hugging_face(reference: str, input_shape: Shape | None) -> Network:
 def _factory(reference: str, input_shape: Shape | None) -> tuple[nn.Module, Example]:
     factory: Any = named_object(reference)
     result = factory() if callable(factory) and not isinstance(factory, nn.Module) else factory
+    if isinstance(result, Workload):
+        if result.step is not None or result.loss is not None:
+            raise BadInput(
+                f"{reference} has a loss or a step of its own, which cannot be measured yet: return the module"
+            )
+        result = result.model, result.inputs
     module, inputs = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
     if not isinstance(module, nn.Module):
         raise BadInput(f"{reference} returns a {type(module).__name__}, not a torch.nn.Module")

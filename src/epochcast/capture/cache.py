@@ -1,39 +1,40 @@
 """Captured steps cached on disk, so that a model is run on `meta` once and read in milliseconds afterwards.
 
-A file is named by the SHA-256 of everything the step depends on: the reference, the input size, the recipe without its
-batch, the files the reference points at (and the sources beside them), the versions of the packages that build and run
-the model, and the sources of epochcast. It holds gzipped JSON. It is written to a temporary file and then moved into
-place. A file that cannot be read is ignored, with a warning. EPOCHCAST_CACHE names the folder; `off` turns it off.
+A file is named by the SHA-256 of what is known before the model is made: the reference, the input size, the recipe
+without its batch, the versions of Python and of the packages that build and run models, and the sources of epochcast.
+Inside stands what turned out while it was made (`depends`): every file that was imported or opened from outside the
+installed packages, and the variables of the environment that the user's files read. Where one of these has changed the
+model is made again. It is gzipped JSON, written to a temporary file and then moved into place. A file that cannot be
+read or written costs a warning. EPOCHCAST_CACHE names the folder; `off` turns it off.
 """
 
 import gzip
 import json
 import os
+import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from epochcast.atomic import write_bytes
 from epochcast.caching import Cache, remembered
+from epochcast.capture.depends import Depends
 from epochcast.capture.model import Model
+from epochcast.capture.waiting import capturing
 from epochcast.errors import BadInput
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.serial import graph_from_json, graph_to_json, trace_from_json, trace_to_json
 from epochcast.graph.trace import Trace
 
-FORMAT = 2
+FORMAT = 3
 """The version of the file format. It is part of the file name, so files of other versions are never read."""
-PACKAGES = ("torch", "timm", "torchvision", "transformers", "epochcast")
-SOURCE_ENDINGS = (".py", ".json", ".yaml", ".yml", ".toml")
-MOST_SOURCES = 400
-"""A folder with more source files than this is not read, and models from it are not cached."""
+PACKAGES = ("torch", "timm", "torchvision", "transformers", "keras", "epochcast")
 
 
 class CacheWarning(UserWarning):
@@ -59,54 +60,94 @@ class CachedModel:
     load: Callable[[], Model]
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
     _loaded: Cache[str, Model] = field(init=False, repr=False, default_factory=partial(Cache, 1))
+    _answers_depend: Cache[str, Depends] = field(init=False, repr=False, default_factory=partial(Cache, 1))
 
     @property
     def model(self) -> Model:
         """The model itself, loaded on first use."""
         return self._loaded.get("model", self.load)
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether something that its answers depended on has changed since."""
+        depends = self._answers_depend.get("depends", Depends)
+        return not depends.holds()
+
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
-        key = {**self.about, "graph": batch}
-        graph: Graph = _cached(key, graph_from_json, graph_to_json, lambda: self.model.graph(batch))
+        graph: Graph = self._kept({"graph": batch}, graph_from_json, graph_to_json, lambda: self.model.graph(batch))
         return graph
 
     def trace(self, recipe: Recipe) -> Trace:
         """One step by a recipe, from disk if it is there."""
         single = recipe.at(1).eager()
         # a compiler changes no op: the key is as it was before there were any
-        key = {**self.about, "recipe": {name: value for name, value in asdict(single).items() if name != "compile"}}
+        key = {"recipe": {name: value for name, value in asdict(single).items() if name != "compile"}}
         trace: Trace = self._traces.get(
             single,
-            lambda: _cached(key, trace_from_json, trace_to_json, lambda: self.model.trace(single)),
+            lambda: self._kept(key, trace_from_json, trace_to_json, lambda: self.model.trace(single)),
         )
         return trace.under(recipe)
 
+    def _kept(
+        self,
+        key: Mapping[str, Any],
+        decode: Callable[..., Any],
+        encode: Callable[[Any], Any],
+        make: Callable[[], Any],
+    ) -> Any:
+        """The value on disk for a key; else what `make` returns, which is then written to disk."""
+        cache_folder = folder()
+        if cache_folder is None:
+            with capturing(self.name):
+                value = make()
+            self._note(self._depends)
+            return value
+        text = json.dumps({"format": FORMAT, **self.about, **key}, sort_keys=True, default=str)
+        path = cache_folder / f"{sha256(text.encode()).hexdigest()}.json.gz"
+        found = _read(path, decode)
+        if found is not None:
+            value, depends = found
+        else:
+            with capturing(self.name):
+                value, depends = make(), self._depends
+            _write(path, {"depends": depends.as_dict(), "value": encode(value)})
+        self._note(depends)
+        return value
 
-def _cached(
-    key: Mapping[str, Any], decode: Callable[..., Any], encode: Callable[[Any], Any], make: Callable[[], Any]
-) -> Any:
-    """The value on disk for a key; else what `make` returns, which is then written to disk."""
-    cache_folder = folder()
-    if cache_folder is None or key.get("sources") == "many":
-        return make()
-    text = json.dumps({"format": FORMAT, **key}, sort_keys=True, default=str)
-    path = cache_folder / f"{sha256(text.encode()).hexdigest()}.json.gz"
-    value = _read(path, decode)
-    if value is None:
-        value = make()
-        _write(path, encode(value))
-    return value
+    @property
+    def _depends(self) -> Depends:
+        """What a model says that it depended on, or the files of its reference."""
+        depends: Depends | None = getattr(self.model, "depends", None)
+        return depends if depends is not None else Depends.on(files_of(self.name))
+
+    def _note(self, depends: Depends) -> None:
+        self._answers_depend.clear()
+        self._answers_depend.get("depends", lambda: depends)
 
 
-def _read(path: Path, decode: Callable[..., Any]) -> Any:
-    if not path.exists():
+def _read(path: Path, decode: Callable[..., Any]) -> tuple[Any, Depends] | None:
+    """The value in a file and what it depends on; None where there is none, or where that has changed."""
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as problem:
+        _warn_unread(path, problem)
         return None
     try:
-        return decode(json.loads(gzip.decompress(path.read_bytes())))
+        document = json.loads(gzip.decompress(content))
+        if not isinstance(document, dict):
+            raise ValueError("it holds no capture")
+        depends = Depends.from_dict(document.get("depends"))
+        return (decode(document.get("value")), depends) if depends.holds() else None
     except (OSError, EOFError, ValueError, BadInput) as problem:  # BadInput: JSON, but not a step
-        warnings.warn(f"the cached capture {path.name} is ignored: {problem}", CacheWarning, stacklevel=4)
+        _warn_unread(path, problem)
         return None
+
+
+def _warn_unread(path: Path, problem: Exception) -> None:
+    warnings.warn(f"the cached capture {path.name} is ignored: {problem}", CacheWarning, stacklevel=5)
 
 
 def _write(path: Path, document: Any) -> None:
@@ -123,15 +164,38 @@ def _write(path: Path, document: Any) -> None:
 
 
 def about(reference: str, input_shape: tuple[int, ...] | None, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything that determines the capture, except the recipe."""
+    """Everything that determines the capture and is known beforehand, except the recipe."""
     return {
-        "reference": reference,
+        "reference": _whole_reference(reference),
         "input": input_shape,
         "options": {name: repr(value) for name, value in sorted(options.items())},
-        "versions": {package: _version(package) for package in PACKAGES},
+        "versions": {"python": sys.version, **{package: _version(package) for package in PACKAGES}},
         "ours": _own_sources(),
-        "sources": _sources_behind(reference),
+        "imports": sys.path if _is_code(reference) else [],
     }
+
+
+def _is_code(reference: str) -> bool:
+    return reference.partition(":")[0] not in ("timm", "torchvision", "hf")
+
+
+def _whole_reference(reference: str) -> str:
+    """A reference that means the same from every folder."""
+    place, colon, name = reference.rpartition(":")
+    if reference.startswith("hf:"):
+        return f"hf:{os.path.abspath(name)}" if files_of(reference) else reference
+    if not _is_code(reference):
+        return reference
+    return f"{os.path.abspath(place) if place.endswith('.py') else f'{os.getcwd()}:{place}'}{colon}{name}"
+
+
+def files_of(reference: str) -> tuple[Path, ...]:
+    """The files that a reference names, which are read but not run."""
+    family, _, name = reference.partition(":")
+    if family != "hf":
+        return ()
+    path = Path(name) / "config.json" if os.path.isdir(name) else Path(name)
+    return (path.absolute(),) if path.suffix == ".json" else ()
 
 
 def _version(package: str) -> str:
@@ -145,53 +209,7 @@ def _version(package: str) -> str:
 def _own_sources() -> str:
     """A digest of epochcast's own sources, which may change between two releases."""
     root = Path(__file__).parents[1]
-    return _digest(
-        [*(root / "graph").glob("*.py"), *(root / "capture").glob("*.py"), *(root / "capture/torch").glob("*.py")]
-    )
-
-
-def _sources_behind(reference: str) -> str:
-    """A digest of the files a reference runs or reads; "many" where there are too many to read."""
-    place, _, _ = reference.rpartition(":")
-    family, _, name = reference.partition(":")
-    if family in ("timm", "torchvision"):
-        return ""
-    if family == "hf":
-        path = Path(name)
-        return _digest([path]) if path.suffix == ".json" and path.is_file() else ""
-    if place.endswith(".py"):
-        return _tree(Path(place).resolve().parent)
-    return _package_sources(place.partition(".")[0]) if place else ""
-
-
-def _package_sources(name: str) -> str:
-    """A digest of a package in the working directory, which an import would find first, or of an installed one."""
-    local_package = Path.cwd() / name
-    if local_package.is_dir():
-        return _tree(local_package)
-    if local_package.with_suffix(".py").is_file():
-        return _tree(Path.cwd())
-    try:
-        spec = find_spec(name)
-    except (ImportError, ValueError):
-        return ""
-    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
-        return ""
-    return _tree(Path(spec.origin).parent) if spec.submodule_search_locations else _digest([Path(spec.origin)])
-
-
-def _tree(root: Path) -> str:
-    paths = []
-    for path in root.rglob("*"):
-        if path.suffix in SOURCE_ENDINGS and path.is_file():
-            paths.append(path)
-        if len(paths) > MOST_SOURCES:
-            return "many"
-    return _digest(paths)
-
-
-def _digest(paths: Iterable[Path]) -> str:
     total = sha256()
-    for path in sorted(paths):
+    for path in sorted([*(root / "graph").rglob("*.py"), *(root / "capture").rglob("*.py")]):
         total.update(path.name.encode() + b"\0" + path.read_bytes())
     return total.hexdigest()

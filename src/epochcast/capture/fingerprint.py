@@ -7,9 +7,12 @@ the order of dimensions, which differs between front ends. A change that keeps t
 from collections.abc import Iterable
 from hashlib import sha256
 
+from epochcast.capture.workload import Workload
+
 
 def fingerprint(model: object) -> str:
     """The fingerprint of an `nn.Module`, a Keras model, or anything `find_model` accepts."""
+    model = model.model if isinstance(model, Workload) else model
     parameters = getattr(model, "named_parameters", None)
     if callable(parameters) and not hasattr(model, "get_config"):
         return _digest(tuple(parameter.shape) for _, parameter in parameters())

@@ -7,14 +7,16 @@ task its configuration names (or the one it is pretrained for), and computes its
 
 import ast
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epochcast.capture.cache import CachedModel, about
 from epochcast.capture.model import Model
+from epochcast.capture.workload import Workload
 from epochcast.errors import BadInput, MissingExtra, UnknownName
 
 if TYPE_CHECKING:
@@ -108,59 +110,112 @@ def hf_model(
     reference: str,
     input_shape: tuple[int, ...] | None = None,
     *,
+    inputs: Any = None,
     lora_rank: int | None = None,
     lora_targets: Sequence[str] = (),
     **options: Any,
 ) -> "TorchModel":
     """The model of a configuration; `input_shape` is (tokens,) or (channels, height, width)."""
     transformers = _transformers()
-    from epochcast.capture.torch.construct import constructed, on_meta
-    from epochcast.capture.torch.model import TorchModel
-
     config = _configuration(transformers, parse_reference(reference), reference)
+    if lora_rank is None:
+        return _from_config(config, Workload(config, inputs, name=reference), input_shape, **options)
+    from epochcast.capture.torch.lora import with_lora
+
+    model = _from_config(config, Workload(config, inputs, name=reference), input_shape, **options)
+    with_lora(model.module, lora_rank, lora_targets)
+    return model
+
+
+def from_hugging_face(workload: Workload, input_shape: tuple[int, ...] | None = None) -> "TorchModel":
+    """The model of a live configuration, model class or model, also one that PEFT has wrapped."""
+    transformers = _transformers()
+    given = workload.model
+    if isinstance(given, type):
+        given = _of_class(transformers, given)
+    if isinstance(given, transformers.PretrainedConfig):
+        return _from_config(given, workload, input_shape)
+    return _from_module(given, workload, input_shape)
+
+
+def _of_class(transformers: Any, kind: type) -> Any:
+    """A class with its default configuration; a class of configurations as that configuration."""
+    if issubclass(kind, transformers.PretrainedConfig):
+        return kind()
+    config_class = getattr(kind, "config_class", None)
+    if config_class is None or not issubclass(kind, transformers.PreTrainedModel):
+        raise BadInput(f"the class {kind.__name__} has no configuration of its own: give a configuration or a model")
+    from epochcast.capture.torch.construct import constructed
+
+    return constructed(lambda: kind(config_class()), kind.__name__)
+
+
+def _from_config(config: Any, workload: Workload, input_shape: tuple[int, ...] | None, **options: Any) -> "TorchModel":
+    """Built for the task that the configuration names. Code that it points at (`auto_map`) is never followed."""
+    transformers = _transformers()
+    from epochcast.capture.torch.construct import constructed
+    from epochcast.capture.torch.own import from_workload
+    from epochcast.capture.torch.values import Values
+
+    config = deepcopy(config)
     task = _task(config)
     auto = getattr(transformers, _CLASSES[task])
     config.use_cache = False
     if task == "Seq2SeqLM" and getattr(config, "decoder_start_token_id", None) is None:
         config.decoder_start_token_id = getattr(config, "pad_token_id", None) or 0
-    module = on_meta(constructed(lambda: auto.from_config(config), reference))
-    if lora_rank is not None:
-        from epochcast.capture.torch.lora import with_lora
+    label = workload.name or type(config).__name__
+    values = Values()
+    module = constructed(lambda: auto.from_config(config, trust_remote_code=False), label, values)
+    example, length, notes = _fed(config, task, input_shape, workload)
+    model = from_workload(
+        replace(workload, model=module, inputs=example), label, None, values, in_place=True, around=_quiet, **options
+    )
+    return replace(model, units_per_sample=length, notes=notes, four_bit=_is_four_bit(config))
 
-        with_lora(module, lora_rank, lora_targets)
-    example, length, notes = _example(config, task, input_shape)
-    return TorchModel(reference, module, example, units_per_sample=length, notes=notes, around=_unpadded, **options)
+
+def _from_module(module: Any, workload: Workload, input_shape: tuple[int, ...] | None) -> "TorchModel":
+    """A live model; its class tells the task."""
+    from epochcast.capture.torch.own import from_workload
+
+    inner = module.get_base_model() if hasattr(module, "get_base_model") else module
+    config = inner.config
+    task = _task_of([type(inner).__name__]) or _task(config)
+    example, length, notes = _fed(config, task, input_shape, workload)
+    model = from_workload(replace(workload, model=module, inputs=example), workload.name, None, around=_quiet)
+    return replace(model, units_per_sample=length, notes=(*model.notes, *notes), four_bit=_is_four_bit(config))
+
+
+def _fed(
+    config: Any, task: str, input_shape: tuple[int, ...] | None, workload: Workload
+) -> tuple[Any, int, tuple[str, ...]]:
+    """The inputs that were given, else those of the task; how many units a sample has; what was assumed."""
+    if workload.inputs is None or input_shape is not None:
+        return _example(config, task, input_shape)
+    inputs = workload.inputs() if callable(workload.inputs) else workload.inputs
+    tokens = inputs.get("input_ids") if isinstance(inputs, Mapping) else None
+    return inputs, int(tokens.shape[1]) if tokens is not None and tokens.dim() > 1 else 1, ()
+
+
+def _is_four_bit(config: Any) -> bool:
+    """Whether weights are loaded in four bits (bitsandbytes)."""
+    quantization = getattr(config, "quantization_config", None)
+    if isinstance(quantization, Mapping):
+        return bool(quantization.get("load_in_4bit"))
+    return bool(getattr(quantization, "load_in_4bit", False))
 
 
 @contextmanager
-def _unpadded() -> Iterator[None]:
-    """Without transformers' checks whether a mask hides anything: they read values, which `meta` tensors do not have.
-
-    The examples hold one text per row and no padding; the functions of masking_utils return what they would for these.
-    """
-    from transformers import masking_utils
+def _quiet() -> Iterator[None]:
+    """Without what transformers logs about losses and generation, which do not matter here. Used while `ALONE`."""
     from transformers.utils import logging as transformers_logging
 
     logging: Any = transformers_logging
-
-    def without_padding(original: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda padding_mask, *arguments, **options: original(None, *arguments, **options)
-
-    replacements: dict[str, Callable[..., Any]] = {"find_packed_sequence_indices": lambda position_ids: None}
-    for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
-        if hasattr(masking_utils, name):
-            replacements[name] = without_padding(getattr(masking_utils, name))
-    originals = {name: getattr(masking_utils, name) for name in replacements if hasattr(masking_utils, name)}
     verbosity = logging.get_verbosity()
     try:
-        logging.set_verbosity_error()  # it warns about losses and generation, which do not matter here
-        for name in originals:
-            setattr(masking_utils, name, replacements[name])
+        logging.set_verbosity_error()
         yield
     finally:
         logging.set_verbosity(verbosity)
-        for name, original in originals.items():
-            setattr(masking_utils, name, original)
 
 
 def _transformers() -> Any:
@@ -206,6 +261,8 @@ def _from_file(transformers: Any, path: Path) -> Any:
     except ValueError as problem:
         raise BadInput(f"{file} is not JSON: {problem}") from None
     kind = values.pop("model_type", None) if isinstance(values, dict) else None
+    if isinstance(values, dict):
+        values.pop("auto_map", None)  # code beside the weights, which is never run
     if kind is None:
         raise BadInput(f"{file} has no model_type, so it is not a Hugging Face configuration")
     try:
@@ -218,13 +275,21 @@ def _task(config: Any) -> str:
     """By the architecture the configuration names, else by its family; decoders are causal language models."""
     if config.model_type in ("whisper", "speech_to_text"):
         return "SpeechSeq2Seq"
-    for architecture in getattr(config, "architectures", None) or ():
-        for suffix, task in _SUFFIXES.items():
-            if architecture.endswith(suffix):
-                return task
+    named = _task_of(getattr(config, "architectures", None) or ())
+    if named is not None:
+        return named
     if getattr(config, "is_encoder_decoder", False):
         return "Seq2SeqLM"
     return _TASKS.get(config.model_type, "CausalLM")
+
+
+def _task_of(classes: Iterable[str]) -> str | None:
+    """The task in the names of classes."""
+    for name in classes:
+        for suffix, task in _SUFFIXES.items():
+            if name.endswith(suffix):
+                return task
+    return None
 
 
 def _example(config: Any, task: str, shape: tuple[int, ...] | None) -> tuple[Any, int, tuple[str, ...]]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.capture.model import Model
+from epochcast.capture.workload import Workload
 from epochcast.errors import BadInput
 
 FILE_ENDINGS = (".onnx", ".keras", ".toml", ".json", ".h5", ".pt", ".pth", ".pkl")
@@ -143,8 +144,10 @@ _KERAS = frozenset({"keras", "tensorflow", "tf_keras"})
 
 
 def check_live(value: object) -> None:
-    """Raise if it is neither a `Model` nor a model of a framework."""
-    if not (_is_model(value) or _packages(value) & {*_KERAS, "torch"}):
+    """Raise if it is neither a `Model`, a `Workload` nor a model of a framework."""
+    if isinstance(value, Workload):
+        return  # what it holds turns out when it is looked at
+    if not (_is_model(value) or _packages(value) & {*_KERAS, "torch", "transformers"}):
         raise BadInput(f"a {type(value).__name__} is not a model: give a name, a file, an nn.Module or a Keras model")
 
 
@@ -153,20 +156,36 @@ def _is_model(value: object) -> bool:
 
 
 def _packages(value: object) -> set[str]:
-    """Top-level packages of its class and its bases."""
-    return {cls.__module__.partition(".")[0] for cls in type(value).__mro__}
+    """Top-level packages of its class (or of the class that it is) and of the bases."""
+    kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    return {kind.__module__.partition(".")[0] for kind in kinds}
 
 
 def _from_object(value: Any, input_shape: tuple[int, ...] | None) -> Model:
     """By its base classes. A Keras model on torch is a torch module, too; it is read as Keras."""
     check_live(value)
-    if _is_model(value):
+    if _is_model(value) and not isinstance(value, type):
         model: Model = value
         return model
     if _packages(value) & _KERAS:
         from epochcast.capture.keras import from_keras
 
         return from_keras(value)
-    from epochcast.capture.torch import TorchModel
+    return _from_torch(value if isinstance(value, Workload) else Workload(value), input_shape)
 
-    return TorchModel.from_module(value, input_shape)
+
+def _from_torch(workload: Workload, input_shape: tuple[int, ...] | None) -> Model:
+    from epochcast.capture.torch import need_torch
+
+    need_torch()
+    from epochcast.capture.torch.own import from_workload
+
+    if isinstance(workload.model, str):
+        from epochcast.capture.hf import hf_model
+
+        return hf_model(workload.model, input_shape, inputs=workload.inputs)
+    if _packages(workload.model) & {"transformers", "peft"}:
+        from epochcast.capture.hf import from_hugging_face
+
+        return from_hugging_face(workload, input_shape)
+    return from_workload(workload, None, input_shape)

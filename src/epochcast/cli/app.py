@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from importlib import import_module
+from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from epochcast.cli.ascii_streams import ascii_where_asked
+from epochcast.cli.help_groups import GroupedCommands
 from epochcast.errors import EpochcastError
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ app = typer.Typer(
     name="epochcast",
     help="How long a training job takes, what memory it needs and what it costs, before it runs.",
     epilog="Example: epochcast forecast resnet50 --device V100 --batch 64",
-    add_completion=False,
+    cls=GroupedCommands,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -41,6 +44,7 @@ COMMANDS = (
     "advise",
     "scaling",
     "plan",
+    "track",
     "jobs",
     "evaluate",
     "calibrate",
@@ -49,6 +53,9 @@ COMMANDS = (
     "catalogues",
     "doctor",
 )
+
+# Headings of the help text.
+FORECASTS, MEASURES, NAMES, HELP = "Forecasts", "Measurements", "What can be named", "First steps"
 
 # The width of tables in files and pipes, unless COLUMNS is set.
 FILE_COLUMNS = 120
@@ -97,6 +104,11 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for module in COMMANDS:
         import_module(f"epochcast.cli.{module}")
+    with ascii_where_asked():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     from epochcast.cli.job_options import with_words
 
     try:
@@ -180,6 +192,11 @@ def _settings_of(message: object, reference: str, arguments: Sequence[str]) -> l
     """The script that says how a model is trained, for a reference that does not name the script."""
     script = getattr(message, "settings_file", "")
     return ["--config", script] if script and not reference.startswith(script) and "--config" not in arguments else []
+
+
+def wrote(path: Path) -> None:
+    """Say where a file is, beside the answer."""
+    sys.stderr.write(f"epochcast: written to {path}\n")
 
 
 def with_notes(renderable: "RenderableType", notes: Sequence[str]) -> "RenderableType":

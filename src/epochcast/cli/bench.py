@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epochcast.cli.app import Json, app, show
+from epochcast.cli.app import MEASURES, Json, app, show
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,7 +24,7 @@ bench = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-app.add_typer(bench, name="bench")
+app.add_typer(bench, name="bench", rich_help_panel=MEASURES)
 
 Out = Annotated[Path, typer.Option(help="The measurement file (JSON lines); rows are appended.")]
 Budget = Annotated[str | None, typer.Option(help="Stop after this time, like 5m.")]

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epochcast.cli.app import Json, app, show
+from epochcast.cli.app import MEASURES, Json, app, show
+from epochcast.cli.help_groups import GroupedCommand
 from epochcast.cli.job_options import PLACE_FLAGS
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _KIND_CLASSES = (
 _EXAMPLE = "Example: epochcast calibrate my_runs.csv --device A100 --save"
 
 
-@app.command(epilog=_EXAMPLE)
+@app.command(epilog=_EXAMPLE, cls=GroupedCommand, rich_help_panel=MEASURES)
 def calibrate(
     device: Annotated[str, typer.Option(help=PLACE_FLAGS["device"].help)],
     runs: Annotated[Path | None, typer.Argument(help="Measured steps: .parquet, .csv or .jsonl.")] = None,

@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import Json, app, show
+from epochcast.cli.app import NAMES, Json, app, show
+from epochcast.cli.help_groups import GroupedCommand
 
 if TYPE_CHECKING:
     from epochcast.hardware.device import Device
 
 
-@app.command(epilog="Example: epochcast models --counts")
+@app.command(epilog="Example: epochcast models --counts", cls=GroupedCommand, rich_help_panel=NAMES)
 def models(
     counts: Annotated[
         bool, typer.Option("--counts", help="Build each one and count its parameters and flops.")
@@ -46,7 +47,7 @@ def models(
     return 0
 
 
-@app.command(epilog="Example: epochcast devices 'RTX 4090' --toml")
+@app.command(epilog="Example: epochcast devices 'RTX 4090' --toml", cls=GroupedCommand, rich_help_panel=NAMES)
 def devices(
     names: Annotated[
         list[str] | None, typer.Argument(help="Only these, by name; or data sheets of your own (.toml).")
@@ -84,7 +85,7 @@ def _sheet(device: "Device") -> Any:
     return Text(data_sheet_text(device).rstrip("\n"))
 
 
-@app.command(epilog="Example: epochcast instances")
+@app.command(epilog="Example: epochcast instances", cls=GroupedCommand, rich_help_panel=NAMES)
 def instances(as_json: Json = False) -> int:
     """Cloud instances and their list prices."""
     from dataclasses import asdict
@@ -102,7 +103,7 @@ def instances(as_json: Json = False) -> int:
     return 0
 
 
-@app.command(epilog="Example: epochcast datasets")
+@app.command(epilog="Example: epochcast datasets", cls=GroupedCommand, rich_help_panel=NAMES)
 def datasets(as_json: Json = False) -> int:
     """Data sets and their numbers of samples."""
     from dataclasses import asdict
@@ -120,7 +121,7 @@ def datasets(as_json: Json = False) -> int:
     return 0
 
 
-@app.command(epilog="Example: epochcast links")
+@app.command(epilog="Example: epochcast links", cls=GroupedCommand, rich_help_panel=NAMES)
 def links(as_json: Json = False) -> int:
     """Links between GPUs and between nodes."""
     from dataclasses import asdict
@@ -138,7 +139,7 @@ def links(as_json: Json = False) -> int:
     return 0
 
 
-@app.command(epilog="Example: epochcast topologies")
+@app.command(epilog="Example: epochcast topologies", cls=GroupedCommand, rich_help_panel=NAMES)
 def topologies(as_json: Json = False) -> int:
     """Machines by name: their GPUs and the links between them."""
     from dataclasses import asdict

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from epochcast.cli.app import Json, app, show
+from epochcast.cli.app import HELP, Json, app, show
+from epochcast.cli.help_groups import GroupedCommand
 
 if TYPE_CHECKING:
     from epochcast.api import Forecast
@@ -21,7 +22,7 @@ next:
 """
 
 
-@app.command(epilog="Example: epochcast demo")
+@app.command(epilog="Example: epochcast demo", cls=GroupedCommand, rich_help_panel=HELP)
 def demo(as_json: Json = False) -> int:
     """A tour: the forecast of one job, and the same job on other hardware."""
     from epochcast import api

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from epochcast.cli.app import Json, app, show
+from epochcast.cli.app import HELP, Json, app, show
+from epochcast.cli.help_groups import GroupedCommand
 
 
-@app.command(epilog="Example: epochcast doctor --json")
+@app.command(epilog="Example: epochcast doctor --json", cls=GroupedCommand, rich_help_panel=HELP)
 def doctor(as_json: Json = False) -> int:
     """What is installed and missing, where files are and how old they are. Problems are listed at the end
     (`problems` of --json) and do not change the exit code.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epochcast.cli.app import Json, app, show
+from epochcast.cli.app import MEASURES, Json, app, show, wrote
+from epochcast.cli.help_groups import GroupedCommand
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,7 +25,7 @@ _EXAMPLE = "Example: epochcast evaluate runs.parquet --by device,family --out ro
 MOST_SHOWN = 40
 
 
-@app.command(epilog=_EXAMPLE)
+@app.command(epilog=_EXAMPLE, cls=GroupedCommand, rich_help_panel=MEASURES)
 def evaluate(
     runs: Annotated[Path, typer.Argument(help="Measured runs, ops or layers: .parquet, .csv or .jsonl.")],
     by: Annotated[str | None, typer.Option(help="Columns to group by, like device,family.")] = None,
@@ -79,8 +80,10 @@ def evaluate(
         )
     if out is not None:
         answer.save(out)
+        wrote(out)
     if plot is not None:
         _draw(answer, plot, runs.name)
+        wrote(plot)
     show(answer.as_dict(), as_json, lambda: _view(answer, runs.name))
     return 0
 
@@ -112,7 +115,8 @@ def _view(answer: "Evaluation", name: str) -> "RenderableType":
     if groups:
         caption = f"{len(groups) - MOST_SHOWN} more groups with --json" if len(groups) > MOST_SHOWN else None
         rows = [(key, *_cells(scores)) for key, scores in groups[:MOST_SHOWN]]
-        pieces.append(render.table(f"by {', '.join(answer.by)}", f"group|{headings}", rows, caption=caption))
+        by = f"by {', '.join(answer.by)}"
+        pieces.append(render.table(by, f"group|{headings}", rows, caption, drop=("RMSE", "90th percentile", "failed")))
     refusals = answer.refusals
     if refusals:
         caption = f"{len(refusals) - MOST_SHOWN} more reasons with --json" if len(refusals) > MOST_SHOWN else None

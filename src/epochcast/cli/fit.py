@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epochcast.cli.app import Json, app, show
+from epochcast.cli.app import MEASURES, Json, app, show
+from epochcast.cli.help_groups import GroupedCommand
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _EXAMPLE = "Example: epochcast fit measurements.jsonl --out my_machine.json"
 
 
-@app.command(epilog=_EXAMPLE)
+@app.command(epilog=_EXAMPLE, cls=GroupedCommand, rich_help_panel=MEASURES)
 def fit(
     measurements: Annotated[list[Path], typer.Argument(help="Files of `epochcast bench`: ops, models, collectives.")],
     out: Annotated[

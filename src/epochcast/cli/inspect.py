@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import Json, show
+from epochcast.cli.app import Json, show, wrote
 from epochcast.cli.job_options import JOB_FLAGS, PLACE_FLAGS, JobArguments, job_command
 from epochcast.errors import BadInput, DoesNotFit
 
@@ -84,10 +84,12 @@ def inspect(
         from epochcast.charts import memory_timeline, save_chart
 
         save_chart(memory_timeline(step), plot)
+        wrote(plot)
     if save is not None:
         from epochcast.capture.spec import save_spec
 
         save_spec(model, save)
+        wrote(save)
 
     def view() -> Any:
         from rich.console import Group

@@ -13,7 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcast.cli.app import app, telling, user_prints_to_stderr
+from epochcast.capture.waiting import shown_by
+from epochcast.cli.app import FORECASTS, app, telling, user_prints_to_stderr
+from epochcast.cli.captures import capture_clock
+from epochcast.cli.complete import COMPLETERS, configs, jobs, models
+from epochcast.cli.help_groups import GroupedCommand
 from epochcast.errors import BadInput
 from epochcast.forecasting.job import JOB_OPTIONS, without_replaced
 from epochcast.forecasting.options import Option
@@ -26,6 +30,17 @@ JOB_FLAGS: Mapping[str, Option] = {
 PLACE_FLAGS: Mapping[str, Option] = {option.name: option for option in PLACE_OPTIONS}
 
 Function = Callable[..., int]
+
+# Headings of the help text, by the group of an option.
+WRITTEN = "Written down"
+PANELS: Mapping[str, str] = {
+    "model": "Model",
+    "recipe": "How it is trained",
+    "data": "Data and how long",
+    "loader": "Loader",
+    "place": "Where it runs",
+    "framework": "Framework",
+}
 
 
 @dataclass(frozen=True)
@@ -78,7 +93,7 @@ def job_command(
                 if all(job_arguments.options.get(name) is None for name in names):
                     _answer_script(job_arguments.model)
                     raise missing(f"option '{flags[names[0]].command_flag}'")
-            with user_prints_to_stderr(), telling(job_arguments.notes):
+            with user_prints_to_stderr(), telling(job_arguments.notes), shown_by(capture_clock):
                 return command(job_arguments, **arguments)
 
         own = list(signature(command, eval_str=True).parameters.values())[1:]
@@ -87,7 +102,7 @@ def job_command(
         setattr(run, "__signature__", Signature(parameters, return_annotation=int))  # noqa: B010
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         run.__doc__, run.__name__ = command.__doc__, command.__name__
-        app.command(name=command.__name__, epilog=epilog)(run)
+        app.command(name=command.__name__, epilog=epilog, cls=GroupedCommand, rich_help_panel=FORECASTS)(run)
         return command
 
     return register
@@ -123,14 +138,19 @@ _LEADING = (
         "model",
         Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[str | None, typer.Argument(help=MODEL_HELP, show_default=False)],
+        annotation=Annotated[str | None, typer.Argument(help=MODEL_HELP, show_default=False, autocompletion=models)],
     ),
     Parameter(
         "job",
         Parameter.KEYWORD_ONLY,
         default=None,
         annotation=Annotated[
-            str | None, typer.Option(help="A job of epochcast.toml; MODEL and options given beside it override it.")
+            str | None,
+            typer.Option(
+                help="A job of epochcast.toml; MODEL and options given beside it override it.",
+                autocompletion=jobs,
+                rich_help_panel=WRITTEN,
+            ),
         ],
     ),
     Parameter(
@@ -144,6 +164,8 @@ _LEADING = (
                 help="A file of settings: DeepSpeed, Accelerate, TrainingArguments, LightningCLI (JSON, YAML), a "
                 "training script; may be repeated. Options override it.",
                 show_default=False,
+                autocompletion=configs,
+                rich_help_panel=WRITTEN,
             ),
         ],
     ),
@@ -165,9 +187,10 @@ def _parameter(option: Option, help_text: str | None) -> Parameter:
         kind = list[str] | None
     else:
         kind = (str if option.parse is not None or option.type is object else option.type) | None
-    return Parameter(
-        option.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, typer.Option(flag, help=shown)]
+    spelt = typer.Option(
+        flag, help=shown, autocompletion=COMPLETERS.get(option.name), rich_help_panel=PANELS.get(option.group)
     )
+    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, spelt])
 
 
 def _job_arguments(

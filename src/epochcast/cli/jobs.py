@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import Json, app, show
+from epochcast.cli.app import FORECASTS, Json, app, show
 from epochcast.cli.job_options import JobArguments, job_command, save_job
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ jobs_app = typer.Typer(
     help="The jobs of epochcast.toml, found in this folder or above: listed and checked.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(jobs_app, name="jobs")
+app.add_typer(jobs_app, name="jobs", rich_help_panel=FORECASTS)
 
 
 @jobs_app.callback()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import Json, show
+from epochcast.cli.app import Json, show, wrote
 from epochcast.cli.evaluate import progress_bar
 from epochcast.cli.job_options import PLACE_FLAGS, JobArguments, job_command
 from epochcast.errors import DoesNotFit, OverLimit
@@ -71,6 +71,7 @@ def plan(
         from epochcast import charts
 
         charts.save_chart(charts.plan(answer), plot)
+        wrote(plot)
 
     def view() -> Any:
         from epochcast import render

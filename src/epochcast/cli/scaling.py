@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcast.cli.app import Json, show
+from epochcast.cli.app import Json, show, wrote
 from epochcast.cli.evaluate import progress_bar
 from epochcast.cli.job_options import PLACE_FLAGS, JobArguments, job_command
 from epochcast.errors import DoesNotFit
@@ -57,6 +57,7 @@ def scaling(
         from epochcast import charts
 
         charts.save_chart(charts.scaling(answer), plot)
+        wrote(plot)
 
     def view() -> Any:
         from epochcast import render

@@ -17,8 +17,8 @@ from epochcast.interval import Interval
 # The runs whose fitted launch seconds stand for PyTorch in eager mode: small batches of small networks, bound by them.
 EAGER_SOURCE = "torchvision_gpu_bench"
 # Of a host that nobody named: measured over forecast seconds of steps bound by launches, on devices left out of the
-# training, between the 5th and the 95th of a hundred (studies/accuracy/left_out.csv, 56 rows with bound = host).
-UNKNOWN_LOW, UNKNOWN_HIGH = 0.4, 4.3
+# training, between the 5th and the 95th of a hundred (studies/accuracy/left_out.csv, 199 rows with bound = host).
+UNKNOWN_LOW, UNKNOWN_HIGH = 0.49, 3.03
 
 # Host seconds per kernel without Python. A loop in C++ starts kernels of 2.9 µs every 3.8 µs, a CUDA graph every 3.4:
 # Gray, "Getting Started with CUDA Graphs" (NVIDIA 2019). Submissions of vendors run as graphs.

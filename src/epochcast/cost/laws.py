@@ -1,7 +1,7 @@
 """Laws that every answer keeps, whatever was learnt:
 
     seconds ≥ flops / (w · peak)         no product runs above the peak of the format it really runs in
-    seconds in half ≤ seconds in float32  where tensor cores multiply halves
+    seconds in half ≤ seconds in float32  of any op, where tensor cores multiply halves
 
 w is 1 but for convolutions that Winograd's method may do: F(2x2, 3x3) multiplies 2.25 times less than is counted (Lavin
 & Gray 2016). Boost clocks above the data sheet's are not counted on. An answer that breaks a law is moved to its bound,
@@ -24,8 +24,9 @@ from epochcast.hardware.device import Device
 
 WINOGRAD = 2.25
 WINOGRAD_WINDOW = 9
+SINGLE_BYTES = 4.0
 _CONVOLUTIONS = np.array([c in (OpClass.CONV, OpClass.CONV_TRANSPOSED, OpClass.CONV_GROUPED) for c in CLASSES])
-_HALVES = [op_math_index(math) for math in ("fp16", "bf16")]
+_HALVES = {op_math_index(math): math for math in ("fp16", "bf16")}
 _SINGLE = op_math_index("fp32")
 
 
@@ -43,29 +44,28 @@ def _by_winograd(columns: Columns) -> NDArray[np.bool_]:
     return found
 
 
-def most_seconds(columns: Columns, device: Device, setting: Setting, model: CostModel) -> Array:
-    """Of every product in half: as long as the same in float32, where the device multiplies halves on tensor cores."""
-    most = np.full(len(columns), np.inf)
+def most_seconds(columns: Columns, device: Device, setting: Setting, model: CostModel) -> Array | float:
+    """Of every op in half: as long as the same in float32, where the device multiplies halves on tensor cores."""
     if not device.tensor_cores:
-        return most
-    own = [math for math in _HALVES if _NAMES[math] in device.peak_flops_per_second]
-    places = np.flatnonzero(columns.is_matrix & np.isin(columns.math, own))
-    if len(places):
-        most[places] = model.costs(_in_single(columns.at(places)), device, setting).mid
-    return np.where(np.isnan(most), np.inf, most)
-
-
-_NAMES = {op_math_index(math): math for math in ("fp16", "bf16")}
+        return np.inf
+    own = [math for math, name in _HALVES.items() if name in device.peak_flops_per_second]
+    places = np.flatnonzero((columns.element_bytes < SINGLE_BYTES) & np.isin(columns.math, own))
+    if not len(places):
+        return np.inf
+    most = np.full(len(columns), np.inf)
+    in_single = model.costs(_in_single(columns.at(places)), device, setting).mid
+    most[places] = np.where(np.isnan(in_single), np.inf, in_single)
+    return most
 
 
 def _in_single(columns: Columns) -> Columns:
-    wider = 4.0 / columns.element_bytes
+    wider = SINGLE_BYTES / columns.element_bytes
     return replace(
         columns,
         math=np.full_like(columns.math, _SINGLE),
         read_bytes=columns.read_bytes * wider,
         written_bytes=columns.written_bytes * wider,
-        element_bytes=np.full_like(columns.element_bytes, 4.0),
+        element_bytes=np.full_like(columns.element_bytes, SINGLE_BYTES),
     )
 
 

@@ -19,7 +19,7 @@ from epochcast.graph.op import Gradient
 from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
 from epochcast.hardware.names import plain
-from epochcast.hardware.profile import profiles_folder
+from epochcast.hardware.profile import profiles_folder, unless_unreadable
 
 FORMAT = "epochcast local profile 1"
 _DIRECTIONS = [gradient.value for gradient in Gradient]
@@ -36,10 +36,12 @@ def local_path(device: Device) -> Path:
 
 
 def own_model(device: Device) -> Local | None:
-    """The model that `epochcast fit` saved for this device on this host, if there is one."""
+    """The model that `epochcast fit` saved for this device on this host, if there is one that can be read."""
     path = local_path(device)
-    if not path.is_file():
-        return None
+    return unless_unreadable(path, lambda: _own_model_in(path, device))
+
+
+def _own_model_in(path: Path, device: Device) -> Local:
     model = load_local(path)
     if model.device != device.name:
         raise BadInput(f"{path}: is a profile of {model.device}, not of {device.name}")

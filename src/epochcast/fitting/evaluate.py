@@ -22,6 +22,7 @@ from epochcast.fitting.run_table import Failure
 from epochcast.fitting.scores import Scores, absolute_percentage_errors, scores
 from epochcast.fitting.scoring_profile import scoring_profile
 from epochcast.fitting.table import kind_of, polars, read_table, with_known_columns, write_table
+from epochcast.frames import as_pandas
 from epochcast.hardware.catalogue import find_device
 
 if TYPE_CHECKING:
@@ -132,6 +133,14 @@ class Evaluation:
             pl.col("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds", "ape").fill_nan(None)
         )
         return result
+
+    def to_polars(self) -> "DataFrame":
+        """The same as `frame`, by the name that all answers have."""
+        return self.frame()
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas table."""
+        return as_pandas(self.frame().to_dicts())
 
     def save(self, path: str | Path) -> None:
         """Write `frame` as .csv, .parquet or .jsonl, never half written."""

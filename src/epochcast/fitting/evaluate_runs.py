@@ -3,6 +3,7 @@
 With `given_single` only what several GPUs add is forecast, not the speed of one (`given_single.py`).
 """
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -24,6 +25,7 @@ from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.session import Session
 from epochcast.hardware.catalogue import find_device
 from epochcast.interval import Interval
+from epochcast.orphans import end_with_parent
 
 # With fewer networks than this, starting processes takes longer than it saves.
 LEAST_NETWORKS = 40
@@ -130,7 +132,8 @@ def _forecasts(
         for group in groups.values():
             collect(forecast_group(group, cost_model, allow_code, singles))
         return forecasts, failures
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    start = get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=start, initializer=end_with_parent, initargs=(os.getpid(),)) as pool:
         futures = [pool.submit(forecast_group, group, cost_model, allow_code, singles) for group in groups.values()]
         for future in as_completed(futures):
             collect(future.result())

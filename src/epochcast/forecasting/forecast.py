@@ -19,6 +19,7 @@ from epochcast.display import Displayed
 from epochcast.errors import BadInput
 from epochcast.forecasting.options import check_fields, check_mapping, value_options
 from epochcast.forecasting.parts import StepParts
+from epochcast.frames import Framed
 from epochcast.interval import Interval
 from epochcast.units import show_seconds
 
@@ -30,7 +31,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, repr=False)
-class Forecast(Displayed):
+class Forecast(Displayed, Framed):
     """A job at a place, as numbers. None means that nobody said (how much data, which price) or nobody asked (memory).
 
     `batch_per_gpu` counts all accumulated passes; `replicas` are the copies of the model that see different samples, as
@@ -167,6 +168,10 @@ class Forecast(Displayed):
         values = {name: _plain(getattr(self, name)) for name in _NAMES}
         derived = {name: _plain(getattr(self, name)) for name in _DERIVED}
         return {"version": VERSION, **values, **derived}
+
+    def records(self) -> tuple[dict[str, Any], ...]:
+        """One row: all its numbers."""
+        return (self.as_dict(),)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Forecast":

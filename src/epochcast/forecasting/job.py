@@ -12,7 +12,7 @@ forecast.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from epochcast.hardware.device import Device
 
 FRAMEWORKS = ("pytorch", "tensorflow")
+ATTENTIONS = ("auto", "flash", "eager")
 # torch.utils.data.DataLoader's own default.
 PREFETCH = 2
 # Beyond anything that is trained; what follows from larger numbers does not fit in 64 bits.
@@ -193,6 +194,8 @@ class Job:
             raise BadInput("a job has one batch: batch (of each GPU) or global_batch (of all), not both")
         if self.framework not in FRAMEWORKS:
             raise UnknownName("framework", self.framework, FRAMEWORKS)
+        if self.attention not in ATTENTIONS:
+            raise UnknownName("attention", self.attention, ATTENTIONS)
         if self.framework_version is not None and not re.match(r"\d+\.\d+", self.framework_version):
             raise BadInput(f"framework_version must begin like 1.13, got {self.framework_version!r}")
         recipe = self.recipe(1)  # refuses what makes no step
@@ -230,8 +233,11 @@ class Job:
                 raise BadInput(f"reference says what makes a live model; this job's is {self.model!r}")
             return
         from epochcast.capture.resolve import check_live
+        from epochcast.capture.workload import Workload
 
         check_live(self.model)
+        if isinstance(self.model, type) or not isinstance(self.model, Hashable):  # classes and configurations
+            object.__setattr__(self, "model", Workload(self.model))
 
     def recipe(self, batch: int, device: "Device | None" = None) -> "Recipe":
         """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says."""

@@ -20,6 +20,7 @@ from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.strategies.degrees import degrees_in
 from epochcast.forecasting.strategies.registry import algorithm_named, strategy_for
 from epochcast.forecasting.strategies.strategy import Strategy
+from epochcast.frames import Framed
 from epochcast.hardware.topology import GPUS_PER_NODE
 
 REGIMES = ("strong", "weak")
@@ -135,7 +136,7 @@ class Series:
 
 
 @dataclass(frozen=True, repr=False)
-class Scaling(Displayed):
+class Scaling(Displayed, Framed):
     """The answer: rows by regime, collective and number of GPUs."""
 
     rows: tuple[Row, ...]
@@ -159,6 +160,10 @@ class Scaling(Displayed):
         """Of the first series; None where every step up was worth it."""
         knee = self.series[0].knee
         return None if knee is None else knee[0].case.gpus
+
+    def records(self) -> tuple[dict[str, object], ...]:
+        """A row for each number of GPUs."""
+        return tuple(row.as_dict() for row in self.rows)
 
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast scaling`."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from epochcast.caching import Cache
 from epochcast.capture.model import Model
 from epochcast.capture.resolve import find_model
+from epochcast.capture.workload import Workload
 from epochcast.cost.cached import CachedCosts
 from epochcast.cost.calibrated import calibrated_device, hints, model_in, with_profile
 from epochcast.cost.model import CostModel
@@ -69,12 +70,20 @@ class Session:
         return session
 
     def model(self, job: Job) -> Model:
-        """The network of a job at its longest samples, looked for once; again where its file or the live model has
+        """The network of a job at its longest samples, looked for once; again where its files or the live model have
         changed since.
         """
         shape = job.longest_shape
         key = job.model, shape, job.aux, _state(job.model)
-        return self._networks.get(key, lambda: find_model(job.model, shape, aux=job.aux, allow_code=self._allow_code))
+
+        def found() -> Model:
+            return find_model(job.model, shape, aux=job.aux, allow_code=self._allow_code)
+
+        model = self._networks.get(key, found)
+        if getattr(model, "is_stale", False):
+            self._networks.forget(key)
+            model = self._networks.get(key, found)
+        return model
 
     def trace(self, model: Model, recipe: Recipe) -> Trace:
         """One step of a network."""
@@ -112,7 +121,8 @@ def _state(model: object) -> Hashable:
         except (OSError, ValueError):
             return None
         return status.st_mtime_ns, status.st_size
+    model = model.model if isinstance(model, Workload) else model
     parameters = getattr(model, "parameters", None)
-    if not callable(parameters):
+    if not callable(parameters) or isinstance(model, type):
         return None
     return repr(model), tuple((tuple(each.shape), each.requires_grad) for each in parameters())

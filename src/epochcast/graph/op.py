@@ -152,7 +152,7 @@ class Graph:
                 matches[glob] += 1
             return bool(matched)
 
-        parameters = tuple(replace(p, trainable=p.trainable and not is_frozen(p)) for p in self.parameters)
+        parameters = tuple(replace(p, trainable=not is_frozen(p) and p.trainable) for p in self.parameters)
         for glob, count in matches.items():
             if not count:
                 layers = ", ".join(sorted({p.layer.split(".")[0] for p in self.parameters})[:8])

@@ -10,19 +10,27 @@ its own errors.
 """
 
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
+from typing import TypeVar
 
 from epochcast.atomic import write_text
 from epochcast.caching import remembered
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, EpochcastError
 from epochcast.graph.maths import MATHS
 from epochcast.graph.precision import PRECISIONS, find_precision
 from epochcast.hardware import rows
 from epochcast.hardware.device import Device
 from epochcast.hardware.names import plain
+
+Found = TypeVar("Found")
+
+
+class ProfileWarning(UserWarning):
+    """A profile of the user's cannot be read; the answer is the one without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +94,23 @@ def _precision_name(name: str) -> str:
 
 
 def user_profile(device: Device) -> Profile | None:
-    """The profile that `epochcast calibrate --save` wrote for this device on this host, if there is one."""
+    """The profile that `epochcast calibrate --save` wrote for this device on this host, if there is one that can be
+    read; another costs a warning.
+    """
     path = profile_path(device)
-    if not path.is_file():
+    return unless_unreadable(path, lambda: _profile_in(path, device))
+
+
+def unless_unreadable(path: Path, read: Callable[[], Found | None]) -> Found | None:
+    """What `read` finds in a file of the user's; a file that cannot be used costs a warning, never the answer."""
+    try:
+        return read() if path.is_file() else None
+    except (OSError, ValueError, EpochcastError) as problem:
+        warnings.warn(f"your profile {path} is left out: {problem}", ProfileWarning, stacklevel=3)
         return None
+
+
+def _profile_in(path: Path, device: Device) -> Profile:
     profiles = load_profiles(path.read_text(encoding="utf-8"), str(path))
     if plain(device.name) not in profiles:
         raise BadInput(f"{path}: has no profile of {device.name}")

@@ -11,6 +11,7 @@ from epochcast.errors import BadInput
 from epochcast.forecasting.data import Data, data_of
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.session import Session
+from epochcast.frames import Framed
 from epochcast.interval import COVERAGE
 from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
 from epochcast.planning.choice import Limits, chosen, frontier, nearest
@@ -22,7 +23,7 @@ _HIGH_END = f"high end ({COVERAGE:.0%} interval)".replace("%", " %")
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(Displayed):
+class Plan(Displayed, Framed):
     """All configurations that can run a job, those that cannot and why, and the limits to choose by.
 
     `model` is the network's name, `data` what it is trained on; `opaque_ops` are its ops that are costed by their bytes
@@ -125,6 +126,14 @@ class Plan(Displayed):
             checked = f"; {unchecked} of {len(rented)} are not checked against the seller's" if unchecked else ""
             notes.append(f"list prices of {period}, for whole machines on demand{checked}")
         return (*notes, *self.notes)
+
+    def records(self) -> tuple[dict[str, object], ...]:
+        """A row for each configuration that can run the job."""
+        frontier = set(self.frontier)
+        return tuple(
+            {**row.as_dict(), "is_on_frontier": row in frontier, "is_chosen": row == self.chosen}
+            for row in self.candidates
+        )
 
     def as_dict(self) -> dict[str, object]:
         """The JSON contract of `epochcast plan`."""

@@ -31,7 +31,10 @@ def advice(answer: Advice) -> RenderableType:
         unit = speed(0.0, answer.data.fed, answer.data.tokens_per_sample)[1]
         headings = f"change | > batch, safe | > batch | > workers | > step | > {unit} | > memory | > speed-up"
         rows = [_alternative(alternative, answer.data) for alternative in answer.alternatives]
-        pieces += [Text(), table("what else could be changed", headings, rows)]
+        pieces += [
+            Text(),
+            table("what else could be changed", headings, rows, drop=("workers", "memory", "batch, safe")),
+        ]
     if answer.thesis is not None:
         pieces += [Text(), _thesis(answer)]
     pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]

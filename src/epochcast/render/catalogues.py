@@ -29,7 +29,7 @@ def models(rows: Iterable[Mapping[str, Any]]) -> RenderableType:
         )
         for row in listed
     ]
-    return table("models", "model | what it is | input | > parameters | > forward", cells)
+    return table("models", "model | what it is | input | > parameters | > forward", cells, drop=("input",))
 
 
 def hub_models(rows: Iterable[Mapping[str, Any]]) -> RenderableType:
@@ -66,7 +66,9 @@ def devices(rows: Iterable[Device]) -> RenderableType:
         for d in rows
     ]
     columns = "device | generation | > year | > fp32 | > fp16 | > memory | > bandwidth | checked"
-    return table("devices", columns, cells, caption="dense peaks, from the data sheets")
+    return table(
+        "devices", columns, cells, caption="dense peaks, from the data sheets", drop=("year", "checked", "generation")
+    )
 
 
 def instances(rows: Iterable[Instance]) -> RenderableType:
@@ -85,7 +87,9 @@ def instances(rows: Iterable[Instance]) -> RenderableType:
         for i in rows
     ]
     columns = "instance | cloud | device | > GPUs | > per hour | > CPUs | > memory | priced on"
-    return table("instances", columns, cells, caption="on-demand list prices of that day")
+    return table(
+        "instances", columns, cells, caption="on-demand list prices of that day", drop=("CPUs", "priced on", "memory")
+    )
 
 
 def datasets(rows: Iterable[Dataset]) -> RenderableType:
@@ -102,7 +106,8 @@ def datasets(rows: Iterable[Dataset]) -> RenderableType:
         )
         for d in rows
     ]
-    return table("data sets", "data set | task | > training | > validation | of | sample | > on disk, each", cells)
+    columns = "data set | task | > training | > validation | of | sample | > on disk, each"
+    return table("data sets", columns, cells, drop=("on disk, each", "validation", "sample"))
 
 
 def links(rows: Iterable[Link]) -> RenderableType:
@@ -134,7 +139,8 @@ def topologies(rows: Iterable[Topology]) -> RenderableType:
         )
         for machine in rows
     ]
-    return table("topologies", "machine | GPUs | inside | between machines | > CPUs | checked", cells)
+    columns = "machine | GPUs | inside | between machines | > CPUs | checked"
+    return table("topologies", columns, cells, drop=("CPUs", "checked"))
 
 
 def _inner_links(machine: Topology) -> str:

@@ -23,7 +23,14 @@ def doctor(report: Report) -> RenderableType:
     if report.other_packages:
         others = ", ".join(f"{name} {version}" for name, version in report.other_packages.items())
         pieces.append(Text(f"also installed: {others}\n"))
-    pieces.append(table("your files", "what | where | > files | > size | from | to", map(_folder, report.folders)))
+    pieces.append(
+        table(
+            "your files",
+            "what | where | > files | > size | from | to",
+            map(_folder, report.folders),
+            drop=("from", "to"),
+        )
+    )
     pieces.append(Text(f"job file: {report.job_file or 'none here or above'}\n"))
     pieces.append(table("shipped with epochcast", "what | | dated", _shipped(report)))
     if report.blas_threads is not None:

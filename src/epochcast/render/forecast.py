@@ -59,10 +59,11 @@ def _title(answer: Forecast) -> str:
         where += f" on {answer.nodes} nodes"
     words = [f"{answer.model} on {where}"]
     holder = "GPU" if answer.replicas == answer.gpus else f"{answer.gpus // answer.replicas} GPUs"
+    passes = f" in {answer.accumulate} passes" if answer.accumulate > 1 else ""
     words += (
-        [f"batch {answer.batch_per_gpu} per {holder}, {answer.global_batch} in total", answer.strategy]
+        [f"batch {answer.batch_per_gpu} per {holder}{passes}, {answer.global_batch} in total", answer.strategy]
         if answer.gpus > 1
-        else [f"batch {answer.batch_per_gpu}"]
+        else [f"batch {answer.batch_per_gpu}{passes}"]
     )
     words += [answer.precision]
     words += [answer.optimizer] if answer.mode == "training" else [answer.mode.replace("_", " and ") + " only"]
@@ -132,7 +133,8 @@ def choices(title: str, answers: Iterable[Forecast]) -> RenderableType:
                 show_dollars(answer.dollars.mid) if answer.dollars else "unknown",
             )
         )
-    return table(title, f"device | precision | > batch | > {unit} | > job | {INTERVAL} | > memory | > cost", rows)
+    columns = f"device | precision | > batch | > {unit} | > job | {INTERVAL} | > memory | > cost"
+    return table(title, columns, rows, drop=("memory", "batch", unit))
 
 
 def _shares(title: str, shares: Iterable[Share]) -> RenderableType:

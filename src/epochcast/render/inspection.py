@@ -7,7 +7,7 @@ from rich.text import Text
 
 from epochcast.capture.comparison import QUANTITIES, Comparison
 from epochcast.capture.inspection import Inspection
-from epochcast.render.table import WideOrNarrow, shape, table
+from epochcast.render.table import shape, table
 from epochcast.units import show_bytes, show_count
 
 
@@ -23,16 +23,16 @@ def inspection(answer: Inspection) -> RenderableType:
             show_count(layer.forward_flops, "FLOP") if layer.forward_flops else "",
             layer.kind,
             show_bytes(layer.bytes),
-            shape(layer.receptive_field or ()) if has_fields else "",
+            *([shape(layer.receptive_field or ())] if has_fields else []),
         )
         for layer in answer.layers
     ]
     title = f"{answer.model}, one sample of {shape(answer.input_shape)}"
-    columns = "layer | output | > parameters | > activations | > matrix work"
-    layers = WideOrNarrow(
-        table(title, f"{columns} | kind | > moved | > {'receptive field' if has_fields else ''}", rows),
-        table(title, columns, [row[:5] for row in rows]),
-    )
+    columns = "layer | output | > parameters | > activations | > matrix work | kind | > moved"
+    drop = ["moved", "kind"]
+    if has_fields:
+        columns, drop = f"{columns} | > receptive field", ["receptive field", *drop]
+    layers = table(title, columns, rows, drop=drop)
     flops = answer.forward_flops_per_sample
     totals = table(
         "totals per sample",

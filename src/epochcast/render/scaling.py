@@ -5,7 +5,7 @@ from rich.text import Text
 
 from epochcast.forecasting.scaling import Row, Scaling
 from epochcast.memory.verdict import DOES_NOT_FIT, TIGHT
-from epochcast.render.table import WideOrNarrow, rate, speed, table
+from epochcast.render.table import INTERVAL, WideOrNarrow, interval_cells, rate, speed, table
 from epochcast.units import show_dollars, show_seconds
 
 
@@ -40,16 +40,30 @@ def _table(title: str, rows: list[Row], is_comparing: bool) -> RenderableType:
         "speed-up": not is_comparing,
         "all-reduce": is_comparing,
         "MFU": all(row.forecast.tokens_per_second and row.forecast.mfu for row in rows),
-        "job": any(row.forecast.total_seconds for row in rows),
+        **dict.fromkeys(("job", _JOB_INTERVAL), any(row.forecast.total_seconds for row in rows)),
         "cost": any(row.forecast.dollars for row in rows),
     }
     cells = [_cells(row) for row in rows]
     headings = [name for name in cells[0] if is_shown.get(name, True)]
     columns = " | ".join(name if name in _TEXT_COLUMNS else f"> {name}" for name in headings)
-    return table(title, columns, [[row[name] for name in headings] for row in cells])
+    return table(title, columns, [[row[name] for name in headings] for row in cells], drop=_DROPPED)
 
 
 _TEXT_COLUMNS = ("scaling",)
+_JOB_INTERVAL = f"job, {INTERVAL}"
+# The first to go where a terminal is narrow; throughput follows from step and batch.
+_DROPPED = (
+    _JOB_INTERVAL,
+    "per GPU",
+    "waiting",
+    "speed-up",
+    "nodes",
+    "samples/s",
+    "images/s",
+    "tokens/s",
+    "batch",
+    "MFU",
+)
 _MEMORY_MARKS = {TIGHT: " (tight)", DOES_NOT_FIT: " (too large)"}
 
 
@@ -65,10 +79,12 @@ def _cells(row: Row) -> dict[str, str]:
         "per GPU": f"{answer.batch_per_gpu:,}",
         "all-reduce": row.allreduce if row.case.gpus > 1 else "",
         "step": show_seconds(step),
+        INTERVAL: interval_cells(answer.step_seconds, show_seconds)[1],
         "waiting": f"{row.exposed_comm_seconds / step:.0%}",
         unit: throughput,
         "MFU": f"{answer.mfu or 0:.0%}",
         "job": show_seconds(total.mid) if total else "unknown",
+        _JOB_INTERVAL: interval_cells(total, show_seconds)[1] if total else "",
         "cost": show_dollars(dollars.mid) if dollars else "unknown",
         "speed-up": f"{rate(row.speedup)}×",
         "efficiency": f"{row.efficiency:.0%}",

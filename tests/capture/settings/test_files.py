@@ -189,7 +189,7 @@ def test_what_is_no_config_is_one_clear_line(name: str, content: str, tmp_path: 
 
 def test_yaml_needs_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(MissingExtra, match=r"this needs PyYAML; .*epochcast\[yaml\]"):
+    with pytest.raises(MissingExtra, match=r"this needs PyYAML; .*pip install '\.\[yaml\]'"):
         read(tmp_path, "a.yaml", ACCELERATE)
     assert read(tmp_path, "ds.json", DEEPSPEED).kind == "DeepSpeed"
 

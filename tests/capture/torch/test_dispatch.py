@@ -129,15 +129,28 @@ class Impatient(nn.Module):
                 return y * y.sum().item()
             case "bool":
                 return y if y.sum() > 0 else -y
+            case "count":
+                return y[: int((y > 0).sum())]
             case _:
                 return y[y > 0]
 
 
-@pytest.mark.parametrize("ask", ["item", "bool", "mask"])
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        ("item", r"module 'body.0' reads a number of its data (.item()); 1 is assumed"),
+        ("bool", "module 'body.0' asks its data whether a condition holds; False is assumed"),
+    ],
+)
+def test_a_number_or_a_condition_of_the_data_is_assumed_and_said(capture: Capture, ask: str, says: str) -> None:
+    assert says in capture(lambda: Wrapped(Impatient(ask)), (4,)).notes
+
+
+@pytest.mark.parametrize("ask", ["count", "mask"])
 def test_a_model_that_asks_for_values_is_refused_with_the_module_and_a_hint(capture: Capture, ask: str) -> None:
     with pytest.raises(BadInput, match=r"module 'body\.0' needs the values of a tensor") as caught:
         capture(lambda: Wrapped(Impatient(ask)), (4,))
-    assert "torch.where" in caught.value.__notes__[0]
+    assert "example inputs with real values" in caught.value.__notes__[0]
 
 
 class Wrapped(nn.Module):
@@ -182,6 +195,6 @@ def test_two_captures_name_everything_alike() -> None:
 
 def test_the_caller_keeps_its_hooks_and_dispatch_after_a_failure(capture: Capture) -> None:
     with pytest.raises(BadInput):
-        capture(lambda: Wrapped(Impatient("item")), (4,))
+        capture(lambda: Wrapped(Impatient("count")), (4,))
     assert not torch.nn.modules.module._global_forward_pre_hooks
     assert torch.nn.functional.dropout(torch.ones(4), 0.5).shape == (4,)

@@ -3,7 +3,6 @@
 torch is imported when a model is captured, not with this package: cached captures do not need it.
 """
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -17,24 +16,34 @@ if TYPE_CHECKING:
 __all__ = ["TorchModel", "load_torch"]
 
 
+LIBRARIES = ("timm", "torchvision")
+
+
 def load_torch(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> Model:
     """The model of `timm:NAME`, `torchvision:NAME`, `file.py:factory` or `package.module:factory`.
 
-    `input_shape` is one sample's, without the batch. Options are those of `TorchModel`.
+    `input_shape` is one sample's, without the batch. Options are those of `TorchModel`. A factory runs in a process of
+    its own; with options it runs in this one.
     """
-    return CachedModel(reference, about(reference, input_shape, options), _loader(reference, input_shape, options))
 
-
-def _loader(reference: str, input_shape: tuple[int, ...] | None, options: dict[str, Any]) -> Callable[[], Model]:
     def load() -> Model:
-        if find_spec("torch") is None and reference.partition(":")[0] not in ("timm", "torchvision"):
-            return _keras_or_missing(reference)
-        need_torch()
-        from epochcast.capture.torch.load import load_torch as capture
+        if options or reference.partition(":")[0] in LIBRARIES:
+            return make_model(reference, input_shape, **options)
+        from epochcast.capture.apart import ApartModel
 
-        return capture(reference, input_shape, **options)
+        return ApartModel(reference, input_shape)
 
-    return load
+    return CachedModel(reference, about(reference, input_shape, options), load)
+
+
+def make_model(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> Model:
+    """The same, made in this process and not cached."""
+    if find_spec("torch") is None and reference.partition(":")[0] not in LIBRARIES:
+        return _keras_or_missing(reference)
+    need_torch()
+    from epochcast.capture.torch.load import load_torch as capture
+
+    return capture(reference, input_shape, **options)
 
 
 def _keras_or_missing(reference: str) -> Model:

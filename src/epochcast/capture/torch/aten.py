@@ -40,7 +40,8 @@ def _words(text: str) -> tuple[str, ...]:
 _REDUCTIONS = _words(
     "sum mean var std var_mean std_mean amax amin aminmax max min argmax argmin any all prod norm "
     "linalg_vector_norm cumsum cumprod cummax cummin logcumsumexp topk sort argsort logsumexp median "
-    "nanmedian mode kthvalue nansum count_nonzero dot vdot trace histc"
+    "nanmedian mode kthvalue nansum count_nonzero dot vdot trace histc nonzero equal unique_dim _unique2 _unique "
+    "unique_consecutive"
 )
 _COPIES: Mapping[str, str] = {
     **dict.fromkeys(_words("clone contiguous permute_copy view_copy transpose_copy expand_copy"), "contiguous"),
@@ -61,12 +62,13 @@ _RANDOM = _words(
     "randint_like geometric cauchy log_normal"
 )
 _GATHERS = _words(
-    "index index_select gather take _unsafe_index im2col grid_sampler_2d grid_sampler_3d affine_grid_generator"
+    "index index_select gather take _unsafe_index im2col grid_sampler_2d grid_sampler_3d affine_grid_generator "
+    "masked_select _pack_padded_sequence"
 )
 _SCATTERS = _words(
     "index_put _index_put_impl _unsafe_index_put scatter scatter_add scatter_reduce index_add index_copy "
     "index_fill put col2im masked_scatter unfold_backward grid_sampler_2d_backward grid_sampler_3d_backward "
-    "max_unpool2d max_unpool3d"
+    "max_unpool2d max_unpool3d bincount _pack_padded_sequence_backward"
 )
 _RESIZES = _words(
     "upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d "

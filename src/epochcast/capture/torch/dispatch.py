@@ -4,21 +4,26 @@ A `TorchDispatchMode` sits below autograd, so it sees the real forward, backward
 numbered in the order they appear, which makes two captures of the same program comparable. Views record nothing: they
 share a storage.
 
+*The phase of a call.* Set from outside; where a user's own step runs, a call inside an autograd node is backward, and
+one inside an optimizer's step is update.
+
 *The layer of a backward call.* Autograd numbers its nodes in the order of the forward calls that created them. The
 module that was running when a number was assigned is the layer of that node's backward calls.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from epochcast.capture.torch.aten import ASKS_VALUES, FREE, rule_for
 from epochcast.capture.torch.call import Call, Piece, View, dtype_of
-from epochcast.capture.torch.rules import Rule
-from epochcast.capture.torch.shapes import QUICK, Quick
+from epochcast.capture.torch.host import Host
+from epochcast.capture.torch.packed import PACKED
+from epochcast.capture.torch.plans import Plan, plan_of
+from epochcast.capture.torch.values import Unknown, Values
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import Copy, Elementwise, Gather, Matmul, OptimizerUpdate, Reduce, Scatter
 from epochcast.graph.op import Gradient, Phase
@@ -42,40 +47,14 @@ class Draft(NamedTuple):
     layer: str
 
 
-class _Plan(NamedTuple):
-    """What an operator's schema tells before it is called."""
-
-    name: str
-    rule: Rule | None
-    writes: tuple[tuple[int, str], ...]
-    is_view: bool
-    is_foreach: bool
-    asks_values: bool
-    quick: Quick | None
-
-
-_PLANS: dict[Any, _Plan] = {}
-
-
-def _plan(func: Any) -> _Plan:
-    schema = func._schema
-    full = schema.name.rpartition("::")[2]
-    is_foreach = full.startswith(("_foreach_", "_fused_adam", "_fused_sgd", "_amp_foreach"))
-    name = full.removesuffix("_")
-    writes = tuple(
-        (i, a.name) for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write
-    )
-    rule = None if name in FREE else rule_for(func, name)
-    quick = QUICK.get(full) if schema.overload_name in ("", "Tensor", "Scalar") else None
-    return _Plan(name, rule, writes, bool(getattr(func, "is_view", False)), is_foreach, name in ASKS_VALUES, quick)
-
-
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Collects drafts while it is active. `phase` and `algorithm` are set by `steps.run`."""
 
-    def __init__(self, module: torch.nn.Module, batch: int = 1) -> None:
+    def __init__(self, module: torch.nn.Module, batch: int = 1, values: Values | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.batch = batch
+        self.host = Host(values or Values(), batch)
+        self.has_run_backward = False
         self.phase = Phase.FORWARD
         self.algorithm = "none"
         self.style = "foreach"
@@ -89,6 +68,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._last_layer = ""
         self._parameters = {self.storage(p) for p in module.parameters()}
         self._hooks: list[Any] = []
+        self._thread = get_ident()
 
     # ---- modules --------------------------------------------------------------------------------
 
@@ -107,17 +87,27 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             hook.remove()
 
     def _entered(self, module: torch.nn.Module, inputs: Any) -> None:
-        parent = self.modules[-1] if self.modules else ""
+        if get_ident() != self._thread:  # torch calls the hooks for the modules of every thread
+            return
+        parent = self.modules[-1] if self.modules else "loss"
         self.modules.append(self._paths.get(id(module), parent))
 
     def _left(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
-        self.modules.pop()
+        if get_ident() == self._thread:
+            self.modules.pop()
+
+    def running_phase(self) -> Phase:
+        """The phase of what runs now; a step of the user's own calls backward by itself."""
+        if self.phase is Phase.FORWARD and torch._C._current_autograd_node() is not None:
+            self.has_run_backward = True
+            return Phase.BACKWARD
+        return self.phase
 
     def _layer(self) -> str:
         """The running module, or the one whose forward pass created the running autograd node."""
         if self.modules:
             self._last_layer = self.modules[-1]
-        elif self.phase is Phase.BACKWARD:
+        elif self.running_phase() is Phase.BACKWARD:
             node = torch._C._current_autograd_node()
             if node is not None:
                 self._last_layer = self._layers.get(node._sequence_nr(), self._last_layer)
@@ -156,21 +146,18 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        plan = _PLANS.get(func)
-        if plan is None:
-            plan = _PLANS[func] = _plan(func)
+        plan = plan_of(func)
         operands = list(_tensors((*args, *kwargs.values())))
         on_device = [t for t in operands if t.device.type == "meta"]
         if on_device:
-            if plan.asks_values:
-                raise AsksForValues(plan.name, self._layer())
+            if plan.name == "_local_scalar_dense":
+                return self._scalar(args[0])
+            if plan.name == "_to_copy" and _is_host(kwargs.get("device")):
+                return self._to_host(func, args, kwargs)
             if len(on_device) < len(operands):
-                args, kwargs = _on_meta(args), {k: _on_meta((v,))[0] for k, v in kwargs.items()}
+                args, kwargs = self._on_meta(args), {k: self._on_meta((v,))[0] for k, v in kwargs.items()}
                 on_device = [t for t in _tensors((*args, *kwargs.values())) if t.device.type == "meta"]
-        skips = plan.is_foreach and plan.writes and on_device  # writing on meta does nothing
-        result = plan.quick(*args, **kwargs) if plan.quick and on_device else NotImplemented
-        if result is NotImplemented:
-            result = None if skips else func(*args, **kwargs)
+        result, args = self._result(func, plan, args, kwargs, on_device)
         layer = self._layer()
         if self.phase is not Phase.UPDATE and torch.is_grad_enabled():
             self._layers.setdefault(_sequence() - 1, layer)
@@ -178,10 +165,83 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._record(func, plan, args, kwargs, on_device, result, layer)
         return result
 
+    def _result(
+        self,
+        func: Any,
+        plan: Plan,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        on_device: list[torch.Tensor],
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """What a call returns, and its arguments with masks replaced by places."""
+        if on_device:
+            quick = self._quick(plan, args, kwargs)
+            if quick is not NotImplemented:
+                self.host.forget(plan.written(args, kwargs))
+                return quick, args
+            try:
+                args = self.host.with_places(plan.name, args)
+                if plan.asks_values:
+                    return self.host.lifted(func, args, kwargs), args
+            except Unknown:
+                raise AsksForValues(plan.name, self._layer()) from None
+        try:
+            result = func(*args, **kwargs)
+        except (NotImplementedError, RuntimeError) as problem:
+            try:
+                return self.host.lifted(func, args, kwargs), args
+            except Exception:
+                raise problem from None
+        if plan.makes_values:
+            self.host.follow(func, plan.name, args, kwargs, plan.written(args, kwargs), result)
+        return result, args
+
+    def _quick(self, plan: Plan, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """What a call on `meta` returns where that is known without PyTorch's help."""
+        if plan.is_foreach and plan.writes:
+            return None  # writing on meta does nothing
+        if plan.name in PACKED:
+            return PACKED[plan.name](self.host.values, *args, **kwargs)
+        return plan.quick(*args, **kwargs) if plan.quick else NotImplemented
+
+    def _scalar(self, tensor: torch.Tensor) -> Any:
+        try:
+            return self.host.scalar(tensor, self._layer())
+        except Unknown:
+            raise AsksForValues("item", self._layer()) from None
+
+    def _to_host(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.Tensor:
+        """A copy on the host where the values are known; else it stays on `meta`, and asking it for values says so."""
+        try:
+            value = self.host.values.of(args[0])
+        except Unknown:
+            copied: torch.Tensor = func(*args, **{**kwargs, "device": torch.device("meta")})
+            return copied
+        return value.to(kwargs.get("dtype") or value.dtype, copy=True)
+
+    def _on_meta(self, values: Any) -> Any:
+        """Host tensors with dimensions (tables a model keeps beside its buffers) moved to `meta`; host scalars stay."""
+        return tuple(
+            self._moved(value)
+            if isinstance(value, torch.Tensor) and value.device.type != "meta" and value.dim()
+            else type(value)(self._on_meta(value))
+            if isinstance(value, list | tuple)
+            else value
+            for value in values
+        )
+
+    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        if isinstance(tensor, torch.nn.Parameter):
+            raise BadInput(
+                "a weight is used that is not among the model's parameters: modules belong into nn.ModuleList, "
+                "not into a plain list, and a step uses the model it is given"
+            )
+        return self.host.values.moved(tensor)
+
     def _record(
         self,
         func: Any,
-        plan: _Plan,
+        plan: Plan,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         operands: list[torch.Tensor],
@@ -194,9 +254,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         read = {view.storage for view in tensors}
         new_views = [self.see(t) for t in _tensors((result,)) if t.device.type == "meta"]
         results = [view for view in new_views if view.storage not in read]
-        for place, name in plan.writes:
-            written = args[place] if place < len(args) else kwargs.get(name)
-            results += [self.see(t) for t in _tensors((written,)) if t.device.type == "meta"]
+        results += [self.see(t) for t in plan.written(args, kwargs)]
         if not any(_elements(view) for view in results):
             return
         if plan.is_foreach:
@@ -207,13 +265,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 func, plan.name, args, kwargs, tensors, tuple(results), self.see, self._is_parameter, self.batch
             )
             pieces = plan.rule(call)
-        is_gradient = self.phase is Phase.BACKWARD and not torch.is_grad_enabled()
+        phase = self.running_phase()
+        is_gradient = phase is Phase.BACKWARD and not torch.is_grad_enabled()
         for piece in pieces:
             if is_gradient and piece.gradient is Gradient.NONE and isinstance(piece.kind, _UNDIRECTED):
                 piece = piece._replace(gradient=Gradient.DATA)
-            self.drafts.append(Draft(plan.name, piece, self.phase, layer))
+            self.drafts.append(Draft(plan.name, piece, phase, layer))
 
-    def _pass(self, func: Any, plan: _Plan, tensors: tuple[View, ...], results: tuple[View, ...]) -> Piece:
+    def _pass(self, func: Any, plan: Plan, tensors: tuple[View, ...], results: tuple[View, ...]) -> Piece:
         """One sweep over lists of tensors; a list given twice is read once."""
         step = plan.name.removeprefix("_foreach_")
         scaled = step in ("add", "sub") and "List" in func._schema.overload_name  # a + α·b
@@ -233,7 +292,10 @@ class AsksForValues(BadInput):
             f"{where} needs the values of a tensor ({operator}), which a forecast does not have: "
             "its work depends on the data"
         )
-        self.add_note("hint: .item(), bool(tensor), nonzero and masks as indices need values; torch.where does not")
+        self.add_note(
+            "hint: example inputs with real values may tell (`inputs`, or what the factory returns); torch.where"
+        )
+        self.add_note("needs no values; .item(), nonzero and masks as indices do")
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
@@ -244,16 +306,8 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield from _tensors(value)
 
 
-def _on_meta(values: Any) -> Any:
-    """Host tensors with dimensions (tables a model keeps beside its buffers) moved to `meta`; host scalars stay."""
-    return tuple(
-        value.to("meta")
-        if isinstance(value, torch.Tensor) and value.device.type != "meta" and value.dim()
-        else type(value)(_on_meta(value))
-        if isinstance(value, list | tuple)
-        else value
-        for value in values
-    )
+def _is_host(device: Any) -> bool:
+    return device is not None and torch.device(device).type == "cpu"
 
 
 def _elements(view: View) -> int:

@@ -2,42 +2,59 @@
 
 import inspect
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import torch
 
+from epochcast.capture.torch.values import Unknown, Values
 from epochcast.errors import BadInput
 
 
 @dataclass(frozen=True)
 class Example:
-    """Inputs of one call. The batch is the first dimension of the first tensor; every tensor that shares it grows
-    with it.
+    """Inputs of one call. The batch is a dimension of the first tensor, `dimension`; every tensor that shares its size
+    there grows with it.
     """
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    dimension: int = 0
 
     @property
     def batch(self) -> int:
         """Samples in the example."""
         for _, tensor in tensors_in((self.args, self.kwargs)):
-            if tensor.dim():
-                return int(tensor.shape[0])
+            if tensor.dim() > self.dimension:
+                return int(tensor.shape[self.dimension])
         raise BadInput("the example inputs hold no tensor with a batch dimension")
 
-    def at(self, batch: int) -> "Example":
-        """The same inputs for another number of samples."""
-        current_batch = self.batch
+    @property
+    def given(self) -> Any:
+        """The inputs as a loss gets them: a tensor, a tuple, or a dict."""
+        if self.kwargs and not self.args:
+            return dict(self.kwargs)
+        return self.args[0] if len(self.args) == 1 and not self.kwargs else self.args
+
+    def at(self, batch: int, values: Values | None = None) -> "Example":
+        """The same inputs for another number of samples; known values are repeated for further samples."""
+        current_batch, dimension = self.batch, self.dimension
 
         def resized(tensor: torch.Tensor) -> torch.Tensor:
-            shape = tuple(tensor.shape)
-            if shape and shape[0] == current_batch:
-                shape = (batch, *shape[1:])
-            return torch.empty(shape, dtype=tensor.dtype, device="meta")
+            shape = list(tensor.shape)
+            grows = len(shape) > dimension and shape[dimension] == current_batch
+            if grows:
+                shape[dimension] = batch
+            empty = torch.empty(shape, dtype=tensor.dtype, device="meta")
+            if values is not None:
+                with suppress(Unknown):
+                    value = values.of(tensor)
+                    rows = torch.arange(batch, device="cpu") % current_batch
+                    values.keep(empty, value.index_select(dimension, rows) if grows else value)
+            return empty
 
-        return Example(mapped(self.args, resized), mapped(dict(self.kwargs), resized))
+        return Example(mapped(self.args, resized), mapped(dict(self.kwargs), resized), dimension)
 
     def named(self, module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
         """Every tensor with the name of its argument and the path inside it."""
@@ -78,7 +95,7 @@ def mapped(value: Any, change: Any) -> Any:
     """The same nested value with every tensor changed; other values stay."""
     if isinstance(value, torch.Tensor):
         return change(value)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: mapped(item, change) for key, item in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(mapped(item, change) for item in value))

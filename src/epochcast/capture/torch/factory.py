@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from epochcast.capture.torch.notes import first_line, with_traceback
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import BadInput, EndsProgram, EpochcastError, UnknownName
 
 
 def is_file_reference(reference: str) -> bool:
@@ -49,13 +49,15 @@ def _module(place: str, reference: str) -> ModuleType:
         sys.modules[spec.name] = module  # dataclasses and pickling inside look themselves up
         spec.loader.exec_module(module)
         return module
-    except BadInput:
+    except EpochcastError:
         raise
     except ModuleNotFoundError as absent:
         if absent.name and (place == absent.name or place.startswith(f"{absent.name}.")):
             raise BadInput(f"there is no module {absent.name!r}, which {reference!r} asks for") from None
         raise with_traceback(BadInput(f"{place} cannot be imported: {absent}"), absent) from absent
-    except (Exception, SystemExit) as problem:  # the user's code may raise anything, and argparse exits
+    except SystemExit as problem:
+        raise EndsProgram(f"importing {place}", problem) from problem
+    except Exception as problem:  # the user's code may raise anything
         raise with_traceback(BadInput(f"{place} cannot be imported: {first_line(problem)}"), problem) from problem
 
 
@@ -67,11 +69,6 @@ def _beside(folder: Path) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(str(folder.resolve()))
-
-
-def _line(problem: BaseException) -> str:
-    text = str(problem).strip().splitlines()
-    return f"{type(problem).__name__}: {text[0]}" if text else type(problem).__name__
 
 
 def is_keras(model: object) -> bool:

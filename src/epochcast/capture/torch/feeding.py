@@ -1,11 +1,14 @@
 """Example inputs for a module: from the user's example, from a shape, or from the module itself."""
 
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from epochcast.capture.torch.example import Example, as_example, image, mapped
 from epochcast.capture.torch.trouble import wants_integers
+from epochcast.capture.torch.values import Values
 from epochcast.errors import BadInput
 
 Shape = tuple[int, ...]
@@ -13,8 +16,13 @@ Shape = tuple[int, ...]
 _LOOKUPS = (torch.nn.Embedding, torch.nn.EmbeddingBag)
 
 
-def example_for(module: torch.nn.Module, inputs: Any, name: str) -> Example:
-    """`inputs` are example inputs, the shape of one sample, or None: then they are taken from the module."""
+def example_for(
+    module: torch.nn.Module, inputs: Any, name: str, values: Values | None = None, dimension: int = 0
+) -> Example:
+    """`inputs` are example inputs, the shape of one sample, or None: then they are taken from the module.
+
+    Small integers and masks among them keep their values.
+    """
     for attribute in ("example_inputs", "example_input_array"):  # the second is Lightning's
         if inputs is None:
             inputs = getattr(module, attribute, None)
@@ -24,11 +32,36 @@ def example_for(module: torch.nn.Module, inputs: Any, name: str) -> Example:
         return _typed(module, tuple(inputs))
     if inputs is not None:
         example = as_example(inputs)
-        return Example(mapped(example.args, _on_meta), mapped(dict(example.kwargs), _on_meta))
+        if isinstance(inputs, Mapping) and _takes_one(module, inputs):
+            example = Example((dict(inputs),))
+        return on_meta(example, values or Values(), dimension)
     first = _first_layer(module)
     if not isinstance(first, torch.nn.Linear):  # only a linear layer determines its input size
         raise unknown_size(name)
     return image((first.in_features,))
+
+
+def on_meta(example: Example, values: Values, dimension: int = 0) -> Example:
+    """The same inputs without their data, but with the values that are worth knowing."""
+
+    def moved(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.device.type == "meta":
+            return tensor
+        # floats are data, and zeros in an example stand for anything
+        return torch.empty_like(tensor, device="meta") if tensor.is_floating_point() else values.moved(tensor)
+
+    return Example(mapped(example.args, moved), mapped(dict(example.kwargs), moved), dimension)
+
+
+def _takes_one(module: torch.nn.Module, inputs: Mapping[str, Any]) -> bool:
+    """Whether `forward` takes one dictionary rather than keyword arguments of these names."""
+    try:
+        parameters = inspect.signature(module.forward).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    if any(p.kind is p.VAR_KEYWORD for p in parameters) or {p.name for p in parameters} & set(inputs):
+        return False
+    return sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in parameters) == 1
 
 
 def unknown_size(name: str) -> BadInput:
@@ -53,7 +86,3 @@ def _typed(module: torch.nn.Module, shape: Shape) -> Example:
     except Exception as problem:  # other problems are reported when the model is captured
         return tokens if wants_integers(problem) else floats
     return floats
-
-
-def _on_meta(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(tuple(tensor.shape), dtype=tensor.dtype, device="meta")

@@ -15,11 +15,12 @@ The redirection is global to the process, so one capture runs at a time.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import sqrt
-from threading import RLock
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from epochcast.capture.torch.alone import ALONE
 
 # torch.library has no type annotations.
 _library: Any = torch.library
@@ -41,9 +42,6 @@ _LIBRARY.define(
 
 _LIBRARY.define("rms_norm(Tensor x, Tensor? weight) -> Tensor")
 _LIBRARY.define("rms_norm_backward(Tensor grad, Tensor x, Tensor? weight, bool[] wanted) -> Tensor[]")
-
-CAPTURING = RLock()
-"""Held while a capture runs."""
 
 
 # ---- attention ----------------------------------------------------------------------------------
@@ -230,6 +228,24 @@ def _stack(cell: str) -> Callable[..., tuple[Tensor, ...]]:
     return run
 
 
+def _packed_stack(cell: str) -> Callable[..., tuple[Tensor, ...]]:
+    """The same for packed sequences: rows of all times one after the other, as far as all samples go (`packed.py`)."""
+
+    def run(
+        data: Tensor, sizes: Tensor, hx: Any, params: Sequence[Tensor], _has_biases: bool, *options: Any
+    ) -> tuple[Tensor, ...]:
+        samples, steps = int(sizes[0]), int((sizes == sizes[0]).sum())
+        rows = steps * samples
+        states = hx if cell == "lstm" else [hx]
+        layers, dropout, train, is_bidirectional = options
+        x = data[:rows].reshape(steps, samples, -1)
+        y, *ends = _layers(cell, x, states, params, layers, dropout, train, is_bidirectional, False)
+        y = torch.nn.functional.pad(y.reshape(rows, -1), (0, 0, 0, data.shape[0] - rows))
+        return (y, *ends)
+
+    return run
+
+
 # ---- dropout, normalisation ---------------------------------------------------------------------
 
 
@@ -284,10 +300,14 @@ def cuda_kernels(attention: str = "flash") -> Iterator[None]:
         "gru.input": _stack("gru"),
         "rnn_tanh.input": _stack("rnn"),
         "rnn_relu.input": _stack("rnn"),
+        "lstm.data": _packed_stack("lstm"),
+        "gru.data": _packed_stack("gru"),
+        "rnn_tanh.data": _packed_stack("rnn"),
+        "rnn_relu.data": _packed_stack("rnn"),
     }
     if hasattr(torch.ops.aten, "_fused_rms_norm"):
         chosen["rms_norm"] = _rms_norm
-    with CAPTURING:
+    with ALONE:
         library = _library.Library("aten", "IMPL")
         try:
             for name, kernel in chosen.items():

@@ -1,7 +1,7 @@
 """From a reference to a model: `timm:NAME`, `torchvision:NAME`, `file.py:factory`, `package.module:factory`.
 
-Nothing is downloaded: every network is built without weights. A factory returns a module, or (module, example inputs);
-a module may also carry `example_inputs` (or Lightning's `example_input_array`).
+Nothing is downloaded: every network is built without weights. A factory returns a module, (module, example inputs), or
+a `Workload`; a module may also carry `example_inputs` (or Lightning's `example_input_array`).
 """
 
 from collections.abc import Callable, Mapping
@@ -10,12 +10,15 @@ from typing import Any
 import torch
 
 from epochcast.capture.model import Model
-from epochcast.capture.torch.construct import compiled_notes, constructed, on_meta
+from epochcast.capture.torch.construct import constructed, on_meta
 from epochcast.capture.torch.example import Example, image, tensors_in
 from epochcast.capture.torch.factory import is_keras, named_object
-from epochcast.capture.torch.feeding import example_for, unknown_size
+from epochcast.capture.torch.feeding import unknown_size
 from epochcast.capture.torch.model import TorchModel
+from epochcast.capture.torch.own import from_workload
 from epochcast.capture.torch.shim import import_timm, import_torchvision
+from epochcast.capture.torch.values import Values
+from epochcast.capture.workload import Workload
 from epochcast.errors import BadInput, UnknownName
 
 Shape = tuple[int, ...]
@@ -122,36 +125,40 @@ def _torchvision_shape(models: Any, name: str, module: torch.nn.Module) -> Shape
 # ---- the user's own -----------------------------------------------------------------------------
 
 
-def _named_object(reference: str) -> object:
-    """What a reference names; a file that imports torchvision gets it as `torchvision:NAME` does."""
+def _with_torchvision(make: Callable[[], Any]) -> Any:
+    """What `make` returns; code that imports torchvision gets it as `torchvision:NAME` does."""
     try:
-        return named_object(reference)
+        return make()
     except BadInput as error:
-        if "torchvision::" not in str(error):
+        problem: BaseException | None = error
+        while problem is not None and "torchvision::" not in str(problem):
+            problem = problem.__cause__ or problem.__context__
+        if problem is None:
             raise
     import_torchvision()
-    return named_object(reference)
+    return make()
 
 
 def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[str, Any]) -> Model:
-    factory = _named_object(reference)
+    factory = _with_torchvision(lambda: named_object(reference))
     is_model = isinstance(factory, torch.nn.Module) or is_keras(factory)
 
     def make() -> Any:
         return factory() if callable(factory) and not is_model else factory
 
-    result = constructed(make, reference)
+    values = Values()
+    result = _with_torchvision(lambda: constructed(make, reference, values))
     if is_keras(result):
         from epochcast.capture.keras import from_keras
 
         return from_keras(result)
-    module, inputs = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
-    if not isinstance(module, torch.nn.Module):
-        raise BadInput(f"{reference} gives a {type(module).__name__}, not a torch.nn.Module")
-    notes = compiled_notes(module)
-    module = on_meta(getattr(module, "_orig_mod", module))
-    example = example_for(module, input_shape if input_shape is not None else inputs, reference)
-    return TorchModel(reference, module, example, notes=notes, **options)
+    if isinstance(result, Workload):
+        workload = result
+    elif isinstance(result, tuple) and len(result) == 2 and not isinstance(result[1], torch.nn.Module):
+        workload = Workload(*result)
+    else:
+        workload = Workload(result)
+    return from_workload(workload, reference, input_shape, values, in_place=True, **options)
 
 
 LOADERS: Mapping[str, Callable[[str, Shape | None, Mapping[str, Any]], TorchModel]] = {

@@ -4,13 +4,52 @@
 `loss` already has one. One score per sample is a regression (mean squared error). Otherwise: the sum of the means.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from inspect import signature
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 
+from epochcast.capture.torch.construct import on_meta
 from epochcast.capture.torch.example import tensors_in
+from epochcast.errors import BadInput
+
+
+def given_loss(loss: Callable[..., Any], result: Any, batch: Any) -> torch.Tensor:
+    """What the user's own loss makes of a model's result: `loss(result)`, `loss(result, batch)`, or a loss of torch."""
+    if isinstance(loss, torch.nn.Module):
+        loss = on_meta(deepcopy(loss))
+    if type(loss).__module__ == "torch.nn.modules.loss" or getattr(loss, "__module__", "") == "torch.nn.functional":
+        (scores, *_) = _scores(result) or (result,)
+        value = loss(scores, _targets(loss, scores))
+    else:
+        value = loss(result, batch) if _takes_two(loss) else loss(result)
+    if not isinstance(value, torch.Tensor):
+        raise BadInput(f"`loss` must return a tensor, got {type(value).__name__}")
+    return value.sum() if value.dim() else value
+
+
+def _takes_two(loss: Callable[..., Any]) -> bool:
+    """Whether a loss wants the batch, too: it has a second argument without a default."""
+    function = loss.forward if isinstance(loss, torch.nn.Module) else loss
+    try:
+        parameters = list(signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    needed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
+    return len(needed) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def _targets(loss: Callable[..., Any], scores: torch.Tensor) -> torch.Tensor:
+    """Targets for a loss of torch: class numbers where it compares with classes, else like the scores."""
+    if getattr(loss, "__name__", type(loss).__name__) in _OF_CLASSES:
+        return torch.empty((scores.shape[0], *scores.shape[2:]), dtype=torch.int64, device="meta")
+    return torch.empty_like(scores, requires_grad=False)
+
+
+_OF_CLASSES = ("CrossEntropyLoss", "NLLLoss", "NLLLoss2d", "MultiMarginLoss", "cross_entropy", "nll_loss")
 
 
 def outputs_of(result: Any) -> tuple[torch.Tensor, ...]:

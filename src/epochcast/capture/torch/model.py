@@ -7,18 +7,23 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Lock
 from typing import Any
 
 import torch
 
 from epochcast.caching import Cache
+from epochcast.capture.torch.alone import ALONE
 from epochcast.capture.torch.construct import compiled_notes, copied_to_meta
 from epochcast.capture.torch.example import Example
 from epochcast.capture.torch.feeding import example_for
+from epochcast.capture.torch.loops import loops
 from epochcast.capture.torch.lora import with_lora
-from epochcast.capture.torch.steps import Captured, Loss, derived_update, parameters_of, run
+from epochcast.capture.torch.own_step import Step
+from epochcast.capture.torch.steps import Captured, How, Loss, derived_update, parameters_of, run
+from epochcast.capture.torch.values import Values
+from epochcast.errors import BadInput
 from epochcast.graph.backward import grad
+from epochcast.graph.four_bit import with_four_bits
 from epochcast.graph.kinds import OptimizerUpdate, View
 from epochcast.graph.op import Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Template
@@ -27,27 +32,31 @@ from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
 from epochcast.graph.training import as_recipe_keeps, as_recipe_stores
 
 _FORWARD = Recipe(1, mode="forward")
-_ONE_AT_A_TIME = Lock()  # torch calls the hooks of a recorder for the modules of every thread
 
 
 @dataclass(eq=False)
 class TorchModel:
     """A module on `meta` and its example inputs. Captures are cached: only a new recipe runs the module.
 
-    `loss` takes the module's result and gives the number to differentiate (chosen by shape where there is none).
+    `loss` takes the module's result (and the batch) and gives the number to differentiate (chosen by shape where there
+    is none). `step` runs a whole step instead, on `passed`: the module, or the modules that it holds.
     `grad_scaler` adds the pass that unscales gradients and looks for infinities, for amp_fp16. `around` is a context
-    in which the module runs.
+    in which the module runs. `four_bit`: its frozen weights are loaded in four bits.
     """
 
     name: str
     module: torch.nn.Module
     example: Example
     loss: Loss | None = None
+    step: Step | None = None
+    passed: Any = None
+    values: Values = field(default_factory=Values, repr=False)
     grad_scaler: bool = False
     unit: str = "samples"
     units_per_sample: int = 1
     notes: tuple[str, ...] = ()
     around: Callable[[], AbstractContextManager[None]] = nullcontext
+    four_bit: bool = False
     _pairs: Cache[Recipe, tuple[Captured, Captured]] = field(init=False, repr=False, default_factory=partial(Cache, 8))
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
 
@@ -60,9 +69,10 @@ class TorchModel:
         `inputs` are example inputs (a tensor, a tuple of arguments, a mapping of keyword arguments), or the shape of
         one sample; None where the module has them.
         """
-        copied, notes = copied_to_meta(module), compiled_notes(module)
+        values = Values()
+        copied, notes = copied_to_meta(module, values), compiled_notes(module)
         own = type(copied).__name__
-        return cls(name or own, copied, example_for(copied, inputs, own), notes=notes, **options)
+        return cls(name or own, copied, example_for(copied, inputs, own, values), values=values, notes=notes, **options)
 
     def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
         """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""
@@ -76,7 +86,7 @@ class TorchModel:
         *ops, ends = template.ops(batch)
         return Graph(
             self.name, batch, ends.inputs, tuple(ops), self.parameters(), ends.outputs,
-            unit=self.unit, units_per_sample=self.units_per_sample, notes=self.notes,
+            unit=self.unit, units_per_sample=self.units_per_sample, notes=(*self.notes, *small.notes),
         )  # fmt: skip
 
     def trace(self, recipe: Recipe) -> Trace:
@@ -87,18 +97,25 @@ class TorchModel:
 
     def _adapted(self, recipe: Recipe) -> Trace:
         """The step of a copy of the module with low-rank updates."""
+        if self.step is not None:
+            raise BadInput("`lora` changes a module, not a step of your own: put the adapters into the model")
         module = with_lora(deepcopy(self.module), recipe.lora, recipe.lora_targets)
         return replace(self, module=module)._trace(recipe)
 
     def _trace(self, recipe: Recipe) -> Trace:
         parameters = self.parameters(recipe.freeze)
         small, large = self._captured(recipe)
-        tail = (*self._unscaled(recipe, parameters), *derived_update(parameters, recipe))
-        steps = [as_recipe_stores(_joined(c.ops, tail), parameters, recipe) for c in (small, large)]
+        update = () if small.has_updated else derived_update(parameters, recipe)
+        tail = (*self._unscaled(recipe, parameters), *update)
+        joined = [_joined(c.ops, tail) for c in (small, large)]
+        if self.four_bit and not recipe.four_bit:
+            joined = [with_four_bits(ops, parameters) for ops in joined]
+        steps = [as_recipe_stores(ops, parameters, recipe) for ops in joined]
         steps = [as_recipe_keeps(ops, self.name, recipe) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
-        return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, self.notes)
+        notes = (*self.notes, *small.notes, *loops(small.ops))
+        return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, notes)
 
     def _captured(self, recipe: Recipe) -> tuple[Captured, Captured]:
         """The step in float32 at the two sizes; the update does not grow and is recorded once."""
@@ -106,9 +123,13 @@ class TorchModel:
         return self._pairs.get(key, lambda: self._capture(key))
 
     def _capture(self, recipe: Recipe) -> tuple[Captured, Captured]:
-        with _ONE_AT_A_TIME, self.around(), self._frozen(recipe.freeze):
-            small = run(self.module, self.example, recipe.at(SMALL_BATCH), loss=self.loss)
-            large = run(self.module, self.example, recipe.at(LARGE_BATCH), loss=self.loss, with_update=False)
+        how = How(self.loss, self.step, self.passed, self.values)
+        self.values.rates.clear()
+        with ALONE, self.around(), self._frozen(recipe.freeze):
+            small = run(self.module, self.example, recipe.at(SMALL_BATCH), how)
+            large = run(self.module, self.example, recipe.at(LARGE_BATCH), how, with_update=False)
+        if small.has_updated:
+            return small, large
         updates = tuple(op for op in small.ops if op.phase is Phase.UPDATE)
         return small, replace(large, ops=(*large.ops, *updates))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from epochcast.capture.torch.alone import ALONE
 from epochcast.errors import MissingExtra
 
 _declared: list[Any] = []
@@ -55,7 +56,7 @@ def _quietly(import_module: object, package: str) -> ModuleType:
     """Imported without the warning that the compiled image readers are absent: nothing is read."""
     import sys
 
-    with warnings.catch_warnings():
+    with ALONE, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             module: ModuleType = import_module(package)  # type: ignore[operator]

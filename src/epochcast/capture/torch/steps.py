@@ -8,26 +8,29 @@ step looks like. LAMB (torch has none) and the update styles `fused` and `loop` 
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from epochcast.capture.torch.call import dtype_of
+from epochcast.capture.torch.devices import CudaIsHere, eager
 from epochcast.capture.torch.dispatch import Recorder
 from epochcast.capture.torch.example import Example, mapped
 from epochcast.capture.torch.fused import cuda_kernels
-from epochcast.capture.torch.loss import loss_of, outputs_of
+from epochcast.capture.torch.loss import given_loss, loss_of, outputs_of
 from epochcast.capture.torch.naming import Storage, named_ops
+from epochcast.capture.torch.own_step import OwnStep, Step
 from epochcast.capture.torch.trouble import model_error
-from epochcast.errors import EpochcastError
+from epochcast.capture.torch.values import Values
+from epochcast.errors import EndsProgram, EpochcastError
 from epochcast.graph.backward import gradient_name
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.optimizer import ALIASES, update
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.tensor import Relation, Tensor
 
-Loss = Callable[[Any], torch.Tensor]
+Loss = Callable[..., torch.Tensor]
 
 OPTIMIZERS: Mapping[str, Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]] = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1, foreach=True),
@@ -44,12 +47,14 @@ OPTIMIZERS: Mapping[str, Callable[[list[torch.nn.Parameter]], torch.optim.Optimi
 
 @dataclass(frozen=True)
 class Captured:
-    """The ops of a step, its inputs, constants and outputs."""
+    """The ops of a step, its inputs, constants and outputs; `notes` say what was assumed or replaced."""
 
     ops: tuple[Op, ...]
     inputs: tuple[Tensor, ...]
     constants: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    notes: tuple[str, ...] = ()
+    has_updated: bool = False
 
 
 def parameters_of(module: torch.nn.Module) -> tuple[Parameter, ...]:
@@ -60,38 +65,63 @@ def parameters_of(module: torch.nn.Module) -> tuple[Parameter, ...]:
     )
 
 
+@dataclass(frozen=True)
+class How:
+    """How a module is run: its loss, or a whole step of the user's own for `passed`, and the values that are known."""
+
+    loss: Loss | None = None
+    step: Step | None = None
+    passed: Any = None
+    values: Values = field(default_factory=Values)
+
+
 def run(
-    module: torch.nn.Module, example: Example, recipe: Recipe, *, loss: Loss | None = None, with_update: bool = True
+    module: torch.nn.Module, example: Example, recipe: Recipe, how: How | None = None, *, with_update: bool = True
 ) -> Captured:
     """One step at the recipe's batch, in float32."""
+    how = how or How()
     module.train()
     for parameter in module.parameters():
         parameter.grad = None
-    inputs_at_batch = example.at(recipe.batch)
+    inputs_at_batch = example.at(recipe.batch, how.values)
     layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
     module.to(memory_format=layout)  # type: ignore[call-overload]
     if recipe.channels_last:
         inputs_at_batch = _channels_last(inputs_at_batch)
-    recorder = Recorder(module, recipe.batch)
+    recorder = Recorder(module, recipe.batch, how.values)
     storages = {recorder.storage(p): Storage(name) for name, p in module.named_parameters()}
     storages |= {recorder.storage(b): Storage(name) for name, b in module.named_buffers() if b.device.type == "meta"}
     used_names = {storage.name for storage in storages.values()}
     inputs = {f"input:{name}" if name in used_names else name: tensor for name, tensor in inputs_at_batch.named(module)}
     storages |= {recorder.storage(t): Storage(name) for name, t in inputs.items()}
-    with cuda_kernels(recipe.attention), _fixed_random_state(), recorder, _explained(recorder, inputs_at_batch):
-        result = module(*inputs_at_batch.args, **inputs_at_batch.kwargs)
-        finals = outputs_of(result)
-        if recipe.mode != "forward":
-            target = (loss or loss_of)(result) if recipe.with_loss else None
-            _backward(recorder, finals, target)
+    notes: tuple[str, ...] = ()
+    with (
+        cuda_kernels(recipe.attention),
+        _fixed_random_state(),
+        eager(),
+        CudaIsHere("meta", how.values),
+        recorder,
+        _explained(recorder, inputs_at_batch),
+    ):
+        if how.step is not None:
+            own = OwnStep(recorder, module)
+            finals = outputs_of(own.run(how.step, how.passed, inputs_at_batch.given))
+            storages |= own.storages
+            has_updated = bool(own.optimizers)
+            if has_updated:
+                notes = (f"the step runs its own optimizers ({', '.join(own.optimizers)}), not {recipe.optimizer}",)
+        else:
+            finals = _run_module(recorder, module, inputs_at_batch, recipe, how.loss)
             storages |= {
                 recorder.storage(p.grad): Storage(gradient_name(name), Relation(gradient_of=name))
                 for name, p in module.named_parameters()
                 if p.grad is not None
             }
-        if recipe.mode == "training" and with_update:
+            has_updated = False
+        if recipe.mode == "training" and with_update and not has_updated:
             storages |= _update(recorder, module, recipe)
     ops, named_storages = named_ops(recorder.drafts, storages)
+    ops = tuple(op for op in ops if op.phase in _PHASES[recipe.mode]) if how.step is not None else ops
 
     def tensor(t: torch.Tensor) -> Tensor:
         view = recorder.see(t)
@@ -102,7 +132,31 @@ def run(
         tuple(replace(tensor(t), name=name) for name, t in inputs.items()),
         _constants(ops, {*inputs, *(n for n, _ in module.named_parameters())}),
         tuple(tensor(t) for t in finals),
+        (*notes, *recorder.host.notes),
+        has_updated,
     )
+
+
+_PHASES = {
+    "forward": (Phase.FORWARD,),
+    "forward_backward": (Phase.FORWARD, Phase.BACKWARD),
+    "training": tuple(Phase),
+}
+"""What of a user's own step belongs to a mode."""
+
+
+def _run_module(
+    recorder: Recorder, module: torch.nn.Module, example: Example, recipe: Recipe, loss: Loss | None
+) -> tuple[torch.Tensor, ...]:
+    """Forward, loss and backward; the outputs."""
+    result = module(*example.args, **example.kwargs)
+    finals = outputs_of(result)
+    if recipe.mode != "forward":
+        target = None
+        if recipe.with_loss:
+            target = loss_of(result) if loss is None else given_loss(loss, result, example.given)
+        _backward(recorder, finals, target)
+    return finals
 
 
 def _constants(ops: tuple[Op, ...], named: set[str]) -> tuple[Tensor, ...]:
@@ -121,7 +175,7 @@ def _channels_last(example: Example) -> Example:
     def changed(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.to(memory_format=torch.channels_last) if tensor.dim() == 4 else tensor
 
-    return Example(mapped(example.args, changed), mapped(dict(example.kwargs), changed))
+    return replace(example, args=mapped(example.args, changed), kwargs=mapped(dict(example.kwargs), changed))
 
 
 def _backward(recorder: Recorder, finals: tuple[torch.Tensor, ...], target: torch.Tensor | None) -> None:
@@ -187,6 +241,8 @@ def _explained(recorder: Recorder, example: Example) -> Iterator[None]:
         yield
     except EpochcastError:
         raise
+    except SystemExit as problem:
+        raise EndsProgram("the model", problem) from problem
     except Exception as problem:  # the user's code may raise anything
         layer = recorder.modules[-1] if recorder.modules else ""
         raise model_error(problem, layer, recorder.phase, example) from problem

@@ -1,0 +1,115 @@
+"""Inside the process that runs the user's code: requests come in, captures go out, prints go nowhere near them.
+
+A message is its length in eight bytes and JSON. The first one says which model is meant; every later one asks for its
+graph at a batch size or for a step by a recipe. The answer brings what it depended on (`watch`), and what was printed
+meanwhile goes to a file of the parent. A process that is not asked anything for a while ends.
+"""
+
+import json
+import os
+import select
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from epochcast.capture.model import Model
+from epochcast.capture.torch.notes import with_traceback
+from epochcast.capture.watch import Watch
+from epochcast.errors import BadInput, EndsProgram, EpochcastError
+from epochcast.graph.serial import graph_to_json, recipe_from_json, trace_to_json
+from epochcast.orphans import end_with_parent
+
+IDLE_SECONDS = 60.0
+HEAD_BYTES = 8
+
+
+def write_message(stream: IO[bytes], document: Mapping[str, Any]) -> None:
+    """One message, whole."""
+    body = json.dumps(document).encode()
+    stream.write(len(body).to_bytes(HEAD_BYTES, "big") + body)
+    stream.flush()
+
+
+def read_message(stream: IO[bytes]) -> dict[str, Any] | None:
+    """The next message; None where the other side has ended."""
+    head = _read_exactly(stream, HEAD_BYTES)
+    body = None if head is None else _read_exactly(stream, int.from_bytes(head, "big"))
+    return None if body is None else json.loads(body)
+
+
+def _read_exactly(stream: IO[bytes], size_bytes: int) -> bytes | None:
+    parts: list[bytes] = []
+    while size_bytes:
+        part = stream.read(size_bytes)
+        if not part:
+            return None
+        parts.append(part)
+        size_bytes -= len(part)
+    return b"".join(parts)
+
+
+def serve(parent: int) -> None:
+    """Answer until the parent ends, closes the pipe, or asks nothing more."""
+    end_with_parent(parent)
+    # without a buffer: what is read ahead would not be seen by `select`
+    requests, answers = os.fdopen(os.dup(0), "rb", buffering=0), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # input() of the user's code finds nothing to read
+    os.dup2(2, 1)  # and its prints go where its errors go
+    first = read_message(requests)
+    if first is None:
+        return
+    host = _Host(first)
+    while os.name == "nt" or select.select([requests], [], [], IDLE_SECONDS)[0]:
+        request = read_message(requests)
+        if request is None:
+            return
+        write_message(answers, host.answer(request))
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+class _Host:
+    """One model of the user's, made on the first question."""
+
+    def __init__(self, asked: Mapping[str, Any]) -> None:
+        self._reference: str = asked["reference"]
+        shape = asked["input_shape"]
+        self._input_shape = None if shape is None else tuple(shape)
+        place = self._reference.rpartition(":")[0]
+        self._root = Path(place).resolve().parent if place.endswith(".py") else Path.cwd()
+        sys.argv = [place]
+        sys.path.insert(0, str(self._root))  # stays: functions may import when they are called
+        self._watch = Watch()
+        self._model: Model | None = None
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            value = self._value(request)
+        except EpochcastError as problem:
+            return _failure(problem)
+        except SystemExit as problem:
+            return _failure(EndsProgram(self._reference, problem))
+        except Exception as problem:  # the user's code may raise anything
+            error = BadInput(f"{self._reference} ends in {type(problem).__name__}: {str(problem)[:200]}")
+            return _failure(with_traceback(error, problem))
+        return {"value": value, "depends": self._watch.seen((self._root,)).as_dict()}
+
+    def _value(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        if self._model is None:
+            from epochcast.capture.torch import make_model
+
+            self._model = make_model(self._reference, self._input_shape)
+        if "graph" in request:
+            return graph_to_json(self._model.graph(request["graph"]))
+        return trace_to_json(self._model.trace(recipe_from_json(request["recipe"])))
+
+
+def _failure(error: EpochcastError) -> dict[str, Any]:
+    return {"error": type(error).__name__, "message": str(error), "notes": list(getattr(error, "__notes__", ()))}
+
+
+def main(arguments: list[str], run: Callable[[int], None] = serve) -> None:
+    """`arguments` are the parent's process and the folders that it imports from."""
+    sys.path[:] = json.loads(arguments[1])
+    run(int(arguments[0]))
