@@ -98,9 +98,8 @@ def _measured(found: Sequence[Case], coverage: dict[int, float]) -> str:
             "\n### Error of the total\n\nMedian / 90th percentile in % (number of runs, "
             "all but the log's own ETA on the same); runs without restarts, steps in all given.\n",
             _table(whole),
-            f"Runs with restarts ({len({case.log for case in again})}): nobody foresees the time between attempts, nor runs "
-            "appended to one file.
-",
+            f"Runs with restarts ({len({case.log for case in again})}): nobody foresees the time between attempts, "
+            "nor runs appended to one file.\n",
             _table(again),
             f"Coverage of the 90 % interval, each half of the logs under quantiles of the other: {told}.\n",
             "![Told over true total, at 1 to 50 % of the run: the band narrows](track-fan.svg)\n",
