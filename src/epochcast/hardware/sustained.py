@@ -39,6 +39,8 @@ _OTHER_GENERATION, _OTHER_VENDOR, _OTHER_POWER = 2.0, 3.0, 3.0
 _YEARS, _RATIO = 4.0, 0.7
 # Against measured steps: so little counts a device of which nothing was measured, and an operator measured alone.
 _UNMEASURED_WEIGHT, _OP_WEIGHT = 0.1, 0.01
+# The powers of a peak and of a bandwidth that the learned model takes off (u and v of `cost.learned`), at the most.
+MOST_PEAK_LOSS, MOST_BANDWIDTH_LOSS = 0.2, 0.4
 # The groups of ops (`cost.limits`) whose arithmetic is products.
 _PRODUCTS = frozenset(
     {"conv", "conv_channels_last", "conv_grouped", "conv_grouped_channels_last", "matmul", "attention"}
@@ -142,12 +144,25 @@ def _by_name(table: Mapping[_A, Mapping[_B, float]]) -> dict[_B, dict[_A, float]
     return {name: {key: row[name] for key, row in table.items() if name in row} for name in names}
 
 
+def _maths(device: Device) -> list[str]:
+    return [math for math in OP_MATHS if device.has(math)]
+
+
+def _peak_gain(device: Device, math: str) -> float:
+    """What a peak is worth at least: the learned model takes part of a gain off."""
+    return float(device.peak(math) ** (1 - MOST_PEAK_LOSS))
+
+
+def _bandwidth_gain(device: Device) -> float:
+    return float(device.memory_bytes_per_second ** (1 - MOST_BANDWIDTH_LOSS))
+
+
 def _rates(device: Device, own: Sustained) -> dict[Part, float]:
     """Logarithms of what all ops run by."""
     return {
-        **{("math", math): log(own.math_fraction(math) * device.peak(math)) for math in OP_MATHS if device.has(math)},
-        ("vector", ""): log(own.vector_fraction * device.peak("fp32_vector")),
-        ("bandwidth", ""): log(own.bandwidth_fraction * device.memory_bytes_per_second),
+        **{("math", math): log(own.math_fraction(math) * _peak_gain(device, math)) for math in _maths(device)},
+        ("vector", ""): log(own.vector_fraction * _peak_gain(device, "fp32_vector")),
+        ("bandwidth", ""): log(own.bandwidth_fraction * _bandwidth_gain(device)),
     }
 
 
@@ -189,9 +204,9 @@ def _at_speeds(device: Device, own: Sustained, speeds: Mapping[Part, float]) -> 
 
     return replace(
         own,
-        math_fractions={math: rate / device.peak(math) for math, rate in named("math").items()},
-        vector_fraction=named("vector")[""] / device.peak("fp32_vector"),
-        bandwidth_fraction=named("bandwidth")[""] / device.memory_bytes_per_second,
+        math_fractions={math: rate / _peak_gain(device, math) for math, rate in named("math").items()},
+        vector_fraction=named("vector")[""] / _peak_gain(device, "fp32_vector"),
+        bandwidth_fraction=named("bandwidth")[""] / _bandwidth_gain(device),
         group_factors=named("group_factors", -1.0),
         generation_factors=named("generation_factors", -1.0),
     )
