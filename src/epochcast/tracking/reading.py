@@ -119,11 +119,13 @@ class LogReader:
             return []
         if self._recogniser is None:
             return self._read(block)
-        self._recogniser.prepare(block)
-        start = 0
+        start = prepared = 0
         while start < len(block):
             end = block.find(b"\n", start)
             end = len(block) if end < 0 else end
+            if end >= prepared:
+                prepared = end + FIRST_CHUNK_BYTES
+                self._recogniser.prepare(block[start:prepared])
             if end > start and self._recogniser.read(block[start : min(end, start + LONGEST_LINE_BYTES)]):
                 return self._decide() + self._read(block[end + 1 :])
             start = end + 1
