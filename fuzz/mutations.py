@@ -69,7 +69,7 @@ def mutated(draw: st.DrawFn, document: Any, *, most: int = 3) -> Any:
         parent, key = at(document, path[:-1]), path[-1]
         match draw(st.sampled_from(["value", "value", "value", "number", "lose", "double", "other", "rename"])):
             case "value":
-                _put(document, path, draw(NASTY))
+                _put(document, path, copied(draw(NASTY)))
             case "number":
                 numbers = [p for p in all_places if isinstance(at(document, p), int | float)]
                 if numbers:

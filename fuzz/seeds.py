@@ -517,16 +517,8 @@ def measurement_lines() -> list[Any]:
             "details": {"reference": "mnist_cnn", "input_shape": [1, 28, 28]},
         }
     )
-    lines.append(
-        {
-            "kind": "collective",
-            "key": "allreduce",
-            "machine": "m",
-            "question": {"device": "cpu", "ranks": 2, "bytes": 1024, "collective": "all_reduce"},
-            "seconds": 1e-3,
-            "repeats": 3,
-            "failed": None,
-            "details": {},
-        }
-    )
+    for size_bytes in (1024, 2**20):
+        ask = {"device": "cpu", "backend": "gloo", "collective": "all_reduce", "ranks": 2, "size_bytes": size_bytes}
+        row = {"kind": "collective", "key": f"all_reduce{size_bytes}", "machine": "m", "question": ask}
+        lines.append({**row, "seconds": 1e-4 + 1e-9 * size_bytes, "repeats": 3, "failed": None, "details": {}})
     return json.loads(json.dumps(lines))  # type: ignore[no-any-return]

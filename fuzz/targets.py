@@ -132,7 +132,7 @@ def _tables(draw: st.DrawFn, rows: list[dict[str, Any]]) -> tuple[str, bytes]:
         column = draw(st.sampled_from(sorted(row)))
         match draw(st.sampled_from(["cell", "cell", "cell", "lose", "column"])):
             case "cell":
-                row[column] = draw(mutations.NASTY)
+                row[column] = mutations.copied(draw(mutations.NASTY))
             case "lose":
                 row.pop(column)
             case "column":

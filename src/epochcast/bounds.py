@@ -24,6 +24,9 @@ MOST_KEY_PARTS = 100
 MOST_TABLE_ROWS = 200_000_000
 """Rows of a table of measurements."""
 
+MOST_QUESTIONS = 1_000_000
+"""Configurations of a campaign: at a tenth of a second each, more than a day."""
+
 
 def check_ops(count: int, what: str) -> None:
     """Raise where a network has more operators than any real one."""
@@ -43,3 +46,11 @@ def check_step_bytes(size_bytes: int, what: str) -> None:
     """Raise where all storages of a step together are larger than numbers that stay exact."""
     if size_bytes > MOST_STEP_BYTES:
         raise BadInput(f"{what} would have more than 2^61 bytes in its tensors; check its batch and its sizes")
+
+
+def check_questions(count: int) -> None:
+    """Raise where a campaign would never end."""
+    if count > MOST_QUESTIONS:
+        raise BadInput(
+            f"it comes to {count:,} measurements, at most {MOST_QUESTIONS:,} are made: are the repetitions right?"
+        )

@@ -55,6 +55,8 @@ def test_further_runs_take_what_they_do_not_say_from_above(file: Path) -> None:
         ('models = ["a"]\nbatches = [1]\nbackend = "jax"\n', "campaign.toml: no backend called 'jax'"),
         ('models = ["a"]\nbatches = [1]\nseconds = "soon"\n', "'soon' is not a time"),
         ('models = ["a"]\nbatches = [1]\ninputs = { b = "3x4" }\n', "no model of `inputs` called 'b'"),
+        ('models = ["a"]\nbatches = [1]\nrepetitions = 9223372036854775808', "are the repetitions right?"),
+        ('models = ["a"]\nbatches = [1]\nrepetitions = 1000000000', "are the repetitions right?"),
         ("models = [", "campaign.toml is not TOML"),
     ],
 )

@@ -73,3 +73,11 @@ def test_groups_have_the_figures_of_their_rows() -> None:
         chosen = own & ~is_failed
         expected = scores(measured[chosen], low[chosen], mid[chosen], high[chosen], int((own & is_failed).sum()))
         assert group.as_dict() == pytest.approx(expected.as_dict())
+
+
+def test_a_table_of_convolutions_without_their_padding_says_so() -> None:
+    row = {**LAYER, "input_size": 8, "kernel_size": 3, "stride": 1, "channels_in": 3, "channels_out": 8}
+    for name in ("features_in", "features_out"):
+        row.pop(name)
+    with pytest.raises(BadInput, match="needs padding"):
+        evaluate(pl.DataFrame([row]))

@@ -124,6 +124,10 @@ def test_measurements_of_another_processor_are_fitted_where_they_were_made() -> 
         (('"op_class": "conv"', '"op_class": "cnov"'), "p.json: no op class called 'cnov'"),
         (('"seconds_per_flop"', '"seconds_per_flap"'), "p.json: groups: no key called 'seconds_per_flap'"),
         (("{", "["), "p.json is not a profile of `epochcast fit`"),
+        (('"launch_seconds": ', '"launch_seconds": NaN, "x": '), "p.json: groups: no key called 'x'"),
+        (('"launch_seconds": ', '"launch_seconds": 1e300'), "p.json"),
+        (('"noise": ', '"noise": 1e300'), "p.json"),
+        (('"ops": [\n    [', '"ops": [\n    [1' + "0" * 400), "p.json: values of a group are logarithms"),
     ],
 )
 def test_a_file_that_is_no_profile_is_refused(change: tuple[str, str], message: str) -> None:

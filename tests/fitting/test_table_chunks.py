@@ -31,6 +31,8 @@ def test_a_column_of_several_kinds_is_text(tmp_path: Path) -> None:
     frame = read_table(file)
     assert frame["a"].to_list() == ["1", "[1, {}]", "True", "1" + "0" * 30]
     assert frame["b"].to_list() == [1.0, 2.5, None, None]
+    file.write_text('{"a": 1.5}\n{"a": 1' + "0" * 400 + "}\n")
+    assert read_table(file)["a"].to_list() == ["1.5", "1" + "0" * 400]
 
 
 def test_nested_columns_and_dates_of_parquet_are_texts(tmp_path: Path) -> None:

@@ -126,6 +126,8 @@ def test_a_path_is_a_device_wherever_a_name_is(tmp_path: Path) -> None:
         ('"400 W"', '400\nlike = "local"', "'like' must be a device of the catalogue"),
         ('"400 W"', '400\nname = "RTX 4090"', "'name': 'RTX 4090' is a device of the catalogue"),
         ('"400 W"', '400\nfp32_vector = "70 TFLOPS"', "'fp32_vector' is a rate above the peak 'fp32'"),
+        ('"400 W"', "1" + "0" * 400, "'watts' must be a number of at most"),
+        ('"400 W"', "nan", "'watts' must be a number of at most"),
         ("memory =", "memory", "Expected '='"),
     ],
 )

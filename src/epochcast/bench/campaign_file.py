@@ -20,11 +20,13 @@ Repetitions are the outermost loop, so that those of one configuration are sprea
 
 from collections.abc import Callable, Mapping
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from epochcast.bench.campaign import Question
 from epochcast.bench.models import BACKENDS, LOADER_MODE, STEP_SECONDS, SYNTHETIC, question_of
+from epochcast.bounds import check_questions
 from epochcast.documents import parse_toml, read_text
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.graph.recipe import MODES, Recipe
@@ -94,12 +96,19 @@ def _is_list(value: object, kind: type) -> bool:
 
 def _questions(sets: list[dict[str, Any]], device: str) -> list[Question]:
     questions: dict[str, Question] = {}
+    check_questions(sum(_size(table) for table in sets))
     most_repetitions = max(int(table["repetitions"]) for table in sets)
     for repetition, table in product(range(most_repetitions), sets):
         if repetition < table["repetitions"]:
             for question in _combinations(table, device, repetition):
                 questions.setdefault(question.key, question)
     return list(questions.values())
+
+
+def _size(table: Mapping[str, Any]) -> int:
+    """How many questions a set comes to."""
+    axes = (table.get(key, ()) for key in ("models", "batches", "optimizers", "precisions", "modes"))
+    return prod((*map(len, axes), int(table["repetitions"])))
 
 
 def _combinations(table: Mapping[str, Any], device: str, repetition: int) -> list[Question]:

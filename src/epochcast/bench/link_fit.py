@@ -13,12 +13,16 @@ that exceed the caches.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
 from epochcast.bench.measurements import Measurement
+from epochcast.bounds import MOST_TENSOR_BYTES
+from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.link import Link
 
+MOST_RANKS = 10_000_000
 # Messages that a ring sends one after the other, per rank beyond the first.
 ROUNDS: Mapping[str, int] = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}
 
@@ -89,11 +93,27 @@ def link_fits(rows: Sequence[Measurement]) -> list[LinkFit]:
     for row in rows:
         if row.kind != "collective" or row.seconds is None:
             continue
-        ask = row.question
-        group = (row.machine.id, str(ask["backend"]), str(ask["collective"]), int(ask["ranks"]))
-        groups.setdefault(group, {})[int(ask["size_bytes"])] = row.low_seconds or row.seconds
+        backend, collective, ranks, size_bytes = asked(row)
+        group = (row.machine.id, backend, collective, ranks)
+        groups.setdefault(group, {})[size_bytes] = row.low_seconds or row.seconds
     fits = [_fit(*group, sizes) for group, sizes in groups.items() if len(sizes) > 1]
     return [fit for fit in fits if fit is not None]
+
+
+def asked(row: Measurement) -> tuple[str, str, int, int]:
+    """Backend, collective, ranks and bytes of a measured collective; raises where its question has not all of them."""
+    ask = row.question
+    ranks: Any = ask.get("ranks")
+    size_bytes: Any = ask.get("size_bytes")
+    if not _is_between(ranks, 2, MOST_RANKS) or not _is_between(size_bytes, 1, MOST_TENSOR_BYTES):
+        raise BadInput(f"{row.key}: a collective has at least 2 ranks and 1 byte, got {ranks!r} and {size_bytes!r}")
+    if ask.get("collective") not in ROUNDS:
+        raise BadInput(f"{row.key}: {UnknownName('collective', str(ask.get('collective')), ROUNDS)}")
+    return str(ask.get("backend")), str(ask["collective"]), int(ranks), int(size_bytes)
+
+
+def _is_between(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def _fit(machine: str, backend: str, collective: str, ranks: int, seconds: Mapping[int, float]) -> LinkFit | None:

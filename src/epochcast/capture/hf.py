@@ -287,7 +287,7 @@ def _task_of(classes: Iterable[str]) -> str | None:
     """The task in the names of classes."""
     for name in classes:
         for suffix, task in _SUFFIXES.items():
-            if name.endswith(suffix):
+            if isinstance(name, str) and name.endswith(suffix):  # a file may say anything
                 return task
     return None
 

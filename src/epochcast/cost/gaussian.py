@@ -22,6 +22,10 @@ Integers = NDArray[np.int64]
 JITTER = 1e-9
 
 
+MOST_DEVIATION = 100.0
+"""Of a logarithm."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """`lengths` of every feature, standard deviations of the parts of k and of the noise, ρ between kinds."""
@@ -36,8 +40,9 @@ class Kernel:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.lengths).all() and (self.lengths > 0).all()):
             raise ValueError("a kernel needs lengths above zero")
-        if not 0 <= self.correlation <= 1 or min(self.signal, self.common, self.offset, self.noise) < 0:
-            raise ValueError("a kernel needs a correlation between 0 and 1 and no negative deviation")
+        deviations = (self.signal, self.common, self.offset, self.noise)
+        if not 0 <= self.correlation <= 1 or not all(0 <= deviation < MOST_DEVIATION for deviation in deviations):
+            raise ValueError("a kernel needs a correlation between 0 and 1 and no negative or huge deviation")
 
     def between(self, a: Array, a_kinds: Integers, b: Array, b_kinds: Integers) -> Array:
         """k of every pair, without noise."""

@@ -65,6 +65,9 @@ def keys(columns: Columns) -> list[Key]:
     return [(names[c], int(b)) for c, b in zip(columns.op_class, columns.element_bytes, strict=True)]
 
 
+MOST_LAUNCH_SECONDS = 1e3
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """base = launch_seconds·launches + seconds_per_flop·flops + seconds_per_byte·bytes"""
@@ -74,14 +77,19 @@ class Line:
     seconds_per_byte: float
 
     def __post_init__(self) -> None:
-        if not self.launch_seconds > 0 or min(self.seconds_per_flop, self.seconds_per_byte) < 0:
-            raise BadInput(f"a line needs a positive launch and no negative slope, got {self}")
+        slopes_hold = all(0 <= slope < 1 for slope in (self.seconds_per_flop, self.seconds_per_byte))
+        if not 0 < self.launch_seconds < MOST_LAUNCH_SECONDS or not slopes_hold:
+            raise BadInput(f"a line needs a launch above 0 s and slopes from 0 to 1 s, got {self}")
 
     def seconds(self, columns: Columns) -> Array:
         """Of every op."""
         launches = np.maximum(columns.launches, 1.0) * self.launch_seconds
         result: Array = launches + columns.flops * self.seconds_per_flop + columns.bytes * self.seconds_per_byte
         return result
+
+
+MOST_LOGARITHM = 100.0
+"""Of a coordinate, or of measured seconds over forecast: e¹⁰⁰ is no measurement."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,9 @@ class Group:
         sizes = {len(self.points), len(self.kinds), len(self.log_ratios), len(self.noises)}
         if len(sizes) != 1 or self.points.ndim != 2 or self.points.shape[1] != len(FEATURES):
             raise BadInput(f"a group needs as many values as points of {len(FEATURES)} coordinates")
+        far = max((float(np.abs(a).max()) for a in (self.points, self.log_ratios, self.noises) if a.size), default=0.0)
+        if not far <= MOST_LOGARITHM or (self.noises < 0).any():
+            raise BadInput(f"values of a group are logarithms of at most {MOST_LOGARITHM:g}, and no noise is negative")
 
 
 @dataclass(frozen=True)

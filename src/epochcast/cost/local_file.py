@@ -133,7 +133,7 @@ def from_text(text: str, file: str) -> Local:
         )
     except (UnknownName, BadInput) as problem:
         raise BadInput(f"{file}: {problem}") from None
-    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as problem:
         raise BadInput(f"{file} is not a profile of `epochcast fit`: {problem}") from None
 
 

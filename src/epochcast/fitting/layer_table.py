@@ -80,6 +80,8 @@ def read_layers(frame: pl.DataFrame) -> LayerTable:
         return frame[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
 
     def texts(name: str) -> NDArray[np.str_]:
+        if name not in frame.columns:
+            raise BadInput(f"a table of single {kind} layers needs {name}")
         return frame[name].cast(pl.String).fill_null("none").to_numpy().astype(np.str_)
 
     def flags(name: str, default: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -151,7 +153,7 @@ def _is_readable(frame: pl.DataFrame) -> NDArray[np.bool_]:
     for name in SIZES:
         if name in frame.columns:
             is_good &= pl.col(name) >= 1
-    if "padding" in frame.columns:
+    if {"padding", "kernel_size", "input_size"} <= set(frame.columns):
         is_good &= (pl.col("padding") == "same") | (pl.col("kernel_size") <= pl.col("input_size"))
     return frame.select(is_good.fill_null(False)).to_series().to_numpy().astype(np.bool_)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.bench.link_fit import link_fits
+from epochcast.bench.link_fit import asked, link_fits
 from epochcast.bench.measurements import Machine, Measurement, read
 from epochcast.cost.gaussian import Array, Kernel, Process
 from epochcast.cost.local import ALL, FEATURES, Group, Key, Line, Local, coordinates, keys
@@ -105,7 +105,7 @@ def fit_local(
     lines = _lines(columns, seconds, device)
     progress(0.1)
     kernel, groups, op_error = _processes(columns, seconds, noises, lines, lambda part: progress(0.1 + 0.6 * part))
-    link = _link(own)
+    link = _link(own, unused)
     uncorrected = Local(device.name, kernel, groups, {}, "epochcast fit", date, dict(machine.facts), link)
     steps = fit_steps(own, uncorrected, device, lambda part: progress(0.7 + 0.3 * part), allow_code)
     collectives = sum(row.kind == "collective" for row in own)
@@ -186,9 +186,16 @@ def _op_rows(rows: Sequence[Measurement], unused: list[str]) -> tuple[list[Op], 
     return ops, np.array(seconds), np.array(noises)
 
 
-def _link(rows: Sequence[Measurement]) -> Link | None:
+def _link(rows: Sequence[Measurement], unused: list[str]) -> Link | None:
     """The link fitted to all-reduces, if some were measured."""
-    fits = link_fits([row for row in rows if row.kind == "collective"])
+    collectives = []
+    for row in (row for row in rows if row.kind == "collective"):
+        try:
+            asked(row)
+            collectives.append(row)
+        except EpochcastError as problem:
+            unused.append(str(problem))
+    fits = link_fits(collectives)
     all_reduces = [fit for fit in fits if fit.collective == "all_reduce"]
     return all_reduces[0].link() if all_reduces else None
 

@@ -151,9 +151,14 @@ def _from_values(name: str, values: list[Any]) -> Any:
         return pl.Series(name, values, dtype=pl.Boolean)
     if kinds <= {int} and all(value is None or abs(value) < 2**63 for value in values):
         return pl.Series(name, values, dtype=pl.Int64)
-    if kinds <= {int, float} and all(value is None or abs(value) < 1e300 or isnan(value) for value in values):
+    if kinds <= {int, float} and all(_is_number(value) for value in values):
         return pl.Series(name, [None if value is None else float(value) for value in values], dtype=pl.Float64)
     return pl.Series(name, [None if value is None else _text(value) for value in values], dtype=pl.String)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a float holds it; "not a number" is one."""
+    return value is None or abs(value) < 1e300 or (isinstance(value, float) and isnan(value))
 
 
 def _text(value: Any) -> str:

@@ -296,8 +296,8 @@ class _Reader:
 def check_operands(op: Op, place: str) -> None:
     """Refuse an op of a user's file whose work cannot be counted: its kind has other operands."""
     try:
-        work(op)
-    except (IndexError, ValueError, ZeroDivisionError):
+        tuple(map(float, work(op)))
+    except (IndexError, ValueError, ZeroDivisionError, OverflowError):
         raise BadInput(f"{place}: a {op.kind.label} cannot have such operands") from None
 
 
@@ -326,6 +326,7 @@ def _read_tensor(row: object, place: str) -> tuple[Tensor, Growth]:
         raise BadInput(f"{place}: the growth must be one [a, b] for each of {len(shape)} dimensions, got {growth!r}")
     if any(b < 0 or a + b < 0 for a, b in growth):
         raise BadInput(f"{place}: a dimension of {growth!r} is negative at batch 1 or shrinks with the batch")
+    bounded(tensor.sized(tuple(max(0, a) + b for a, b in growth)))
     return tensor, tuple((a, b) for a, b in growth)
 
 

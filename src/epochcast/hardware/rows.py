@@ -12,6 +12,8 @@ from epochcast.errors import BadInput, EpochcastError
 from epochcast.units import parse_bytes, parse_rate
 
 T = TypeVar("T")
+MOST_NUMBER = 1e30
+"""No quantity of a catalogue is larger."""
 
 
 def shipped(file: str) -> str:
@@ -42,7 +44,10 @@ class Row:
 
     def number(self, key: str) -> float:
         """A number, whole or not."""
-        return float(self._take(key, (int, float), "a number", None))
+        value = self._take(key, (int, float), "a number", None)
+        if not -MOST_NUMBER <= value <= MOST_NUMBER:  # nor is it "not a number"
+            raise self.wrong(key, f"a number of at most {MOST_NUMBER:g}", value)
+        return float(value)
 
     def flag(self, key: str, default: bool | None = None) -> bool:
         """true or false."""

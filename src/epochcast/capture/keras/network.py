@@ -140,7 +140,7 @@ class Network:
             results = self._results(layer, values, arguments)
         except BadInput as error:
             raise error if str(error).startswith(self.label) else BadInput(f"{place}: {error}") from None
-        except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError, AttributeError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise BadInput(f"{place} has a config that does not fit: {type(error).__name__}: {error}") from None
         path = ".".join([*self._path, layer.name])
         self.shapes.setdefault(path, []).extend(value.shape for value in results)

@@ -120,7 +120,7 @@ class Walk:
             return rule(call)
         except BadInput as error:
             raise error if str(error).startswith(self.file.label) else BadInput(f"{call.place}: {error}") from None
-        except (IndexError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        except (IndexError, KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise BadInput(f"{call.place} does not fit its inputs: {error}") from None
 
     def opaque(self, call: "Call") -> Sequence[Tensor]:
