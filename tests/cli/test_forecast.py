@@ -177,7 +177,7 @@ BAD = {
     "resnet5 --device V100 --batch 1": "no model called 'resnet5'; near: ",
     "resnet50 --device V10 --batch 1": "no device called 'V10'; near: V100",
     "resnet50 --device V100 --batch 1 --dataset imagenut": "no dataset called 'imagenut'; near: imagenet-1k",
-    "resnet50 --device V100 --batch 1 --optimizer adamm": "no optimizer called 'adamm'; known: adadelta, ",
+    "resnet50 --device V100 --batch 1 --optimizer adamm": "no optimizer called 'adamm'; near: adam, adamw",
     "resnet50 --device V100 --batch 1 --precision fp31": "no precision called 'fp31'; near: fp32",
     "resnet50 --device V100 --batch 1 --gpus 2 --strategy ddq": "no strategy called 'ddq'; near: ddp",
     "resnet50 --device V100 --batch 1 --gpus 2 --link nvlink22": "no link called 'nvlink22'; near: nvlink2",

@@ -136,7 +136,7 @@ def test_memory_is_shown_for_a_device_and_a_batch(command: Command) -> None:
 def test_a_timeline_is_drawn(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "memory.svg"
     assert command(f"inspect mnist_cnn --device V100 --batch 32 --plot {file}").code == 0
-    assert "GiB alive" in file.read_text()
+    assert "context and libraries" in file.read_text()
 
 
 def test_what_does_not_fit_ends_with_code_4(command: Command) -> None:
@@ -157,7 +157,7 @@ def test_a_model_saved_is_the_same_model(command: Command, tmp_path: Path) -> No
     ("line", "complaint"),
     [
         ("resnet5", "no model called 'resnet5'; near: "),
-        ("mnist_cnn --versus mnist_cn", "no model called 'mnist_cn'; near: mnist_cnn"),
+        ("mnist_cnn --versus mnist_cn", "model 'mnist_cn' could be: mnist_cnn, mnist_cnn_2conv; name one of them"),
         ("mnist_cnn --device V100", "memory needs both --device and --batch"),
         ("mnist_cnn --plot memory.svg", "--plot draws the memory of a step: it needs --device and --batch"),
         ("mnist_cnn --device V100 --batch 0", "batch must be at least 1, got 0"),

@@ -5,6 +5,7 @@ import pytest
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.laws import WINOGRAD, lawful, least_seconds, most_seconds
+from epochcast.cost.learned import load_learned
 from epochcast.cost.model import Costs
 from epochcast.cost.product import product_columns
 from epochcast.cost.registry import find_cost_model
@@ -13,6 +14,7 @@ from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Columns
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
+from epochcast.hardware.sustained import MOST_BANDWIDTH_LOSS, MOST_PEAK_LOSS
 
 V100, T4 = find_device("V100"), find_device("T4")
 LARGE = (8192, 8192, 8192)
@@ -59,6 +61,12 @@ def test_half_precision_is_no_slower_than_single_where_tensor_cores_multiply_it(
     bare = replace(V100, tensor_cores=False)
     assert lawful(Odd().costs(columns, bare, TODAY), columns, bare, TODAY, Odd()).mid == pytest.approx(1.0)
     assert np.isinf(most_seconds(product_columns((1024, 1024, 1024), "bf16"), V100, TODAY, Odd())), "V100 has no bf16"
+
+
+def test_siblings_are_ordered_by_no_more_than_a_data_sheet_gains() -> None:
+    laws = load_learned().laws
+    assert laws.compute_losses.max() <= MOST_PEAK_LOSS
+    assert laws.bandwidth_losses.max() <= MOST_BANDWIDTH_LOSS
 
 
 @pytest.mark.parametrize("device", ["RTX 2080 Ti", "TITAN RTX", "Quadro P1000", "K40", "GTX 1660"])

@@ -58,6 +58,15 @@ def test_a_catalogue_price_names_its_instance() -> None:
     assert placement.price_source is not None and len(placement.price_source.split()) == 2
 
 
+def test_the_price_pays_for_every_box_that_the_job_has() -> None:
+    one, four = (place("A100", gpus=8 * nodes, nodes=nodes).dollars_per_hour for nodes in (1, 4))
+    assert one is not None and four == pytest.approx(4 * one)
+    spread = place("A100", gpus=8, nodes=4)
+    assert spread.dollars_per_hour is not None and spread.dollars_per_hour > one
+    filled = place("A100", gpus=16, topology="dgx_a100")
+    assert filled.nodes == 2 and filled.dollars_per_hour == pytest.approx(2 * one)
+
+
 def test_a_device_of_one_s_own_has_no_price(v100: Device) -> None:
     mine = replace(v100, name="mine")
     assert place(mine, gpus=4).price is None

@@ -32,7 +32,7 @@ def test_a_count_below_one_is_refused(options: dict[str, Any], message: str) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"optimizer": "lion"}, "no optimizer called 'lion'; known: adadelta"),
+        ({"optimizer": "shampoo"}, "no optimizer called 'shampoo'; nothing near"),
         ({"precision": "int4"}, "no precision called 'int4'"),
         ({"mode": "inference"}, "no mode called 'inference'; known: forward, forward_backward, training"),
         ({"attention": "sparse"}, "no attention called 'sparse'; known: eager, flash"),

@@ -61,6 +61,34 @@ def test_a_box_is_rented_whole() -> None:
     assert priced is not None and priced[0] == pytest.approx(2 * 1.13)
 
 
+# by hand: a node of four A100s is a gpu_8x_a100 at 10.32, however many of its GPUs are used; a node of one is 1.29
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "dollars"), [(8, 2, 2 * 10.32), (8, 8, 8 * 1.29), (24, 3, 3 * 10.32), (9, 2, 2 * 10.32)]
+)
+def test_every_node_is_a_box_that_is_paid_for(gpus: int, nodes: int, dollars: float) -> None:
+    priced = price_dollars_per_hour("A100", gpus, nodes)
+    assert priced is not None and priced[0] == pytest.approx(dollars)
+
+
+@pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
+def test_no_node_shares_a_box_with_another(device: Device) -> None:
+    """Over all devices and shapes of a cluster: at least a box for each node, and a larger one where its GPUs fit."""
+    for nodes in (1, 2, 3, 4, 8):
+        for ranks in (1, 2, 3, 4, 8):
+            priced = price_dollars_per_hour(device.name, nodes * ranks, nodes)
+            if priced is None:
+                return
+            boxes = priced[0] / priced[1].dollars_per_hour
+            assert boxes >= nodes * (1 - 1e-9)
+            sizes = [each.gpus for each in instances() if each.device == priced[1].device]
+            assert priced[1].gpus >= ranks or priced[1].gpus == max(sizes)
+
+
+def test_more_nodes_than_gpus_have_no_price() -> None:
+    with pytest.raises(BadInput, match="nodes must be at least 1 and no more than the 2 GPUs, got 3"):
+        price_dollars_per_hour("A100", gpus=2, nodes=3)
+
+
 def test_a_bare_family_name_is_priced_as_another_variant_only_if_nobody_offers_the_default() -> None:
     priced = price_dollars_per_hour("P100")
     assert priced is not None and priced[1].device == "P100-PCIE-16GB"

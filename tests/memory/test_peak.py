@@ -97,20 +97,22 @@ def test_turing_asks_for_no_workspace_above_2_gib(batch: int, is_asked_for: bool
 
 def test_zero_shards_state_then_gradients_then_parameters() -> None:
     trace = RESNET.trace(Recipe(8, optimizer="adam"))
-    peaks = [peak_memory(trace, V100, shares=zero_shares(stage, 8)).allocated_bytes for stage in (1, 2, 3)]
+    peaks = [peak_memory(trace, V100, shares=zero_shares(stage, 8, trace)).allocated_bytes for stage in (1, 2, 3)]
     assert peak_memory(trace, V100).allocated_bytes > peaks[0] >= peaks[1] > peaks[2]
     with pytest.raises(BadInput, match="stages 1, 2 and 3"):
-        zero_shares(4, 8)
+        zero_shares(4, 8, trace)
 
 
 def test_a_rank_updates_what_it_has_the_state_of() -> None:
     """Adam's temporaries are as large as the parameters that are updated: a 64th of them on each of 64 ranks."""
     trace = zoo_model("gpt2").trace(Recipe(1, optimizer="adam"))
-    whole, sharded = (step_on(trace, None, shares=shares) for shares in (Shares(), zero_shares(3, 64)))
+    whole, sharded = (step_on(trace, None, shares=shares) for shares in (Shares(), zero_shares(3, 64, trace)))
     made = whole.lives.of_update
     assert made.any()
     assert whole.size_bytes(1)[made].sum() == sum(p.tensor.bytes for p in trace.parameters)
-    assert sharded.size_bytes(1)[made].sum() == pytest.approx(whole.size_bytes(1)[made].sum() / 64, rel=1e-3)
+    assert sharded.size_bytes(1)[sharded.lives.of_update].sum() == pytest.approx(
+        whole.size_bytes(1)[made].sum() / 64, rel=1e-3
+    )
 
 
 def test_buckets_hold_the_gradients_once_more() -> None:

@@ -184,7 +184,9 @@ def test_a_kind_is_known_by_device() -> None:
 def test_unseen_devices_are_never_surer_than_known_ones() -> None:
     names = np.array(["V100-PCIE-32GB", "T4", "K80"] * 20)
     wide, narrow = np.linspace(-0.5, 0.5, 60), np.linspace(-0.1, 0.1, 60)
-    spreads = group_spreads(wide, np.full(60, np.nan), narrow, names, np.repeat(STEP_GROUPS, 20), np.repeat(STEP_GROUPS, 20))
+    spreads = group_spreads(
+        wide, np.full(60, np.nan), narrow, names, np.repeat(STEP_GROUPS, 20), np.repeat(STEP_GROUPS, 20)
+    )
     for kind in STEP_GROUPS:
         assert spreads[f"unseen{kind}"] == spreads[f"known{kind}"]
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from epochcast.caching import Cache
 from epochcast.graph.compilers import EAGER
 from epochcast.graph.op import Graph
-from epochcast.graph.recipe import Recipe
+from epochcast.graph.recipe import OFFLOADS, Recipe
 from epochcast.graph.trace import BatchPair, Trace
 
 COMPILED_NOTE = (
@@ -49,7 +49,9 @@ class BuiltModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The derived step; the first call for a recipe builds it at two batch sizes, later ones only resize."""
-        key = replace(recipe, batch=1, accumulate=1, uneven=0.0, sequence_parallel=False, compile=EAGER)
+        key = replace(
+            recipe, batch=1, accumulate=1, uneven=0.0, sequence_parallel=False, compile=EAGER, offload=OFFLOADS[0]
+        )
         return self._traces.get(key, lambda: self._pair(key).trace(key)).under(recipe)
 
     def _pair(self, recipe: Recipe) -> BatchPair:

@@ -44,6 +44,7 @@ COMMANDS = (
     "advise",
     "scaling",
     "plan",
+    "track",
     "jobs",
     "evaluate",
     "calibrate",

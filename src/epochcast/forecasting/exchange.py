@@ -12,7 +12,6 @@ from epochcast.forecasting.parts import StepParts
 from epochcast.graph.backward import grad
 from epochcast.graph.kinds import Embedding, Recurrent
 from epochcast.graph.op import Parameter, Phase
-from epochcast.graph.tensor import DType
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 
@@ -49,12 +48,6 @@ def gradients_of(trace: Trace, parameters: Iterable[Parameter]) -> Gradients:
             ready.update({t.name: (entry, t.bytes) for t in op.outputs if t.name in trained})
     ordered = sorted(ready.values(), key=lambda pair: pair[0])
     return Gradients(tuple(size for _, size in ordered), tuple(place for place, _ in ordered))
-
-
-def bucket_fraction(trace: Trace) -> float:
-    """Bytes of a gradient as the backward pass makes it and buckets hold it, of a byte of the gradient that is kept."""
-    rules = trace.recipe.precision_rules
-    return rules.products.bytes / DType.FLOAT32.bytes if rules.has_masters else 1.0
 
 
 MEBIBYTE = 2**20

@@ -45,6 +45,8 @@ class Forecast(Displayed, Framed):
     `fed` is what the network takes: text, images, videos or numbers. `epochs` are whole unless the training is counted
     in tokens. `tokens_per_sample` are of text, without padding, `sequence_length` with it; `mfu` is the part of the
     GPUs' peak that is the model's own work (`utilisation`).
+    `weights` is how parameters, gradients and the optimizer's copy are kept (`graph.weights`).
+    `host_bytes` is the memory that each node needs of its host for what is offloaded or paged there.
     """
 
     model: str
@@ -55,6 +57,8 @@ class Forecast(Displayed, Framed):
     strategy: str = "single"
     replicas: int = 0
     precision: str = "fp32"
+    weights: str | None = None
+    offload: str = "none"
     optimizer: str = "sgd"
     mode: str = "training"
     framework: str = "pytorch"
@@ -84,6 +88,7 @@ class Forecast(Displayed, Framed):
     reserved_bytes: int | None = None
     memory_bytes: int | None = None
     fits: bool | None = None
+    host_bytes: int = 0
     memory_verdict: str | None = None
     dollars_per_hour: float | None = None
     price_source: str | None = None

@@ -18,6 +18,7 @@ from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.framework import framework_step, setting_of
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.loader import feed_for, with_input
+from epochcast.forecasting.offload import check_offload, host_bytes, with_offload, with_paging
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.rank_memory import rank_memory
 from epochcast.forecasting.session import Session
@@ -28,6 +29,7 @@ from epochcast.hardware.measured import measured_how
 from epochcast.hardware.network import usual_network
 from epochcast.hardware.topology import largest_box
 from epochcast.memory.peak import PeakMemory
+from epochcast.units import show_bytes
 
 
 def forecast_job(
@@ -43,11 +45,14 @@ def forecast_job(
     as_it_comes = job.at_length(batch)
     model = longest if as_it_comes is job else session.model(as_it_comes)
     trace = session.trace(model, as_it_comes.recipe(batch, placement.device))
+    check_offload(trace.recipe, placement)
     data = data_of(job, trace)
     step, loader_notes = _step(as_it_comes, placement, model, trace, session)
     memory = None
     if not step_only:
         memory = _memory(job, placement, longest, session.trace(longest, trace.recipe), session)
+        step = with_paging(step, memory.paged_bytes, placement.device)
+    on_host = host_bytes(trace, placement) + (memory.paged_bytes * placement.ranks_per_node if memory else 0)
     per_gpu = batch * job.accumulate
     warnings = (
         *_model_notes(trace),
@@ -57,6 +62,7 @@ def forecast_job(
         *_changed(job, model),
         *job_doubts(job, placement, trace, step),
         *_doubts(placement, trace, step),
+        *_host_notes(placement, on_host, is_paged=bool(memory and memory.paged_bytes)),
     )
     epoch = None
     if memory is not None:
@@ -66,7 +72,7 @@ def forecast_job(
             step,
             global_batch=per_gpu * placement.replicas,
             validation_batch=trace.batch * placement.replicas,
-            saved_bytes=memory.saved_bytes,
+            saved_bytes=memory.saved_bytes + on_host // placement.ranks_per_node,
         )
     return Forecast(
         model=trace.name,
@@ -78,6 +84,8 @@ def forecast_job(
         strategy=placement.strategy.name,
         replicas=placement.replicas,
         precision=job.precision,
+        weights=trace.recipe.precision_rules.weights.name,
+        offload=job.offload,
         optimizer=job.optimizer,
         mode=job.mode,
         framework=job.framework,
@@ -102,6 +110,7 @@ def forecast_job(
         total_seconds=total_seconds(data, epoch),
         **_memory_numbers(memory),
         memory_bytes=placement.device.memory_bytes,
+        host_bytes=on_host,
         dollars_per_hour=placement.dollars_per_hour,
         price_source=placement.price_source,
         flops_per_sample=trace.flops["matrix"] / trace.batch,
@@ -154,6 +163,7 @@ def _step(
         ),
         lambda: framework_step(job, trace, own, costing, with_layers=session.with_layer_steps),
     )
+    step = with_offload(step, trace, own)
     if job.loader_seconds is None:
         if job.workers is not None or job.cpus is not None:
             raise BadInput("workers and cpus of a loader mean nothing without its speed: give `loader_seconds`")
@@ -203,11 +213,22 @@ def _length_notes(job: Job, batch: int) -> tuple[str, ...]:
     return () if lengths is None else lengths.notes(batch)
 
 
+def _host_notes(placement: Placement, needed_bytes: int, *, is_paged: bool) -> Iterator[str]:
+    """What a node needs of its host for what is not on its GPUs, and whether the known node has it."""
+    if not needed_bytes:
+        return
+    host, _ = host_of(placement, cpus=None, memory_bytes=None)
+    what = "the device has no room for the optimizer's state, which is paged to the host" if is_paged else "offloaded"
+    enough = f", and it has {show_bytes(host.memory_bytes)}" if needed_bytes > host.memory_bytes else ""
+    yield f"{what}: each node needs {show_bytes(needed_bytes)} of its host's memory{enough}"
+
+
 def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[str]:
     """What one should know before believing the numbers."""
     device = placement.device
     if trace.recipe.sequence_parallel and not placement.strategy.splits_products:
         yield "`sequence_parallel` changes nothing without tensor parallelism (a strategy with tp)"
+    yield from placement.strategy.notes(trace)
     if step.parts.bubble:
         share = step.parts.bubble / step.seconds.mid
         yield f"{share:.0%} of the step is a stage waiting for others (bubble)"

@@ -80,8 +80,16 @@ class Job:
     )
     aux: bool = _model(True, "Auxiliary heads, where the network has some.")
     precision: str = _recipe("fp32", "fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64, fp8, mxfp8, nvfp4.")
+    weights: str | None = _recipe(
+        None,
+        "How weights are kept: fp32 (PyTorch AMP), bf16 (pure), bf16+master (DeepSpeed), bf16+master+fp32grad "
+        "(Megatron-LM), or fp16 instead; by default as the precision says.",
+        example="'bf16+master'",
+    )
     optimizer: str = _recipe(
-        "sgd", "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, adam8bit, adamw8bit."
+        "sgd",
+        "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, lion, adafactor, muon; in eight bits "
+        "adam8bit, adamw8bit, lion8bit; paged_adamw, paged_adamw8bit, paged_lion8bit and so on.",
     )
     mode: str = _recipe("training", "training, forward or forward_backward.")
     accumulate: int = _recipe(1, "Forward and backward passes (micro-batches) per update.", least=1, most=MOST_BATCH)
@@ -112,6 +120,11 @@ class Job:
         "none",
         "none (eager), inductor (torch.compile), reduce-overhead (with CUDA graphs), xla, or vendor: everything fused "
         "as in vendors' own submissions.",
+    )
+    offload: str = _recipe(
+        "none",
+        "What lies in the host's memory: optimizer (its state, updated by the host) or parameters (these too); with "
+        "zero1, zero2, zero3 or one GPU.",
     )
     keep_gradients: bool = _recipe(False, "Gradients are zeroed between steps, not dropped.")
     lora: int = _recipe(0, "Rank of LoRA: low-rank updates are trained, the network is frozen.", least=0)
@@ -200,6 +213,8 @@ class Job:
             raise BadInput(f"framework_version must begin like 1.13, got {self.framework_version!r}")
         recipe = self.recipe(1)  # refuses what makes no step
         object.__setattr__(self, "precision", recipe.precision)
+        if self.weights is not None:
+            object.__setattr__(self, "weights", recipe.precision_rules.weights.name)
         object.__setattr__(self, "optimizer", recipe.optimizer)
         object.__setattr__(self, "compile", recipe.compile)
         if self.dataset is not None:
@@ -243,9 +258,11 @@ class Job:
         """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says."""
         from epochcast.forecasting.attention import chosen_attention
         from epochcast.graph.compilers import COMPILERS, find_compiler
+        from epochcast.graph.precision import precision_with
         from epochcast.graph.recipe import Recipe
 
         own = {name: getattr(self, name) for name in _recipe_fields()}
+        own["precision"] = precision_with(self.precision, self.weights).name
         own["attention"] = chosen_attention(self, device)
         compiler = COMPILERS.get(find_compiler(self.compile))
         if compiler is not None:

@@ -229,9 +229,9 @@ def _wires(
     return group, outer.name if is_assumed else None
 
 
-def list_price(device: Device, gpus: int) -> Price | None:
-    """The catalogue's; a device that is not in it has none."""
-    listed = listed_dollars_per_hour(device, gpus)
+def list_price(device: Device, gpus: int, nodes: int = 1) -> Price | None:
+    """The catalogue's, for every box; a device that is not in it has none."""
+    listed = listed_dollars_per_hour(device, gpus, nodes)
     if listed is None:
         return None
     dollars_per_hour, instance = listed

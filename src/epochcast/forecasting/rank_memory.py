@@ -1,11 +1,14 @@
 """The memory of the GPU that holds most of a job's step."""
 
+from dataclasses import replace
 from typing import TypedDict
 
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
+from epochcast.graph.optimizer import OPTIMIZERS
 from epochcast.graph.trace import Trace
 from epochcast.memory.largest import LargestBatch, largest_of
+from epochcast.memory.lifetimes import Role, lifetimes
 from epochcast.memory.peak import PeakMemory, Step, peak_memory, step_on
 from epochcast.memory.sharding import Held
 
@@ -31,19 +34,28 @@ def held_by_rank(placement: Placement, trace: Trace) -> Held:
 
 
 def rank_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
-    """The peak memory of the GPU that holds most. A compiled step needs no more than an eager one, however its fewer
-    blocks happen to fall into an allocator's.
+    """The peak memory of the GPU that holds most. A compiled step needs no more than an eager one, and one whose
+    storages are sharded no more than one whose are not, however their blocks happen to fall into an allocator's.
     """
     memory = _held_memory(job, placement, trace)
-    if not trace.recipe.is_compiled:
+    if trace.recipe.is_compiled:
+        memory = memory.at_most(_held_memory(job, placement, trace.under(trace.recipe.eager())))
+    less = placement.strategy.sharing_less
+    if less is None:
         return memory
-    unfused = _held_memory(job, placement, trace.under(trace.recipe.eager()))
-    return min((memory, unfused), key=lambda each: each.reserved_bytes)
+    return memory.at_most(rank_memory(job, replace(placement, strategy=less), trace))
 
 
 def _held_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
+    """State that is paged leaves the device where it has no room for it."""
     held = held_by_rank(placement, trace)
-    return peak_memory(held.trace, placement.device, shares=held.shares, **memory_options(job))
+    memory = peak_memory(held.trace, placement.device, shares=held.shares, **memory_options(job))
+    if memory.fits or not OPTIMIZERS[trace.recipe.optimizer].is_paged or placement.device.kind != "gpu":
+        return memory
+    state_bytes = lifetimes(held.trace).total_bytes(Role.OPTIMIZER_STATE)
+    shares = replace(held.shares, state_fraction=0.0)
+    paged = peak_memory(held.trace, placement.device, shares=shares, **memory_options(job))
+    return replace(paged, paged_bytes=round(state_bytes * held.shares.state_fraction))
 
 
 def rank_step(job: Job, placement: Placement, trace: Trace) -> Step:
@@ -54,4 +66,8 @@ def rank_step(job: Job, placement: Placement, trace: Trace) -> Step:
 
 def rank_largest_batch(job: Job, placement: Placement, trace: Trace) -> LargestBatch:
     """The largest batch that the GPU that holds most has room for."""
-    return largest_of(rank_step(job, placement, trace), placement.device)
+    largest = largest_of(rank_step(job, placement, trace), placement.device)
+    less = placement.strategy.sharing_less
+    if less is None:
+        return largest
+    return largest.at_least(rank_largest_batch(job, replace(placement, strategy=less), trace))

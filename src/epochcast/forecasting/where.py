@@ -132,7 +132,9 @@ class Where:
             link=self.link,
             topology=self.topology,
             allreduce=self.allreduce,
-            price=list_price(device, self.gpus) if each is None else Price(each * self.gpus, "given"),
+            price=list_price(device, self.gpus, min(nodes, self.gpus))
+            if each is None
+            else Price(each * self.gpus, "given"),
         )
         return replace(placement, host=self.found_host())
 

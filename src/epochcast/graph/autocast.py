@@ -64,11 +64,13 @@ def with_precision(ops: Iterable[Op], parameters: Iterable[Parameter], precision
         case Method.QUANTISED:
             return with_narrow_products(ops, parameters, precision.products)
         case Method.MASTERED:
-            return with_masters(ops, parameters, precision.products)
+            return with_masters(ops, parameters, precision.weights)
         case Method.STORED:
             return tuple(stored_as(ops, precision.products))
         case Method.AS_IT_IS if precision.on_tensor_cores:
-            return tuple(replace(op, tf32=True) if isinstance(op.kind, _LOW) else op for op in ops)
+            return tuple(
+                replace(op, tf32=True) if isinstance(op.kind, _LOW) and op.dtype is DType.FLOAT32 else op for op in ops
+            )
         case Method.AS_IT_IS:
             return tuple(ops)
 

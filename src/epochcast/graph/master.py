@@ -1,30 +1,50 @@
-"""A step that computes in half and adds up in float32, as large models are trained (Micikevicius et al. 2018).
+"""A step that computes in half and updates in float32, as large models are trained (Micikevicius et al. 2018).
 
-Parameters, activations and their gradients are stored in half (`half`). The gradient of a parameter is made in half
-and added at once to a float32 gradient that lives through the step (Megatron-LM's main gradient, nanotron's
-accumulator); that is what ranks exchange. The optimizer updates its own float32 copy of the parameters (the master) and
-rewrites them in half. Bytes per parameter with Adam: 2 + 4 + 4 + 4 + 4.
+Parameters, activations and their gradients are stored in half (`half`). The optimizer updates its own float32 copy of
+the parameters (the master) and rewrites them in half. Gradients either stay in half and are widened when the update
+begins (DeepSpeed: 2 + 2 + 4 + 4 + 4 bytes a parameter with Adam), or each is added, as soon as it is made, to a float32
+gradient that lives through the step (Megatron-LM's main gradient, nanotron's accumulator: 2 + 4 + 4 + 4 + 4); what is
+kept is what ranks exchange.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from epochcast.graph.half import stored_as
 from epochcast.graph.kinds import Elementwise, OptimizerUpdate, View
 from epochcast.graph.op import Op, Parameter, Phase
 from epochcast.graph.tensor import DType, Relation, Tensor
+from epochcast.graph.weights import Weights
 
 
-def with_masters(ops: Iterable[Op], parameters: Iterable[Parameter], low: DType) -> tuple[Op, ...]:
+def with_masters(ops: Iterable[Op], parameters: Iterable[Parameter], weights: Weights) -> tuple[Op, ...]:
     """The same step with masters in float32. `ops` are in float32."""
-    ops, own = tuple(ops), tuple(parameters)
+    ops, own, low = tuple(ops), tuple(parameters), weights.parameters
     names = frozenset(p.name for p in own)
     passes = tuple(stored_as((op for op in ops if op.phase is not Phase.UPDATE), low))
     updates = [updated(op, names) for op in ops if op.phase is Phase.UPDATE]
+    if not weights.sums_wider:
+        return (*passes, *_widened(updates, names, low), *([rewritten(own, low)] if updates else []))
     if updates:
         updates.append(rewritten(own, low))
     new_ops, halves = _added(passes, names)
     return (*new_ops, *_dropped(halves), *updates)
+
+
+def _widened(updates: Sequence[Op], parameters: frozenset[str], low: DType) -> Iterator[Op]:
+    """The update with gradients cast to float32 in front of it; the copies live until its end."""
+    reads = (t for op in updates for t in op.inputs if t.relation.gradient_of in parameters)
+    gradients = tuple({t.name: t for t in reads}.values())
+    if not gradients:
+        yield from updates
+        return
+    wide = {t.name: t.copy(f"{t.name}@{DType.FLOAT32.value}", DType.FLOAT32) for t in gradients}
+    halves = tuple(replace(t, dtype=low) for t in gradients)
+    kind = OptimizerUpdate("cast", "cast")
+    yield Op("optimizer.widen", kind, halves, tuple(wide.values()), (), Phase.UPDATE, "optimizer")
+    for op in updates:
+        inputs, outputs = (tuple(wide.get(t.name, t) for t in side) for side in (op.inputs, op.outputs))
+        yield replace(op, inputs=inputs, outputs=outputs)
 
 
 def _added(ops: tuple[Op, ...], parameters: frozenset[str]) -> tuple[list[Op], list[Tensor]]:

@@ -6,14 +6,14 @@ lists them, else temporaries. `foreach` runs each pass as multi-tensor kernels; 
 `fused` runs the whole rule in one kernel that reads every tensor once and writes back parameters and state.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from epochcast.errors import UnknownName
 from epochcast.graph.backward import grad
-from epochcast.graph.kinds import OptimizerUpdate, Reduce
+from epochcast.graph.kinds import Matmul, OptimizerUpdate, Reduce
 from epochcast.graph.op import Op, Parameter, Phase
-from epochcast.graph.tensor import UNRELATED, DType, Relation, Tensor
+from epochcast.graph.tensor import DType, Relation, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,22 @@ class Pass:
 class Rule:
     """An optimizer: its passes, its per-parameter state by letter and name, and the letters whose norms are taken
     before the last pass. `state_dtype` is the dtype of the state where it differs from the parameter's.
+
+    Letters in `factored` have a value per row and one per column instead of one per element. `in_turn`: one tensor is
+    updated after another, so that temporaries are of one tensor at a time. `is_paged`: the state lies in memory that
+    moves to the host where the device has no room (CUDA's unified memory). `orthogonal` is the letter that Newton and
+    Schulz's iteration makes orthogonal before the last two passes; only matrices have that rule, all else has `others`.
     """
 
     passes: tuple[Pass, ...]
     state: Mapping[str, str]
     norms: str = ""
     state_dtype: DType | None = None
+    factored: str = ""
+    in_turn: bool = False
+    is_paged: bool = False
+    orthogonal: str = ""
+    others: str = ""
 
     @property
     def state_tensors(self) -> int:
@@ -55,7 +65,8 @@ _ADAM = (
     Pass("addcdiv", "pmt", "p", 3),
 )
 _DECAY = Pass("decay", "p", "p")
-_ADAM8BIT = Pass("step", "pgmv", "pmv", 5)
+_ADAM_STEP, _LION_STEP = Pass("step", "pgmv", "pmv", 5), Pass("step", "pgm", "pm", 4)
+_MOMENTS, _MOMENT = {"m": "exp_avg", "v": "exp_avg_sq"}, {"m": "exp_avg"}
 # bitsandbytes keeps the state of smaller tensors as it is (min_8bit_size).
 LEAST_QUANTISED_ELEMENTS = 4096
 
@@ -108,13 +119,76 @@ OPTIMIZERS: Mapping[str, Rule] = {
         norms="pt",
     ),
     # Dettmers et al. 2022 (bitsandbytes): Adam in one kernel, both moments quantised block by block.
-    "adam8bit": Rule((_ADAM8BIT,), {"m": "exp_avg", "v": "exp_avg_sq"}, state_dtype=DType.UINT8),
-    "adamw8bit": Rule((_ADAM8BIT,), {"m": "exp_avg", "v": "exp_avg_sq"}, state_dtype=DType.UINT8),
+    "adam8bit": Rule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8),
+    "adamw8bit": Rule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8),
+    "lion8bit": Rule((_LION_STEP,), _MOMENT, state_dtype=DType.UINT8),
+    # Dettmers et al. 2023 (QLoRA, section 3): the same with state that is paged.
+    "paged_adam": Rule((_ADAM_STEP,), _MOMENTS, is_paged=True),
+    "paged_adamw": Rule((_ADAM_STEP,), _MOMENTS, is_paged=True),
+    "paged_adam8bit": Rule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8, is_paged=True),
+    "paged_adamw8bit": Rule((_ADAM_STEP,), _MOMENTS, state_dtype=DType.UINT8, is_paged=True),
+    "paged_lion8bit": Rule((_LION_STEP,), _MOMENT, state_dtype=DType.UINT8, is_paged=True),
+    # Chen et al. 2023: the sign of a momentum; one moment is kept.
+    "lion": Rule(
+        (
+            _DECAY,
+            Pass("lerp", "mg", "t", 3),
+            Pass("sign", "t", "t"),
+            Pass("add", "pt", "p", 2),
+            Pass("lerp", "mg", "m", 3),
+        ),
+        _MOMENT,
+        in_turn=True,
+    ),
+    # Shazeer & Stern 2018, without momentum, as torch.optim.Adafactor: of a matrix's second moments only the means of
+    # rows and columns are kept. It runs tensor by tensor unless one asks for foreach.
+    "adafactor": Rule(
+        (
+            _DECAY,
+            Pass("mul", "gg", "t", 1),
+            Pass("mean", "t", "v", 1),
+            Pass("outer", "v", "t", 1),
+            Pass("rsqrt", "t", "t", 2),
+            Pass("mul", "tg", "t", 1),
+            Pass("add", "pt", "p", 2),
+        ),
+        {"v": "row_and_col_var"},
+        norms="pt",
+        factored="v",
+        in_turn=True,
+    ),
+    # Jordan et al. 2024, as torch.optim.Muon: a momentum made orthogonal; what is no matrix has AdamW.
+    "muon": Rule(
+        (Pass("lerp", "mg", "m", 3), Pass("lerp", "gm", "t", 3), _DECAY, Pass("add", "pt", "p", 2)),
+        {"m": "momentum_buffer"},
+        in_turn=True,
+        orthogonal="t",
+        others="adamw",
+    ),
     "none": Rule((), {}),
 }
 """Every optimizer by name; "none" updates nothing."""
 
-ALIASES = {"sgd_momentum": "momentum", "sgdm": "momentum", "momentum_sgd": "momentum"}
+ALIASES = {
+    "sgd_momentum": "momentum",
+    "sgdm": "momentum",
+    "momentum_sgd": "momentum",
+    # As Hugging Face's TrainingArguments spell them.
+    "adamw_torch": "adamw",
+    "adamw_hf": "adamw",
+    "adamw_8bit": "adamw8bit",
+    "adamw_bnb_8bit": "adamw8bit",
+    "adam_8bit": "adam8bit",
+    "lion_32bit": "lion",
+    "lion_8bit": "lion8bit",
+    "paged_adamw_32bit": "paged_adamw",
+    "paged_adamw_8bit": "paged_adamw8bit",
+    "paged_lion_8bit": "paged_lion8bit",
+}
+# Newton and Schulz's iteration of torch.optim.Muon (ns_steps) and of its author.
+ITERATIONS = 5
+# A table of at least so many rows, and four times as many as columns, is a vocabulary, which Muon leaves to AdamW.
+VOCABULARY_ROWS, VOCABULARY_RATIO = 30_000, 4
 
 
 def find_optimizer(name: str) -> str:
@@ -129,12 +203,23 @@ def find_optimizer(name: str) -> str:
 def update(parameters: Iterable[Parameter], optimizer: str, style: str = "foreach") -> tuple[Op, ...]:
     """The ops that update every trainable parameter once."""
     optimizer = find_optimizer(optimizer)
+    trained = tuple(p for p in parameters if p.trainable)
     rule = OPTIMIZERS[optimizer]
-    trained = tuple(p.tensor for p in parameters if p.trainable)
+    if not rule.others:
+        return tuple(_updated(optimizer, rule, tuple(p.tensor for p in trained), style))
+    matrices = tuple(p.tensor for p in trained if _is_matrix(p.tensor))
+    rest = [p for p in trained if not _is_matrix(p.tensor)]
+    return (*_updated(optimizer, rule, matrices, "loop"), *update(rest, rule.others, style))
+
+
+def _updated(optimizer: str, rule: Rule, trained: tuple[Tensor, ...], style: str) -> Iterator[Op]:
     if not trained or not rule.passes:
-        return ()
-    if style == "fused":
-        return (_fused(optimizer, rule, trained),)
+        return
+    if style == "fused" and not rule.orthogonal:
+        yield _fused(optimizer, rule, trained)
+        return
+    if rule.in_turn:
+        style = "loop"
     ops = []
     for index, sweep in enumerate(rule.passes):
         kind = OptimizerUpdate(optimizer, sweep.step, style, sweep.flops)
@@ -145,7 +230,38 @@ def update(parameters: Iterable[Parameter], optimizer: str, style: str = "foreac
         measured = tuple(_operand(letter, t, rule) for t in trained)
         norms = tuple(Tensor((1,), t.dtype, f"norm:{t.name}") for t in measured)
         ops.insert(-1, Op(f"{optimizer}.norm.{letter}", Reduce("norm"), measured, norms, (), Phase.UPDATE, "optimizer"))
-    return tuple(ops)
+    if rule.orthogonal:
+        products = [op for t in trained for op in _orthogonal(optimizer, _operand(rule.orthogonal, t, rule))]
+        ops[-2:-2] = products
+    yield from ops
+
+
+def _is_matrix(tensor: Tensor) -> bool:
+    """Whether Muon updates it: matrices, windows of convolutions as matrices, and stacks of them; no vocabulary."""
+    if len(tensor.shape) < 2:
+        return False
+    rows, columns = tensor.shape[0], tensor.elements // (tensor.shape[0] or 1)
+    return rows < VOCABULARY_ROWS or rows < VOCABULARY_RATIO * columns
+
+
+def _orthogonal(optimizer: str, matrix: Tensor) -> Iterator[Op]:
+    """X ← aX + (bA + cA²)X with A = XXᵀ, in bfloat16, X with fewer rows than columns: 4r²c + 2r³ flops each time."""
+    stack = matrix.shape[:1] if len(matrix.shape) == 3 else ()
+    rows = matrix.shape[len(stack)]
+    sides = sorted((rows, matrix.elements // (rows * (stack[0] if stack else 1))))
+    x = Tensor((*stack, *sides), DType.BFLOAT16, f"temporary_x:{optimizer}")
+    gram, square = (
+        Tensor((*stack, sides[0], sides[0]), DType.BFLOAT16, f"temporary_{letter}:{optimizer}") for letter in "ab"
+    )
+    products = (
+        (Matmul(transpose_b=True), (x, x), gram),
+        (Matmul(), (gram, gram), square),
+        (Matmul(), (square, x), x),
+    )
+    for turn in range(ITERATIONS):
+        for index, (kind, inputs, output) in enumerate(products):
+            name = f"{optimizer}.{turn}.{index}:{matrix.name}"
+            yield Op(name, kind, inputs, (output,), (), Phase.UPDATE, "optimizer")
 
 
 def _fused(optimizer: str, rule: Rule, trained: tuple[Tensor, ...]) -> Op:
@@ -163,9 +279,17 @@ def _operand(letter: str, parameter: Tensor, rule: Rule) -> Tensor:
             return parameter
         case "g":
             return grad(parameter)
+        case _ if letter not in rule.state:
+            # one storage for all where they are updated in turn: as large as the largest
+            name = f"temporary_{letter}" + ("" if rule.in_turn else f":{parameter.name}")
+            return Tensor(parameter.shape, parameter.dtype, name)
         case _:
-            is_state = letter in rule.state
-            is_quantised = is_state and parameter.elements >= LEAST_QUANTISED_ELEMENTS
+            is_quantised = parameter.elements >= LEAST_QUANTISED_ELEMENTS
             dtype = rule.state_dtype if rule.state_dtype and is_quantised else parameter.dtype
-            name = f"{rule.state[letter] if is_state else f'temporary_{letter}'}:{parameter.name}"
-            return Tensor(parameter.shape, dtype, name, Relation(state_of=parameter.name) if is_state else UNRELATED)
+            shape = _factors(parameter.shape) if letter in rule.factored else parameter.shape
+            return Tensor(shape, dtype, f"{rule.state[letter]}:{parameter.name}", Relation(state_of=parameter.name))
+
+
+def _factors(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A value per row and one per column of every matrix; a vector as it is."""
+    return (*shape[:-2], shape[-2] + shape[-1]) if len(shape) > 1 else shape

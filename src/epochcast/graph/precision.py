@@ -4,9 +4,12 @@
     tf32                    stored in float32, products on tensor cores
     amp_fp16, amp_bf16      stored in float32, cast op by op (`autocast`)
     fp16, bf16, fp64        everything stored in it, the optimizer's state too (`half`)
-    fp16_master, bf16_master    parameters and activations stored in it; gradients are added up and the optimizer
-                            works in float32 (`master`), as Megatron-LM and nanotron train
+    fp16_deepspeed, …       parameters, activations and gradients stored in it, the update in float32 (`master`)
+    fp16_master, …          the same, gradients are added up in float32, as Megatron-LM and nanotron train
     fp8, mxfp8, nvfp4       products of linear layers in eight or four bits, the rest in bfloat16 (`eight_bit`)
+
+A precision says in which format products are computed and how weights are kept (`weights`); `precision_with` finds the
+one for both.
 
 Loss scaling (amp_fp16) is charged only where a front end asks for it.
 """
@@ -15,8 +18,9 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from epochcast.errors import UnknownName
+from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.tensor import DType
+from epochcast.graph.weights import WEIGHTS, Weights, find_weights
 
 
 class Method(Enum):
@@ -31,12 +35,15 @@ class Method(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """`products` is the dtype of the operands of products; `on_tensor_cores`: float32 ones are rounded to tf32."""
+    """`products` is the dtype of the operands of products; `on_tensor_cores`: float32 ones are rounded to tf32;
+    `weights` says how parameters, their gradients and the optimizer's copy are kept.
+    """
 
     name: str
     products: DType = DType.FLOAT32
     method: Method = Method.AS_IT_IS
     on_tensor_cores: bool = False
+    weights: Weights = WEIGHTS["fp32"]
 
     @property
     def is_single(self) -> bool:
@@ -59,11 +66,6 @@ class Precision:
         return self.method is Method.STORED
 
     @property
-    def has_masters(self) -> bool:
-        """Computed in `products`, added up and updated in float32."""
-        return self.method is Method.MASTERED
-
-    @property
     def scales_loss(self) -> bool:
         """Whether the loss is scaled so that small gradients do not vanish: float16 has only five bits of exponent."""
         return self.is_autocast and self.products is DType.FLOAT16
@@ -83,6 +85,31 @@ def find_precision(name: str) -> Precision:
     return PRECISIONS[key]
 
 
+def precision_with(name: str, weights: str | None = None) -> Precision:
+    """A precision whose weights are kept in a given way. Products of half weights are computed in half, so a step in
+    float32 with half weights is one in half.
+    """
+    precision = find_precision(name)
+    if weights is None:
+        return precision
+    wanted = find_weights(weights)
+    choices = {
+        other.weights.name: other
+        for other in PRECISIONS.values()
+        if (other.products, other.on_tensor_cores) == (precision.products, precision.on_tensor_cores)
+    }
+    if precision.is_single:
+        choices |= {other.weights.name: other for other in PRECISIONS.values() if _is_half(other)}
+    choices[precision.weights.name] = precision
+    if wanted.name not in choices:
+        raise BadInput(f"weights in {wanted.name} do not go with {precision.name}; known: {', '.join(choices)}")
+    return choices[wanted.name]
+
+
+def _is_half(precision: Precision) -> bool:
+    return precision.method in (Method.STORED, Method.MASTERED) and precision.products.bytes == 2
+
+
 def mixed_precision(maths: Container[str]) -> Precision:
     """The mixed precision for a device with these maths: bfloat16 if it has that, since it needs no loss scaling."""
     return PRECISIONS["amp_bf16" if "bf16" in maths else "amp_fp16"]
@@ -95,14 +122,16 @@ PRECISIONS: Mapping[str, Precision] = {
         Precision("tf32", on_tensor_cores=True),
         Precision("amp_fp16", DType.FLOAT16, Method.AUTOCAST),
         Precision("amp_bf16", DType.BFLOAT16, Method.AUTOCAST),
-        Precision("fp16", DType.FLOAT16, Method.STORED),
-        Precision("bf16", DType.BFLOAT16, Method.STORED),
-        Precision("fp64", DType.FLOAT64, Method.STORED),
-        Precision("fp16_master", DType.FLOAT16, Method.MASTERED),
-        Precision("bf16_master", DType.BFLOAT16, Method.MASTERED),
-        Precision("fp8", DType.FLOAT8, Method.QUANTISED),
-        Precision("mxfp8", DType.FLOAT8, Method.QUANTISED),
-        Precision("nvfp4", DType.FLOAT4, Method.QUANTISED),
+        Precision("fp16", DType.FLOAT16, Method.STORED, weights=WEIGHTS["fp16"]),
+        Precision("bf16", DType.BFLOAT16, Method.STORED, weights=WEIGHTS["bf16"]),
+        Precision("fp64", DType.FLOAT64, Method.STORED, weights=WEIGHTS["fp64"]),
+        Precision("fp16_deepspeed", DType.FLOAT16, Method.MASTERED, weights=WEIGHTS["fp16+master"]),
+        Precision("bf16_deepspeed", DType.BFLOAT16, Method.MASTERED, weights=WEIGHTS["bf16+master"]),
+        Precision("fp16_master", DType.FLOAT16, Method.MASTERED, weights=WEIGHTS["fp16+master+fp32grad"]),
+        Precision("bf16_master", DType.BFLOAT16, Method.MASTERED, weights=WEIGHTS["bf16+master+fp32grad"]),
+        Precision("fp8", DType.FLOAT8, Method.QUANTISED, weights=WEIGHTS["bf16+master+fp32grad"]),
+        Precision("mxfp8", DType.FLOAT8, Method.QUANTISED, weights=WEIGHTS["bf16+master+fp32grad"]),
+        Precision("nvfp4", DType.FLOAT4, Method.QUANTISED, weights=WEIGHTS["bf16+master+fp32grad"]),
     )
 }
 ALIASES = {
@@ -112,4 +141,6 @@ ALIASES = {
     "float16": "fp16",
     "half": "fp16",
     "bfloat16": "bf16",
+    "fp16_megatron": "fp16_master",
+    "bf16_megatron": "bf16_master",
 }

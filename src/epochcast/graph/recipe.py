@@ -10,6 +10,7 @@ from epochcast.graph.precision import PRECISIONS, Precision, find_precision
 MODES = ("training", "forward", "forward_backward")
 STYLES = ("foreach", "fused", "loop")
 SELECTIVE = "selective"
+OFFLOADS = ("none", "optimizer", "parameters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Recipe:
     `uneven` is how much the work of one batch differs from the next, as a fraction (one standard deviation): image
     sizes are drawn for each batch. With several GPUs all wait for the one with the most work. `sequence_parallel`:
     tensor parallel ranks cut along the tokens what they do not split.
+
+    `offload` says what lies in the host's memory: the optimizer's state, or the parameters too.
 
     `compile` is the compiler that fuses the ops of the step (`compilers`); `none` runs them one by one.
     """
@@ -50,6 +53,7 @@ class Recipe:
     uneven: float = 0.0
     compile: str = EAGER
     sequence_parallel: bool = False
+    offload: str = OFFLOADS[0]
 
     def __post_init__(self) -> None:
         if self.batch < 1:
@@ -71,6 +75,7 @@ class Recipe:
             ("mode", self.mode, MODES),
             ("attention", self.attention, ("flash", "eager")),
             ("update style", self.update_style, STYLES),
+            ("offload", self.offload, OFFLOADS),
         ):
             if value not in choices:
                 raise UnknownName(option, value, choices)

@@ -212,10 +212,13 @@ class Trace:
 
     @derived_property
     def flops(self) -> dict[str, float]:
-        """Matrix flops and element flops of the step, and matrix flops by phase, as publications count them."""
+        """Matrix flops by phase, of forward and backward together, and element flops of the step, as publications count
+        them: what an optimizer multiplies is not the model's.
+        """
         c, counted = self.columns, self.counted_flops
         totals = {phase.value: float(counted[c.is_matrix & (c.phase == i)].sum()) for i, phase in enumerate(PHASES)}
-        return {**totals, "matrix": sum(totals.values()), "elementwise": float(counted[~c.is_matrix].sum())}
+        matrix = sum(totals.values()) - totals[Phase.UPDATE.value]
+        return {**totals, "matrix": matrix, "elementwise": float(counted[~c.is_matrix].sum())}
 
 
 Static = tuple[NDArray[np.int64], tuple[NDArray[Any], ...], NDArray[np.float64]]

@@ -39,6 +39,8 @@ _OTHER_GENERATION, _OTHER_VENDOR, _OTHER_POWER = 2.0, 3.0, 3.0
 _YEARS, _RATIO = 4.0, 0.7
 # Against measured steps: so little counts a device of which nothing was measured, and an operator measured alone.
 _UNMEASURED_WEIGHT, _OP_WEIGHT = 0.1, 0.01
+# The powers of a peak and of a bandwidth that the learned model takes off (u and v of `cost.learned`), at the most.
+MOST_PEAK_LOSS, MOST_BANDWIDTH_LOSS = 0.2, 0.4
 # The groups of ops (`cost.limits`) whose arithmetic is products.
 _PRODUCTS = frozenset(
     {"conv", "conv_channels_last", "conv_grouped", "conv_grouped_channels_last", "matmul", "attention"}
@@ -122,9 +124,12 @@ def _in_order(vendor: str, generation: str) -> Mapping[str, Sustained]:
     weights = {name: own.weight for name, own in found.items()}
     rates = _by_name({name: _rates(relatives[name], own) for name, own in found.items()})
     rates = {part: ordered(values, weights, pairs) for part, values in rates.items()}
-    groups = _by_name({name: _group_speeds(own, found.values()) for name, own in found.items()})
+    groups = _by_name({name: _factor_speeds(own, found.values(), "group_factors") for name, own in found.items()})
     groups = {part: ordered(values, weights, pairs, _gaps(part, rates, pairs)) for part, values in groups.items()}
-    speeds = _by_name({**rates, **groups})
+    left = _left(groups, rates, pairs)
+    stacks = _by_name({name: _factor_speeds(own, found.values(), "generation_factors") for name, own in found.items()})
+    stacks = {part: ordered(values, weights, pairs, left) for part, values in stacks.items()}
+    speeds = _by_name({**rates, **groups, **stacks})
     return {name: _at_speeds(relatives[name], own, speeds[name]) for name, own in found.items()}
 
 
@@ -139,36 +144,56 @@ def _by_name(table: Mapping[_A, Mapping[_B, float]]) -> dict[_B, dict[_A, float]
     return {name: {key: row[name] for key, row in table.items() if name in row} for name in names}
 
 
+def _maths(device: Device) -> list[str]:
+    return [math for math in OP_MATHS if device.has(math)]
+
+
+def _peak_gain(device: Device, math: str) -> float:
+    """What a peak is worth at least: the learned model takes part of a gain off."""
+    return float(device.peak(math) ** (1 - MOST_PEAK_LOSS))
+
+
+def _bandwidth_gain(device: Device) -> float:
+    return float(device.memory_bytes_per_second ** (1 - MOST_BANDWIDTH_LOSS))
+
+
 def _rates(device: Device, own: Sustained) -> dict[Part, float]:
     """Logarithms of what all ops run by."""
     return {
-        **{("math", math): log(own.math_fraction(math) * device.peak(math)) for math in OP_MATHS if device.has(math)},
-        ("vector", ""): log(own.vector_fraction * device.peak("fp32_vector")),
-        ("bandwidth", ""): log(own.bandwidth_fraction * device.memory_bytes_per_second),
+        **{("math", math): log(own.math_fraction(math) * _peak_gain(device, math)) for math in _maths(device)},
+        ("vector", ""): log(own.vector_fraction * _peak_gain(device, "fp32_vector")),
+        ("bandwidth", ""): log(own.bandwidth_fraction * _bandwidth_gain(device)),
     }
 
 
 def _gaps(part: Part, rates: Mapping[Part, Mapping[str, float]], pairs: Pairs) -> list[float]:
-    """By how much the faster of each pair is ahead in all rates that a group of ops may be bound by. What a framework
-    does, it does to every group: it must not use up the same gap again.
-    """
-    kind, name = part
-    if kind != "group":
-        return [0.0] * len(pairs)
+    """By how much the faster of each pair is ahead in all rates that a group of ops may be bound by."""
+    _, group = part
     counted = [
-        values for (rate, math), values in rates.items() if rate != "math" or (name in _PRODUCTS and math != "fp64")
+        values for (rate, math), values in rates.items() if rate != "math" or (group in _PRODUCTS and math != "fp64")
     ]
     return [min(values[fast] - values[slow] for values in counted if slow in values) for slow, fast in pairs]
 
 
-def _group_speeds(own: Sustained, others: Iterable[Sustained]) -> dict[Part, float]:
-    """Logarithms of how quickly groups of ops, frameworks and hosts run beside that; the more the faster."""
-    groups = {group for each in others for group in each.group_factors}
-    generations = {name for each in others for name in each.generation_factors}
-    return {
-        **{("group", group): -log(own.group_factors.get(group, 1.0)) for group in groups},
-        **{("generation", name): -log(own.generation_factors.get(name, 1.0)) for name in generations},
-    }
+def _left(
+    groups: Mapping[Part, Mapping[str, float]], rates: Mapping[Part, Mapping[str, float]], pairs: Pairs
+) -> list[float]:
+    """What all groups leave of the gaps: what a framework does, it does to every one of them."""
+    left = [
+        [
+            gap - (values[slow] - values[fast])
+            for gap, (slow, fast) in zip(_gaps(part, rates, pairs), pairs, strict=True)
+        ]
+        for part, values in groups.items()
+    ]
+    return [max(0.0, min(each)) for each in zip(*left, strict=True)] if left else [0.0] * len(pairs)
+
+
+def _factor_speeds(own: Sustained, others: Iterable[Sustained], kind: str) -> dict[Part, float]:
+    """Logarithms of how quickly groups of ops, or frameworks, run beside the rates; the more the faster."""
+    factors: Mapping[str, float] = getattr(own, kind)
+    names = sorted({name for each in others for name in getattr(each, kind)})
+    return {(kind, name): -log(factors.get(name, 1.0)) for name in names}
 
 
 def _at_speeds(device: Device, own: Sustained, speeds: Mapping[Part, float]) -> Sustained:
@@ -179,11 +204,11 @@ def _at_speeds(device: Device, own: Sustained, speeds: Mapping[Part, float]) -> 
 
     return replace(
         own,
-        math_fractions={math: rate / device.peak(math) for math, rate in named("math").items()},
-        vector_fraction=named("vector")[""] / device.peak("fp32_vector"),
-        bandwidth_fraction=named("bandwidth")[""] / device.memory_bytes_per_second,
-        group_factors=named("group", -1.0),
-        generation_factors=named("generation", -1.0),
+        math_fractions={math: rate / _peak_gain(device, math) for math, rate in named("math").items()},
+        vector_fraction=named("vector")[""] / _peak_gain(device, "fp32_vector"),
+        bandwidth_fraction=named("bandwidth")[""] / _bandwidth_gain(device),
+        group_factors=named("group_factors", -1.0),
+        generation_factors=named("generation_factors", -1.0),
     )
 
 

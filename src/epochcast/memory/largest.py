@@ -40,6 +40,12 @@ class LargestBatch:
     expected: int
     limit: int
 
+    def at_least(self, other: "LargestBatch") -> "LargestBatch":
+        """The larger of both, each."""
+        return LargestBatch(
+            max(self.safe, other.safe), max(self.expected, other.expected), max(self.limit, other.limit)
+        )
+
     def as_dict(self) -> dict[str, int]:
         """For JSON."""
         return {"safe": self.safe, "expected": self.expected, "limit": self.limit}

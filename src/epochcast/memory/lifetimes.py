@@ -14,6 +14,7 @@ the ops are in.
 Limit: a Python variable that holds a tensor after its last use is not seen.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
@@ -65,7 +66,8 @@ class Lifetimes:
     A place is the index of an op; BEFORE is before the first op; `ops` (their number) means that it is never freed.
     Births are those of a job's first step, in which gradients and optimizer state are allocated. `keeps_gradients`:
     later steps begin with the gradients of the one before. `update` is the place of the first op that updates
-    parameters. `rank_own` are the storages that a rank holds in addition to its share of the others.
+    parameters. `rank_own` are the storages that a rank holds in addition to its share of the others; `gradient_copies`
+    those that hold a gradient in another format, with the parameter it is of.
     """
 
     names: tuple[str, ...]
@@ -78,6 +80,7 @@ class Lifetimes:
     keeps_gradients: bool
     update: int
     rank_own: frozenset[str] = frozenset()
+    gradient_copies: Mapping[str, str] = field(default_factory=dict)
     derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 64))
     replays: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 256))
     """Results of replays, by sizes and limit: devices of one generation have the same."""
@@ -116,14 +119,25 @@ class Lifetimes:
 
     @derived_property
     def kept(self) -> NDArray[np.bool_]:
-        """Which storages of the first step still exist when the next step begins."""
-        mask: NDArray[np.bool_] = self.roles == Role.OPTIMIZER_STATE
-        return mask | (self.roles == Role.GRADIENTS) if self.keeps_gradients else mask
+        """Which storages of the first step still exist when the next step begins. Gradients that are added to from the
+        first on (Megatron-LM's main gradients) are one buffer for the whole job.
+        """
+        is_gradient = self.roles == Role.GRADIENTS
+        stays = is_gradient if self.keeps_gradients else is_gradient & (self.born == BEFORE)
+        mask: NDArray[np.bool_] = (self.roles == Role.OPTIMIZER_STATE) | stays
+        return mask
 
     @derived_property
     def of_update(self) -> NDArray[np.bool_]:
         """Which storages are temporaries of the update: as large as the parameters it updates."""
         mask: NDArray[np.bool_] = (self.roles == Role.TEMPORARIES) & (self.born >= self.update)
+        return mask
+
+    @derived_property
+    def own_gradients(self) -> NDArray[np.bool_]:
+        """Which storages are gradients as the backward pass makes them, kept until the update beside their sums."""
+        is_copy = np.array([name in self.gradient_copies for name in self.names], dtype=np.bool_)
+        mask: NDArray[np.bool_] = is_copy & (self.born < self.update) & (self.last >= self.update)
         return mask
 
     def live_bytes(self, size_bytes: Integers) -> Integers:
@@ -267,6 +281,11 @@ class _Walk:
         """Whether it is the whole gradient of a parameter, not a copy of it."""
         return relation.gradient_of in self.parameters and not relation.copy_of
 
+    def _copied_gradient_of(self, name: str) -> str:
+        """The parameter whose gradient a storage holds in another format; else empty."""
+        relation = self.relations.get(name, UNRELATED)
+        return relation.gradient_of if relation.copy_of and relation.gradient_of in self.parameters else ""
+
     def result(self) -> Lifetimes:
         ops = len(self.trace.template.base)
         unwritten = frozenset() if self.trace.fusion is None else self.trace.fusion.unwritten
@@ -288,6 +307,7 @@ class _Walk:
             ops,
             self.keeps_gradients,
             _first_update(self.trace),
+            gradient_copies={name: owner for name in names if (owner := self._copied_gradient_of(name))},
         )
 
     def _last(self, name: str) -> int:

@@ -137,13 +137,11 @@ def _changes(model: Model, recipe: Recipe, device: Device) -> dict[str, tuple[st
 
 
 def _zero(model: Model, recipe: Recipe, device: Device, need: Callable[..., Found | None]) -> Iterator[Remedy]:
-    """The lowest stage on the fewest GPUs; the parameters gathered at a time are assumed to be a tenth of all."""
+    """The lowest stage on the fewest GPUs."""
     trace = model.trace(recipe)
-    gathered_bytes = sum(p.tensor.bytes for p in trace.parameters) // 10
     for ranks in RANKS:
         for stage in (1, 2, 3):
-            shares = zero_shares(stage, ranks, gathered_bytes if stage == 3 else 0)
-            found = need(Held(trace, shares), device)
+            found = need(Held(trace, zero_shares(stage, ranks, trace)), device)
             if found is not None:
                 yield Remedy("strategy", f"zero{stage} on {ranks} GPUs", found[0], device.name, found[1])
                 return

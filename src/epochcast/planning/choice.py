@@ -15,9 +15,26 @@ to finish in time.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from typing import Protocol, TypeVar
 
 from epochcast.errors import BadInput
+from epochcast.interval import Interval
 from epochcast.planning.candidate import Candidate
+
+
+class Priced(Protocol):
+    """What takes time and costs money."""
+
+    @property
+    def total_seconds(self) -> Interval:
+        """How long it takes."""
+
+    @property
+    def dollars(self) -> Interval:
+        """What it costs."""
+
+
+Choice = TypeVar("Choice", bound=Priced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +62,9 @@ class Limits:
         return max(ratios)
 
 
-def frontier(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+def frontier(candidates: Iterable[Choice]) -> tuple[Choice, ...]:
     """The candidates that are not dominated, the cheapest first; of equal ones the first."""
-    undominated: list[Candidate] = []
+    undominated: list[Choice] = []
     for candidate in sorted(candidates, key=_cheapest_first):
         if not undominated or candidate.total_seconds.mid < undominated[-1].total_seconds.mid:
             undominated.append(candidate)
@@ -69,9 +86,9 @@ def nearest(candidates: Sequence[Candidate], limits: Limits) -> Candidate | None
     return min(candidates, key=lambda candidate: (limits.excess(candidate), *_cheapest_first(candidate)), default=None)
 
 
-def _cheapest_first(candidate: Candidate) -> tuple[float, float]:
+def _cheapest_first(candidate: Priced) -> tuple[float, float]:
     return candidate.dollars.mid, candidate.total_seconds.mid
 
 
-def _fastest_first(candidate: Candidate) -> tuple[float, float]:
+def _fastest_first(candidate: Priced) -> tuple[float, float]:
     return candidate.total_seconds.mid, candidate.dollars.mid

@@ -11,6 +11,7 @@ from epochcast.render.memory import memory
 from epochcast.render.plan import plan
 from epochcast.render.scaling import scaling
 from epochcast.render.table import table
+from epochcast.render.track import track
 
 __all__ = [
     "advice",
@@ -34,4 +35,5 @@ __all__ = [
     "scaling",
     "table",
     "topologies",
+    "track",
 ]

@@ -65,8 +65,10 @@ def _title(answer: Forecast) -> str:
         if answer.gpus > 1
         else [f"batch {answer.batch_per_gpu}{passes}"]
     )
-    words += [answer.precision]
+    words += [answer.precision, *_kept(answer)]
     words += [answer.optimizer] if answer.mode == "training" else [answer.mode.replace("_", " and ") + " only"]
+    if answer.offload != "none":
+        words += [f"{answer.offload} offloaded"]
     if answer.lora:
         words += [f"LoRA {answer.lora}" + (" on four-bit weights" if answer.four_bit else "")]
     if answer.attention:
@@ -74,6 +76,11 @@ def _title(answer: Forecast) -> str:
     if answer.compile != "none":
         words += [f"compiled: {answer.compile}"]
     return " · ".join(words)
+
+
+def _kept(answer: Forecast) -> list[str]:
+    """How weights are kept, where the name of the precision does not say it."""
+    return [f"weights {answer.weights}"] if answer.weights not in (None, answer.precision) else []
 
 
 def _rows(answer: Forecast) -> Cells:
@@ -90,6 +97,8 @@ def _rows(answer: Forecast) -> Cells:
     if answer.peak_bytes is not None:
         of_memory = f"of {show_bytes(answer.memory_bytes or 0)}: {verdict_text(answer)}"
         yield "memory", *interval_cells(answer.peak_bytes, show_bytes), of_memory
+    if answer.host_bytes:
+        yield "host memory", show_bytes(answer.host_bytes), "", "of each node, beside the data"
     if answer.dollars_per_hour is None:
         yield "cost", "unknown", "", "no list price known: give the price of a GPU-hour"
         return

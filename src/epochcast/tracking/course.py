@@ -50,6 +50,11 @@ class Clock:
             return self._in_section(in_section, section)
         return self._after(self._passed(sighting, steps))
 
+    def start(self, stamp: float | None) -> None:
+        """The clock begins with the first time stamp, be it of a heading."""
+        if self.origin_seconds is None:
+            self.origin_seconds = stamp
+
     def restart(self) -> None:
         """The times of the next attempt count on from here."""
         self.base_seconds += self.section_seconds + self.elapsed_seconds
@@ -57,17 +62,15 @@ class Clock:
         self.section = None
 
     def _at_stamp(self, stamp: float) -> float:
-        if self.origin_seconds is None:
-            self.origin_seconds = stamp
+        self.start(stamp)
         self.source = "stamps"
-        self.seconds = stamp - self.origin_seconds
+        self.seconds = stamp - (self.origin_seconds or 0.0)
         return self.seconds
 
     def _at_elapsed(self, elapsed: float) -> float:
+        # A timer that falls back within an attempt was started again after warming up: the log's own timer rules.
         if self.source not in (None, "elapsed"):  # sections were summed before: the run's own total replaces them
             self.base_seconds = self.section_seconds = 0.0
-        elif elapsed < self.elapsed_seconds * 0.999:
-            self.base_seconds += self.elapsed_seconds
         self.source = "elapsed"
         self.elapsed_seconds = elapsed
         self.seconds = self.base_seconds + elapsed
@@ -107,7 +110,8 @@ class Clock:
             self._turn(section)
         self.source = "sections"
         self.section_seconds = in_section
-        self.seconds = self.base_seconds + in_section
+        # What an epoch took may be less than was reckoned while it ran; the clock waits rather than run back.
+        self.seconds = max(self.base_seconds + in_section, self.seconds or 0.0)
         return self.seconds
 
     def _passed(self, sighting: Sighting, steps: float) -> float | None:
@@ -155,6 +159,7 @@ class Course:
         """The report in terms of the run; None for headers, repetitions and stragglers."""
         self._hear(sighting)
         if sighting.phase == "header":
+            self.clock.start(sighting.stamp_seconds)
             return None
         if sighting.phase != "train":
             return self._beside(sighting)
@@ -171,9 +176,11 @@ class Course:
         before = self.step
         is_repeated = before is not None and step == before and not sighting.closes_epoch
         if is_repeated and (self.has_clock or (sighting.stamp_seconds is None and sighting.elapsed_seconds is None)):
+            if sighting.section_seconds is not None:  # a bar drawn again: time passed, steps did not
+                self.clock.read(sighting, self._section(sighting), 0.0)
             return None
         steps = step - before if before is not None else self._first_steps(step)
-        clock = self.clock.read(sighting, (self.attempt, self.epoch), steps)
+        clock = self.clock.read(sighting, self._section(sighting), steps)
         if before is None:
             self.first_step = step
         elif steps > 0:
@@ -181,20 +188,32 @@ class Course:
         self.step, self.has_clock = step, clock is not None
         return self._observation(sighting, step, clock)
 
+    def _section(self, sighting: Sighting) -> object:
+        return self.attempt, self.epoch, sighting.section
+
     def _first_steps(self, step: float) -> float:
         """Steps that the first report of an attempt stands for: all, or in a resumed run as many as a report there."""
         return min(step, self.interval) if self.attempt and self.interval else step
 
     def _hear(self, sighting: Sighting) -> None:
         """Remember what lines announce: totals, the length of an epoch."""
+        if sighting.forgets_total:
+            self.total = None
         if sighting.total is not None:
             self.total = sighting.total
+        if sighting.closes_epoch and sighting.epochs_done is not None:
+            self._enter(int(sighting.epochs_done) - 1)
         if sighting.epochs is not None:
             self.epochs = sighting.epochs
         if sighting.batches is not None and sighting.phase in ("train", "header"):
-            self.batches = sighting.batches
+            self._measure(sighting.batches)
         if sighting.rank is not None and self.rank is None and sighting.phase == "train":
             self.rank = sighting.rank
+
+    def _measure(self, batches: float) -> None:
+        """Epochs differ by a batch here and there; steps are counted by the first one's length."""
+        if self.batches is None or abs(batches - self.batches) > max(1.0, 0.01 * self.batches):
+            self.batches = batches
 
     def _step(self, sighting: Sighting) -> float | None:
         if sighting.epoch is not None:
@@ -206,7 +225,8 @@ class Course:
         if sighting.step is not None:
             return sighting.step
         if sighting.epochs_done is None:
-            return None
+            is_closing = sighting.closes_epoch and self.epoch is not None and bool(length)
+            return (self._epochs_before() + 1) * (length or 0.0) if is_closing else None
         if self.total and self.epochs:
             return sighting.epochs_done / self.epochs * self.total
         self.counts_epochs = not length
@@ -246,7 +266,7 @@ class Course:
     def _beside(self, sighting: Sighting) -> Observation | None:
         """Validation, checkpoints and the end: the run stands where it stood."""
         phase: Phase = "end" if sighting.phase == "end" else sighting.phase  # type: ignore[assignment]
-        clock = self.clock.read(sighting, (self.attempt, self.epoch), 0.0) if self._has_time(sighting) else None
+        clock = self.clock.read(sighting, self._section(sighting), 0.0) if self._has_time(sighting) else None
         if self.step is None:
             return None
         step = sighting.step if sighting.phase == "end" and sighting.step is not None else self.step

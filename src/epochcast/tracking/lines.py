@@ -29,7 +29,7 @@ class LineSplitter:
         data = self._rest + data
         if self.is_document is None:
             head = data.lstrip()
-            if len(head) < _HEAD_BYTES and b"\n" not in head[2:]:
+            if not head or (head[:1] in (b"[", b"{") and len(head) < _HEAD_BYTES):
                 self._rest = data
                 return b""
             self.is_document = _DOCUMENT.match(data) is not None

@@ -119,11 +119,13 @@ class LogReader:
             return []
         if self._recogniser is None:
             return self._read(block)
-        self._recogniser.prepare(block)
-        start = 0
+        start = prepared = 0
         while start < len(block):
             end = block.find(b"\n", start)
             end = len(block) if end < 0 else end
+            if end >= prepared:
+                prepared = end + FIRST_CHUNK_BYTES
+                self._recogniser.prepare(block[start:prepared])
             if end > start and self._recogniser.read(block[start : min(end, start + LONGEST_LINE_BYTES)]):
                 return self._decide() + self._read(block[end + 1 :])
             start = end + 1
@@ -198,22 +200,31 @@ class Log:
 
 def read_log(path: str | Path, format: str | None = None, pattern: str | None = None) -> Log:
     """The observations of a whole file, plain or gzip. A file without training lines is refused."""
-    place = Path(path)
     reader = LogReader(format, pattern)
-    found: list[Observation] = []
+    found = [seen for part in stream(path, reader, format) for seen in part]
+    assert reader.recognition is not None  # a file that nobody recognises has no training lines
+    return Log(Path(path), reader.recognition, tuple(found), reader.started_at_seconds)
+
+
+def stream(path: str | Path, reader: LogReader, format: str | None = None) -> Iterator[list[Observation]]:
+    """The same, part by part, so that a file of any size can be read; refused at its end where nothing trains."""
+    place = Path(path)
+    has_training = False
     try:
         with _opened(place) as source:
             size = FIRST_CHUNK_BYTES
             while chunk := source.read(size):
-                found += reader.feed(chunk)
+                part = reader.feed(chunk)
+                has_training = has_training or any(seen.phase == "train" for seen in part)
+                yield part
                 size = CHUNK_BYTES
     except (OSError, EOFError) as error:
-        if not found:
+        if not has_training:
             raise BadInput(f"cannot read {place}: {error}") from error
-    found += reader.close()
-    if not any(seen.phase == "train" for seen in found) or reader.recognition is None:
+    part = reader.close()
+    if not (has_training or any(seen.phase == "train" for seen in part)) or reader.recognition is None:
         raise NoTraining(place, reader.bytes_read, format)
-    return Log(place, reader.recognition, tuple(found), reader.started_at_seconds)
+    yield part
 
 
 def _opened(place: Path) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:

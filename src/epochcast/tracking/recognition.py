@@ -12,13 +12,13 @@ ENOUGH_EVIDENCE = 2.0
 # Lines that some format could read are kept until it is clear which; more than these are not needed to tell.
 MOST_KEPT_LINES = 20_000
 
-# Evidence of one format is not counted beyond this, so that a coarse format is not outvoted by many lines of a bar.
-MOST_EVIDENCE = 12.0
+# Lines of one format are not counted beyond this, so that a coarse format is not outvoted by many lines of a bar.
+MOST_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """The format of a log: `confidence` is the evidence for it over the evidence for all, 0 to 1."""
+    """The format of a log: `confidence` is the evidence for it, squared, over that for all, 0 to 1."""
 
     name: str
     framework: str
@@ -42,7 +42,7 @@ class Candidate:
     @property
     def evidence(self) -> float:
         """Fitting lines, weighed."""
-        return min(self.lines * self.format.sureness, MOST_EVIDENCE * self.format.sureness)
+        return min(self.lines, MOST_LINES) * self.format.sureness
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Recogniser:
                 candidate.lines += 1
         if is_kept and text is not None and len(self.kept) < MOST_KEPT_LINES:
             self.kept.append(text)
-        return is_kept and self._is_clear()
+        return is_kept and (self._is_clear() or len(self.kept) >= MOST_KEPT_LINES)
 
     def _is_clear(self) -> bool:
         ahead = self.ranked()
@@ -104,9 +104,9 @@ class Recogniser:
         if not ranked:
             return None
         best = ranked[0]
-        whole = sum(candidate.evidence for candidate in ranked)
-        share = best.evidence / whole
-        rivals = tuple((other.parser.flavour, other.evidence / whole) for other in ranked[1:4])
+        whole = sum(candidate.evidence**2 for candidate in ranked)
+        share = best.evidence**2 / whole
+        rivals = tuple((other.parser.flavour, other.evidence**2 / whole) for other in ranked[1:4])
         few = min(1.0, (1 + best.evidence) / (1 + ENOUGH_EVIDENCE))
         return best.format, Recognition(best.parser.flavour, best.format.framework, share * few, best.lines, rivals)
 

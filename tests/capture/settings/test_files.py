@@ -67,7 +67,7 @@ def test_deepspeed_says_batches_stage_precision_and_optimizer(tmp_path: Path) ->
     assert values(settings) == {
         "batch": 4,
         "accumulate": 8,
-        "precision": "bf16_master",
+        "precision": "bf16_deepspeed",
         "strategy": "zero2",
         "optimizer": "adamw",  # DeepSpeed's Adam decays weights as AdamW does
         "update_style": "fused",
@@ -157,7 +157,22 @@ def test_lightnings_strategies_have_our_names(strategy: str, ours: str, tmp_path
     settings = read(tmp_path, "config.yaml", f"trainer: {{strategy: {strategy}}}\n")
     assert values(settings)["strategy"] == ours
     assert settings.uses_deepspeed == strategy.startswith("deepspeed")
-    assert bool(settings.not_modelled) == ("offload" in strategy)
+    assert values(settings).get("offload") == ("parameters" if "offload" in strategy else None)
+    assert not settings.not_modelled
+
+
+@pytest.mark.parametrize(
+    ("zero", "offload"),
+    [
+        ({"stage": 2, "offload_optimizer": {"device": "cpu"}}, "optimizer"),
+        ({"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}, "parameters"),
+        ({"stage": 3, "offload_param": {"device": "nvme"}}, None),
+    ],
+)
+def test_what_deepspeed_leaves_to_the_host(zero: dict[str, Any], offload: str | None, tmp_path: Path) -> None:
+    settings = read(tmp_path, "ds.json", {**DEEPSPEED, "zero_optimization": zero})
+    assert values(settings).get("offload") == offload
+    assert bool(settings.not_modelled) == (offload is None)
 
 
 @pytest.mark.parametrize("name", ["ds.json", "a.yaml"])

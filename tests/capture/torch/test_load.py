@@ -173,5 +173,5 @@ def test_without_torch_it_says_what_to_install(reference: str, monkeypatch: pyte
     (tmp_path / "torch_free.py").write_text("def make():\n    return 7\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'epochcast\[torch\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[torch\]'"):
         load_torch(reference).trace(Recipe(4))

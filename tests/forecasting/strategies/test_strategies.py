@@ -11,6 +11,7 @@ from epochcast.cost.model import CostModel
 from epochcast.errors import BadInput
 from epochcast.forecasting.placement import place
 from epochcast.forecasting.step import StepForecast, step_forecast
+from epochcast.forecasting.strategies.ranks import repeated_layers
 from epochcast.forecasting.strategies.registry import find_strategy
 from epochcast.forecasting.strategies.servers import servers_seconds
 from epochcast.forecasting.strategies.subgroups import subgroup
@@ -230,3 +231,23 @@ def test_forward_passes_exchange_no_gradients(per_kernel: CostModel) -> None:
         parts = step_forecast(trace, place("A100", gpus=4, strategy=strategy), per_kernel).parts
         assert parts.backward == parts.update == 0
         assert np.isfinite(parts.exposed_comm)
+
+
+def tensor_notes(model: str) -> list[str]:
+    return list(find_strategy("tp4", 4).notes(zoo_model(model).trace(Recipe(4))))
+
+
+def test_layers_that_tensor_parallel_ranks_repeat_are_named() -> None:
+    (note,) = tensor_notes("vgg16")
+    assert note.startswith(
+        "tensor parallelism cannot split 99% of the products: all 4 GPUs repeat features.0, features.2"
+    )
+    assert "and 10 more" in note
+    assert tensor_notes("gpt2") == []
+
+
+def test_heads_are_split_where_queries_and_keys_have_norms() -> None:
+    """Norms of heads work along the width of a head: ranks have whole heads, and repeat nothing but the routing."""
+    fraction, layers = repeated_layers(zoo_model("qwen3_30b_a3b").trace(Recipe(1)), 4)
+    assert fraction < 0.01
+    assert not any("self_attn" in layer for layer in layers)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from epochcast.capture.settings.offloads import read_offload, set_fsdp_offload
 from epochcast.capture.settings.precisions import MIXED
 from epochcast.capture.settings.setting import Reader, Settings
 from epochcast.errors import UnknownName
@@ -112,7 +113,7 @@ def _read_fsdp(reader: Reader) -> None:
     if fsdp.flag("fsdp_activation_checkpointing"):
         fsdp.set("checkpointing", True, "fsdp_activation_checkpointing")
     if fsdp.flag("fsdp_offload_params"):
-        fsdp.leave("fsdp_offload_params")
+        set_fsdp_offload(fsdp, strategy, "fsdp_offload_params")
 
 
 def _is_false(value: Any) -> bool:
@@ -129,10 +130,7 @@ def _read_deepspeed(reader: Reader) -> None:
     accumulate = inner.whole("gradient_accumulation_steps")
     if accumulate is not None:
         inner.set("accumulate", accumulate, "gradient_accumulation_steps")
-    for key in ("offload_optimizer_device", "offload_param_device"):
-        device = inner.text(key)
-        if device:
-            inner.leave(key, device)
+    read_offload(inner, {key: inner.text(key) for key in ("offload_optimizer_device", "offload_param_device")})
     inner.asked.add("deepspeed_config_file")  # read beside this file
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from epochcast.capture.settings.offloads import OPTIMIZER, read_offload
 from epochcast.capture.settings.optimizers import FUSED, found_optimizer
 from epochcast.capture.settings.setting import GLOBAL_BATCH, Reader, Settings
 
@@ -64,7 +65,7 @@ def read_batches(reader: Reader) -> None:
 
 
 def _read_precision(reader: Reader) -> None:
-    for key, precision in (("bf16", "bf16_master"), ("bfloat16", "bf16_master"), ("fp16", "fp16_master")):
+    for key, precision in (("bf16", "bf16_deepspeed"), ("bfloat16", "bf16_deepspeed"), ("fp16", "fp16_deepspeed")):
         if reader.section(key).flag("enabled"):
             reader.set("precision", precision, key)
             return
@@ -85,12 +86,9 @@ def read_zero(zero: Reader) -> None:
         if stage not in range(4):
             raise zero.wrong("stage", "0, 1, 2 or 3", stage)
         zero.set("strategy", f"zero{stage}" if stage else "ddp", "stage")
-    for key in ("offload_optimizer", "offload_param"):
-        device = zero.section(key).text("device")
-        if device:
-            zero.leave(key, device)
+    read_offload(zero, {key: zero.section(key).text("device") for key in ("offload_optimizer", "offload_param")})
     if zero.flag("cpu_offload"):
-        zero.leave("cpu_offload")
+        zero.set("offload", OPTIMIZER, "cpu_offload")
     for key in ("zero_quantized_weights", "zero_quantized_gradients", "zero_hpz_partition_size", "mics_shard_size"):
         value = zero.take(key)
         if value not in (None, False, 0, 1, -1):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from epochcast.capture.settings.offloads import OPTIMIZER, PARAMETERS, set_fsdp_offload
 from epochcast.capture.settings.optimizers import found_optimizer
 from epochcast.capture.settings.precisions import LIGHTNING
 from epochcast.capture.settings.setting import STEPS, Reader, Settings
@@ -106,9 +107,10 @@ def _read_strategy(reader: Reader) -> bool:
         reader.leave("strategy", word)
         return False
     sharding = str(arguments.get("sharding_strategy", "")).casefold()
-    reader.set("strategy", _SHARDING.get(sharding, strategy), "strategy")
+    strategy = _SHARDING.get(sharding, strategy)
+    reader.set("strategy", strategy, "strategy")
     if "offload" in word or arguments.get("cpu_offload"):
-        reader.leave("strategy", "offload")
+        set_fsdp_offload(reader, strategy, "strategy")
     if arguments.get("activation_checkpointing_policy") or arguments.get("activation_checkpointing"):
         reader.set("checkpointing", True, "strategy")
     return False
@@ -120,8 +122,10 @@ def _read_deepspeed(reader: Reader, word: str, arguments: Mapping[str, Any]) -> 
     if stage not in (0, 1, 2, 3):
         raise reader.wrong("strategy.stage", "0, 1, 2 or 3", stage)
     reader.set("strategy", f"zero{stage}" if stage else "ddp", "strategy")
-    if "offload" in word or arguments.get("offload_optimizer") or arguments.get("offload_parameters"):
-        reader.leave("strategy", "offload")
+    if arguments.get("offload_parameters") or ("offload" in word and stage == 3):
+        reader.set("offload", PARAMETERS, "strategy")
+    elif arguments.get("offload_optimizer") or "offload" in word:
+        reader.set("offload", OPTIMIZER, "strategy")
 
 
 def _read_precision(reader: Reader) -> None:

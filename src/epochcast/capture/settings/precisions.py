@@ -29,4 +29,4 @@ KERAS: Mapping[str, str] = {
     "float64": "fp64",
 }
 # Mixed precision under DeepSpeed: weights in half, a copy in float32 with the optimizer.
-WITH_MASTERS: Mapping[str, str] = {"amp_fp16": "fp16_master", "amp_bf16": "bf16_master"}
+WITH_MASTERS: Mapping[str, str] = {"amp_fp16": "fp16_deepspeed", "amp_bf16": "bf16_deepspeed"}

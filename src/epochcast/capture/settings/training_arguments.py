@@ -7,6 +7,7 @@ three epochs, AdamW.
 from collections.abc import Mapping
 from typing import Any
 
+from epochcast.capture.settings.offloads import set_fsdp_offload
 from epochcast.capture.settings.optimizers import found_optimizer
 from epochcast.capture.settings.setting import STEPS, Reader, Settings
 
@@ -104,12 +105,12 @@ def _read_fsdp(reader: Reader) -> None:
     words = value if isinstance(value, list) else str(value or "").split()
     if value is True:
         words = ["full_shard"]
-    for word, strategy in (("full_shard", "fsdp"), ("hybrid_shard", "fsdp"), ("shard_grad_op", "zero2")):
-        if word in words:
-            reader.set("strategy", strategy, "fsdp")
-            break
+    known = (("full_shard", "fsdp"), ("hybrid_shard", "fsdp"), ("shard_grad_op", "zero2"))
+    strategy = next((strategy for word, strategy in known if word in words), "")
+    if strategy:
+        reader.set("strategy", strategy, "fsdp")
     if "offload" in words:
-        reader.leave("fsdp", "offload")
+        set_fsdp_offload(reader, strategy, "fsdp")
     inner = reader.take("fsdp_config")
     if isinstance(inner, Mapping) and (
         inner.get("activation_checkpointing") or inner.get("fsdp_activation_checkpointing")

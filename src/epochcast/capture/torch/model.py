@@ -27,7 +27,7 @@ from epochcast.graph.four_bit import with_four_bits
 from epochcast.graph.kinds import OptimizerUpdate, View
 from epochcast.graph.op import Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Template
-from epochcast.graph.recipe import Recipe
+from epochcast.graph.recipe import OFFLOADS, Recipe
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
 from epochcast.graph.training import as_recipe_keeps, as_recipe_stores
 
@@ -91,7 +91,7 @@ class TorchModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The captured step. Another batch size or precision of it runs nothing."""
-        key = recipe.at(1).eager()
+        key = replace(recipe.at(1).eager(), offload=OFFLOADS[0])
         trace = self._traces.get(key, lambda: self._adapted(key) if recipe.lora else self._trace(key))
         return trace.under(recipe)
 

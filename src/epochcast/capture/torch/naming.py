@@ -96,16 +96,23 @@ def _summed_in_place(drafts: Sequence[Draft], named: Mapping[int, Storage]) -> d
 
 
 def _partial_gradients(drafts: Sequence[Draft], named: Mapping[int, Storage]) -> dict[int, Storage]:
-    """A parameter used twice has two gradients that are summed."""
+    """A parameter used twice has two gradients that are summed: the second is added into the first."""
+    born: dict[int, int] = {}
+    for place, draft in enumerate(drafts):
+        for view in draft.piece.outputs:
+            born.setdefault(view.storage, place)
     partial: dict[int, Storage] = {}
     for draft in reversed(drafts):
-        if _is_sum(draft):
-            result = draft.piece.outputs[0].storage
-            total = named.get(result) or partial.get(result)
-            owner = total.relation.adds_to_gradient_of if total else ""
-            if total and owner:
-                for number, operand in enumerate(draft.piece.inputs, 1):
-                    if operand.storage not in named:
-                        part = Storage(f"{total.name}+{number}", Relation(summand_of=owner))
-                        partial.setdefault(operand.storage, part)
+        if not _is_sum(draft):
+            continue
+        result = draft.piece.outputs[0].storage
+        total = named.get(result) or partial.get(result)
+        owner = total.relation.adds_to_gradient_of if total else ""
+        if not total or not owner:
+            continue
+        first = min((view.storage for view in draft.piece.inputs), key=lambda storage: born.get(storage, -1))
+        for number, operand in enumerate(draft.piece.inputs, 1):
+            if operand.storage not in named:
+                part = Storage(f"{total.name}+{number}", Relation(summand_of=owner))
+                partial.setdefault(operand.storage, total if operand.storage == first else part)
     return partial

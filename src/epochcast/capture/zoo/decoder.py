@@ -58,6 +58,7 @@ def decoder(
     activation: str = "silu",
     scaled_tokens: bool = False,
     norms_behind: bool = False,
+    capped_logits: bool = False,
     latent: Latent | None = None,
     mixture: Mixture | None = None,
     dense_layers: int = 0,
@@ -66,7 +67,8 @@ def decoder(
 
     Every second layer from the first on looks at `window` tokens only; the first `dense_layers` have no mixture.
     Gemma multiplies its token embeddings by a constant (`scaled_tokens`); Gemma 2 normalises behind attention and
-    feed-forward layer too (`norms_behind`).
+    feed-forward layer too (`norms_behind`) and bends its logits by a tanh (`capped_logits`); that of its scores is
+    part of a fused kernel.
 
     >>> decoder(1, (8,), name="tiny", layers=1, width=16, heads=4, kv_heads=2, ffn=32, vocabulary=100).parameter_count
     5552
@@ -102,6 +104,9 @@ def decoder(
         x = rms_norm(b, x, name="norm")
     table = b.parameters["model.embed_tokens.weight"].tensor if tied else None
     logits = b.linear(x, vocabulary, bias=False, weight=table, name="lm_head")
+    if capped_logits:
+        for function in ("scale", "tanh", "scale"):
+            logits = b.elementwise(function, logits)
     return b.finish(logits, units_per_sample=length)
 
 

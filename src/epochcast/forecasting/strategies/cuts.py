@@ -2,7 +2,8 @@
 
 A residual block, a transformer's attention or its feed-forward layer lie between two such places; a segment is what
 lies between two neighbours. Pipelines put whole segments on a stage, sharded strategies gather the parameters of one
-segment at a time. What does not grow with the batch (positions, masks, rotations) does not count: every stage has it.
+segment at a time. What does not grow with the batch or follows from the inputs alone (positions, masks, rotations) does
+not count: every stage has it or makes it.
 The loss stays with the last layer that has weights.
 """
 
@@ -70,13 +71,16 @@ def _cut(trace: Trace) -> _Cut:
     segment_of_op: dict[int, int] = {}
     crossing: list[float] = []
     segment, holds_weights = 0, False
+    learned: set[str] = set()  # what follows from parameters; masks and positions do not
     for place in forward:
         op = base[place]
+        if op.weights or any(t.name in learned or t.name in parameters for t in op.inputs):
+            learned.update(t.name for t in op.outputs)
         segment_of_op[place] = segment
         holds_weights = holds_weights or bool(op.weights)
         growth = growths[place]
         for index, tensor in enumerate(op.outputs):
-            grows = growth is not None and growth[1][index] is not None
+            grows = growth is not None and growth[1][index] is not None and tensor.name in learned
             if grows and last_use.get(tensor.name, -1) > place and tensor.name not in growing:
                 growing[tensor.name] = tensor.bytes
                 ends.setdefault(last_use[tensor.name], []).append(tensor.name)

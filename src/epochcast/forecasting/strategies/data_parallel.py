@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from epochcast.comm.allreduce import all_reduce_seconds
 from epochcast.comm.waiting import ALIKE, Batch, Waiting, contention_fraction, waiting, waiting_seconds
-from epochcast.forecasting.exchange import Buckets, Gradients, batch_of, bucket_fraction, gradients
+from epochcast.forecasting.exchange import Buckets, Gradients, batch_of, gradients
 from epochcast.forecasting.parts import Kernels, StepParts, assembled
 from epochcast.forecasting.strategies.strategy import Strategy, Timing
 from epochcast.forecasting.streams import Seconds, kernel_ends
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
-from epochcast.memory.sharding import Shares
+from epochcast.memory.sharding import Shares, bucket_fraction
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ have the same ones.
 Tensor parallel ranks each send their part of an activation to the next stage and gather it there (scatter/gather).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,13 +28,13 @@ from epochcast.comm.collectives import (
     reduce_scatter_seconds,
 )
 from epochcast.errors import BadInput
-from epochcast.forecasting.exchange import DDP_BUCKETS, bucket_fraction, gradients_of, waiting_for_the_slowest
+from epochcast.forecasting.exchange import DDP_BUCKETS, gradients_of, waiting_for_the_slowest
 from epochcast.forecasting.parts import BACKWARD, FORWARD, Kernels, StepParts, assembled
 from epochcast.forecasting.strategies.context import shift_messages
 from epochcast.forecasting.strategies.cuts import Places, Segments, segments
 from epochcast.forecasting.strategies.degrees import Layout
 from epochcast.forecasting.strategies.messages import Message, pass_seconds, timeline
-from epochcast.forecasting.strategies.ranks import rank_for
+from epochcast.forecasting.strategies.ranks import rank_for, repeated_layers
 from epochcast.forecasting.strategies.schedules import Work, stage_ends
 from epochcast.forecasting.strategies.stages import fullest_stage, shared_out
 from epochcast.forecasting.strategies.strategy import Strategy, Timing
@@ -45,9 +46,11 @@ from epochcast.graph.tensor import DType
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
-from epochcast.memory.sharding import Held, Shares
+from epochcast.memory.sharding import Held, Shares, bucket_fraction
 
 GRADIENT_WIRE = 1
+# What is said of layers that tensor parallel ranks repeat: from which part of the products on, and how many by name.
+LEAST_REPEATED, NAMED_LAYERS = 0.01, 3
 # What a collective inside a pass costs the host, in launches of a kernel: the call, its events, the waits of two
 # streams. Where kernels are too short to hide the host, a layer of Megatron-DeepSpeed takes 3.3 ms alone and 5.0 ms
 # with six all-reduces (vtrain_single, micro-batches of one, width 1024), at 41 µs per kernel: 280 µs each. With it ten
@@ -84,6 +87,20 @@ class SplitModel(Strategy):
     @property
     def splits_products(self) -> bool:
         return self.layout.tensor > 1
+
+    def notes(self, trace: Trace) -> Iterator[str]:
+        """Which layers tensor parallel ranks cannot share out."""
+        fraction, layers = repeated_layers(trace, self.layout.tensor)
+        if fraction >= LEAST_REPEATED:
+            more = f" and {len(layers) - NAMED_LAYERS} more" if len(layers) > NAMED_LAYERS else ""
+            yield (
+                f"tensor parallelism cannot split {fraction:.0%} of the products: all {self.layout.tensor} GPUs repeat "
+                f"{', '.join(layers[:NAMED_LAYERS])}{more}"
+            )
+
+    @property
+    def sharing_less(self) -> Strategy | None:
+        return replace(self, shards_state=False) if self.shards_state else None
 
     def check(self, gpus: int, nodes: int) -> None:
         if gpus != self.layout.ranks:

@@ -4,6 +4,9 @@ spread by `experts`.
 
 from dataclasses import replace
 
+import numpy as np
+
+from epochcast.forecasting.parts import UPDATE
 from epochcast.forecasting.strategies.context import cut_sequences
 from epochcast.forecasting.strategies.degrees import Layout
 from epochcast.forecasting.strategies.experts import has_experts, spread
@@ -17,6 +20,18 @@ def rank_for(trace: Trace, layout: Layout) -> Rank:
     key = "rank", layout.tensor, layout.context, layout.expert, trace.recipe.sequence_parallel
     rank: Rank = trace.template.derived.get(key, lambda: _rank(trace, layout))
     return replace(rank, trace=replace(rank.trace, recipe=trace.recipe))
+
+
+def repeated_layers(trace: Trace, tensor: int) -> tuple[float, tuple[str, ...]]:
+    """Which part of the products of forward and backward tensor parallel ranks each do as a whole; in which layers."""
+    if tensor == 1:
+        return 0.0, ()
+    whole, part = trace.columns, rank_for(trace, Layout(tensor=tensor)).trace.columns
+    flops = np.where(whole.is_matrix & ~trace.in_phase(UPDATE), whole.flops, 0.0)
+    repeated = np.flatnonzero((flops > 0) & (whole.flops == part.flops))
+    total = float(flops.sum())
+    layers = dict.fromkeys(trace.layers[place] for place in repeated.tolist())
+    return (float(flops[repeated].sum()) / total if total else 0.0), tuple(layers)
 
 
 def _rank(trace: Trace, layout: Layout) -> Rank:

@@ -146,7 +146,8 @@ def _pipeline(option: str, gpus: int) -> Strategy:
 
 SINGLE = Single("single", "ring")
 DDP = DataParallel("ddp", "auto", buckets=DDP_BUCKETS)
-ZERO1 = Sharded("zero1", "ring", stage=1)
+ZERO1 = Sharded("zero1", "ring", stage=1, before=DDP)
+ZERO2 = Sharded("zero2", "ring", stage=2, before=ZERO1)
 
 STRATEGIES: Mapping[str, Maker] = {
     "single": _plain(SINGLE),
@@ -158,9 +159,9 @@ STRATEGIES: Mapping[str, Maker] = {
     "parameter_server": _parameter_server,
     "data_parallel": _plain(OneProcess("data_parallel", "one_to_all")),
     "zero1": _plain(ZERO1),
-    "zero2": _plain(Sharded("zero2", "ring", stage=2)),
-    "zero3": _plain(Sharded("zero3", "ring", stage=3)),
-    "fsdp": _plain(Sharded("fsdp", "ring", stage=3)),
+    "zero2": _plain(ZERO2),
+    "zero3": _plain(Sharded("zero3", "ring", stage=3, before=ZERO2)),
+    "fsdp": _plain(Sharded("fsdp", "ring", stage=3, before=ZERO2)),
     "hybrid": _plain(Hybrid("hybrid", "auto")),
     "model": _on_gpus("model", _model),
     "tensor": _on_gpus("tensor", _tensor),

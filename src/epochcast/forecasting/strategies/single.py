@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from epochcast.errors import BadInput
 from epochcast.forecasting.parts import Kernels, assembled
 from epochcast.forecasting.strategies.strategy import Strategy, Timing
+from epochcast.graph.recipe import OFFLOADS
 from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
+from epochcast.memory.sharding import WHOLE, Shares, offloaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,13 @@ class Single(Strategy):
 
     def timing(self, trace: Trace, middle: Kernels, group: Group, device: Device) -> Timing:
         return assembled
+
+    def memory_shares(self, trace: Trace, gpus: int) -> Shares:
+        return offloaded(WHOLE, trace)
+
+    @property
+    def offloads(self) -> tuple[str, ...]:
+        return OFFLOADS[1:]
 
     def check(self, gpus: int, nodes: int) -> None:
         if gpus > 1:

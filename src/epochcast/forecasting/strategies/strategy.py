@@ -5,7 +5,7 @@ new one is a module with a class of this shape and an entry in `registry.STRATEG
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from epochcast.comm.waiting import PYTORCH
@@ -44,6 +44,11 @@ class Strategy(ABC):
         """The step whose storages the GPU that holds most has, and its shares of them."""
         return Held(trace, self.memory_shares(trace, gpus))
 
+    @property
+    def sharing_less(self) -> "Strategy | None":
+        """The strategy that shards one thing less, where there is one: nobody needs more memory than under that."""
+        return None
+
     def rank_trace(self, trace: Trace, gpus: int) -> Trace:
         """The step that one of the ranks executes."""
         return trace
@@ -61,6 +66,15 @@ class Strategy(ABC):
     def splits_products(self) -> bool:
         """Whether ranks share out single products (tensor parallelism)."""
         return False
+
+    def notes(self, trace: Trace) -> Iterator[str]:
+        """What one should know of a step under it."""
+        yield from ()
+
+    @property
+    def offloads(self) -> tuple[str, ...]:
+        """What can lie in the host's memory under it."""
+        return ()
 
     def check(self, gpus: int, nodes: int) -> None:
         """Refuse GPUs and boxes that it cannot run on."""

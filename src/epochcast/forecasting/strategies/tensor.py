@@ -30,6 +30,7 @@ from epochcast.graph.kinds import (
     Embedding,
     Loss,
     Matmul,
+    Norm,
     Reduce,
     Scatter,
     Softmax,
@@ -293,12 +294,19 @@ class Walk:
         """Whether a forward op needs the whole of a split tensor, or meets a whole tensor of its size (a residual)."""
         if isinstance(op.kind, Attention | View | Copy | Softmax):
             return False
+        if isinstance(op.kind, Norm | Reduce) and self._is_along_whole(op, split):
+            return False
         if not isinstance(op.kind, Elementwise):
             return True
         largest = max(t.elements for t in split)
         return any(
             self.state_of(t) is State.WHOLE and t.elements >= largest and t.name in self.maker for t in op.inputs
         )
+
+    def _is_along_whole(self, op: Op, split: list[Tensor]) -> bool:
+        """Whether it works along the last dimension of tensors that are split along another, as norms of heads do."""
+        keeps_dimensions = len(op.output.shape) == len(split[0].shape)
+        return keeps_dimensions and all(self.dimension.get(t.name, -1) != -1 for t in split)
 
     def _follows(self, op: Op, output: Tensor, split: list[Tensor]) -> int:
         """The split dimension of an output: that of an operand of its shape, heads where they appear, else the last."""

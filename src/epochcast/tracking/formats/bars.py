@@ -27,7 +27,7 @@ _RICH = re.compile(
 )
 
 _PREPARING = re.compile(
-    r"(?i)\b(?:download|load|fetch|tokeniz|map\b|filter|cach|scann|extract|generating|sampl|pars|reading|convert|pack|"
+    r"(?i)\b(?:download|load|fetch|tokeniz|map\b(?!@)|filter|cach|scann|extract|generating|sampl|pars|reading|convert|pack|"
     r"process|build|writ|sav|upload|resolv|collect|decod|prepar|creat|autoanchor|materializ|shard|comput|compress|encod"
     r")"
 )
@@ -67,6 +67,7 @@ class BarParser:
     flavour: str = "tqdm"
     main_total: float | None = None
     main_done: float = 0.0
+    main_seconds: float = 0.0
     bars: int = 0
     epoch: int | None = None
     epochs: float | None = None
@@ -74,6 +75,7 @@ class BarParser:
     other_total: float | None = None
     other_bars: int = 0
     pause_seconds: float = 0.0
+    has_total: bool = False
     is_labelled: bool = False
     is_outer_counted: bool = False
 
@@ -111,7 +113,8 @@ class BarParser:
             # YOLO up to version 7 and rich bars count 0/299 … 299/299, others 1/300 … 300/300.
             self.epochs = float(last) + (1 - self.first_epoch)
         self.epoch = max(epoch - self.first_epoch, 0)
-        return Sighting(epoch=self.epoch, epochs=self.epochs)
+        self.main_done, self.main_total = bar.done, bar.total
+        return Sighting(epoch=self.epoch, epochs=self.epochs, forgets_total=not self.has_total)
 
     def _unlabelled(self, bar: Bar) -> Sighting | None:
         if self.is_labelled:
@@ -123,10 +126,10 @@ class BarParser:
         elif bar.done < self.main_done:
             is_next = self.main_done >= 0.9 * self.main_total
             self.bars += is_next
-        self.main_done = bar.done
+        self.main_done, self.main_seconds = bar.done, bar.elapsed_seconds
         if self.bars > 1 or self.is_outer_counted:
             self.epoch = self.epoch if self.is_outer_counted else self.bars - 1
-            return Sighting(epoch=self.epoch or 0, epochs=self.epochs)
+            return Sighting(epoch=self.epoch or 0, epochs=self.epochs, forgets_total=not self.has_total)
         if self.epochs is not None:
             return Sighting(epoch=self.epoch or 0, epochs=self.epochs)
         return Sighting(step=bar.done, total=bar.total)
@@ -136,6 +139,9 @@ class BarParser:
         assert self.main_total is not None
         if self.main_done < self.main_total or self.bars > 1:
             return False
+        if bar.elapsed_seconds > 2 * self.main_seconds + 5:  # what came first was a preparation
+            self.main_total, self.bars = bar.total, 1
+            return True
         if bar.total != self.other_total:
             self.other_total, self.other_bars = bar.total, 0
         self.other_bars += bar.done == 0
@@ -152,13 +158,13 @@ class BarParser:
 
     def _validation(self, bar: Bar) -> Sighting:
         """Time in validation, as it grows; a new bar starts at nothing."""
-        before = self.pause_seconds if bar.elapsed_seconds >= self.pause_seconds else 0.0
-        self.pause_seconds = 0.0 if bar.done >= bar.total else bar.elapsed_seconds
-        if bar.done >= bar.total and before == 0.0 and bar.elapsed_seconds == 0.0:
-            return Sighting("validation")
-        if "Sanity" in bar.words:
+        if "Sanity" in bar.words or "DataLoader" in bar.words:
             self.flavour = "lightning"
-        return Sighting("validation")
+        before = self.pause_seconds if bar.elapsed_seconds >= self.pause_seconds and bar.done > 0 else 0.0
+        self.pause_seconds = bar.elapsed_seconds
+        # A training bar that is not full yet counts this time itself; so does Lightning's, which is drawn around it.
+        is_counted = self.main_total is not None and self.main_done >= self.main_total and self.flavour != "lightning"
+        return Sighting("validation", pause_seconds=bar.elapsed_seconds - before if is_counted else None)
 
     def _fill(self, sighting: Sighting, bar: Bar, line: str) -> None:
         if sighting.step is None:
@@ -183,7 +189,7 @@ class BarParser:
             self.flavour = "hf_tqdm"
             return None
         if match := _STEPS.search(line):
-            self.flavour = "hf_tqdm"
+            self.flavour, self.has_total = "hf_tqdm", True
             return Sighting("header", total=number(match[1]))
         if (match := _PRINTED_EPOCH.match(line)) and not self.is_labelled:
             if self.first_epoch is None or int(match[1]) == 0:

@@ -32,11 +32,13 @@ class KerasParser:
     flavour: str = "keras_bar"
     epoch: int | None = None
     is_open: bool = False
+    sections: int = 0
 
     def sight(self, line: str) -> Sighting | None:
         """What a bar, a closing line or an `Epoch` line says."""
         if match := _EPOCH.match(line):
             self.epoch, self.is_open = int(match[1]) - 1, True
+            self.sections += 1
             return Sighting("header", epochs=float(match[2]))
         if match := _BAR.search(line):
             return self._bar(match, "keras_bar")
@@ -62,6 +64,7 @@ class KerasParser:
             self.flavour = flavour
             return Sighting(
                 epoch=self.epoch,
+                section=self.sections,
                 batch=done,
                 batches=total,
                 epoch_remaining_seconds=rest,
@@ -77,7 +80,8 @@ class KerasParser:
         self.flavour = flavour
         seconds = clock_text_seconds(match["took"])
         total = match["total"]
-        sighting = Sighting(epoch=self.epoch, section_seconds=seconds, closes_epoch=True, loss=_loss(match["behind"]))
+        sighting = Sighting(epoch=self.epoch, section=self.sections, section_seconds=seconds, closes_epoch=True)
+        sighting.loss = _loss(match["behind"])
         if total is not None:
             sighting.batch, sighting.batches = float(match["done"]), float(total)
             sighting.step_seconds = seconds / float(total) if seconds and float(total) else _step_seconds(match)
@@ -90,6 +94,7 @@ class KerasParser:
             return None
         return Sighting(
             epoch=self.epoch,
+            section=self.sections,
             batch=float(match["done"]),
             section_seconds=clock_text_seconds(match["took"]),
             step_seconds=_step_seconds(match),

@@ -36,7 +36,7 @@ DEEPSPEED_STEP = format_of(
     "deepspeed_step",
     "DeepSpeed",
     Rule(", skipped=", r"\[Rank (?P<rank>\d+)\] step=(?P<step>\d+), skipped=\d+, lr="),
-    sureness=0.4,
+    sureness=0.15,
 )
 
 FAIRSEQ = format_of(

@@ -44,7 +44,7 @@ MXNET = format_of(
     Rule(
         "samples/sec",
         r"(?:Node\[(?P<rank>\d+)\] )?Epoch\[(?P<epoch_index>\d+)\] Batch ?\[(?:\d+-)?(?P<batch>\d+)\]\s+"
-        r"Speed: (?P<samples_per_second>[\d.]+) samples/sec(?!.*\tlr=)",
+        r"Speed: (?P<samples_per_second>[\d.]+) samples/sec(?!.*\t ?lr=)",
     ),
     Rule(
         "Time cost=",
@@ -61,7 +61,7 @@ GLUON_CLASSIFICATION = format_of(
     Rule(
         "samples/sec",
         r"Epoch\[(?P<epoch_index>\d+)\] Batch ?\[(?P<batch_index>\d+)\](?:/\[(?P<batches>\d+)\])?\s+"
-        r"Speed: (?P<samples_per_second>[\d.]+) samples/sec.*\tl(?:r|oss)=",
+        r"Speed: (?P<samples_per_second>[\d.]+) samples/sec.*\t ?l(?:r|oss)=",
     ),
     Rule(
         "samples/sec",

@@ -65,7 +65,7 @@ def _progress(key: str, metadata: dict[str, Any]) -> tuple[str | None, float | N
     return None, None
 
 
-MLLOG = Format("mllog", "MLPerf", (MARK,), MllogParser, sureness=0.8)
+MLLOG = Format("mllog", "MLPerf", (MARK,), MllogParser, sureness=0.4)
 
 MLPERF_OLD = format_of(
     "mlperf_v0.5",

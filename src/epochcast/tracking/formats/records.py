@@ -1,6 +1,7 @@
 """JSON logs: a record per line, or documents whose objects are read one by one (`lines`)."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -97,6 +98,8 @@ def _mmcv_config(text: str) -> Sighting | None:
 
 def mmengine(record: Record) -> Sighting | None:
     """`vis_data/*.json` of mmengine: training records have a learning rate, others are validation."""
+    if "mode" in record or "iteration" in record or "step" not in record:
+        return None
     if record.get("lr") is None and record.get("base_lr") is None:
         return Sighting("validation")
     return Sighting(
@@ -140,9 +143,6 @@ def torch7_stats(record: Record) -> Sighting | None:
 
 def trainer_state(record: Record) -> Sighting | None:
     """`trainer_state.json` of Hugging Face: no clock but the run's seconds at its end."""
-    total, epochs = _number(record, "max_steps"), _number(record, "num_train_epochs")
-    if total is not None:
-        return Sighting("checkpoint", total=total, epochs=epochs)
     step = _number(record, "step")
     if step is None:
         return None
@@ -151,6 +151,20 @@ def trainer_state(record: Record) -> Sighting | None:
     if _number(record, "loss") is None:
         return Sighting("validation")
     return Sighting(step=step, loss=_number(record, "loss"))
+
+
+@dataclass
+class TrainerStateParser(RecordParser):
+    """Trainer states announce the total behind the history, in text between two objects that is none itself."""
+
+    def sight(self, line: str) -> Sighting | None:
+        """What an object of the history says, or the total."""
+        if '"max_steps"' in line and (match := _MAX_STEPS.search(line)):
+            return Sighting("checkpoint", total=float(match[1]))
+        return None if "{" in line else RecordParser.sight(self, line)
+
+
+_MAX_STEPS = re.compile(r'"max_steps": ?([1-9]\d*)')
 
 
 def chainer(record: Record) -> Sighting | None:
@@ -205,7 +219,13 @@ FORMATS: tuple[Format, ...] = (
     _format("mmengine_json", "mmengine", mmengine, '"data_time"', sureness=0.8),
     _format("dllogger_json", "NVIDIA DLLogger", dllogger, '"elapsedtime"', '"datetime"'),
     _format("torch7_json_stats", "Torch7", torch7_stats, "json_stats:"),
-    _format("trainer_state", "Hugging Face Trainer", trainer_state, '"step"', '"max_steps"', sureness=0.7),
+    Format(
+        "trainer_state",
+        "Hugging Face Trainer",
+        ('"step"', '"max_steps"'),
+        lambda: TrainerStateParser("trainer_state", trainer_state),
+        sureness=0.7,
+    ),
     _format("chainer_json", "Chainer", chainer, '"elapsed_time"'),
     _format("jsonl", "JSON lines", json_lines, '"step"', '"global_step"', '"epoch"', '"iter', '"_step"', sureness=0.3),
 )

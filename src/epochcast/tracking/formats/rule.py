@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from epochcast.errors import BadInput
 from epochcast.tracking.formats.sighting import Sight, Sighting
 from epochcast.tracking.stamps import Stamps, clock_text_seconds
 
@@ -27,8 +28,11 @@ DURATION = r"(?:\d+ days?, ?)?\d+(?::\d+)+(?:\.\d+)?"
 
 
 def number(text: str) -> float:
-    """A number with thousands commas or a `k`, `M` behind it."""
-    text = text.replace(",", "")
+    """A number, also with thousands commas or a `k`, `M` behind it."""
+    try:
+        return float(text)
+    except ValueError:
+        text = text.replace(",", "")
     scale = SCALES.get(text[-1:], 1.0)
     return float(text[:-1] if scale != 1.0 else text) * scale
 
@@ -95,10 +99,14 @@ class Rule:
     closes_epoch: bool = False
     is_sampled: bool = False
     compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    readers: tuple[tuple[str, Callable[[str], Any]], ...] = field(init=False, repr=False, compare=False)
     counts_either_way: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "compiled", re.compile(self.pattern.replace("NUM", NUMBER).replace("DUR", DURATION)))
+        if self.compiled.groups != len(self.compiled.groupindex):
+            raise BadInput(f"all groups of a pattern must be named or (?:…): {self.pattern}")
+        object.__setattr__(self, "readers", tuple(GROUPS[name] for name in self.compiled.groupindex))
         object.__setattr__(self, "counts_either_way", "epoch_any" in self.compiled.groupindex)
 
     def sight(self, line: str) -> Sighting | None:
@@ -107,10 +115,9 @@ class Rule:
         if match is None:
             return None
         sighting = Sighting(phase=self.phase, closes_epoch=self.closes_epoch, is_sampled=self.is_sampled)
-        for name, text in match.groupdict().items():
+        for text, (attribute, read) in zip(match.groups(), self.readers, strict=True):
             if text is not None:
-                attribute, read = GROUPS[name]
-                setattr(sighting, attribute, read(text.strip()))
+                setattr(sighting, attribute, read(text))
         return sighting
 
 

@@ -14,6 +14,7 @@ class Sighting:
     or `epochs_done` where only epochs are counted. Time, best first: `stamp_seconds` (date and time), `elapsed_seconds`
     since the run's start, `section_seconds` since the start of this epoch or bar, `interval_seconds` since the report
     before, `step_seconds`. `pause_seconds` is time that passed outside of training steps.
+    `section` tells sections apart that the epoch does not; `forgets_total` takes back a total of but one epoch.
     """
 
     phase: Sight = "train"
@@ -37,5 +38,7 @@ class Sighting:
     samples_per_second: float | None = None
     loss: float | None = None
     rank: int | None = None
+    section: int | None = None
     closes_epoch: bool = False
+    forgets_total: bool = False
     is_sampled: bool = False

@@ -1,0 +1,264 @@
+"""`epochcast track`"""
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from epochcast.cli.app import FORECASTS, app, show
+from epochcast.cli.help_groups import GroupedCommand
+from epochcast.errors import BadInput, EpochcastError
+
+if TYPE_CHECKING:
+    from epochcast.forecasting.forecast import Forecast
+    from epochcast.forecasting.jobfile import NamedJob
+    from epochcast.planning.moves import Move
+    from epochcast.tracking.reading import LogReader
+    from epochcast.tracking.tracker import Progress
+
+# Between two looks at the files.
+POLL_SECONDS = 1.0
+
+
+@app.command(
+    cls=GroupedCommand,
+    rich_help_panel=FORECASTS,
+    epilog="Examples: epochcast track train.log · epochcast track runs/ --json · "
+    "epochcast track train.log --follow --job mine --what-if 4xV100,1xA100",
+)
+def track(
+    logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them as one sweep.", show_default=False)],
+    follow: Annotated[bool, typer.Option("--follow", help="Go on while the files grow; Ctrl-C ends.")] = False,
+    job: Annotated[
+        str | None, typer.Option(help="The job of epochcast.toml that runs: its forecast is where the answer begins.")
+    ] = None,
+    total: Annotated[
+        float | None, typer.Option(help="Steps in all (or epochs, where the log counts only these).")
+    ] = None,
+    what_if: Annotated[
+        str | None, typer.Option(help="Places to move to, like 4xV100,1xA100 (2x8xH100: two machines); needs --job.")
+    ] = None,
+    restart: Annotated[
+        str, typer.Option(help="For a move: saving, getting the machine, loading; the log's own start-up comes on top.")
+    ] = "5min",
+    trials: Annotated[int | None, typer.Option(help="Runs of the sweep in all, with those still to come.")] = None,
+    format: Annotated[
+        str | None, typer.Option("--format", help="The format of the log instead of the recognised one.")
+    ] = None,
+    regex: Annotated[
+        str | None,
+        typer.Option(help="Your own format: a regular expression with groups like (?P<step>…) and (?P<total>…)."),
+    ] = None,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="After the fact: change points of the step time, and how steady it is.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per log and update.")] = False,
+) -> int:
+    """When a running job ends: its log read, with what comes back in it (validation, checkpoints) counted in."""
+    from epochcast.units import parse_seconds
+
+    if what_if is not None and job is None:
+        raise BadInput("--what-if needs --job: what is trained, to forecast it elsewhere")
+    asked = _Asked(total, format, regex, _named(job), what_if, parse_seconds(restart), trials, changes, as_json)
+    is_sweep = any(path.is_dir() for path in logs) or trials is not None
+    try:
+        runs = [_Run(path, asked) for path in _files(logs)]
+        if follow:
+            return _follow(runs, asked, is_sweep)
+        for run in runs:
+            run.read()
+        _show(runs, asked, is_sweep)
+    except EpochcastError as error:
+        error.args = (re.sub(r"`(\w+)`", lambda match: _FLAGS.get(match[1], match[0]), str(error)),)
+        raise
+    return 0
+
+
+# What the library calls these, in its messages.
+_FLAGS = {"pattern": "--regex", "format": "--format", "total": "--total", "trials": "--trials"}
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What holds for all logs."""
+
+    total: float | None
+    format: str | None
+    regex: str | None
+    job: "NamedJob | None"
+    what_if: str | None
+    restart_seconds: float
+    trials: int | None
+    changes: bool
+    as_json: bool
+    known: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def forecast(self) -> "Forecast | None":
+        """Of the job where it runs; made once."""
+        if self.job is None:
+            return None
+        if "forecast" not in self.known:
+            from epochcast.forecasting.forecaster import forecast_job
+
+            place = self.job.where.placement(self.job.job.precision)
+            self.known["forecast"] = forecast_job(self.job.job, place)
+        found: Forecast = self.known["forecast"]
+        return found
+
+
+class _Run:
+    """One log and what is known of it."""
+
+    def __init__(self, path: Path, asked: _Asked) -> None:
+        from epochcast.tracking.tracker import Tracker
+
+        self.path, self.asked = path, asked
+        self.tracker: Tracker = Tracker(asked.total, asked.forecast)
+        self.reader: LogReader | None = None
+        self.reported_at = time.time()
+
+    def read(self) -> None:
+        """The file as it is now, to its end."""
+        from epochcast.tracking.reading import LogReader, stream
+
+        self.reader = LogReader(self.asked.format, self.asked.regex)
+        for part in stream(self.path, self.reader, self.asked.format):
+            self.tracker.add_all(part)
+        self.reported_at = self.path.stat().st_mtime
+
+    def answer(self) -> "tuple[Progress, dict[str, Any], tuple[Move, ...]]":
+        """The progress, its JSON form, and the moves that were asked for."""
+        progress = self.tracker.progress()
+        recognition = None if self.reader is None else self.reader.recognition
+        finish_at = progress.finish_at(datetime.fromtimestamp(self.reported_at).astimezone())
+        moves = self._moves(progress)
+        return (
+            progress,
+            {
+                "log": str(self.path),
+                "format": None if recognition is None else recognition.name,
+                "format_confidence": None if recognition is None else recognition.confidence,
+                "job": None if self.asked.job is None else self.asked.job.name,
+                **progress.as_dict(),
+                "finish_at": finish_at.isoformat(timespec="seconds"),
+                **({"moves": [move.as_dict() for move in moves]} if self.asked.what_if else {}),
+                **({"steadiness": self.tracker.steadiness().as_dict()} if self.asked.changes else {}),
+            },
+            moves,
+        )
+
+    def _moves(self, progress: "Progress") -> "tuple[Move, ...]":
+        asked = self.asked
+        if asked.what_if is None or asked.job is None or asked.forecast is None:
+            return ()
+        from epochcast.planning.moves import moves, places_in
+
+        return moves(
+            asked.job.job,
+            asked.forecast,
+            progress.remaining_seconds,
+            places_in(asked.what_if),
+            restart_seconds=asked.restart_seconds + progress.left.start_seconds,
+        )
+
+
+def _named(job: str | None) -> "NamedJob | None":
+    if job is None:
+        return None
+    from epochcast.forecasting.jobfile import read_job
+
+    return read_job(job)
+
+
+def _files(logs: Sequence[Path]) -> list[Path]:
+    """The files themselves; of a folder all that are in it, at any depth."""
+    found: list[Path] = []
+    for path in logs:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
+        if not inside:
+            raise BadInput(f"there is no file in {path}")
+        found += inside
+    return found
+
+
+def _answers(runs: Iterable[_Run], is_sweep: bool) -> "Iterator[tuple[Progress, dict[str, Any], tuple[Move, ...]]]":
+    """Of every run; in a message that concerns one of many, which."""
+    runs = list(runs)
+    for run in runs:
+        try:
+            yield run.answer()
+        except EpochcastError as error:
+            if len(runs) == 1 and not is_sweep:
+                raise
+            raise BadInput(f"{run.path}: {error}") from None
+
+
+def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
+    from epochcast.tracking.sweep import sweep
+
+    found = list(_answers(runs, is_sweep))
+    whole = sweep([progress for progress, _, _ in found], asked.trials) if is_sweep else None
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.track([(progress, told, moves) for progress, told, moves in found], whole)
+
+    if not asked.as_json:
+        show({}, False, view)
+        return
+    for _, told, _ in found:
+        show(told, True, view)
+    if whole is not None:
+        show(whole.as_dict(), True, view)
+
+
+def _follow(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> int:
+    """Look at all files until each has ended; show what is new."""
+    from epochcast.tracking.reading import follow
+
+    looks = [follow(run.path, asked.format, asked.regex, poll_seconds=POLL_SECONDS / len(runs)) for run in runs]
+    try:
+        while True:
+            is_new = False
+            for run, look in zip(runs, looks, strict=True):
+                run.reader, found = next(look)
+                if found:
+                    run.tracker.add_all(found)
+                    run.reported_at = os.stat(run.path).st_mtime if run.path.exists() else time.time()
+                    is_new = True
+            if is_new and (ready := [run for run in runs if _is_ready(run)]):
+                if sys.stdout.isatty() and not asked.as_json:
+                    sys.stdout.write("\x1b[H\x1b[2J")  # the table is drawn in the same place
+                _show(ready, asked, is_sweep)
+                sys.stdout.flush()
+            if all(run.tracker.history.reports and _is_over(run) for run in runs):
+                return 0
+    except KeyboardInterrupt:
+        return 0
+
+
+def _is_ready(run: _Run) -> bool:
+    """Whether there is an answer yet: two timed reports, or a forecast."""
+    history = run.tracker.history
+    if not history.reports:
+        return False
+    return run.asked.job is not None or history.executed_steps > 0 or history.printed_step_seconds is not None
+
+
+def _is_over(run: _Run) -> bool:
+    try:
+        return run.tracker.progress().is_done
+    except EpochcastError:
+        return False

@@ -1,0 +1,131 @@
+"""What if a running job moved: how long it would still take elsewhere, and what that would cost.
+
+    remaining there = remaining here · (forecast there / forecast here, per sample) + start again
+
+so what the run has shown against its forecast (slower data, a slower cluster) is carried over, and with it its pauses.
+Staying costs no new start. A move's interval is wider than that of staying: the forecasts of both places are in it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp, hypot, log
+from typing import Any
+
+from epochcast.errors import BadInput
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.job import Job
+from epochcast.forecasting.session import Session
+from epochcast.forecasting.where import Where
+from epochcast.interval import Interval
+from epochcast.planning.choice import frontier
+
+_PLACE = re.compile(r"(?:(\d+)\s*[x×*]\s*)?(?:(\d+)\s*[x×*]\s*)?([^\s].*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Finishing at a place. `pareto` is None where no price is known: what costs nobody-knows-what is not compared."""
+
+    placement: str
+    remaining_seconds: Interval
+    dollars: Interval | None
+    global_batch: int
+    fits: bool | None = None
+    is_here: bool = False
+    pareto: bool | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "placement": self.placement,
+            "remaining_seconds": self.remaining_seconds.as_dict(),
+            "dollars": None if self.dollars is None else self.dollars.as_dict(),
+            "global_batch": self.global_batch,
+            "fits": self.fits,
+            "is_here": self.is_here,
+            "pareto": self.pareto,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    move: Move
+    total_seconds: Interval
+    dollars: Interval
+
+
+def places_in(text: str) -> tuple[Where, ...]:
+    """Places as they are typed: `4xV100,1xA100`, over two machines `2x8xH100`."""
+    return tuple(_place(part) for part in text.split(",") if part.strip())
+
+
+def _place(text: str) -> Where:
+    match = _PLACE.fullmatch(text.strip())
+    if match is None:
+        raise BadInput(f"{text!r} is no place; write like 4xV100, or 2x8xH100 for two machines of eight")
+    first, second, device = match.groups()
+    nodes, gpus = (1, int(first or 1)) if second is None else (int(first), int(first) * int(second))
+    if gpus < 1 or nodes < 1:
+        raise BadInput(f"{text!r} has no GPU; write like 4xV100")
+    where = Where(device, gpus=gpus, nodes=nodes)
+    where.found_device()
+    return where
+
+
+def moves(
+    job: Job,
+    here: Forecast,
+    remaining_seconds: Interval,
+    places: Sequence[Where],
+    *,
+    restart_seconds: float,
+    session: Session | None = None,
+) -> tuple[Move, ...]:
+    """Staying, and every move; the Pareto set is of those that fit and have a price."""
+    session = session or Session()
+    staying = Move(
+        _name(here), remaining_seconds, _dollars(remaining_seconds, here), here.global_batch, here.fits, is_here=True
+    )
+    found = [staying]
+    for where in places:
+        there = forecast_job(job, where.placement(job.precision), session)
+        left = _moved(remaining_seconds, here, there, restart_seconds)
+        found.append(Move(_name(there), left, _dollars(left, there), there.global_batch, there.fits))
+    priced = [
+        _Priced(move, move.remaining_seconds, move.dollars)
+        for move in found
+        if move.dollars is not None and move.fits is not False
+    ]
+    best = [one.move for one in frontier(priced)]
+    return tuple(replace(move, pareto=None if move.dollars is None else move in best) for move in found)
+
+
+def _moved(left: Interval, here: Forecast, there: Forecast, restart_seconds: float) -> Interval:
+    """The formula above; relative errors of the three are taken as unrelated."""
+    old, new = here.step_seconds, there.step_seconds
+    ratio = (new.mid / there.global_batch) / (old.mid / here.global_batch)
+    middle = left.mid * ratio
+    if middle <= 0:
+        return Interval(restart_seconds, restart_seconds, restart_seconds, left.coverage)
+    below = hypot(*(log(mid / max(low, 1e-12)) for low, mid in _ends(left, new, old, "low")))
+    above = hypot(*(log(max(high, 1e-12) / mid) for high, mid in _ends(left, new, old, "high")))
+    return Interval(
+        restart_seconds + middle * exp(-below),
+        restart_seconds + middle,
+        restart_seconds + middle * exp(above),
+        left.coverage,
+    )
+
+
+def _ends(left: Interval, new: Interval, old: Interval, end: str) -> list[tuple[float, float]]:
+    return [(getattr(one, end), one.mid) for one in (left, new, old)]
+
+
+def _dollars(seconds: Interval, at: Forecast) -> Interval | None:
+    return None if at.dollars_per_hour is None else seconds.scaled(at.dollars_per_hour / 3600)
+
+
+def _name(at: Forecast) -> str:
+    return f"{at.gpus} × {at.device}" + (f" in {at.nodes} nodes" if at.nodes > 1 else "")

@@ -1,0 +1,112 @@
+"""Running jobs: how far, how long still, when done; moves, changes of pace, a sweep as a whole."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from epochcast.planning.moves import Move
+from epochcast.render.table import INTERVAL, table
+from epochcast.tracking.sweep import Sweep
+from epochcast.tracking.tracker import Progress
+from epochcast.units import show_dollars, show_seconds
+
+Answer = tuple[Progress, Mapping[str, Any], Sequence[Move]]
+
+
+def track(answers: Sequence[Answer], whole: Sweep | None = None) -> RenderableType:
+    """One row per log, then what is to be said of each."""
+    names = _names([str(told["log"]) for _, told, _ in answers])
+    rows = [_row(name, progress, told) for name, (progress, told, _) in zip(names, answers, strict=True)]
+    columns = "log | > done | > step | > a step | > remaining | between | ends"
+    pieces: list[RenderableType] = [table("Running jobs", columns, rows, f"between: the {INTERVAL}")]
+    for name, (progress, told, moves) in zip(names, answers, strict=True):
+        prefix = f"{name}: " if len(answers) > 1 else ""
+        pieces += [Text(f"{prefix}{line}") for line in _lines(progress, told)]
+        if moves:
+            pieces.append(_moves(moves))
+    if whole is not None:
+        pieces.append(Text(_sweep_text(whole), style="bold"))
+    return Group(*pieces)
+
+
+def _row(name: str, progress: Progress, told: Mapping[str, Any]) -> list[str]:
+    left = progress.remaining_seconds
+    return [
+        name,
+        f"{progress.fraction:.1%}",
+        f"{progress.step:,.10g}/{progress.total.steps:,.10g}",
+        show_seconds(progress.left.step_seconds),
+        "done" if progress.is_done else show_seconds(left.mid),
+        "" if progress.is_done else f"{show_seconds(left.low)} … {show_seconds(left.high)}",
+        "" if progress.is_done else f"{datetime.fromisoformat(told['finish_at']):%a %d %b %H:%M %Z}",
+    ]
+
+
+def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+    """What stands behind the row, in words."""
+    lines = []
+    if told["format"] is not None:
+        lines.append(f"format {told['format']}, {told['format_confidence']:.0%} sure")
+    if progress.total.is_inferred:
+        lines.append(f"total inferred: {progress.total.told_by}; --total says otherwise")
+    if progress.left.pause_seconds and not progress.is_done:
+        lines.append(f"{show_seconds(progress.left.pause_seconds)} of it for pauses such as {_PAUSES}")
+    if progress.restarts:
+        lines.append(f"restarted {progress.restarts} times, {show_seconds(progress.down_seconds)} between attempts")
+    if progress.against_forecast is not None:
+        lines.append(f"steps take {progress.against_forecast:.2f} times the forecast")
+    if progress.dollars_so_far is not None and progress.dollars_in_all is not None:
+        in_all = show_dollars(progress.dollars_in_all.mid)
+        lines.append(f"{show_dollars(progress.dollars_so_far)} so far, {in_all} in all")
+    if progress.drift is not None:
+        lines.append(f"drift: {_change_text(progress.drift.as_dict())}")
+    steady = told.get("steadiness")
+    if steady is not None:
+        p = steady["dickey_fuller_p"]
+        test = "not told" if p is None else f"p = {p:.3g}"
+        lines.append(f"step time varies by {steady['variation']:.1%}; augmented Dickey–Fuller: {test}")
+        lines += [f"change: {_change_text(change)}" for change in steady["changes"]]
+    return [*lines, *progress.reasons]
+
+
+_PAUSES = "validation and checkpoints"
+
+
+def _change_text(change: Mapping[str, float]) -> str:
+    before, after = show_seconds(change["step_seconds_before"]), show_seconds(change["step_seconds_after"])
+    since = f"since step {change['since_step']:,.6g} ({show_seconds(change['since_seconds'])} into the log)"
+    return f"steps take {change['ratio'] - 1:+.0%} {since}: {before} before, {after} now"
+
+
+def _moves(moves: Sequence[Move]) -> RenderableType:
+    rows = [
+        [
+            f"{'▸ ' if move.pareto else ''}{move.placement}{' (stay)' if move.is_here else ''}",
+            f"{move.global_batch:,}",
+            show_seconds(move.remaining_seconds.mid),
+            f"{show_seconds(move.remaining_seconds.low)} … {show_seconds(move.remaining_seconds.high)}",
+            "no price" if move.dollars is None else show_dollars(move.dollars.mid),
+            "" if move.fits is not False else "does not fit",
+        ]
+        for move in moves
+    ]
+    columns = "to finish on | > global batch | > remaining | between | > cost | "
+    return table("What if it moved", columns, rows, "▸ no other is both faster and cheaper")
+
+
+def _sweep_text(whole: Sweep) -> str:
+    left = whole.remaining_seconds
+    return (
+        f"sweep: {whole.fraction:.1%} of {whole.trials} runs ({whole.done} done, {whole.running} running), "
+        f"{show_seconds(left.mid)} to go ({show_seconds(left.low)} … {show_seconds(left.high)})"
+    )
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """File names where they tell logs apart, else whole paths."""
+    names = [Path(path).name for path in paths]
+    return names if len(set(names)) == len(names) else list(paths)

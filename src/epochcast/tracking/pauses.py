@@ -1,0 +1,73 @@
+"""Pauses still to come, from those that were seen.
+
+Pauses of like length belong together: validations, checkpoints and slow steps have their own. A kind that came at even
+distances is expected to go on so, until the last step; one that came unevenly, as often per step as so far. A kind seen
+once may come back: as often as so far while it is recent, seldom once it has stayed away for longer than it took to
+come. One pause that is far longer than all others (a machine was away) hardly ever comes back. Lengths are averaged
+with a short memory, since they change: a translation model that learns to stop validates faster and faster.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from epochcast.tracking.spans import Pause
+
+# Neighbours in length whose ratio is below this are of one kind.
+KIND_RATIO = 2.0
+# Distances are even where their median deviation is below this share of their median.
+EVEN = 0.1
+# Of steps seen: after this the length of a pause counts half.
+HALF_LIFE = 0.25
+# How often a kind seen once comes back, against once in the steps seen: recent, and stayed away.
+STAYED_AWAY = 0.25
+# One that is longer than all others by this factor, and its weight.
+ODD_FACTOR, ODD = 8.0, 0.1
+
+
+def seconds_to_come(pauses: Sequence[Pause], begin: float, now: float, left: float) -> float:
+    """Seconds of pauses in the `left` steps after `now`, where steps were watched since `begin`."""
+    kinds = _kinds(pauses)
+    total = 0.0
+    for place, kind in enumerate(kinds):
+        count = _count(kind, begin, now, left)
+        if len(kind) == 1 and place and kind[0].seconds > ODD_FACTOR * max(p.seconds for p in kinds[place - 1]):
+            count *= ODD
+        total += count * _length(kind, begin, now)
+    return total
+
+
+def _kinds(pauses: Sequence[Pause]) -> list[list[Pause]]:
+    """By length, shortest first; inside in the order they came."""
+    kinds: list[list[Pause]] = []
+    for pause in sorted(pauses, key=lambda pause: pause.seconds):
+        if kinds and pause.seconds <= KIND_RATIO * kinds[-1][-1].seconds:
+            kinds[-1].append(pause)
+        else:
+            kinds.append([pause])
+    return [sorted(kind, key=lambda pause: pause.at_step) for kind in kinds]
+
+
+def _count(kind: list[Pause], begin: float, now: float, left: float) -> float:
+    """How many of a kind are still to come."""
+    watched = now - begin
+    rate = len(kind) / watched
+    last = kind[-1].at_step
+    if len(kind) == 1:
+        return rate * left * (1.0 if now - last < 1.1 * (last - begin) else STAYED_AWAY)
+    gaps = np.diff([pause.at_step for pause in kind])
+    gap = float(np.median(gaps))
+    if gap <= 0:
+        return rate * left
+    if np.median(np.abs(gaps - gap)) >= EVEN * gap or now - last >= 1.5 * gap:
+        return rate * left * (1.0 if now - last < 3 * gap else 0.5)
+    # A pause at the very end of the run comes after the last report.
+    count = float(np.floor((now + left - last) / gap * (1 - 1e-9)))
+    missed = len(kind) / max(1, round((last - kind[0].at_step) / gap) + 1) if len(kind) > 3 else 1.0
+    return count * min(1.0, missed)
+
+
+def _length(kind: list[Pause], begin: float, now: float) -> float:
+    ages = np.array([now - pause.at_step for pause in kind])
+    weights = 0.5 ** (ages / (HALF_LIFE * (now - begin)))
+    return float(np.average([pause.seconds for pause in kind], weights=weights))

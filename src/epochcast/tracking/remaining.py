@@ -1,0 +1,133 @@
+"""How long a run still takes: pace of steps, pauses to come, the forecast made before, and how sure that is.
+
+    remaining = steps left · pace + pauses to come
+
+The pace is what the run has shown (`pace`), combined in log space, by precision, with what a forecast said before it
+began. Two reports make the forecast a small voice; before them it is the only one. The interval is conformal: how
+far answers of this kind were off on real logs at the same fraction of the run (`spread`).
+"""
+
+from dataclasses import dataclass
+from math import exp, hypot, log, sqrt
+
+import numpy as np
+
+from epochcast.errors import BadInput
+from epochcast.interval import Interval
+from epochcast.tracking.history import History
+from epochcast.tracking.pace import Pace, expected_pace
+from epochcast.tracking.pauses import seconds_to_come
+from epochcast.tracking.spans import Pause, Spans, find_pauses, start_spans
+from epochcast.tracking.spread import spread_of
+
+# Quantile of a normal distribution at which 90 % lie within ±.
+NORMAL_90 = 1.6449
+# What one report alone may be off by (log), shrinking with the square root of their number.
+ONE_REPORT_ERROR = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What is left of a run. `start_seconds` passed before the steps had their pace and do not come again."""
+
+    remaining_seconds: Interval
+    step_seconds: float
+    pause_seconds: float
+    start_seconds: float
+    pauses_seen: int
+    prior_weight: float
+
+    @property
+    def pause_fraction(self) -> float:
+        """The part of the remaining time that will not be steps."""
+        return self.pause_seconds / self.remaining_seconds.mid if self.remaining_seconds.mid else 0.0
+
+
+def remaining(history: History, total_steps: float, prior_step_seconds: Interval | None = None) -> Remaining:
+    """What is left of the run until `total_steps`."""
+    left = max(0.0, total_steps - history.step)
+    shown = _shown(history)
+    pace, prior_weight = _with_prior(shown, history, prior_step_seconds)
+    pauses = shown.pauses
+    coming = seconds_to_come(pauses, shown.begin, history.executed_steps, left) if pauses else 0.0
+    # Pauses were seen at the pace seen; a forecast that corrects the pace corrects them alike.
+    coming *= pace / shown.pace.step_seconds if shown.pace else 1.0
+    middle = left * pace + coming
+    fraction = history.step / total_steps if total_steps > 0 else 1.0
+    factor_low, factor_high = spread_of(min(1.0, fraction), _doubt(shown, history, prior_step_seconds))
+    return Remaining(
+        remaining_seconds=Interval(middle * factor_low, middle, middle * factor_high),
+        step_seconds=pace,
+        pause_seconds=coming,
+        start_seconds=history.start_seconds + shown.start_seconds,
+        pauses_seen=len(pauses),
+        prior_weight=prior_weight,
+    )
+
+
+def doubt_of(history: History) -> float:
+    """How unsteady the run has been, as the interval takes it."""
+    return _doubt(_shown(history), history, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the run itself has shown."""
+
+    pace: Pace | None
+    pauses: tuple[Pause, ...] = ()
+    begin: float = 0.0
+    start_seconds: float = 0.0
+
+
+def _shown(history: History) -> _Shown:
+    spans = history.spans()
+    if not len(spans) or spans.seconds.sum() <= 0:
+        printed = history.printed_step_seconds
+        return _Shown(None if not printed else Pace(printed, None))
+    if len(spans) < 3:
+        return _Shown(Pace(float(spans.seconds.sum() / spans.steps.sum()), None))
+    start = start_spans(spans)
+    usual_seconds = _median_pace(spans.after(start)) * float(spans.steps[:start].sum())
+    start_seconds = max(0.0, float(spans.seconds[:start].sum()) - usual_seconds)
+    steady = spans.after(start)
+    found = find_pauses(steady)
+    pauses = (*(Pause(at, lost) for at, lost in steady.known_pauses), *found.new)
+    pace = expected_pace(steady.ends, steady.steps, steady.seconds - found.span_seconds)
+    return _Shown(pace, pauses, float(steady.ends[0] - steady.steps[0]), start_seconds)
+
+
+def _median_pace(spans: Spans) -> float:
+    return float(np.median(spans.seconds / spans.steps))
+
+
+def _with_prior(shown: _Shown, history: History, prior: Interval | None) -> tuple[float, float]:
+    """The pace and the weight that the forecast has in it, in log space by precision."""
+    if shown.pace is None and prior is None:
+        raise BadInput("no step has been timed yet: at least two reports are needed, or a forecast to begin with")
+    if shown.pace is None:
+        assert prior is not None
+        return prior.mid, 1.0
+    if prior is None:
+        return shown.pace.step_seconds, 0.0
+    own = 1 / _own_error(shown.pace, history) ** 2
+    told = 1 / max(_log_error(prior), 1e-3) ** 2
+    weight = told / (own + told)
+    return exp((1 - weight) * log(shown.pace.step_seconds) + weight * log(prior.mid)), weight
+
+
+def _own_error(pace: Pace, history: History) -> float:
+    return hypot(ONE_REPORT_ERROR / max(1, history.reports - 1), pace.error or 0.0, 1e-3)
+
+
+def _log_error(prior: Interval) -> float:
+    return log(prior.high / prior.low) / (2 * NORMAL_90) if prior.low > 0 else 1.0
+
+
+def _doubt(shown: _Shown, history: History, prior: Interval | None) -> float:
+    """How unsteady the run has been: the error of guesses made earlier in it, or what is usual with few reports."""
+    if shown.pace is None:
+        return 1.0 if prior is None else _log_error(prior)
+    if shown.pace.error is None:
+        return ONE_REPORT_ERROR / sqrt(max(1, history.reports - 1))
+    return shown.pace.error

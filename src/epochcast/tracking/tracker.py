@@ -1,0 +1,176 @@
+"""One running job, followed: observations in, progress out.
+
+>>> from epochcast.tracking.observation import Observation
+>>> tracker = Tracker(total=100)
+>>> for step in range(0, 50, 10):
+...     tracker.add(Observation(step=step, clock_seconds=3.0 * step))
+>>> round(tracker.progress().remaining_seconds.mid)
+180
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Any
+
+from epochcast.errors import BadInput
+from epochcast.forecasting.forecast import Forecast
+from epochcast.interval import Interval
+from epochcast.tracking.drift import Drift, DriftWatch, Steadiness, steadiness
+from epochcast.tracking.history import History
+from epochcast.tracking.observation import Observation
+from epochcast.tracking.remaining import Remaining, remaining
+from epochcast.tracking.spans import find_pauses, start_spans
+from epochcast.tracking.total import Total, total_of
+
+# A loader that takes more of a step than this is named as the reason.
+INPUT_BOUND = 0.2
+# A rank that is slower than the median by this factor is named.
+SLOW_RANK = 1.15
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is, and when it ends. None means that nobody said (a job, a price, a clock)."""
+
+    step: float
+    total: Total
+    elapsed_seconds: float
+    down_seconds: float
+    restarts: int
+    left: Remaining
+    is_done: bool
+    log_remaining_seconds: float | None
+    forecast: Forecast | None
+    drift: Drift | None
+    reasons: tuple[str, ...]
+
+    @property
+    def fraction(self) -> float:
+        """Steps done of all."""
+        return min(1.0, self.step / self.total.steps)
+
+    @property
+    def remaining_seconds(self) -> Interval:
+        """Until the last step."""
+        return self.left.remaining_seconds
+
+    @property
+    def against_forecast(self) -> float | None:
+        """Observed over forecast seconds per step; None without a forecast, or before a step was timed."""
+        if self.forecast is None or self.left.prior_weight == 1.0:
+            return None
+        return self.left.step_seconds / self.forecast.step_seconds.mid
+
+    @property
+    def dollars_so_far(self) -> float | None:
+        """What was paid while the job ran, all attempts; the time between attempts is not counted."""
+        each = None if self.forecast is None else self.forecast.dollars_per_hour
+        return None if each is None else (self.elapsed_seconds - self.down_seconds) / 3600 * each
+
+    @property
+    def dollars_in_all(self) -> Interval | None:
+        """So far, and for what is left at the same price."""
+        so_far, forecast = self.dollars_so_far, self.forecast
+        if so_far is None or forecast is None or forecast.dollars_per_hour is None:
+            return None
+        each, left = forecast.dollars_per_hour / 3600, self.remaining_seconds
+        return Interval(so_far + left.low * each, so_far + left.mid * each, so_far + left.high * each, left.coverage)
+
+    def finish_at(self, reported_at: datetime) -> datetime:
+        """When the last step ends, if the last report came at `reported_at`."""
+        return reported_at + timedelta(seconds=self.remaining_seconds.mid)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers, by the names of the JSON contract."""
+        in_all = self.dollars_in_all
+        return {
+            "step": self.step,
+            "total_steps": self.total.steps,
+            "total_told_by": self.total.told_by,
+            "fraction": self.fraction,
+            "step_seconds": self.left.step_seconds,
+            "remaining_seconds": self.remaining_seconds.as_dict(),
+            "elapsed_seconds": self.elapsed_seconds,
+            "start_seconds": self.left.start_seconds,
+            "down_seconds": self.down_seconds,
+            "pause_seconds": self.left.pause_seconds,
+            "restarts": self.restarts,
+            "log_remaining_seconds": self.log_remaining_seconds,
+            "against_forecast": self.against_forecast,
+            "dollars_so_far": self.dollars_so_far,
+            "dollars_in_all": None if in_all is None else in_all.as_dict(),
+            "drift": None if self.drift is None else self.drift.as_dict(),
+            "reasons": list(self.reasons),
+        }
+
+
+@dataclass(slots=True)
+class Tracker:
+    """A run and what is known beforehand: its total, if given, and the forecast of its job."""
+
+    total: float | None = None
+    forecast: Forecast | None = None
+    history: History = field(default_factory=History)
+    watch: DriftWatch = field(default_factory=DriftWatch)
+
+    def add(self, seen: Observation) -> None:
+        """Take in one report."""
+        span = self.history.add(seen)
+        if span is not None:
+            self.watch.add(self.history.step, self.history.elapsed_seconds, *span)
+
+    def add_all(self, seen: Iterable[Observation]) -> "Tracker":
+        """Take in many; gives itself back."""
+        for one in seen:
+            self.add(one)
+        return self
+
+    def progress(self) -> Progress:
+        """How far the run is now."""
+        history = self.history
+        if not history.reports:
+            raise BadInput("no training step was reported yet")
+        total = total_of(history, self.total)
+        # A forecast counts steps; it says nothing of a log that counts epochs alone.
+        prior = self.forecast.step_seconds if self.forecast is not None and not self._counts_epochs(total) else None
+        left = remaining(history, total.steps, prior)
+        return Progress(
+            step=history.step,
+            total=total,
+            elapsed_seconds=history.elapsed_seconds,
+            down_seconds=history.down_seconds,
+            restarts=history.restarts,
+            left=left,
+            is_done=history.has_ended or history.step >= total.steps,
+            log_remaining_seconds=history.log_remaining_seconds,
+            forecast=None if prior is None else self.forecast,
+            drift=self.watch.latest,
+            reasons=tuple(self._reasons()),
+        )
+
+    def steadiness(self) -> Steadiness:
+        """After the fact: variation, stationarity and change points of the pace, start-up and pauses left out."""
+        spans = self.history.spans()
+        if len(spans) < 3:
+            raise BadInput(f"change points need more than three timed reports, got {len(spans)}")
+        spans = spans.after(start_spans(spans))
+        paces = (spans.seconds - find_pauses(spans).span_seconds) / spans.steps
+        seconds = spans.seconds.cumsum() + (self.history.elapsed_seconds - spans.seconds.sum())
+        return steadiness(spans.ends.tolist(), seconds.tolist(), paces.clip(min=1e-12).tolist())
+
+    def _counts_epochs(self, total: Total) -> bool:
+        epochs = self.history.total_epochs
+        return epochs is not None and total.steps == epochs and self.history.steps_per_epoch is None
+
+    def _reasons(self) -> Iterable[str]:
+        """Why steps take what they take, where the log tells their parts."""
+        history = self.history
+        if history.data_fraction is not None and history.data_fraction > INPUT_BOUND:
+            yield f"input-bound: waiting for data is {history.data_fraction:.0%} of a step"
+        if len(history.rank_seconds) > 1:
+            usual = median(history.rank_seconds.values())
+            rank, slowest = max(history.rank_seconds.items(), key=lambda item: item[1])
+            if slowest > SLOW_RANK * usual:
+                yield f"rank {rank} is slow: {slowest / usual:.2f} times the median"

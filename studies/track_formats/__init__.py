@@ -1,0 +1,1 @@
+"""Real training logs: formats recognised, steps and seconds against what happened."""

@@ -1,0 +1,110 @@
+import json
+import threading
+import time
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command
+
+JOB = '[[job]]\nname = "mine"\nmodel = "resnet18"\ndevice = "V100"\nbatch = 32\n'
+
+
+def write_log(path: Path, steps: int, total: int = 2000, start: int = 0) -> Path:
+    """A log as Caffe writes it: 0.5 s per step, a report every 20."""
+    lines = [f"I0118 10:00:00.000000  3141 solver.cpp:48] max_iter: {total}"] if not start else []
+    for step in range(start, steps + 1, 20):
+        minutes, seconds = divmod(step // 2, 60)
+        clock = f"{10 + minutes // 60:02}:{minutes % 60:02}:{seconds:02}.500000"
+        lines.append(f"I0118 {clock}  3141 solver.cpp:237] Iteration {step}, loss = 3.5")
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    return path
+
+
+def test_json_has_the_contract(command: Command, tmp_path: Path) -> None:
+    body = command(f"track {write_log(tmp_path / 'a.log', 1000)} --total 2000 --json").json
+    assert body["format"] == "caffe"
+    assert (body["step"], body["total_steps"], body["fraction"]) == (1000, 2000, 0.5)
+    assert body["step_seconds"] == pytest.approx(0.5, rel=0.01)
+    left = body["remaining_seconds"]
+    assert left["mid"] == pytest.approx(500, rel=0.01)
+    assert left["low"] < left["mid"] < left["high"] and left["coverage"] == 0.9
+    assert datetime.fromisoformat(body["finish_at"]).tzinfo is not None
+    assert body["dollars_so_far"] is None and body["drift"] is None and body["job"] is None
+
+
+def test_the_table_says_format_and_remaining(command: Command, tmp_path: Path) -> None:
+    ran = command(f"track {write_log(tmp_path / 'a.log', 1000)} --total 2000")
+    assert ran.code == 0
+    for words in ("a.log", "50.0%", "1,000/2,000", "500 ms", "8 min", "format caffe"):
+        assert words in ran.out
+
+
+def test_a_folder_is_one_sweep(command: Command, tmp_path: Path) -> None:
+    write_log(tmp_path / "a.log", 1000)
+    write_log(tmp_path / "b.log", 2000)
+    ran = command(f"track {tmp_path} --total 2000 --json")
+    first, second, whole = map(json.loads, ran.out.splitlines())
+    assert (first["fraction"], second["fraction"]) == (0.5, 1.0)
+    assert (whole["format"], whole["done"], whole["running"], whole["fraction"]) == ("sweep", 1, 1, 0.75)
+
+
+def test_a_job_brings_price_forecast_and_moves(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "epochcast.toml").write_text(JOB, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    write_log(tmp_path / "a.log", 1000)
+    body = command("track a.log --total 2000 --job mine --what-if 4xV100 --restart 10min --json").json
+    assert body["job"] == "mine"
+    assert body["against_forecast"] > 1
+    assert body["dollars_so_far"] > 0
+    stay, move = body["moves"]
+    assert stay["is_here"] and stay["remaining_seconds"] == body["remaining_seconds"]
+    assert 600 < move["remaining_seconds"]["mid"] < 600 + 500
+    assert (stay["pareto"], move["pareto"]) == (True, False)
+
+
+def test_following_ends_with_the_last_step(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochcast.cli.track.POLL_SECONDS", 0.05)
+    path = write_log(tmp_path / "a.log", 1000)
+
+    def go_on() -> None:
+        time.sleep(0.3)
+        write_log(path, 2000, start=1020)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    ran = command(f"track {path} --total 2000 --follow --json")
+    thread.join()
+    fractions = [json.loads(line)["fraction"] for line in ran.out.splitlines()]
+    assert ran.code == 0
+    assert (fractions[0], fractions[-1]) == (0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("", "", "is empty"),
+        ("nothing of the kind\n" * 20, "", "no line that reports training; looked for"),
+        ("2021-12-13 21:20:29,007 - INFO - joeynmt.training - Epoch  21, Step:   147000, Batch Loss:     1.958961, "
+         "Tokens per Sec:     6114, Lr: 0.000100\n", "", "give --total"),
+        ("x", "--what-if 4xV100", "--what-if needs --job"),
+        ("x", "--format kersa", "near: keras"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(command: Command, tmp_path: Path, text: str, options: str, words: str) -> None:
+    path = tmp_path / "a.log"
+    path.write_text(text, encoding="utf-8")
+    ran = command(f"track {path} {options}")
+    assert ran.code == 2
+    assert words in ran.err
+    assert len(ran.err.splitlines()) == 1 and ran.out == ""
+
+
+def test_a_file_that_is_not_there(command: Command) -> None:
+    ran = command("track nowhere.log")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert "nowhere.log" in ran.err

@@ -1,0 +1,42 @@
+import pytest
+
+from epochcast.errors import BadInput, UnknownName
+from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.job import Job
+from epochcast.forecasting.where import Where
+from epochcast.interval import Interval
+from epochcast.planning.moves import moves, places_in
+
+JOB = Job("resnet18", batch=32)
+LEFT = Interval(3000.0, 3600.0, 4200.0)
+
+
+def test_moving_to_the_same_place_costs_a_new_start() -> None:
+    here = forecast_job(JOB, Where("V100").placement())
+    stay, again = moves(JOB, here, LEFT, places_in("1xV100"), restart_seconds=300)
+    assert stay.is_here and stay.remaining_seconds == LEFT
+    assert again.remaining_seconds.mid == pytest.approx(3900)
+    assert again.remaining_seconds.high - again.remaining_seconds.low > LEFT.high - LEFT.low
+    assert (stay.pareto, again.pareto) == (True, False)
+
+
+def test_more_gpus_finish_sooner_and_work_is_counted_in_samples() -> None:
+    here = forecast_job(JOB, Where("V100").placement())
+    _, four = moves(JOB, here, LEFT, places_in("4xV100"), restart_seconds=0)
+    there = forecast_job(JOB, Where("V100", gpus=4).placement())
+    expected = 3600 * there.step_seconds.mid / here.step_seconds.mid / 4
+    assert four.remaining_seconds.mid == pytest.approx(expected)
+    assert four.global_batch == 128
+
+
+def test_places_as_they_are_typed() -> None:
+    one, two = places_in("A100, 2x8xH100")
+    assert (one.device, one.gpus, one.nodes) == ("A100", 1, 1)
+    assert (two.device, two.gpus, two.nodes) == ("H100", 16, 2)
+
+
+def test_a_place_nobody_knows_offers_near_names() -> None:
+    with pytest.raises(UnknownName, match="V100"):
+        places_in("4xV10")
+    with pytest.raises(BadInput, match="no GPU"):
+        places_in("0xV100")

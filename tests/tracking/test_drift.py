@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from epochcast.tracking.drift import DriftWatch, steadiness
+from epochcast.tracking.observation import Observation
+from epochcast.tracking.tracker import Tracker
+
+
+def watched(paces: list[float]) -> DriftWatch:
+    watch, seconds = DriftWatch(), 0.123
+    for step, pace in enumerate(paces, 1):
+        seconds += 10 * pace
+        watch.add(10.0 * step, seconds, 10.0, 10 * pace)
+    return watch
+
+
+def noisy(mean: float, count: int, seed: int) -> list[float]:
+    found: list[float] = (mean * np.exp(np.random.default_rng(seed).normal(0, 0.01, count))).tolist()
+    return found
+
+
+def test_a_slowdown_raises_an_alarm_with_time_and_size() -> None:
+    drift = watched(noisy(0.5, 200, 1) + noisy(0.65, 60, 2)).latest
+    assert drift is not None
+    assert drift.ratio == pytest.approx(1.3, rel=0.03)
+    assert 1900 <= drift.since_step <= 2100
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_raises_none(seed: int) -> None:
+    assert watched(noisy(0.5, 3000, seed)).latest is None
+
+
+def test_pauses_raise_none() -> None:
+    paces = noisy(0.5, 600, 3)
+    paces[50::50] = [5.0] * len(paces[50::50])
+    assert watched(paces).latest is None
+
+
+def test_a_change_below_two_per_cent_raises_none() -> None:
+    assert watched([0.5003] * 200 + [0.5053] * 300).latest is None
+
+
+def test_change_points_after_the_fact() -> None:
+    pytest.importorskip("ruptures", reason="the extra `track` is not installed")
+    paces = noisy(0.5, 150, 1) + noisy(0.4, 100, 2) + noisy(0.6, 80, 3)
+    steps = [10.0 * n for n in range(1, 331)]
+    found = steadiness(steps, steps, paces)
+    assert [change.since_step for change in found.changes] == pytest.approx([1500, 2500], abs=30)
+    assert [change.ratio for change in found.changes] == pytest.approx([0.8, 1.5], rel=0.02)
+
+
+def test_variation_and_dickey_fuller_of_white_noise() -> None:
+    pytest.importorskip("ruptures", reason="the extra `track` is not installed")
+    steps = [float(n) for n in range(500)]
+    found = steadiness(steps, steps, noisy(0.5, 500, 7))
+    assert found.variation == pytest.approx(0.01, rel=0.15)
+    assert found.dickey_fuller_p is not None and found.dickey_fuller_p < 0.01
+    assert found.changes == ()
+
+
+def test_one_slow_rank_is_named() -> None:
+    tracker = Tracker(total=1000)
+    for step in range(0, 300, 10):
+        for rank in range(4):
+            seconds = 0.9 if rank == 2 else 0.5
+            tracker.add(Observation(step=step, clock_seconds=step / 2 + 0.1, rank=rank, step_seconds=seconds))
+    assert tracker.progress().reasons == ("rank 2 is slow: 1.80 times the median",)
+    assert tracker.history.reports == 30

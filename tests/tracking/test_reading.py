@@ -1,0 +1,135 @@
+"""Logs as they really are: junk, endless lines, files that are rotated, truncated, packed or empty."""
+
+import gzip
+import os
+import random
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from epochcast.tracking.lines import LONGEST_LINE_BYTES
+from epochcast.tracking.observation import Observation
+from epochcast.tracking.reading import LogReader, NoTraining, candidate_lines, follow, read_log
+
+LINE = "2031-05-03 20:{:02d}:{:02d},000 - mmdet - INFO - Iter [{}/900]\tlr: 2e-02, time: 0.5, data_time: 0.1\n"
+
+
+def log_lines(first: int, last: int) -> bytes:
+    return "".join(LINE.format(n // 60, n % 60, n) for n in range(first, last + 1)).encode()
+
+
+def steps(found: list[Observation]) -> list[float]:
+    return [seen.step for seen in found]
+
+
+def test_junk_invalid_text_and_endless_lines_are_passed_over() -> None:
+    noise = random.Random(7).randbytes(300_000).replace(b"Iter", b"")
+    reader = LogReader()
+    found = (
+        reader.feed(log_lines(1, 5) + noise + b"\n" + b"Iter [" * 500_000 + b"\n\xff\xfe\n" + log_lines(6, 9))
+        + reader.close()
+    )
+    assert steps(found) == list(range(1, 10))
+
+
+def test_a_line_of_many_megabytes_does_not_stay_in_memory() -> None:
+    reader = LogReader()
+    reader.feed(log_lines(1, 5))
+    chunk = b"x" * (1 << 20)
+    tracemalloc.start()
+    for _ in range(40):
+        reader.feed(chunk)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 4 * len(chunk) + 2 * LONGEST_LINE_BYTES
+    assert steps(reader.feed(b"\n" + log_lines(6, 7))) == [6, 7]
+
+
+def test_a_long_log_without_training_lines_is_not_kept() -> None:
+    reader = LogReader()
+    tracemalloc.start()
+    for _ in range(20):
+        reader.feed(b"nothing to see here, move along\n" * 4000)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 4_000_000
+    assert reader.recognition is None
+
+
+def test_numbers_that_no_one_writes_break_nothing() -> None:
+    lines = [
+        b"Iter [%s/900]\tlr: 2e-02, time: 0.5, data_time: 0.1, loss: 0.7\n" % (b"9" * 5000),
+        b"Epoch: [" + b"1" * 400 + b"]\n",
+    ]
+    reader = LogReader()
+    assert steps(reader.feed(b"".join(lines) + log_lines(1, 4)) + reader.close())[-1] == 4
+
+
+def test_windows_lines_and_colours_change_nothing() -> None:
+    reader = LogReader()
+    data = log_lines(1, 4).replace(b"\n", b"\r\n").replace(b"Iter", b"\x1b[1;31mIter\x1b[0m")
+    assert steps(reader.feed(data) + reader.close()) == [1, 2, 3, 4]
+
+
+def test_candidate_lines_are_those_with_a_needle() -> None:
+    block = b"one a\ntwo\nthree b\na last"
+    assert [block[a:b] for a, b in candidate_lines(block, (b"a", b"b"))] == [b"one a", b"three b", b"a last"]
+
+
+def test_a_packed_file_reads_like_a_plain_one(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "train.log", tmp_path / "train.log.gz"
+    plain.write_bytes(log_lines(1, 30))
+    packed.write_bytes(gzip.compress(log_lines(1, 30)))
+    assert read_log(plain).observations == read_log(packed).observations
+    assert read_log(plain).recognition.name == "mmcv_text"
+    assert read_log(plain).started_at_seconds == pytest.approx(1935604801.0)
+
+
+def test_a_packed_file_that_is_cut_gives_what_it_holds(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.log.gz"
+    data = b"".join(log_lines(n, n) + os.urandom(900).hex().encode() + b"\n" for n in range(1, 2000))
+    cut.write_bytes(gzip.compress(data)[:-20_000])
+    assert len(read_log(cut).observations) > 500
+
+
+def test_an_empty_file_and_one_without_training_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "x.log"
+    path.write_bytes(b"")
+    with pytest.raises(NoTraining, match="is empty"):
+        read_log(path)
+    path.write_bytes(b"hello\nworld\n")
+    with pytest.raises(NoTraining, match=r"looked for .* formats"):
+        read_log(path)
+
+
+def test_following_survives_rotation_truncation_and_absence(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    looks: list[list[float]] = []
+    watching = follow(path, poll_seconds=0.0, is_over=lambda: len(looks) >= 6)
+
+    def look() -> list[float]:
+        looks.append(steps(next(watching)[1]))
+        return looks[-1]
+
+    assert look() == []  # not there yet
+    path.write_bytes(log_lines(1, 3))
+    assert look() == [1, 2, 3]
+    with path.open("ab") as more:
+        more.write(log_lines(4, 5)[:-20])
+    assert look() == [4]  # half a line waits for its end
+    with path.open("ab") as more:
+        more.write(log_lines(5, 5)[-20:])
+    assert look() == [5]
+    path.rename(tmp_path / "train.log.1")
+    path.write_bytes(log_lines(6, 7))
+    assert look() == [6, 7]
+    path.write_bytes(log_lines(8, 8))
+    assert look() == [8]
+
+
+def test_a_log_of_one_line_is_read_when_asked_to_decide() -> None:
+    reader = LogReader()
+    assert reader.feed(log_lines(1, 1)) == []
+    assert steps(reader.flush()) == [1]
+    assert reader.recognition is not None and 0 < reader.recognition.confidence < 1

@@ -1,0 +1,157 @@
+from collections.abc import Iterable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epochcast.errors import BadInput
+from epochcast.interval import Interval
+from epochcast.tracking.history import MOST_SPANS, History
+from epochcast.tracking.observation import Observation
+from epochcast.tracking.remaining import remaining
+
+
+def history_of(observations: Iterable[Observation]) -> History:
+    history = History()
+    for seen in observations:
+        history.add(seen)
+    return history
+
+
+def steady(steps: int, step_seconds: float = 0.5, every: int = 10) -> Iterator[Observation]:
+    return (Observation(step=n, clock_seconds=n * step_seconds) for n in range(0, steps + 1, every))
+
+
+def validating(steps: int, period: int = 1000, pause_seconds: float = 60.0) -> Iterator[Observation]:
+    """Half a second per step, a report every ten steps, and a pause after every `period` steps."""
+    for n in range(0, steps + 1, 10):
+        pauses = max(0, (n - 1) // period) if n else 0
+        yield Observation(step=n, clock_seconds=0.5 * n + pause_seconds * pauses + 0.25)
+
+
+def test_a_steady_run_goes_on_as_it_was() -> None:
+    left = remaining(history_of(steady(200)), 1000).remaining_seconds
+    assert left.mid == pytest.approx(400)
+    assert left.low < 400 < left.high
+
+
+def test_pauses_come_back_until_the_end_and_not_after_it() -> None:
+    """10,000 steps with a minute after every 1,000: at step 3,500 there are six more, not six and a half."""
+    left = remaining(history_of(validating(3500)), 10_000)
+    assert left.pauses_seen == 3
+    assert left.remaining_seconds.mid == pytest.approx(6500 * 0.5 + 6 * 60, rel=0.01)
+
+
+def test_just_before_a_pause_the_plain_mean_is_further_off() -> None:
+    *_, last = validating(3990)
+    assert last.clock_seconds is not None
+    mean = last.clock_seconds / last.step * (10_000 - last.step)
+    truth = 6010 * 0.5 + 6 * 60
+    ours = remaining(history_of(validating(3990)), 10_000).remaining_seconds.mid
+    assert abs(ours - truth) < abs(mean - truth) / 2
+
+
+def test_compilation_is_not_counted_again() -> None:
+    """The first ten steps take two minutes more than the others."""
+    seen = [Observation(step=0, clock_seconds=0.1)]
+    seen += [Observation(step=n, clock_seconds=120.1 + 0.5 * n) for n in range(10, 210, 10)]
+    left = remaining(history_of(seen), 1000)
+    assert left.remaining_seconds.mid == pytest.approx(800 * 0.5 + 10 * 0.5, rel=0.02)
+    assert left.start_seconds == pytest.approx(120, rel=0.05)
+
+
+def test_a_pace_that_changed_is_followed() -> None:
+    """1 s per step for 300 steps, then 2 s for 300: the rest takes 2 s."""
+    seen = [Observation(step=n, clock_seconds=0.5 + n + max(0, n - 300)) for n in range(0, 601, 5)]
+    left = remaining(history_of(seen), 1000).remaining_seconds
+    assert left.mid / 400 > 1.6  # the mean so far is 1.5
+    assert left.holds(800)
+
+
+def test_one_absence_is_not_expected_again() -> None:
+    """A machine was away for ten hours between minutes of validation."""
+    seen = [
+        Observation(step=one.step, clock_seconds=(one.clock_seconds or 0) + 36_000 * (one.step > 2500))
+        for one in validating(5000)
+    ]
+    left = remaining(history_of(seen), 10_000).remaining_seconds.mid
+    assert left < 5000 * 0.5 + 5 * 60 + 0.2 * 36_000
+
+
+def test_replayed_steps_are_pace_and_down_time_is_not() -> None:
+    first = [Observation(step=n, clock_seconds=0.5 * n + 0.1) for n in range(0, 501, 10)]
+    again = [Observation(step=n, clock_seconds=9000.1 + 0.5 * (n - 400), attempt=1) for n in range(400, 601, 10)]
+    history = history_of([*first, *again])
+    assert (history.restarts, history.replayed_steps) == (1, 100)
+    assert history.down_seconds == pytest.approx(9000 - 250)
+    assert remaining(history, 1000).remaining_seconds.mid == pytest.approx(200, rel=0.01)
+
+
+def test_a_clock_set_back_begins_anew() -> None:
+    seen = [Observation(step=n, clock_seconds=0.5 * n + 0.1) for n in range(0, 301, 10)]
+    seen += [Observation(step=n, clock_seconds=0.5 * (n - 300)) for n in range(310, 601, 10)]
+    history = history_of(seen)
+    assert history.clock_jumps == 1
+    assert remaining(history, 1000).remaining_seconds.mid == pytest.approx(200, rel=0.01)
+
+
+def test_a_clock_that_wavers_is_not_counted_twice() -> None:
+    """Now and then it reads two seconds less than before."""
+    seen = [Observation(step=n, clock_seconds=0.5 * n + 0.1 - 7 * (n % 50 == 40)) for n in range(0, 601, 10)]
+    history = history_of(seen)
+    assert history.elapsed_seconds == pytest.approx(300.1)
+    assert remaining(history, 1000).remaining_seconds.mid == pytest.approx(200, rel=0.02)
+
+
+def test_without_a_clock_printed_step_times_count() -> None:
+    seen = [Observation(step=n, step_seconds=0.5) for n in range(0, 201, 10)]
+    assert remaining(history_of(seen), 1000).remaining_seconds.mid == pytest.approx(400)
+
+
+def test_reports_without_time_do_not_make_steps_free() -> None:
+    seen = [Observation(step=n, clock_seconds=0.5 * n + 0.1 if n % 50 == 0 else None) for n in range(0, 401, 10)]
+    assert remaining(history_of(seen), 1000).remaining_seconds.mid == pytest.approx(300, rel=0.01)
+
+
+def test_the_forecast_answers_before_the_first_step() -> None:
+    history = history_of([Observation(step=0, clock_seconds=0.0)])
+    left = remaining(history, 1000, Interval(0.4, 0.5, 0.7))
+    assert (left.remaining_seconds.mid, left.prior_weight) == (500, 1.0)
+    with pytest.raises(BadInput, match="two reports"):
+        remaining(history, 1000)
+
+
+def test_the_log_outvotes_the_forecast() -> None:
+    """The forecast says 0.5 s; steps take 1 s."""
+    prior = Interval(0.4, 0.5, 0.65)
+    first = remaining(history_of(steady(20, 1.0)), 1000, prior)
+    later = remaining(history_of(steady(500, 1.0)), 1000, prior)
+    assert 0.5 < first.step_seconds < 1.0
+    assert later.step_seconds == pytest.approx(1.0, rel=0.02)
+    assert later.prior_weight < 0.02 < first.prior_weight
+
+
+def test_memory_is_bounded_and_pauses_survive() -> None:
+    """40,000 reports, a minute after every 4,000 steps: ten times as many as are kept."""
+    steps = 40_000
+    seen = (Observation(step=n, clock_seconds=0.5 * n + 60 * ((n - 1) // 4000) + 0.25) for n in range(1, steps + 1))
+    history = history_of(seen)
+    assert len(history.spans()) < MOST_SPANS
+    left = remaining(history, 2 * steps).remaining_seconds.mid
+    assert left == pytest.approx(0.5 * steps + 60 * 10, rel=0.01)
+
+
+def test_a_finished_run_has_nothing_left() -> None:
+    left = remaining(history_of(steady(1000)), 1000).remaining_seconds
+    assert (left.low, left.mid, left.high) == (0, 0, 0)
+
+
+@given(pace=st.floats(0.01, 100), reports=st.integers(3, 60), scale=st.floats(0.1, 100))
+def test_a_slower_clock_only_scales_the_answer(pace: float, reports: int, scale: float) -> None:
+    """Units cancel: every time twice as long, and so is what is left."""
+
+    def told(factor: float) -> float:
+        seen = [Observation(step=10 * n, clock_seconds=factor * (10 * n * pace + 0.0137)) for n in range(reports)]
+        return remaining(history_of(seen), 10_000).remaining_seconds.mid
+
+    assert told(scale) == pytest.approx(scale * told(1.0), rel=0.02)

@@ -1,0 +1,34 @@
+import pytest
+
+from epochcast.errors import BadInput
+from epochcast.tracking.history import History
+from epochcast.tracking.total import total_of
+
+
+def test_what_is_given_counts_first() -> None:
+    total = total_of(History(total_steps=500.0), 700)
+    assert (total.steps, total.told_by) == (700, "given")
+
+
+def test_epochs_and_their_length_make_a_total_and_say_so() -> None:
+    total = total_of(History(total_epochs=12.0, steps_per_epoch=100.0))
+    assert (total.steps, total.is_inferred) == (1200, True)
+    assert "12 epochs of 100 steps" in total.told_by
+
+
+def test_a_log_that_counts_epochs_alone_is_counted_in_epochs() -> None:
+    assert total_of(History(step=3.0, epoch=3.0, total_epochs=20.0)).steps == 20
+
+
+def test_steps_per_epoch_follow_from_where_the_run_is() -> None:
+    assert total_of(History(step=5000.0, epoch=2.0, total_epochs=10.0)).steps == 25_000
+
+
+def test_nothing_told_is_asked_for() -> None:
+    with pytest.raises(BadInput, match="give `total`"):
+        total_of(History(step=300.0))
+
+
+def test_no_total_below_zero() -> None:
+    with pytest.raises(BadInput, match="above 0"):
+        total_of(History(), -1)
