@@ -128,6 +128,13 @@ def test_following_survives_rotation_truncation_and_absence(tmp_path: Path) -> N
     assert look() == [8]
 
 
+def test_one_common_looking_line_does_not_decide_a_growing_log() -> None:
+    reader = LogReader()
+    assert reader.feed(b"step 1/3: loading data\n") + reader.flush() == []
+    assert steps(reader.feed(log_lines(1, 3)) + reader.flush()) == [1, 2, 3]
+    assert reader.recognition is not None and reader.recognition.name == "mmcv_text"
+
+
 def test_a_log_of_one_line_is_read_when_asked_to_decide() -> None:
     reader = LogReader()
     assert reader.feed(log_lines(1, 1)) == []

@@ -85,10 +85,11 @@ class LogReader:
         return self._block(self._splitter.feed(data))
 
     def flush(self) -> list[Observation]:
-        """Decide now by what has come, however little, and give what waited for that."""
+        """Decide now by little, a line that nobody else prints or three of common shapes, and give what waited."""
         if self._curves is not None:
             return self._placed(self._curves.settle())
-        return self._decide() if self._recogniser is not None else []
+        is_enough = self._recogniser is not None and self._recogniser.has_some_evidence
+        return self._decide() if is_enough else []
 
     def close(self) -> list[Observation]:
         """The observations of a last line that nothing ended."""
@@ -99,7 +100,8 @@ class LogReader:
             found += self._block(self._splitter.feed(head))
         if self._curves is None:
             found += self._block(self._splitter.close())
-        return found + self.flush()
+        found += self.flush()
+        return found + (self._decide() if self._recogniser is not None else [])
 
     def _begin(self, head: bytes) -> None:
         self._head = None

@@ -9,6 +9,9 @@ from epochcast.tracking.formats.sighting import Sighting
 # Evidence at which a log is recognised while more of it may come: two lines that nobody else prints.
 ENOUGH_EVIDENCE = 2.0
 
+# Evidence at which it is taken for recognised where the log has nothing more to say for now.
+SOME_EVIDENCE = 0.4
+
 # Lines that some format could read are kept until it is clear which; more than these are not needed to tell.
 MOST_KEPT_LINES = 20_000
 
@@ -92,6 +95,12 @@ class Recogniser:
         if not ahead or ahead[0].evidence < ENOUGH_EVIDENCE:
             return False
         return len(ahead) == 1 or ahead[0].evidence >= 1.25 * ahead[1].evidence
+
+    @property
+    def has_some_evidence(self) -> bool:
+        """Whether to decide before all is clear: a decision stays, so one common-looking line is not enough."""
+        ranked = self.ranked()
+        return bool(ranked) and ranked[0].evidence >= SOME_EVIDENCE
 
     def ranked(self) -> list[Candidate]:
         """Formats that fitted at all, the surest first."""

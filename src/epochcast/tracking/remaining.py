@@ -1,6 +1,6 @@
 """How long a run still takes: pace of steps, pauses to come, the forecast made before, and how sure that is.
 
-    remaining = steps left · pace + pauses to come
+    remaining = (steps left · pace + pauses to come) · (1 + ends of epochs not seen yet)
 
 The pace is what the run has shown (`pace`), combined in log space, by precision, with what a forecast said before it
 began. Two reports make the forecast a small voice; before them it is the only one. The interval is conformal: how
@@ -24,6 +24,9 @@ from epochcast.tracking.spread import spread_of
 NORMAL_90 = 1.6449
 # What one report alone may be off by (log), shrinking with the square root of their number.
 ONE_REPORT_ERROR = 0.3
+# What is added before any epoch has ended, for what epochs end with. Chosen on all logs of `studies/track` among some
+# twenty variants; it lowers the median error at 10 % of the run in either half of them.
+BEFORE_AN_EPOCH_ENDED = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def remaining(history: History, total_steps: float, prior_step_seconds: Interval
     coming = seconds_to_come(pauses, shown.begin, history.executed_steps, left) if pauses else 0.0
     # Pauses were seen at the pace seen; a forecast that corrects the pace corrects them alike.
     coming *= pace / shown.pace.step_seconds if shown.pace else 1.0
-    middle = left * pace + coming
+    middle = (left * pace + coming) * (1 + _unseen(history, total_steps))
     fraction = history.step / total_steps if total_steps > 0 else 1.0
     factor_low, factor_high = spread_of(min(1.0, fraction), _doubt(shown, history, prior_step_seconds))
     return Remaining(
@@ -63,6 +66,15 @@ def remaining(history: History, total_steps: float, prior_step_seconds: Interval
         pauses_seen=len(pauses),
         prior_weight=prior_weight,
     )
+
+
+def _unseen(history: History, total_steps: float) -> float:
+    """The share of the rest that ends of epochs take, before one was seen."""
+    length = history.steps_per_epoch
+    if not length or total_steps <= 1.5 * length:
+        return 0.0
+    is_first_epoch = history.step // length == (history.first_step or 0.0) // length
+    return BEFORE_AN_EPOCH_ENDED if is_first_epoch else 0.0
 
 
 def doubt_of(history: History) -> float:
