@@ -24,11 +24,11 @@ endif
 endif
 
 # What is checked besides src and tests, as far as it exists.
-CHECKED := src training tests $(wildcard examples studies benchmarks)
+CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs bench studies study-local model clean
+.PHONY: help demo test lint format docs bench fuzz studies study-local model clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -71,6 +71,12 @@ docs: $(DEV) ## Build the documentation into site/
 bench: $(DEV) ## Time epochcast itself
 	$(BIN)/python -m benchmarks
 
+# Another time budget and other inputs: make fuzz SECONDS=3600 SEED=7
+SECONDS ?= 600
+SEED ?= 0
+fuzz: $(DEV) ## Damaged input of every kind for some minutes: nothing but a user's error may come out
+	$(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED)
+
 studies: $(DEV) ## Score the forecasts on measured data
 	$(BIN)/python -m studies
 
@@ -84,4 +90,4 @@ model: $(DEV) ## Train the shipped cost model from the measurements
 
 clean: ## Remove what was built, keep the environment
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find src training tests $(wildcard examples studies benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src training tests $(wildcard examples studies benchmarks fuzz) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,7 +28,7 @@ KEEPS_OTHERWISE = {
     "capture/torch/construct.py": "copy.deepcopy wants ids; the tensors are alive beside them",
     "capture/torch/dispatch.py": "modules may be unhashable; the one that is recorded is alive all the while",
 }
-BESIDE_THE_PACKAGE = {"training", "studies", "benchmarks", "tests"}
+BESIDE_THE_PACKAGE = {"training", "studies", "benchmarks", "fuzz", "tests"}
 NAMELESS = {"util", "utils", "helper", "helpers", "misc"}
 
 every_module = pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,11 +1,13 @@
 from collections.abc import Callable
 from math import inf, isclose
+from time import process_time
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epochcast import units
 from epochcast.errors import BadInput
 from epochcast.units import (
     parse_bytes,
@@ -264,3 +266,22 @@ def test_sides_drawn_anew_differ_by_the_spread_of_their_areas() -> None:
 def test_what_is_no_range_of_sides_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match=r"like 320\.\.608|not a fraction"):
         parse_uneven(text)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (units.parse_shape, "9" * 5000),
+        (units.parse_shape, "3x" + "9" * 400),
+        (units.parse_uneven, "1.." + "9" * 400),
+        (units.parse_seconds_per_sample, "1s/" + "9" * 5000),
+        (units.parse_seconds, "9" * 100_000 + "x"),
+        (units.parse_seconds, "1h" * 50_000 + "x"),
+    ],
+)
+def test_numbers_that_are_too_long_are_refused_at_once(parse: Callable[[str], object], text: str) -> None:
+    began = process_time()
+    with pytest.raises(BadInput) as caught:
+        parse(text)
+    assert len(str(caught.value)) <= 1001
+    assert process_time() - began < 1

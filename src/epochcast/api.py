@@ -248,13 +248,19 @@ def plan(
     return replace(planned(job, rented, names, limits, _session(session, cost_model, profile), progress), notes=notes)
 
 
-def fit(measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None) -> "Fitted":
-    """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it."""
+def fit(
+    measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None, allow_code: bool = False
+) -> "Fitted":
+    """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it.
+
+    `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not.
+    """
     from datetime import UTC, datetime
 
     from epochcast.fitting.local import fit_files
 
-    return fit_files(measurements, date=datetime.now(UTC).date().isoformat(), progress=progress)
+    date = datetime.now(UTC).date().isoformat()
+    return fit_files(measurements, date=date, progress=progress, allow_code=allow_code)
 
 
 def inspect(

@@ -3,15 +3,27 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+MOST_MESSAGE = 1000
+"""Characters of a message; what is longer quotes a file, of which the beginning is enough."""
+
 
 class EpochcastError(Exception):
     """Something about the request is wrong; the command line prints it as one line, exit code 2."""
 
     exit_code = 2
 
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(_short(arg) for arg in args))
+
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled by its finished message, so that it comes back whole from a worker process."""
         return _restored, (type(self), self.args), self.__dict__ or None
+
+
+def _short(message: object) -> object:
+    if not isinstance(message, str) or len(message) <= MOST_MESSAGE:
+        return message
+    return f"{message[: MOST_MESSAGE - 103]} … {message[-100:]}"
 
 
 def _restored(kind: type[EpochcastError], args: tuple[object, ...]) -> EpochcastError:
@@ -20,11 +32,16 @@ def _restored(kind: type[EpochcastError], args: tuple[object, ...]) -> Epochcast
     return error
 
 
+# A longer name is none: it is not compared with those that are known.
+_LONGEST_NAME = 200
+
+
 class UnknownName(EpochcastError):
     """A name that is in no catalogue; the message offers the near ones, or all when there are few."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
+        name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
         near = get_close_matches(name.casefold(), [n.casefold() for n in names], n=5, cutoff=0.5)
         by_folded = {n.casefold(): n for n in names}
         if not names:

@@ -26,6 +26,9 @@ _SECONDS = {
 }
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?)"
 
+# A text of more characters is no quantity, and a count of more digits is no count.
+_LONGEST, _MOST_DIGITS = 200, 18
+
 # From here on a value prints as one of the next larger unit: 999.5 ms would round to "1000 ms".
 _ALMOST_ONE = 0.9995
 
@@ -109,7 +112,8 @@ def parse_seconds(text: str) -> float:
     plain = text.strip().casefold()
     if re.fullmatch(_NUMBER, plain):
         return _finite(float(plain), text)
-    pieces = re.findall(rf"{_NUMBER}\s*(ns|us|μs|ms|min|[smhdw])\s*", plain)
+    too_long = len(plain) > _LONGEST
+    pieces = [] if too_long else re.findall(rf"{_NUMBER}\s*(ns|us|μs|ms|min|[smhdw])\s*", plain)
     if not pieces or "".join(n + u for n, u in pieces) != plain.replace(" ", ""):
         raise BadInput(f"{text!r} is not a time; write it like '6h', '1h30m' or '250 ms'")
     return _finite(sum(float(number) * _SECONDS[unit] for number, unit in pieces), text)
@@ -122,7 +126,7 @@ def parse_seconds_per_sample(text: str) -> float:
     0.008
     """
     taken, slash, samples = text.partition("/")
-    if slash and not (samples.strip().isdecimal() and int(samples) > 0):
+    if slash and not (samples.strip().isdecimal() and len(samples) <= _MOST_DIGITS and int(samples) > 0):
         raise BadInput(f"{text!r} is no time per sample; write it like '8ms', or '0.5s/64' for a batch of 64")
     return parse_seconds(taken) / (int(samples) if slash else 1)
 
@@ -146,7 +150,7 @@ def parse_fraction(text: str) -> float:
 def parse_shape(text: str) -> tuple[int, ...]:
     """Dimensions of "3x224x224" (also with × or commas), every one at least 1."""
     pieces = [piece.strip() for piece in re.split(r"[x×,]", text.casefold())]
-    if not all(piece.isdecimal() and int(piece) > 0 for piece in pieces):
+    if not all(piece.isdecimal() and len(piece) <= _MOST_DIGITS and int(piece) > 0 for piece in pieces):
         raise BadInput(f"{text!r} is not a shape; write it like 3x224x224")
     return tuple(int(piece) for piece in pieces)
 
@@ -158,7 +162,7 @@ def parse_uneven(text: str) -> float:
     >>> round(parse_uneven("320..608"), 3)
     0.348
     """
-    sides = re.fullmatch(r"\s*(\d+)\s*\.\.\s*(\d+)\s*", text)
+    sides = re.fullmatch(rf"\s*(\d{{1,{_MOST_DIGITS}}})\s*\.\.\s*(\d{{1,{_MOST_DIGITS}}})\s*", text)
     if sides is None:
         return parse_fraction(text)
     low, high = int(sides[1]), int(sides[2])

@@ -81,6 +81,28 @@ def test_a_failed_row_has_a_reason_and_no_seconds() -> None:
         Measurement("model", "big", HERE, {})
 
 
+@pytest.mark.parametrize("content", [b"my thesis, without a line break", b"{", b'{"kind":"machine","mach', b"\x00\xff"])
+def test_a_file_that_is_not_ours_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "thesis.txt"
+    path.write_bytes(content)
+    if content.startswith(b"{"):  # the beginning of our own first line, as a kill leaves it
+        with Appender(path) as out:
+            out.append(row("one"))
+        assert [r.key for r in read(path).rows] == ["one"]
+        return
+    with pytest.raises(BadInput, match="is no measurement file, and it is not written to"):
+        Appender(path)
+    assert path.read_bytes() == content
+
+
+def test_a_file_of_other_lines_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("one\ntwo, and no line break at the end")
+    with pytest.raises(BadInput, match="line 1 is not JSON"):
+        Appender(path)
+    assert path.read_text() == "one\ntwo, and no line break at the end"
+
+
 def test_two_processes_cannot_write_one_file(file: Path) -> None:
     with Appender(file), pytest.raises(BadInput, match=r"another process is measuring into m.jsonl"):
         Appender(file)

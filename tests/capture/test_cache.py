@@ -134,6 +134,20 @@ def test_a_broken_file_is_ignored_with_a_warning_and_written_anew(kept: Path, co
     assert counted.loads == 2
 
 
+def test_a_flipped_bit_costs_a_warning_once(kept: Path) -> None:
+    counted = Counted()
+    first = counted.cached().trace(RECIPE)
+    (path,) = kept.glob("*.json.gz")
+    whole = path.read_bytes()
+    for place in range(10, len(whole), max(1, len(whole) // 40)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << (place % 8)
+        path.write_bytes(bytes(damaged))
+        with pytest.warns(CacheWarning, match="is ignored"):
+            assert counted.cached().trace(RECIPE) == first
+        assert path.read_bytes() == whole  # rewritten: the next run has no warning
+
+
 def test_a_write_that_fails_leaves_nothing_behind(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError("no space left on device")

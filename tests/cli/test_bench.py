@@ -80,6 +80,8 @@ def test_models_of_a_campaign_file_are_trained(command: Command, file: Path, tmp
         ("bench ops --engine slurm", "no engine called 'slurm'; known: local, ray"),
         ("bench models none.toml", "no campaign file 'none.toml'"),
         ("bench collectives --ranks 1", "a collective needs at least 2 ranks, got 1"),
+        ("bench loader nothere.py:make", "there is no file 'nothere.py'"),
+        ("bench loader make_loader", "write it like file.py:make_loader"),
         ("bench loader --batch 0", "batch must be at least 1, got 0"),
     ],
 )

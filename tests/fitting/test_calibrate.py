@@ -174,7 +174,9 @@ def test_more_rows_than_needed_are_thinned() -> None:
     assert found.notes == ("50 of 72 rows are used, evenly spread over the table",)
 
 
-def test_a_step_faster_than_the_peak_is_refused_in_one_line() -> None:
-    rows = [{"model": "resnet50", "device": "V100", "batch_per_gpu": 64, "step_seconds": 1e-4}]
+def test_a_step_faster_than_the_peak_costs_its_row() -> None:
+    row = {"model": "resnet50", "device": "V100", "batch_per_gpu": 64, "step_seconds": 1e-4}
     with pytest.raises(BadInput, match=r"row 1: resnet50 cannot take 0.0001 s a step: at the peak of V100"):
-        step_pieces(read_runs(rows)[0], find_cost_model("analytic"), allow_code=False)
+        calibrate([row], V100, ANALYTIC, date="2026-01-01")
+    found = calibrate([row, *measured(1.3, 1.3, 1.3)], V100, ANALYTIC, date="2026-01-01")
+    assert [failure.row_index for failure in found.failures] == [0]  # it costs its row, not the table

@@ -71,7 +71,7 @@ def test_fine_tuning_rows_without_a_length_are_question_answering() -> None:
     ("cells", "message"),
     [
         ({"step_seconds": None}, "neither step_seconds nor samples_per_second"),
-        ({"step_seconds": -1.0}, "step_seconds must be above 0, got -1.0"),
+        ({"step_seconds": -1.0}, "step_seconds must be above 0, got -1"),
         ({"batch_per_gpu": None}, "no batch_per_gpu"),
         ({"batch_per_gpu": 0.25}, "less than one sample per GPU: batch_per_gpu is 0.25"),
         ({"device": "abacus"}, "no device called 'abacus'; nothing near"),

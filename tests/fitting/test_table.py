@@ -53,7 +53,7 @@ def test_lines_that_cannot_be_read_are_empty_rows(tmp_path: Path) -> None:
     assert len(read_table(lines)) == 4
     commas = tmp_path / "t.csv"
     commas.write_text("a,b\n1,2\n3,4,5\n6,7\n")
-    assert [row["a"] for row in read_table(commas).to_dicts()] == ["1", None, "6"]
+    assert [row["a"] for row in read_table(commas).to_dicts()] == [1, None, 6]
 
 
 def test_a_file_of_which_nothing_can_be_read_is_refused(tmp_path: Path) -> None:

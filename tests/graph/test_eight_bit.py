@@ -3,7 +3,7 @@ import pytest
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo.decoder import decoder
 from epochcast.graph.build import Builder
-from epochcast.graph.kinds import Attention, Copy, Matmul
+from epochcast.graph.kinds import Attention, Copy, Matmul, View
 from epochcast.graph.op import Graph, Op, Phase
 from epochcast.graph.precision import PRECISIONS
 from epochcast.graph.recipe import Recipe
@@ -76,6 +76,17 @@ def test_parameters_are_written_once_a_step() -> None:
     update = [op for op in trace().ops if op.phase is Phase.UPDATE]
     assert [t.name for t in update[-1].outputs] == ["first.weight", "head.weight"]
     assert not any(t.name == "first.weight" for op in update[:-1] for t in (*op.inputs, *op.outputs))
+
+
+def test_a_constant_of_a_frozen_norm_is_no_obstacle() -> None:
+    def with_constant(batch: int) -> Graph:
+        b = Builder("n", batch)
+        x = b.linear(b.input("x", (8,)), 8, name="a")
+        scale = b.op(View("constant"), [], [(8,)], name="scale")[0]
+        return b.finish(b.linear(b.mul(x, scale), 4, name="b"))
+
+    made = BuiltModel("n", with_constant).trace(Recipe(4, precision="fp8"))
+    assert any(op.kind == Copy("quantize") for op in made.template.base)
 
 
 def test_narrow_products_are_the_same_work() -> None:

@@ -132,7 +132,7 @@ def test_a_path_is_a_device_wherever_a_name_is(tmp_path: Path) -> None:
 def test_a_bad_sheet_is_refused_in_one_line_with_file_and_key(good: str, broken: str, message: str) -> None:
     with pytest.raises(BadInput) as caught:
         sheet(SHEET.replace(good, broken))
-    assert str(caught.value).startswith("mine.toml: ")
+    assert str(caught.value).startswith(("mine.toml: ", "mine.toml is not TOML: "))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -144,5 +144,5 @@ def test_no_file_no_text_and_too_much_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"a\.toml is not text in UTF-8"):
         read_data_sheet(tmp_path / "a.toml")
     (tmp_path / "b.toml").write_text("#" * 200_000)
-    with pytest.raises(BadInput, match="which is no data sheet"):
+    with pytest.raises(BadInput, match="too many for such a file"):
         read_data_sheet(tmp_path / "b.toml")

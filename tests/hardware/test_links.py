@@ -73,7 +73,7 @@ def test_a_broken_link_names_file_and_row() -> None:
 
 
 def test_a_file_that_is_not_toml_is_named() -> None:
-    with pytest.raises(BadInput, match=r"links.toml: .*line 1"):
+    with pytest.raises(BadInput, match=r"links.toml is not TOML: .*line 1"):
         load_links("= 3")
 
 

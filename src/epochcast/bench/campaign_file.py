@@ -18,7 +18,6 @@
 Repetitions are the outermost loop, so that those of one configuration are spread over the whole campaign.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
@@ -26,10 +25,13 @@ from typing import Any
 
 from epochcast.bench.campaign import Question
 from epochcast.bench.models import BACKENDS, LOADER_MODE, STEP_SECONDS, SYNTHETIC, question_of
+from epochcast.documents import parse_toml, read_text
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.graph.recipe import MODES, Recipe
 from epochcast.units import parse_seconds, parse_shape
 
+MOST_BYTES = 1_000_000
+"""A larger file is no campaign."""
 KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "models": ("a list of names", lambda v: _is_list(v, str) and bool(v)),
     "batches": ("a list of whole numbers", lambda v: _is_list(v, int) and bool(v)),
@@ -59,12 +61,9 @@ DEFAULTS: Mapping[str, Any] = {
 
 def read_campaign(path: Path, device: str) -> list[Question]:
     """Every configuration of a campaign file, as questions."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BadInput(f"no campaign file {str(path)!r}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise BadInput(f"{path.name} is not TOML: {problem}") from None
+    if not path.is_file():
+        raise BadInput(f"no campaign file {str(path)!r}")
+    document = parse_toml(read_text(path, MOST_BYTES), path.name)
     runs = document.pop("runs", None)
     if runs is not None and not _is_list(runs, dict):
         raise BadInput(f"{path.name}: runs must be [[runs]] tables")

@@ -3,13 +3,28 @@
 `seconds` of the row are those of one worker for a batch; `details` has all that was measured.
 """
 
+from pathlib import Path
+
 from epochcast.bench.campaign import Outcome, Question, key_of, measurement_of
 from epochcast.bench.fingerprint import machine
 from epochcast.bench.loader import BATCH, find_loader, measure_loader
 from epochcast.bench.measurements import Measurement
 from epochcast.bench.timing import Timing
+from epochcast.capture.script import name_not_in_script
+from epochcast.errors import BadInput
 
 LIMIT_SECONDS = 20.0
+
+
+def check_reference(reference: str) -> None:
+    """Raise where a reference names no file, or no function of it, before anything is measured."""
+    place = reference.rpartition(":")[0]
+    if not place:
+        raise BadInput(f"{reference!r} is no loader; write it like file.py:make_loader or package.module:make_loader")
+    if place.endswith(".py"):
+        error = name_not_in_script(reference) if Path(place).is_file() else BadInput(f"there is no file {place!r}")
+        if error is not None:
+            raise error
 
 
 def question_of(reference: str = "", batch: int = BATCH, limit_seconds: float = LIMIT_SECONDS) -> Question:

@@ -35,15 +35,18 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from epochcast.documents import parse_json
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 
 MEASUREMENT_KINDS = ("op", "model", "loader", "collective", "layer")
 MACHINE = "machine"
+MOST_SECONDS = 1e9
+"""Nothing was measured for longer."""
+_FIRST_LINE = f'{{"kind":"{MACHINE}","machine":"'.encode()
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Measurement:
             raise BadInput(f"{self.key}: a measurement has either seconds or a reason why it failed")
         for name in ("seconds", "low_seconds"):
             value = getattr(self, name)
-            if value is not None and not (isfinite(value) and value > 0):
+            if value is not None and not 0 < value < MOST_SECONDS:
                 raise BadInput(f"{self.key}: {name} must be positive, got {value}")
 
     def as_row(self) -> dict[str, Any]:
@@ -122,7 +125,10 @@ def read(path: Path) -> Measurements:
         location = f"{path.name}, line {number}"
         document = _document(line, location)
         if document.get("kind") == MACHINE:
-            machine = Machine(_text(document, "machine", location), document.get("facts") or {})
+            facts = document.get("facts") or {}
+            if not isinstance(facts, dict):
+                raise BadInput(f"{location}: facts must be an object, got {facts!r}")
+            machine = Machine(_text(document, "machine", location), facts)
             machines.setdefault(machine.id, machine)
             continue
         row = _measurement(document, machines, location)
@@ -142,10 +148,15 @@ class Appender:
             raise BadInput(f"cannot write {path.name}: no folder {str(path.parent)!r}")
         if path.is_dir():
             raise BadInput(f"cannot write measurements to {str(path)!r}: it is a folder")
-        self._file = path.open("ab")
+        try:
+            self._file = path.open("ab")
+        except OSError as error:
+            raise BadInput(f"cannot write measurements to {str(path)!r}: {error.strerror}") from None
         try:
             _lock(self._file.fileno(), path)
             self.before = read(path)
+            if not self.before.whole_bytes and path.stat().st_size > 0 and not _may_be_ours(path):
+                raise BadInput(f"{path.name} is no measurement file, and it is not written to; name another file")
             self._file.truncate(self.before.whole_bytes)
         except BaseException:
             self._file.close()
@@ -176,6 +187,13 @@ class Appender:
         self.close()
 
 
+def _may_be_ours(path: Path) -> bool:
+    """Whether a file without a complete line is the beginning of our first one: what a kill leaves."""
+    with path.open("rb") as stream:
+        begin = stream.read(len(_FIRST_LINE))
+    return _FIRST_LINE.startswith(begin)
+
+
 def _lock(handle: int, path: Path) -> None:
     """Lock the file against a second appender, where the system has such locks."""
     try:
@@ -189,10 +207,7 @@ def _lock(handle: int, path: Path) -> None:
 
 
 def _document(line: bytes, location: str) -> Mapping[str, Any]:
-    try:
-        document = json.loads(line)
-    except ValueError:
-        raise BadInput(f"{location} is not JSON; a measurement file has one JSON object per line") from None
+    document = parse_json(line, location)
     if not isinstance(document, dict):
         raise BadInput(f"{location} must be a JSON object, got {type(document).__name__}")
     return document
@@ -212,7 +227,7 @@ def _measurement(document: Mapping[str, Any], machines: Mapping[str, Machine], l
     for key in ("seconds", "low_seconds", "spread", "repeats", "peak_bytes"):
         if not isinstance(document.get(key), int | float | None) or isinstance(document.get(key), bool):
             raise BadInput(f"{location}: {key} must be a number or null, got {document[key]!r}")
-    for key in ("kind", "key"):
+    for key in ("kind", "key", *(["failed"] if document.get("failed") is not None else [])):
         _text(document, key, location)
     if not isinstance(document.get("question"), dict):
         raise BadInput(f"{location} has no question")

@@ -26,7 +26,8 @@ from epochcast.caching import Cache, remembered
 from epochcast.capture.depends import Depends
 from epochcast.capture.model import Model
 from epochcast.capture.waiting import capturing
-from epochcast.errors import BadInput
+from epochcast.documents import parse_json, unzipped
+from epochcast.errors import EpochcastError
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.serial import graph_from_json, graph_to_json, trace_from_json, trace_to_json
@@ -136,12 +137,12 @@ def _read(path: Path, decode: Callable[..., Any]) -> tuple[Any, Depends] | None:
         _warn_unread(path, problem)
         return None
     try:
-        document = json.loads(gzip.decompress(content))
+        document = parse_json(unzipped(content, path.name), path.name)
         if not isinstance(document, dict):
             raise ValueError("it holds no capture")
         depends = Depends.from_dict(document.get("depends"))
         return (decode(document.get("value")), depends) if depends.holds() else None
-    except (OSError, EOFError, ValueError, BadInput) as problem:  # BadInput: JSON, but not a step
+    except (OSError, ValueError, EpochcastError) as problem:  # damaged, or JSON but not a step
         _warn_unread(path, problem)
         return None
 

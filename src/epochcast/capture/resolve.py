@@ -14,12 +14,12 @@ For a file.py without a name, or with a name that it does not have, the error li
 is imported only when it is needed.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 from epochcast.capture.model import Model
 from epochcast.capture.workload import Workload
+from epochcast.documents import parse_json, read_text
 from epochcast.errors import BadInput
 
 FILE_ENDINGS = (".onnx", ".keras", ".toml", ".json", ".h5", ".pt", ".pth", ".pkl")
@@ -40,7 +40,7 @@ def find_model(
         return _from_file(Path(text), input_shape)
     if is_code(text):
         if not allow_code:
-            raise BadInput(f"{text!r} would run Python code, which is not allowed here; use a zoo name or a model file")
+            raise no_code(text)
         return _from_code(text, input_shape)
     from epochcast.capture.zoo import ZOO
 
@@ -51,6 +51,11 @@ def find_model(
     from epochcast.capture.hub import typed_model
 
     return typed_model(text, input_shape, aux=aux)
+
+
+def no_code(reference: str) -> BadInput:
+    """What is said of a reference that would run Python code where that is not allowed."""
+    return BadInput(f"{reference!r} would run Python code, which is not allowed here; use a zoo name or a model file")
 
 
 def is_code(reference: str) -> bool:
@@ -134,8 +139,8 @@ def _from_file(path: Path, input_shape: tuple[int, ...] | None) -> Model:
 
 def _is_keras(path: Path) -> bool:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError):
+        document = parse_json(read_text(path), path.name)
+    except BadInput:
         return False  # the spec reader reports what is wrong with it
     return isinstance(document, dict) and "class_name" in document
 

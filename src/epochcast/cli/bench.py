@@ -118,12 +118,14 @@ def loader(
     as_json: Json = False,
 ) -> int:
     """How long a loader takes to decode, collate and send a batch, and how many cores are idle."""
-    from epochcast.bench.loader_rows import question_of
+    from epochcast.bench.loader_rows import check_reference, question_of
     from epochcast.errors import BadInput
 
     if batch < 1:
         raise BadInput(f"--batch must be at least 1, got {batch}")
     end = _end_of_budget(budget)
+    if reference:
+        check_reference(reference)
     question = question_of(reference, batch)
     return _run([question], out, "cpu", end, resume, "local", "", as_json, threads=1)
 

@@ -1,5 +1,6 @@
 """`epochcast calibrate`"""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,7 +59,7 @@ def calibrate(
         raise BadInput("nothing to calibrate with: give a table of runs, or --gemm-seconds")
     measured_device = find_device(device)
     answer = calibrated(
-        [] if runs is None else _rows(runs),
+        [] if runs is None else rows_of(runs),
         measured_device,
         find_cost_model(),
         date=datetime.now(UTC).date().isoformat(),
@@ -74,16 +75,17 @@ def calibrate(
     return 0
 
 
-def _rows(path: Path) -> list[dict[str, object]]:
+def rows_of(path: Path) -> Iterator[dict[str, object]]:
+    """The rows of a table of runs, which is read as they are asked for."""
     from epochcast.errors import BadInput
-    from epochcast.fitting.table import kind_of, read_table, with_known_columns
+    from epochcast.fitting.table import kind_of, with_known_columns
+    from epochcast.fitting.table_chunks import chunks_of
 
-    frame = with_known_columns(read_table(path))
-    kind = kind_of(frame.columns)
-    if kind != "runs":
-        raise BadInput(f"{path.name} is a table of {kind}; calibrate takes measured runs")
-    rows: list[dict[str, object]] = frame.to_dicts()
-    return rows
+    for number, chunk in enumerate(chunks_of(path)):
+        frame = with_known_columns(chunk)
+        if number == 0 and (kind := kind_of(frame.columns)) != "runs":
+            raise BadInput(f"{path.name} is a table of {kind}; calibrate takes measured runs")
+        yield from frame.to_dicts()
 
 
 def _view(answer: "Calibration", path: Path | None) -> "RenderableType":

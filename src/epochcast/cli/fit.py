@@ -25,6 +25,9 @@ def fit(
     no_save: Annotated[
         bool, typer.Option("--no-save", help="Write --out only; `--device local` does not change.")
     ] = False,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Let measured steps be of file.py:factory, which runs that code.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Fit a cost model to the measurements of a machine; `forecast --device local` uses it from then on."""
@@ -40,7 +43,9 @@ def fit(
         raise BadInput("--no-save without --out would write nothing")
     with progress_bar("fitting") as progress:
         answer = api.fit(
-            measurements, progress=None if progress is None else lambda part: progress(int(100 * part), 100)
+            measurements,
+            progress=None if progress is None else lambda part: progress(int(100 * part), 100),
+            allow_code=allow_code,
         )
     for warning in answer.warnings:
         sys.stderr.write(f"epochcast: {warning}\n")

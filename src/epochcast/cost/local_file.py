@@ -14,6 +14,7 @@ import numpy as np
 from epochcast.atomic import write_text
 from epochcast.cost.gaussian import Kernel
 from epochcast.cost.local import FEATURES, Correction, Group, Line, Local
+from epochcast.documents import parse_json, read_text
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.op import Gradient
 from epochcast.hardware.device import Device
@@ -56,11 +57,7 @@ def save_local(model: Local, path: Path) -> None:
 
 def load_local(path: Path) -> Local:
     """The model in a file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot read the profile {str(path)!r}: {error}") from None
-    return from_text(text, path.name)
+    return from_text(read_text(path), path.name)
 
 
 # ---- writing ------------------------------------------------------------------------------------
@@ -109,7 +106,11 @@ def _group_text(name: str, element_bytes: int, group: Group) -> str:
 def from_text(text: str, file: str) -> Local:
     """The model in a text; errors name the file."""
     try:
-        document = _only(json.loads(text), _KEYS, "")
+        parsed = parse_json(text, file)
+    except BadInput as problem:
+        raise BadInput(f"{file} is not a profile of `epochcast fit`: {problem}") from None
+    try:
+        document = _only(parsed, _KEYS, "")
         if document["format"] != FORMAT:
             raise BadInput(f"format must be {FORMAT!r}, got {document['format']!r}")
         if tuple(document["features"]) != FEATURES:

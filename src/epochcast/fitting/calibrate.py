@@ -19,7 +19,7 @@ The interval afterwards: σ̂² = (ν·s² + Σ r_i²) / (ν + n) with r_i the l
 interval before / 1.645 and ν = 5, the weight of the prior in rows; the spread is e^(±1.645 σ̂).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,8 @@ from epochcast.cost.launch import launch_seconds as seconds_per_launch
 from epochcast.cost.model import CostModel
 from epochcast.cost.product import Product, check_rate
 from epochcast.errors import BadInput
-from epochcast.fitting.run_table import Failure, Run, read_runs
+from epochcast.fitting.device_runs import device_runs
+from epochcast.fitting.run_table import Failure, Run
 from epochcast.fitting.scores import Array
 from epochcast.fitting.step_pieces import KINDS, StepPieces, product_pieces, step_pieces
 from epochcast.graph.precision import PRECISIONS, find_precision
@@ -41,7 +42,6 @@ ROW_SIGMA, PRIOR_SIGMA, SCALE_SIGMA, PRIOR_ROWS = 0.1, 0.3, 0.5, 5
 # Rows whose logarithm is off by more count less (Huber 1964): one odd row of five must not decide.
 ODD = 0.1
 FACTORS = 3 + len(KINDS)
-MOST_ROWS = 50
 NINETY = 1.645
 """The normal quantile: nine of ten values lie within ± this many standard deviations."""
 
@@ -108,7 +108,7 @@ class Calibration:
 
 
 def calibrate(
-    rows: list[dict[str, Any]],
+    rows: Iterable[dict[str, Any]],
     device: Device,
     cost_model: CostModel,
     *,
@@ -124,9 +124,9 @@ def calibrate(
     notes: list[str] = []
     pieces: list[StepPieces] = []
     failures: list[Failure] = []
-    device_runs = _device_runs(rows, device, precision, notes) if rows or gemm is None else []
-    if device_runs:
-        pieces, failures = step_pieces(device_runs, cost_model, allow_code)
+    runs = device_runs(rows, device, precision, allow_code, notes) if rows or gemm is None else []
+    if runs:
+        pieces, failures = step_pieces(runs, cost_model, allow_code)
         if not pieces and gemm is None:
             raise BadInput(f"no row of {device.name} can be forecast: {failures[0].reason}")
     step_count = len(pieces)
@@ -147,7 +147,7 @@ def calibrate(
     errors = f"{corrections[0].mape:.1%} before, {chosen.mape:.1%} after"
     profile = Profile(
         device=device.name,
-        stack=device_runs[0].setting.framework if device_runs else "pytorch",
+        stack=runs[0].setting.framework if runs else "pytorch",
         source=f"epochcast calibrate: {' and '.join(measured)}; {chosen.name}; MAPE {errors}",
         date=date,
         rows=len(pieces),
@@ -158,7 +158,7 @@ def calibrate(
         memory_factor=memory,
         class_factor=_class_factors(by_kind),
         step_spread=(1 / spread, spread),
-        precisions=_precisions(device_runs, failures, gemm),
+        precisions=_precisions(runs, failures, gemm),
     )
     return Calibration(device, chosen, corrections, profile, (1 / prior, prior), tuple(failures), tuple(notes))
 
@@ -178,29 +178,6 @@ def _precisions(runs: list[Run], failures: list[Failure], gemm: Product | None) 
     failed = {failure.row_index for failure in failures}
     names = [run.job.precision for run in runs if run.row_index not in failed]
     return tuple(dict.fromkeys([*names, *([gemm.precision] if gemm is not None else [])]))
-
-
-def _device_runs(rows: list[dict[str, Any]], device: Device, precision: str | None, notes: list[str]) -> list[Run]:
-    """The runs on this device (in this precision), at most `MOST_ROWS` of them."""
-    runs, failures = read_runs(rows, own_device=device)
-    device_runs = [run for run in runs if run.device.name == device.name]
-    if not device_runs:
-        others = sorted({run.device.name for run in runs})
-        reason = (
-            f"the table has {', '.join(others)}" if others else failures[0].reason if failures else "the table is empty"
-        )
-        raise BadInput(f"no row of {device.name} can be used: {reason}")
-    found = sorted({run.job.precision for run in device_runs})
-    if precision is not None:
-        device_runs = [run for run in device_runs if run.job.precision == precision]
-        if not device_runs:
-            raise BadInput(f"no run of {device.name} is in {precision}: the table has {', '.join(found)}")
-    elif len(found) > 1:
-        notes.append(f"runs in {', '.join(found)} are fitted together; `precision` keeps one of them")
-    if len(device_runs) > MOST_ROWS:
-        notes.append(f"{MOST_ROWS} of {len(device_runs)} rows are used, evenly spread over the table")
-        device_runs = [device_runs[i] for i in np.linspace(0, len(device_runs) - 1, MOST_ROWS).round().astype(int)]
-    return device_runs
 
 
 def fit_corrections(

@@ -10,8 +10,11 @@ from typing import Any
 from epochcast.errors import BadInput
 
 Row = Mapping[str, Any]
-_EMPTY = frozenset({"", "none", "null", "na", "n/a", "<na>"})
-_TRUE, _FALSE = frozenset({"true", "yes", "1", "1.0"}), frozenset({"false", "no", "0", "0.0"})
+MOST_COUNT = 10_000_000
+"""Of GPUs, layers, samples: as many as a job may have."""
+LEAST_SECONDS, MOST_SECONDS = 1e-9, 1e9
+EMPTY = frozenset({"", "none", "null", "na", "n/a", "<na>"})
+TRUE, FALSE = frozenset({"true", "yes", "1", "1.0"}), frozenset({"false", "no", "0", "0.0"})
 
 
 def text(row: Row, column: str) -> str:
@@ -23,14 +26,14 @@ def text(row: Row, column: str) -> str:
 def number(row: Row, column: str) -> float | None:
     """A finite number; None for an empty cell."""
     value = row.get(column)
-    if value is None or (isinstance(value, str) and value.strip().casefold() in _EMPTY):
+    if value is None or (isinstance(value, str) and value.strip().casefold() in EMPTY):
         return None
     try:
         if isinstance(value, bool):
             raise ValueError
         found = float(value)
-    except (TypeError, ValueError):
-        raise BadInput(f"{column} must be a number, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise BadInput(f"{column} must be a number, got {text(row, column)[:60]!r}") from None
     if not isfinite(found):
         raise BadInput(f"{column} must be a finite number, got {value}")
     return found
@@ -59,17 +62,33 @@ def count(row: Row, column: str) -> int | None:
         return None
     if found < 1 or found != int(found):
         raise BadInput(f"{column} must be a whole number of at least 1, got {found:g}")
+    if found > MOST_COUNT:
+        raise BadInput(f"{column} must be at most {MOST_COUNT:,}, got {found:g}")
     return int(found)
+
+
+def seconds(row: Row, column: str) -> float | None:
+    """A measured time; None for an empty cell."""
+    found = above_zero(row, column)
+    if found is not None:
+        check_seconds(found, column)
+    return found
+
+
+def check_seconds(found: float, column: str) -> None:
+    """Raise where a time was never measured: a picosecond, a thousand years."""
+    if not LEAST_SECONDS <= found <= MOST_SECONDS:
+        raise BadInput(f"{column} must be between {LEAST_SECONDS:g} and {MOST_SECONDS:g} seconds, got {found:g}")
 
 
 def flag(row: Row, column: str) -> bool | None:
     """Whether something is so; None for an empty cell."""
     value = row.get(column)
     word = "" if value is None else str(value).strip().casefold()
-    if word in _EMPTY:
+    if word in EMPTY:
         return None
-    if word in _TRUE:
+    if word in TRUE:
         return True
-    if word in _FALSE:
+    if word in FALSE:
         return False
     raise BadInput(f"{column} must be true or false, got {value!r}")

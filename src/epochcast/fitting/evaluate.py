@@ -5,9 +5,9 @@ forecast as a user's job would be. A row that cannot be forecast is a failure wi
 over the rows that were forecast.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +16,21 @@ import numpy as np
 from epochcast.cost.model import CostModel
 from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput, EpochcastError, UnknownName
-from epochcast.fitting.predicted import Predicted, Progress
+from epochcast.fitting.predicted import Predicted, Progress, joined
 from epochcast.fitting.refusals import Refusal, refusals
 from epochcast.fitting.run_table import Failure
-from epochcast.fitting.scores import Scores, absolute_percentage_errors, scores
+from epochcast.fitting.scores import Scores, absolute_percentage_errors, grouped_scores, scores
 from epochcast.fitting.scoring_profile import scoring_profile
-from epochcast.fitting.table import kind_of, polars, read_table, with_known_columns, write_table
+from epochcast.fitting.table import joined as joined_table
+from epochcast.fitting.table import kind_of, with_known_columns, write_table
+from epochcast.fitting.table_chunks import CHUNK_ROWS, chunks_of, polars
 from epochcast.frames import as_pandas
 from epochcast.hardware.catalogue import find_device
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
+    from epochcast.fitting.given_single import SingleSteps
 
 # Columns of a table that identify a row; they are copied to the file of results.
 _ROW_COLUMNS = (
@@ -78,14 +82,14 @@ class Evaluation:
         """The scores of each group of `by`, its values joined by " / "; the largest group first."""
         if not self.by:
             return {}
+        p = self.predicted
         columns = [self._label(name) for name in self.by]
         keys = [SEPARATOR.join(values) for values in zip(*columns, strict=True)]
-        failed = Counter(keys[failure.row_index] for failure in self.failures)
-        places: dict[str, list[int]] = {key: [] for key in failed}
-        for row_index in np.flatnonzero(self.predicted.is_forecast):
-            places.setdefault(keys[row_index], []).append(int(row_index))
-        scores = {key: self._scores(np.array(rows, dtype=int), failed[key]) for key, rows in places.items()}
-        return dict(sorted(scores.items(), key=lambda item: (-item[1].n, item[0])))
+        is_failed = np.zeros(len(p), dtype=np.bool_)
+        is_failed[[failure.row_index for failure in self.failures]] = True
+        return grouped_scores(
+            keys, p.measured_seconds, p.low_seconds, p.mid_seconds, p.high_seconds, p.is_forecast, is_failed
+        )
 
     def _label(self, name: str) -> list[str]:
         """The values of a column to group by: our labels, else those of the table."""
@@ -168,11 +172,12 @@ def evaluate(
     processes capture networks at the same time.
     """
     polars()
-    frame = with_known_columns(read_table(table) if isinstance(table, str | Path) else table)
-    kind = kind_of(frame.columns)
+    chunks = _chunks(table)
+    first = next(chunks)
+    kind = kind_of(first.columns)
     if given_single and kind not in ("runs", "report"):
         raise BadInput(f"given_single needs runs on several GPUs; this is a table of {kind}")
-    columns = {*frame.columns, "device", "family"}
+    columns = {*first.columns, "device", "family"}
     for name in by:
         if name not in columns:
             raise UnknownName("column to group by", name, columns)
@@ -180,30 +185,71 @@ def evaluate(
     corrected = None if profile is None else scoring_profile(Path(profile), model)
     if corrected is not None and kind not in ("runs", "report"):
         raise BadInput(f"profile scores runs; this is a table of {kind}")
-    predicted = _PREDICTORS[kind](
-        frame,
-        model if corrected is None else corrected.model,
-        given_single=given_single,
-        with_doubtful=with_doubtful,
-        profile=corrected,
-        allow_code=allow_code,
-        workers=workers,
-        progress=progress,
-    )
-    return Evaluation(kind, predicted, tuple(by), frame)
+    options: dict[str, Any] = {
+        "with_doubtful": with_doubtful,
+        "profile": corrected,
+        "allow_code": allow_code,
+        "workers": workers,
+    }
+    if given_single:
+        options["singles"] = _singles(_chunks(table), kind, with_doubtful=with_doubtful, allow_code=allow_code)
+    # The rows themselves are in memory piece by piece; kept of each are its numbers and the columns that are shown.
+    shown = {*by, *_ROW_COLUMNS}
+    parts, kept, done = [], [], 0
+    for chunk in chain([first], chunks):
+        report = None if progress is None else _counted_on(progress, done)
+        scored = _PREDICTORS[kind](chunk, model if corrected is None else corrected.model, progress=report, **options)
+        parts.append(scored)
+        kept.append(chunk.select(name for name in chunk.columns if name in shown))
+        done += len(chunk)
+    return Evaluation(kind, joined(parts), tuple(by), joined_table(kept))
+
+
+def _chunks(table: "str | Path | DataFrame") -> "Iterator[DataFrame]":
+    """The table piece by piece, its columns by our names."""
+    pieces = chunks_of(table) if isinstance(table, str | Path) else _slices(table)
+    for piece in pieces:
+        yield with_known_columns(piece)
+
+
+def _slices(frame: "DataFrame") -> "Iterator[DataFrame]":
+    return frame.iter_slices(CHUNK_ROWS) if len(frame) else iter([frame])
+
+
+def _counted_on(progress: Progress, before: int) -> Progress:
+    return lambda done, total: progress(before + done, before + total)
+
+
+def _singles(chunks: "Iterator[DataFrame]", kind: str, *, with_doubtful: bool, allow_code: bool) -> "SingleSteps":
+    """The measured steps on one GPU, of all pieces."""
+    from epochcast.fitting.given_single import SingleSteps
+    from epochcast.fitting.run_table import read_runs
+
+    singles = SingleSteps()
+    for chunk in chunks:
+        rows = _run_rows(chunk, kind)
+        runs, _ = read_runs(rows, with_bare=True, with_doubtful=with_doubtful, allow_code=allow_code)
+        singles.add(runs)
+    return singles
+
+
+def _run_rows(frame: "DataFrame", kind: str) -> list[dict[str, Any]]:
+    from epochcast.fitting.report_table import as_run
+
+    rows: list[dict[str, Any]] = frame.to_dicts()
+    return [as_run(row) for row in rows] if kind == "report" else rows
 
 
 def _runs(frame: "DataFrame", model: CostModel, **options: Any) -> Predicted:
     from epochcast.fitting.evaluate_runs import forecast_runs
 
-    return forecast_runs(frame.to_dicts(), model, **options)
+    return forecast_runs(_run_rows(frame, "runs"), model, **options)
 
 
 def _report(frame: "DataFrame", model: CostModel, **options: Any) -> Predicted:
     from epochcast.fitting.evaluate_runs import forecast_runs
-    from epochcast.fitting.report_table import as_run
 
-    return forecast_runs([as_run(row) for row in frame.to_dicts()], model, **options)
+    return forecast_runs(_run_rows(frame, "report"), model, **options)
 
 
 def _ops(frame: "DataFrame", model: CostModel, *, progress: Progress | None, **_: Any) -> Predicted:
@@ -214,16 +260,19 @@ def _ops(frame: "DataFrame", model: CostModel, *, progress: Progress | None, **_
 
 def _layers(frame: "DataFrame", model: CostModel, **_: Any) -> Predicted:
     """Single-layer benchmarks as `layer_table` predicts them, with what the benchmark itself adds."""
-    try:
-        from epochcast.fitting.layer_table import evaluate_layers
-    except ImportError:
-        raise BadInput("single-layer tables are not supported yet") from None
+    from epochcast.fitting.layer_table import FLAGS, SIZES, TEXTS, evaluate_layers
+    from epochcast.fitting.typed_columns import typed
+
+    frame, reasons = typed(frame, sizes=SIZES, seconds=("seconds_median",), texts=TEXTS, flags=FLAGS)
     low, mid, high = evaluate_layers(frame, model)
-    measured = frame["seconds_median"].cast(polars().Float64).to_numpy()
+    measured = frame["seconds_median"].fill_null(np.nan).to_numpy()
     failed_rows = ~(measured > 0)
     if "failed" in frame.columns:
         failed_rows |= frame["failed"].fill_null(False).to_numpy()
-    failures = [Failure(int(i), "layer", "the measurement failed") for i in np.flatnonzero(failed_rows)]
+    failed_rows[list(reasons)] = True
+    failures = [
+        Failure(int(i), "layer", reasons.get(int(i), "the measurement failed")) for i in np.flatnonzero(failed_rows)
+    ]
     failures += [Failure(int(i), "layer", "no forecast") for i in np.flatnonzero(np.isnan(mid) & ~failed_rows)]
     family = "conv2d" if "kernel_size" in frame.columns else "dense"
     labels = {"device": _device_names(frame), "family": [family] * len(frame)}

@@ -20,9 +20,15 @@ from epochcast.fitting.op_table import FAMILIES, op_columns, op_setting
 from epochcast.fitting.predicted import Predicted, Progress
 from epochcast.fitting.run_table import Failure
 from epochcast.fitting.scores import Array
+from epochcast.fitting.typed_columns import typed
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 
+SIZES = (
+    "batch", "m", "n", "k", "hidden", "timesteps", "in_channels", "out_channels", "in_height", "in_width",
+    "kernel_height", "kernel_width", "stride_height", "stride_width", "pad_height", "pad_width",
+)  # fmt: skip
+TEXTS = ("device", "source", "family", "op", "phase", "dtype")
 # Rows costed at once, to bound the memory for their features.
 CHUNK = 20_000
 
@@ -42,9 +48,11 @@ def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress 
     """Seconds of every row; rows of unknown devices and families fail with the reason."""
     report = progress or (lambda done, total: None)
     low, mid, high = (np.full(len(frame), np.nan) for _ in range(3))
-    failures: list[Failure] = []
+    frame, reasons = typed(frame, sizes=SIZES, seconds=("seconds",), texts=TEXTS)
+    families = frame["family"].to_list()
+    failures = [Failure(row_index, str(families[row_index]), reason) for row_index, reason in reasons.items()]
     devices: dict[int, str] = {}
-    with_index = frame.with_row_index("_row_index")
+    with_index = frame.with_row_index("_row_index").filter(~pl.col("_row_index").is_in(list(reasons)))
     sources = "source" if "source" in frame.columns else pl.lit(None, pl.String).alias("source")
     groups = with_index.with_columns(sources).partition_by("device", "source", as_dict=True)
     done = 0
@@ -65,9 +73,8 @@ def forecast_ops(frame: pl.DataFrame, cost_model: CostModel, progress: Progress 
         "device": [devices.get(i, str(name)) for i, name in enumerate(frame["device"])],
         "family": [str(family) for family in frame["family"]],
     }
-    return Predicted(
-        frame["seconds"].cast(pl.Float64).to_numpy(), low, mid, high, tuple(failures), labels, ~np.isnan(mid)
-    )
+    measured = frame["seconds"].fill_null(np.nan).to_numpy()
+    return Predicted(measured, low, mid, high, tuple(failures), labels, ~np.isnan(mid))
 
 
 def _fill(

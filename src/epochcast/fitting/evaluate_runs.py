@@ -1,22 +1,24 @@
 """Forecasts of measured runs. Every network is captured once and resized for each of its rows.
 
-With `given_single` only what several GPUs add is forecast, not the speed of one (`given_single.py`).
+With the measured steps of one GPU only what several add is forecast, not the speed of one (`given_single.py`).
 """
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 
+from epochcast.caching import Cache
 from epochcast.cost.model import CostModel
 from epochcast.errors import EpochcastError
 from epochcast.fitting.cells import count, number, text
-from epochcast.fitting.given_single import Single, given_bare_step, given_step, single_steps
+from epochcast.fitting.given_single import Single, SingleSteps, given_bare_step, given_step
 from epochcast.fitting.predicted import Predicted, Progress
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Failure, Run, family_of, read_runs
@@ -29,6 +31,8 @@ from epochcast.orphans import end_with_parent
 
 # With fewer networks than this, starting processes takes longer than it saves.
 LEAST_NETWORKS = 40
+# Different questions of one network whose answers are kept.
+SAME_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +47,28 @@ def forecast_runs(
     rows: list[dict[str, Any]],
     cost_model: CostModel,
     *,
-    given_single: bool = False,
+    singles: SingleSteps | None = None,
     with_doubtful: bool = False,
     profile: ScoringProfile | None = None,
     allow_code: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Predicted:
-    """The step of every row, or the reason why there is none."""
-    runs, failures = read_runs(rows, with_bare=given_single, with_doubtful=with_doubtful)
+    """The step of every row, or the reason why there is none. With `singles` only what several GPUs add is forecast."""
+    given_single = singles is not None
+    runs, failures = read_runs(rows, with_bare=given_single, with_doubtful=with_doubtful, allow_code=allow_code)
     if profile is not None:
         runs, not_of_it = profile.applied(runs)
         failures += not_of_it
-    singles = single_steps(runs) if given_single else {}
+    measured_singles = {} if singles is None else singles.of(runs)
     to_forecast = [run for run in runs if run.gpus > 1] if given_single else runs
     if given_single:
-        unmatched = [run for run in to_forecast if run.row_index not in singles]
+        unmatched = [run for run in to_forecast if run.row_index not in measured_singles]
         reason = "no single-GPU row of the same system, model, batch per GPU and precision"
         failures += [Failure(run.row_index, run.model, reason) for run in unmatched]
-        to_forecast = [run for run in to_forecast if run.row_index in singles]
+        to_forecast = [run for run in to_forecast if run.row_index in measured_singles]
         failures = [f for f in failures if _is_on_several(rows[f.row_index])]
-    forecasts, forecast_failures = _forecasts(to_forecast, cost_model, singles, allow_code, workers, progress)
+    forecasts, forecast_failures = _forecasts(to_forecast, cost_model, measured_singles, allow_code, workers, progress)
     failures += forecast_failures
     low, mid, high = (np.full(len(rows), np.nan) for _ in range(3))
     by_row = {run.row_index: run for run in runs}
@@ -158,9 +163,10 @@ def forecast_group(
             *(Failure(run.row_index, run.model, str(error)) for run in runs if run.row_index not in is_bare),
         ]
     forecasts, failures = [], []
+    known: Cache[Hashable, Interval] = Cache(SAME_ROWS)
     for run in runs:
         try:
-            seconds = _step_seconds(run, session, singles or {})
+            seconds = known.get(_asked(run, singles or {}), partial(_step_seconds, run, session, singles or {}))
             forecasts.append(RunForecast(run.row_index, seconds))
         except EpochcastError as error:
             failures.append(Failure(run.row_index, run.model, str(error)))
@@ -168,6 +174,11 @@ def forecast_group(
             reason = f"capturing {run.reference} ended in {type(error).__name__}: {str(error)[:200]}"
             failures.append(Failure(run.row_index, run.model, reason))
     return forecasts, failures
+
+
+def _asked(run: Run, singles: Mapping[int, Single]) -> Hashable:
+    """What a forecast depends on: rows that repeat a measurement repeat no forecast."""
+    return replace(run, row_index=0, step_seconds=1.0, notes=()), singles.get(run.row_index)
 
 
 def _step_seconds(run: Run, session: Session, singles: Mapping[int, Single]) -> Interval:

@@ -48,24 +48,43 @@ class Single:
         return self.seconds / self.accumulate
 
 
-def single_steps(runs: Iterable[Run]) -> dict[int, Single]:
-    """For the row of each run on several GPUs: the measured step of its single-GPU row, where there is one.
+class SingleSteps:
+    """The measured steps on one GPU of a table, added piece by piece."""
 
-    That is the row of the same framework and data, else of the same framework, else any, else any with another number
-    of passes; of several the median.
-    """
+    def __init__(self, runs: Iterable[Run] = ()) -> None:
+        self._measured: dict[tuple[Any, ...], list[Single]] = {}
+        self.add(runs)
+
+    def add(self, runs: Iterable[Run]) -> None:
+        """The runs on one GPU among these."""
+        for run in runs:
+            if run.gpus == 1:
+                for key in _keys(run):
+                    self._measured.setdefault(key, []).append(Single(run.step_seconds, run.recipe.accumulate))
+
+    def of(self, runs: Iterable[Run]) -> dict[int, Single]:
+        """For the row of each run on several GPUs: the measured step of its single-GPU row, where there is one.
+
+        That is the row of the same framework and data, else of the same framework, else any, else any with another
+        number of passes; of several the median.
+        """
+        medians: dict[tuple[Any, ...], Single] = {}
+        singles: dict[int, Single] = {}
+        for run in (run for run in runs if run.gpus > 1):
+            key = next((key for key in _keys(run) if key in self._measured), None)
+            if key is None:
+                continue
+            if key not in medians:
+                by_speed = sorted(self._measured[key], key=lambda single: single.pass_seconds)
+                medians[key] = by_speed[(len(by_speed) - 1) // 2]
+            singles[run.row_index] = medians[key]
+        return singles
+
+
+def single_steps(runs: Iterable[Run]) -> dict[int, Single]:
+    """The measured single-GPU step of each run on several GPUs that has one, by row."""
     all_runs = list(runs)
-    measured: dict[tuple[Any, ...], list[Single]] = {}
-    for run in all_runs:
-        if run.gpus == 1:
-            for key in _keys(run):
-                measured.setdefault(key, []).append(Single(run.step_seconds, run.recipe.accumulate))
-    singles: dict[int, Single] = {}
-    for run in all_runs:
-        matches = next((measured[key] for key in _keys(run) if key in measured), None)
-        if run.gpus > 1 and matches is not None:
-            singles[run.row_index] = sorted(matches, key=lambda single: single.pass_seconds)[(len(matches) - 1) // 2]
-    return singles
+    return SingleSteps(all_runs).of(all_runs)
 
 
 def _keys(run: Run) -> tuple[tuple[Any, ...], ...]:

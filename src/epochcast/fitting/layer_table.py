@@ -21,6 +21,18 @@ Array = NDArray[np.float64]
 
 STACKS = ("tensorflow1", "tensorflow2")
 _DENSE, _CONV = "features_in", "kernel_size"
+SIZES = (
+    "batch_size",
+    "input_size",
+    "kernel_size",
+    "stride",
+    "channels_in",
+    "channels_out",
+    "features_in",
+    "features_out",
+)
+TEXTS = ("device", "activation", "optimizer", "padding", "stack")
+FLAGS = ("use_bias", "backward_and_update", "failed")
 _SHARED = ("device", "batch_size", "activation", "optimizer")
 
 
@@ -71,7 +83,9 @@ def read_layers(frame: pl.DataFrame) -> LayerTable:
         return frame[name].cast(pl.String).fill_null("none").to_numpy().astype(np.str_)
 
     def flags(name: str, default: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return frame[name].cast(pl.Boolean).to_numpy().astype(np.bool_) if name in frame.columns else default
+        if name not in frame.columns:
+            return default
+        return frame[name].cast(pl.Boolean).fill_null(pl.Series(default)).to_numpy().astype(np.bool_)
 
     optimizer = texts("optimizer")
     ones = np.ones(size)
@@ -132,19 +146,9 @@ def _is_readable(frame: pl.DataFrame) -> NDArray[np.bool_]:
     if not is_layer_table(frame.columns):
         return np.ones(len(frame), dtype=np.bool_)
     devices = {name for name in frame["device"].unique() if name is not None and _is_device(str(name))}
-    sizes = (
-        "batch_size",
-        "input_size",
-        "kernel_size",
-        "stride",
-        "channels_in",
-        "channels_out",
-        "features_in",
-        "features_out",
-    )
     is_good = pl.col("device").is_in(devices) & pl.col("activation").is_in(ACTIVATIONS)
     is_good &= pl.col("optimizer").fill_null("none").is_in(list(UPDATE_BYTES))
-    for name in sizes:
+    for name in SIZES:
         if name in frame.columns:
             is_good &= pl.col(name) >= 1
     if "padding" in frame.columns:

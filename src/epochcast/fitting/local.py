@@ -22,10 +22,11 @@ from epochcast.bench.link_fit import link_fits
 from epochcast.bench.measurements import Machine, Measurement, read
 from epochcast.cost.gaussian import Array, Kernel, Process
 from epochcast.cost.local import ALL, FEATURES, Group, Key, Line, Local, coordinates, keys
-from epochcast.errors import BadInput, MissingExtra
+from epochcast.errors import BadInput, EpochcastError, MissingExtra
 from epochcast.fitting.local_steps import fit_steps
+from epochcast.graph.kinds import View
 from epochcast.graph.op import Op
-from epochcast.graph.serial import ops_from_json
+from epochcast.graph.serial import check_operands, ops_from_json
 from epochcast.graph.trace import Columns, columns_of
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
@@ -77,14 +78,19 @@ class Fitted:
         }
 
 
-def fit_files(paths: Sequence[Path], *, date: str, progress: Progress | None = None) -> Fitted:
-    """The model from one or more measurement files."""
+def fit_files(
+    paths: Sequence[Path], *, date: str, progress: Progress | None = None, allow_code: bool = False
+) -> Fitted:
+    """The model from one or more measurement files; `allow_code` lets a row's model be `file.py:factory`."""
     files = [read(path) for path in paths]
-    fitted = fit_local([row for file in files for row in file.rows], date=date, progress=progress)
+    rows = [row for file in files for row in file.rows]
+    fitted = fit_local(rows, date=date, progress=progress, allow_code=allow_code)
     return replace(fitted, warnings=tuple(warning for file in files for warning in file.warnings))
 
 
-def fit_local(rows: Sequence[Measurement], *, date: str, progress: Progress | None = None) -> Fitted:
+def fit_local(
+    rows: Sequence[Measurement], *, date: str, progress: Progress | None = None, allow_code: bool = False
+) -> Fitted:
     """The model of the device with the most measured ops; rows of other machines are listed as unused."""
     progress = progress or (lambda _: None)
     machine, own, unused = _most_measured_machine(rows)
@@ -101,7 +107,7 @@ def fit_local(rows: Sequence[Measurement], *, date: str, progress: Progress | No
     kernel, groups, op_error = _processes(columns, seconds, noises, lines, lambda part: progress(0.1 + 0.6 * part))
     link = _link(own)
     uncorrected = Local(device.name, kernel, groups, {}, "epochcast fit", date, dict(machine.facts), link)
-    steps = fit_steps(own, uncorrected, device, lambda part: progress(0.7 + 0.3 * part))
+    steps = fit_steps(own, uncorrected, device, lambda part: progress(0.7 + 0.3 * part), allow_code)
     collectives = sum(row.kind == "collective" for row in own)
     counts = {"ops": len(ops), "steps": steps.rows, "collectives": collectives}
     sources = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
@@ -164,13 +170,19 @@ def _op_rows(rows: Sequence[Measurement], unused: list[str]) -> tuple[list[Op], 
     for row in rows:
         if row.kind != "op" or row.seconds is None:
             continue
-        row_ops = ops_from_json(row.question["ops"], row.key)
-        if len(row_ops) != 1:
-            unused.append(f"{row.key}: {len(row_ops)} ops timed together")
+        try:
+            row_ops = ops_from_json(row.question.get("ops"), row.key)
+            for op in row_ops:
+                check_operands(op, row.key)
+        except EpochcastError as problem:
+            unused.append(str(problem))
+            continue
+        if len(row_ops) != 1 or isinstance(row_ops[0].kind, View):
+            unused.append(f"{row.key}: {len(row_ops)} ops timed together, or none that runs")
             continue
         ops.append(row_ops[0])
         seconds.append(row.low_seconds or row.seconds)
-        noises.append(min(1.0, (row.spread or 0.0) / 2 / np.sqrt(max(1, min(row.repeats, 30)))))
+        noises.append(min(1.0, max(0.0, row.spread or 0.0) / 2 / np.sqrt(max(1, min(row.repeats, 30)))))
     return ops, np.array(seconds), np.array(noises)
 
 

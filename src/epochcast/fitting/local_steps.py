@@ -18,7 +18,7 @@ import numpy as np
 
 from epochcast.bench.measurements import Measurement
 from epochcast.bench.models import reference_of
-from epochcast.capture.resolve import find_model
+from epochcast.capture.resolve import find_model, is_code, no_code
 from epochcast.cost.gaussian import Array, Integers
 from epochcast.cost.local import Correction, Local, step_deviation
 from epochcast.errors import EpochcastError, MissingExtra
@@ -61,16 +61,24 @@ class StepCorrections:
 
 
 def fit_steps(
-    rows: Sequence[Measurement], model: Local, device: Device, progress: Callable[[float], None]
+    rows: Sequence[Measurement],
+    model: Local,
+    device: Device,
+    progress: Callable[[float], None],
+    allow_code: bool = False,
 ) -> StepCorrections:
-    """Corrections of every framework that trained something in these rows."""
+    """Corrections of every framework that trained something in these rows; a row whose model is Python code is not
+    used unless `allow_code`.
+    """
     steps: dict[str, list[Step]] = {}
     unused = []
     step_rows = [row for row in rows if row.kind == "model" and row.question.get("part", "step") == "step"]
     for done, row in enumerate(step_rows, start=1):
-        framework = FRAMEWORKS.get(str(row.question["backend"]), str(row.question["backend"]))
+        backend = str(row.question.get("backend"))
+        framework = FRAMEWORKS.get(backend, backend)
         try:
-            steps.setdefault(framework, []).append(_step(row, model))
+            step = _step(row, model, allow_code)
+            steps.setdefault(framework, []).append(step)
         except MissingExtra:
             raise
         except EpochcastError as problem:
@@ -85,10 +93,13 @@ def fit_steps(
     return StepCorrections(corrections, len(errors), float(np.mean(errors)) if errors else None, tuple(unused))
 
 
-def _step(row: Measurement, model: Local) -> Step:
-    recipe = recipe_from_json(row.question["recipe"])
+def _step(row: Measurement, model: Local, allow_code: bool) -> Step:
+    recipe = recipe_from_json(row.question.get("recipe"))
+    name = str(row.question.get("model"))
+    if is_code(name) and not allow_code:
+        raise no_code(name)
     reference, shape = reference_of(row.question)
-    columns = find_model(reference, shape).trace(recipe).columns
+    columns = find_model(reference, shape, allow_code=allow_code).trace(recipe).columns
     assert row.seconds is not None
     return step_of(str(row.question["model"]), row.low_seconds or row.seconds, columns, model)
 

@@ -1,7 +1,8 @@
 """Forecasts and measurements of the rows of a table."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,3 +32,25 @@ class Predicted:
 
     def __len__(self) -> int:
         return len(self.measured_seconds)
+
+
+def joined(parts: Sequence[Predicted]) -> Predicted:
+    """All pieces of a table as one; rows are counted on from piece to piece."""
+    if len(parts) == 1:
+        return parts[0]
+    starts = np.cumsum([0, *(len(part) for part in parts)])
+    failures = [
+        replace(failure, row_index=failure.row_index + int(start))
+        for part, start in zip(parts, starts, strict=False)
+        for failure in part.failures
+    ]
+    notes: Counter[str] = Counter()
+    for part in parts:
+        notes.update(part.notes)
+    measured, low, mid, high = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("measured_seconds", "low_seconds", "mid_seconds", "high_seconds")
+    )
+    labels = {name: [label for part in parts for label in part.labels[name]] for name in parts[0].labels}
+    is_forecast = np.concatenate([part.is_forecast for part in parts])
+    return Predicted(measured, low, mid, high, tuple(failures), labels, is_forecast, dict(notes.most_common()))

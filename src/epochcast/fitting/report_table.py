@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from epochcast.cost.stacks import find_stack
+from epochcast.errors import BadInput
+from epochcast.fitting.cells import count, needed, number, text
+from epochcast.fitting.run_table import REFUSED
 from epochcast.forecasting.keras_step import STACK
 
 CIFAR_IMAGES = 50_000
@@ -17,13 +20,21 @@ FRAMEWORK = {"framework": "tensorflow", "framework_version": "2.0", "precision":
 
 
 def as_run(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the report in the columns of `runs`."""
-    batch, gpus, epochs = row["batch_size_per_replica"], row.get("gpu_count") or 1, row.get("epochs_in_time") or 1
-    steps = row["steps_per_epoch"]
-    if "sample count uncertain" in (row.get("note") or ""):
+    """A row of the report in the columns of `runs`; one that cannot be read says why."""
+    try:
+        return _as_run(row)
+    except BadInput as error:
+        return {"model": row.get("model"), "device": row.get("device"), REFUSED: str(error)}
+
+
+def _as_run(row: Mapping[str, Any]) -> dict[str, Any]:
+    batch, steps = needed(row, "batch_size_per_replica"), needed(row, "steps_per_epoch")
+    gpus, epochs = count(row, "gpu_count") or 1, count(row, "epochs_in_time") or 1
+    epoch, seconds = number(row, "epoch"), needed(row, "seconds")
+    if "sample count uncertain" in text(row, "note"):
         steps = -(-CIFAR_IMAGES // (batch * gpus))
-    has_start_up = row.get("epoch") == 1 or (row.get("epoch") is None and epochs > 1)
-    seconds = row["seconds"] - find_stack(STACK).start_up_seconds * has_start_up
+    has_start_up = epoch == 1 or (epoch is None and epochs > 1)
+    seconds -= find_stack(STACK).start_up_seconds * has_start_up
     return {
         **FRAMEWORK,
         "source": "report",

@@ -21,6 +21,7 @@ from typing import Any
 from epochcast.caching import remembered
 from epochcast.capture.zoo import ZOO
 from epochcast.errors import BadInput
+from epochcast.fitting import cells
 from epochcast.fitting.cells import Row, count, number, text
 from epochcast.fitting.detector_rows import FRAMEWORKS, RESIZED, detector_row, mean_shape
 from epochcast.fitting.model_lookup import by_squeezed, reference_of, squeezed
@@ -185,7 +186,7 @@ def uneven_of(words: str) -> float:
 
 def step_seconds(row: Row, samples: float, network: NamedNetwork) -> float:
     """step_seconds, else what a step counts / its rate: samples, tokens of all samples, or steps, by `unit`."""
-    seconds = number(row, "step_seconds")
+    seconds = cells.seconds(row, "step_seconds")
     if seconds is None:
         rate = number(row, "samples_per_second")
         if rate is None:
@@ -194,8 +195,7 @@ def step_seconds(row: Row, samples: float, network: NamedNetwork) -> float:
             raise BadInput(f"samples_per_second must be above 0, got {rate:g}")
         per_gpu = (count(row, "gpus") or 1) if is_per_gpu(text(row, "unit")) else 1
         seconds = _counted(row, samples, network) / (rate * per_gpu)
-    if seconds <= 0:
-        raise BadInput(f"step_seconds must be above 0, got {seconds}")
+    cells.check_seconds(seconds, "step_seconds")
     return seconds
 
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from epochcast.capture.resolve import is_code, no_code
 from epochcast.cost.setting import Setting, turns_channels_last
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.fitting.cells import Row, count, flag, needed, number, text
@@ -44,6 +45,8 @@ from epochcast.hardware.names import plain
 
 __all__ = ["Failure", "Run", "family_of", "read_runs"]
 
+REFUSED = "_refused"
+"""The column in which a row of another kind of table says why it is no run."""
 _SUBMISSION = "mixed (submission-specific)"
 # PyTorch before this version updates one parameter after another by default, and has no fused attention.
 _OLD_TORCH = (2, 0)
@@ -104,17 +107,19 @@ def read_runs(
     with_bare: bool = False,
     with_doubtful: bool = False,
     own_device: Device | None = None,
+    allow_code: bool = False,
 ) -> tuple[list[Run], list[Failure]]:
     """Every row as a run or as a failure with its reason; `with_bare`: networks that cannot be built are runs, too,
     where their number of parameters is known; `with_doubtful`: rows whose `quality` says that they are not to be
-    trusted, too. `own_device` is a user's data sheet: rows know it by its name or its file.
+    trusted, too. `own_device` is a user's data sheet: rows know it by its name or its file. A row whose model is
+    Python code is refused unless `allow_code`.
     """
     runs, failures = [], []
     for row_index, row in enumerate(rows):
         try:
             if not with_doubtful and not is_good(text(row, "quality")):
                 raise BadInput(f"left out for its quality: {text(row, 'quality')}")
-            runs.append(_run(row_index, row, with_bare, own_device))
+            runs.append(_run(row_index, row, with_bare, own_device, allow_code))
         except EpochcastError as error:
             failures.append(Failure(row_index, str(row.get("model")), str(error)))
     return runs, failures
@@ -129,7 +134,9 @@ def _device(row: Row, source: str, own: Device | None) -> Device:
     return find_device(name, number(row, "device_memory_bytes"), source or None)
 
 
-def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None) -> Run:
+def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, allow_code: bool) -> Run:
+    if text(row, REFUSED):
+        raise BadInput(text(row, REFUSED))
     source, model = text(row, "source"), text(row, "model")
     if not model:
         raise BadInput("no model")
@@ -139,6 +146,8 @@ def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None) -
     batch_per_gpu = _batch_per_gpu(row, gpus, layout)
     network = bare_network(model) if with_bare else None
     network = network or named_network(row, source, model, batch_per_gpu)
+    if not allow_code and is_code(network.reference):
+        raise no_code(network.reference)
     batch = _batch(row, batch_per_gpu / network.batch_units)
     seconds = step_seconds(row, batch * gpus, network)
     device = _device(row, source, own_device)

@@ -7,6 +7,7 @@
 All are fractions, none is a percentage. Without rows all are None.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,3 +52,38 @@ def scores(measured: Array, low: Array, mid: Array, high: Array, failed: int = 0
         float(np.sqrt(np.mean((mid - measured) ** 2))),
         float(np.mean((low <= measured) & (measured <= high))),
     )
+
+
+def grouped_scores(
+    keys: Sequence[str],
+    measured: Array,
+    low: Array,
+    mid: Array,
+    high: Array,
+    is_forecast: NDArray[np.bool_],
+    is_failed: NDArray[np.bool_],
+) -> dict[str, Scores]:
+    """The figures of every group of rows with the same key, the largest first; in one pass over all rows."""
+    import polars as pl
+
+    frame = pl.DataFrame(
+        {"key": pl.Series(keys, dtype=pl.String), "forecast": is_forecast, "failed": is_failed & ~is_forecast}
+        | {"error": absolute_percentage_errors(measured, mid), "square": (mid - measured) ** 2}
+        | {"inside": (low <= measured) & (measured <= high)}
+    )
+    chosen = pl.col("forecast")
+    found = (
+        frame.filter(chosen | pl.col("failed"))
+        .group_by("key")
+        .agg(
+            chosen.sum().alias("n"),
+            pl.col("failed").sum(),
+            pl.col("error").filter(chosen).mean().alias("mape"),
+            pl.col("error").filter(chosen).median().alias("median_ape"),
+            pl.col("error").filter(chosen).quantile(0.9, "linear").alias("p90_ape"),
+            pl.col("square").filter(chosen).mean().sqrt().alias("rmse_seconds"),
+            pl.col("inside").filter(chosen).mean().alias("coverage"),
+        )
+        .sort("n", "key", descending=[True, False])
+    )
+    return {str(row.pop("key")): Scores(**row) for row in found.to_dicts()}

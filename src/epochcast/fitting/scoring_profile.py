@@ -11,6 +11,7 @@ from epochcast.cost.calibrated import Calibrated
 from epochcast.cost.local import Local
 from epochcast.cost.local_file import load_local
 from epochcast.cost.model import CostModel
+from epochcast.documents import read_text
 from epochcast.errors import BadInput
 from epochcast.fitting.run_table import Failure, Run
 from epochcast.hardware.names import plain
@@ -54,10 +55,7 @@ def scoring_profile(path: Path, model: CostModel) -> ScoringProfile:
 
 
 def _calibration(path: Path) -> Profile:
-    try:
-        profiles = load_profiles(path.read_text(encoding="utf-8"), path.name)
-    except (OSError, UnicodeDecodeError) as problem:
-        raise BadInput(f"{path.name} cannot be read: {problem}") from None
+    profiles = load_profiles(read_text(path), path.name)
     if len(profiles) != 1:
         raise BadInput(f"{path.name} must hold the profile of one device, it holds {len(profiles)}")
     (name,) = profiles

@@ -17,7 +17,7 @@ from epochcast.cost.model import CostModel
 from epochcast.cost.product import Product, product_columns
 from epochcast.cost.roofline import peaks
 from epochcast.cost.setting import Setting
-from epochcast.errors import BadInput, EpochcastError
+from epochcast.errors import EpochcastError
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Failure, Run
 from epochcast.fitting.scores import Array
@@ -94,26 +94,28 @@ def step_pieces(runs: Sequence[Run], model: CostModel, allow_code: bool) -> tupl
             failures.append(Failure(run.row_index, run.model, str(error)))
             continue
         rank = details.placement.strategy.rank_trace(details.trace, details.placement.gpus)
-        _check_rate(run, rank.columns)
         step_parts = _split(run, rank, details.step, details.placement.host)
-        if step_parts is None:
+        reason = too_fast(run, rank.columns)
+        if step_parts is None and reason is None:
             reason = f"a step under {details.placement.strategy.name} is not the sum of one GPU's kernels"
-            failures.append(Failure(run.row_index, run.model, reason))
+        if step_parts is None or reason is not None:
+            failures.append(Failure(run.row_index, run.model, str(reason)))
         else:
             pieces.append(step_parts)
     return pieces, failures
 
 
-def _check_rate(run: Run, columns: Columns) -> None:
+def too_fast(run: Run, columns: Columns) -> str | None:
     """No step is faster than its products at the device's peak, even with fewer multiplications than are counted."""
     products = columns.at(columns.is_matrix)
     fastest = products.flops / peaks(products, run.device) * np.exp(-caps(products))
     least_seconds = float(fastest.sum()) * run.recipe.accumulate
-    if run.step_seconds < least_seconds:
-        raise BadInput(
-            f"row {run.row_index + 1}: {run.model} cannot take {run.step_seconds:.3g} s a step: at the peak of "
-            f"{run.device.name} it takes {least_seconds:.3g} s; check its batch, unit and device"
-        )
+    if run.step_seconds >= least_seconds:
+        return None
+    return (
+        f"row {run.row_index + 1}: {run.model} cannot take {run.step_seconds:.3g} s a step: at the peak of "
+        f"{run.device.name} it takes {least_seconds:.3g} s; check its batch, unit and device"
+    )
 
 
 def _split(run: Run, trace: Trace, step: StepForecast, host: Host | None) -> StepPieces | None:

@@ -3,20 +3,19 @@
 No table is ever half written: it is written to a temporary file, which is then moved.
 """
 
-import csv
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epochcast.atomic import replacing
-from epochcast.errors import BadInput, MissingExtra
+from epochcast.errors import BadInput
 from epochcast.fitting.row_names import keys_of, listed
+from epochcast.fitting.table_chunks import READERS, chunks_of, polars
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-ENDINGS = (".parquet", ".csv", ".jsonl", ".ndjson")
+ENDINGS = tuple(READERS)
 
 # The columns of tables of measured runs, single ops, epochs of the source report, and single layers. Of the times in
 # the second tuple one is enough.
@@ -28,77 +27,29 @@ TABLE_COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-def polars() -> Any:
-    """The polars module, or an error that names the extra to install."""
-    try:
-        import polars
-    except ModuleNotFoundError:
-        raise MissingExtra("fit", "polars") from None
-    return polars
-
-
 def read_table(path: str | Path) -> "DataFrame":
-    """The table in a file; raises where it is not a table."""
+    """The whole table in a file; raises where it is not a table."""
+    frame: DataFrame = joined(chunks_of(path))
+    return frame
+
+
+def joined(chunks: Iterable["DataFrame"]) -> "DataFrame":
+    """One table of all pieces; a column that is of several kinds is text."""
     pl = polars()
-    file = Path(path)
-    if not file.is_file():
-        raise BadInput(f"no file {str(path)!r}")
-    readers: dict[str, Callable[..., Any]] = {
-        ".parquet": pl.read_parquet,
-        ".csv": lambda f: pl.read_csv(f, infer_schema_length=None),
-        ".jsonl": lambda f: pl.read_ndjson(f, infer_schema_length=None),
-        ".ndjson": lambda f: pl.read_ndjson(f, infer_schema_length=None),
-    }
-    read = readers.get(file.suffix.lower())
-    if read is None:
-        raise BadInput(f"{file.name} has an unknown ending; known endings: {', '.join(ENDINGS)}")
-    try:
-        frame: DataFrame = read(file)
-    except (pl.exceptions.PolarsError, OSError, ValueError) as problem:
-        lines = _line_by_line(file)
-        if lines is None:
-            reason = (str(problem).strip().splitlines() or ["it is empty"])[0]
-            raise BadInput(f"{file.name} is not a {file.suffix.lstrip('.')} table: {reason}") from None
-        frame = lines
+    pieces = list(chunks)
+    if len(pieces) > 1:
+        kinds: dict[str, set[Any]] = {}
+        for piece in pieces:
+            for name, dtype in piece.schema.items():
+                kinds.setdefault(name, set()).add(dtype)
+        mixed = {name for name, dtypes in kinds.items() if not _is_one_kind(dtypes - {pl.Null})}
+        pieces = [piece.with_columns(pl.col(mixed & set(piece.columns)).cast(pl.String)) for piece in pieces]
+    frame: DataFrame = pl.concat(pieces, how="diagonal_relaxed")
     return frame
 
 
-def _line_by_line(file: Path) -> "DataFrame | None":
-    """A table of which some lines cannot be read, each of them an empty row; None where hardly any can."""
-    readers = {".csv": csv_rows, ".jsonl": json_rows, ".ndjson": json_rows}
-    read = readers.get(file.suffix.lower())
-    try:
-        rows = read(file.read_text(encoding="utf-8-sig")) if read else []
-    except (OSError, UnicodeDecodeError):
-        return None
-    if 2 * sum(bool(row) for row in rows) <= len(rows):
-        return None
-    frame: DataFrame = polars().DataFrame(rows, infer_schema_length=None, strict=False)
-    return frame
-
-
-def csv_rows(words: str) -> list[dict[str, Any]]:
-    """The rows of a CSV text as texts; a line with more cells than the header, or half of them, is an empty row."""
-    lines = list(csv.reader(words.splitlines()))
-    header = lines[0] if lines else []
-    rows: list[dict[str, Any]] = []
-    for line in lines[1:]:
-        is_row = len(header) / 2 < len(line) <= len(header)
-        rows.append({name: cell or None for name, cell in zip(header, line, strict=False)} if is_row else {})
-    return rows
-
-
-def json_rows(words: str) -> list[dict[str, Any]]:
-    """The rows of JSON lines; a line that is no object is an empty row."""
-    rows: list[dict[str, Any]] = []
-    for line in words.splitlines():
-        try:
-            row = json.loads(line) if line.strip() else None
-        except ValueError:
-            row = {}
-        if row is not None:
-            rows.append(row if isinstance(row, dict) else {})
-    return rows
+def _is_one_kind(dtypes: set[Any]) -> bool:
+    return len(dtypes) <= 1 or all(dtype.is_numeric() for dtype in dtypes)
 
 
 def with_known_columns(frame: "DataFrame") -> "DataFrame":

@@ -48,6 +48,18 @@ def _parse_hooks(text: str) -> float:
     return parse_hooks(text)
 
 
+def _precision_name(value: object) -> str | None:
+    from epochcast.capture.settings.live import precision_name
+
+    return precision_name(value)
+
+
+def _optimizer_name(value: object) -> str | None:
+    from epochcast.capture.settings.live import optimizer_name
+
+    return optimizer_name(value)
+
+
 @dataclass(frozen=True)
 class Job:
     """What is trained and how; frozen, and checked when it is made.
@@ -79,7 +91,9 @@ class Job:
         example="(3, 224, 224)",
     )
     aux: bool = _model(True, "Auxiliary heads, where the network has some.")
-    precision: str = _recipe("fp32", "fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64, fp8, mxfp8, nvfp4.")
+    precision: str = _recipe(
+        "fp32", "fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64, fp8, mxfp8, nvfp4.", named=_precision_name
+    )
     weights: str | None = _recipe(
         None,
         "How weights are kept: fp32 (PyTorch AMP), bf16 (pure), bf16+master (DeepSpeed), bf16+master+fp32grad "
@@ -90,6 +104,7 @@ class Job:
         "sgd",
         "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, lion, adafactor, muon; in eight bits "
         "adam8bit, adamw8bit, lion8bit; paged_adamw, paged_adamw8bit, paged_lion8bit and so on.",
+        named=_optimizer_name,
     )
     mode: str = _recipe("training", "training, forward or forward_backward.")
     accumulate: int = _recipe(1, "Forward and backward passes (micro-batches) per update.", least=1, most=MOST_BATCH)

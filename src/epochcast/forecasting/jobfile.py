@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.atomic import write_text
+from epochcast.documents import parse_toml, read_text
 from epochcast.errors import BadInput, EpochcastError, UnknownName, UnknownOption
 from epochcast.forecasting.job import JOB_OPTIONS, Job, without_replaced
 from epochcast.forecasting.options import Option
@@ -64,10 +65,7 @@ def find_job_file(start: Path | None = None) -> Path:
 def read_jobs(path: Path) -> tuple[NamedJob, ...]:
     """Every job of a file, checked."""
     text = _text(path)
-    try:
-        document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadInput(f"{path.name}: {error}") from None
+    document = parse_toml(text, path.name)
     for key in document:
         if key not in ("defaults", "job"):
             raise _at(path, text, None, key, UnknownName("table", key, ("defaults", "job")))
@@ -94,12 +92,7 @@ def read_job(name: str, path: Path | None = None) -> NamedJob:
 
 
 def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise BadInput(f"{path.name} has more than {MOST_BYTES:,} bytes, which is no list of jobs")
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise BadInput(f"{path.name} is not text in UTF-8") from None
+    return read_text(path, MOST_BYTES)
 
 
 def _named_job(path: Path, text: str, place: int, table: dict[str, Any], shared: Mapping[str, Any]) -> NamedJob:

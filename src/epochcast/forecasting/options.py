@@ -26,7 +26,8 @@ class Option:
     `parse` reads it from text, as the command line and the job file write it ("8ms", "3x224x224"); `flag` is how the
     command line spells it where that is not its name, None where only Python and files have it. `words` are texts that
     are values besides those of its type, with what they mean; an option of true or false then takes one on the command
-    line, too (`--checkpointing selective`).
+    line, too (`--checkpointing selective`). `named` gives the name of a framework's object that stands for one
+    (torch.bfloat16), None of any other.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Option:
     flag: str | None = ""
     is_required: bool = False
     words: Mapping[str, Any] = field(hash=False, default_factory=dict)
+    named: Callable[[object], str | None] | None = None
 
     @property
     def command_flag(self) -> str:
@@ -57,20 +59,25 @@ class Option:
             raise BadInput(f"{self.name} must be {self._wanted}, got None")
         if type(value) is self.type and self.type is not float and self.least is None and self.most is None:
             return value
+        if self.named is not None and not isinstance(value, str):
+            value = self.named(value) or value
         try:
             checked = self._converted(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise BadInput(f"{self.name} must be {self._wanted}, got {value!r}") from None
         if isinstance(checked, float) and not isfinite(checked):
             raise BadInput(f"{self.name} must be {self._wanted}, got {value!r}")
         if isinstance(checked, int | float) and not isinstance(checked, bool):
-            if self.least is not None and checked < self.least:
-                raise BadInput(f"{self.name} must be at least {self.least:g}, got {value}")
-            if self.above is not None and checked <= self.above:
-                raise BadInput(f"{self.name} must be above {self.above:g}, got {value}")
-            if self.most is not None and checked > self.most:
-                raise BadInput(f"{self.name} must be at most {self.most:,}, got {value}")
+            self._check_range(checked, value)
         return checked
+
+    def _check_range(self, checked: float, value: Any) -> None:
+        if self.least is not None and checked < self.least:
+            raise BadInput(f"{self.name} must be at least {self.least:g}, got {value}")
+        if self.above is not None and checked <= self.above:
+            raise BadInput(f"{self.name} must be above {self.above:g}, got {value}")
+        if self.most is not None and checked > self.most:
+            raise BadInput(f"{self.name} must be at most {self.most:,}, got {value}")
 
     def _converted(self, value: Any) -> Any:
         if isinstance(value, str) and value in self.words:

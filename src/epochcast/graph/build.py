@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from itertools import count
 from math import prod
 
+from epochcast.bounds import check_ops
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import (
     Attention,
@@ -36,7 +37,7 @@ from epochcast.graph.kinds import (
 )
 from epochcast.graph.op import Graph, Op, Parameter
 from epochcast.graph.shapes import broadcast
-from epochcast.graph.tensor import DType, Tensor
+from epochcast.graph.tensor import DType, Tensor, bounded
 
 Sizes = int | Sequence[int]
 
@@ -54,6 +55,7 @@ class Builder:
         self.parameters: dict[str, Parameter] = {}
         self._scope: list[str] = []
         self._counts: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
 
     # ---- inputs, parameters, ops ----------------------------------------------------------------------------------
 
@@ -68,15 +70,13 @@ class Builder:
 
     def input(self, name: str, shape: Sequence[int], dtype: DType = DType.FLOAT32) -> Tensor:
         """An input of one sample's `shape`; the batch is put in front."""
-        tensor = Tensor((self.batch, *shape), dtype, name)
-        self.inputs.append(tensor)
-        return tensor
+        self.inputs.append(bounded(Tensor((self.batch, *shape), dtype, name)))
+        return self.inputs[-1]
 
     def constant(self, name: str, shape: Sequence[int], dtype: DType = DType.FLOAT32) -> Tensor:
         """A tensor that exists from the start and is not trained: a mask, a table of positions."""
-        tensor = Tensor(tuple(shape), dtype, self._path(name))
-        self.inputs.append(tensor)
-        return tensor
+        self.inputs.append(bounded(Tensor(tuple(shape), dtype, self._path(name))))
+        return self.inputs[-1]
 
     def parameter(self, name: str, shape: Sequence[int], *, trainable: bool = True) -> Tensor:
         """A learned tensor; the same full name gives the same tensor again (shared layers, tied weights)."""
@@ -86,7 +86,7 @@ class Builder:
             if shared.tensor.shape != tuple(shape):
                 raise BadInput(f"{path} is shared but has two shapes: {shared.tensor.shape} and {tuple(shape)}")
             return shared.tensor
-        tensor = Tensor(tuple(shape), DType.FLOAT32, path)
+        tensor = bounded(Tensor(tuple(shape), DType.FLOAT32, path))
         self.parameters[path] = Parameter(tensor, trainable, path.rpartition(".")[0])
         return tensor
 
@@ -111,9 +111,10 @@ class Builder:
                 turned = f"{layer} turns {input_shapes} into {_show(shape[1:])}"
                 raise BadInput(f"{self.name}: {turned}: the input is too small for this network")
         outputs = tuple(
-            Tensor(tuple(shape), dtype, op_name if i == 0 else f"{op_name}:{i}")
+            bounded(Tensor(tuple(shape), dtype, op_name if i == 0 else f"{op_name}:{i}"))
             for i, (shape, dtype) in enumerate(zip(shapes, output_dtypes, strict=True))
         )
+        check_ops(len(self.ops) + 1, self.name)
         self.ops.append(Op(op_name, kind, tuple(inputs), outputs, tuple(weights), layer=layer))
         return outputs
 
@@ -426,8 +427,9 @@ class Builder:
 
     def _fresh(self, label: str) -> str:
         """The label, with a number if this scope already has it: unnamed layers do not share their weights."""
-        used_layers = {op.layer for op in self.ops}
-        number = next(n for n in count() if self._path(f"{label}{n or ''}") not in used_layers)
+        path = self._path(label)
+        number = next(n for n in count(self._numbers.get(path, 0)) if f"{path}{n or ''}" not in self._counts)
+        self._numbers[path] = number
         return f"{label}{number or ''}"
 
     def _unique(self, path: str) -> str:

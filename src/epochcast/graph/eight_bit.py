@@ -103,7 +103,8 @@ def _before_the_loss(ops: tuple[Op, ...]) -> frozenset[str]:
         if op.phase is not Phase.FORWARD:
             break
         if isinstance(op.kind, View):
-            source |= {t.name: source.get(op.inputs[0].name, op.inputs[0].name) for t in op.outputs}
+            viewed = op.inputs[0].name if op.inputs else ""  # a constant is a view of nothing
+            source |= {t.name: source.get(viewed, viewed) for t in op.outputs if viewed}
         elif isinstance(op.kind, Matmul) and op.weights:
             product[op.output.name] = op.weights[0].name
         elif isinstance(op.kind, Loss) or op.kind == Softmax(log=True):

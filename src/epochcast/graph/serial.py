@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
+from epochcast.bounds import check_ops
 from epochcast.errors import BadInput
 from epochcast.graph.checked import (
     built,
@@ -30,10 +31,13 @@ from epochcast.graph.kinds import KIND_CLASSES, Kind
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Growth, Template
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.tensor import UNRELATED, DType, Relation, Tensor
+from epochcast.graph.tensor import UNRELATED, DType, Relation, Tensor, bounded
 from epochcast.graph.trace import Trace
+from epochcast.graph.work import work
 
 Json = dict[str, Any]
+# A training step has at most so many ops for each of its forward pass.
+STEP_OPS = 8
 
 
 def ops_to_json(ops: Iterable[Op]) -> Json:
@@ -257,6 +261,7 @@ class _Reader:
 
     def ops(self) -> list[tuple[Op, Sides]]:
         rows = rows_of(self.document, "ops", self.place)
+        check_ops(len(rows) // STEP_OPS, self.place)
         return [self._op(row, f"{self.place}.ops[{i}]") for i, row in enumerate(rows)]
 
     def _op(self, row: object, place: str) -> tuple[Op, Sides]:
@@ -288,9 +293,20 @@ class _Reader:
         return [self._tensors[index] for index in indices]
 
 
+def check_operands(op: Op, place: str) -> None:
+    """Refuse an op of a user's file whose work cannot be counted: its kind has other operands."""
+    try:
+        work(op)
+    except (IndexError, ValueError, ZeroDivisionError):
+        raise BadInput(f"{place}: a {op.kind.label} cannot have such operands") from None
+
+
 def _template(reader: _Reader) -> Template:
     pairs = reader.ops()
-    still = frozenset(rows_of(reader.document, "still", reader.place) if "still" in reader.document else [])
+    places = rows_of(reader.document, "still", reader.place) if "still" in reader.document else []
+    if not all(is_int(place) for place in places):
+        raise BadInput(f"{reader.place}.still must be a list of whole numbers, got {places!r}")
+    still = frozenset(places)
     growths = tuple(
         sides if i in still or any(g is not None for side in sides for g in side) else None
         for i, (_, sides) in enumerate(pairs)
@@ -303,7 +319,7 @@ def _read_tensor(row: object, place: str) -> tuple[Tensor, Growth]:
     if not isinstance(name, str) or not isinstance(shape, list) or not all(is_int(n) and n >= 0 for n in shape):
         raise BadInput(f"{place} must begin with a name and a shape, got {row!r}")
     related = _read_relation(mapping(relation, f"{place}.relation"), f"{place}.relation")
-    tensor = Tensor(tuple(shape), enum_member(DType, dtype, f"{place}.dtype"), name, related)
+    tensor = bounded(Tensor(tuple(shape), enum_member(DType, dtype, f"{place}.dtype"), name, related))
     if growth is None:
         return tensor, None
     if not isinstance(growth, list) or len(growth) != len(shape) or not all(is_pair(pair) for pair in growth):

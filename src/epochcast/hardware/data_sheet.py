@@ -28,6 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from epochcast.documents import read_text
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.graph.maths import MATHS
 from epochcast.hardware import catalogue, rows
@@ -57,15 +58,9 @@ TENSOR_CORES = 1.9
 def read_data_sheet(path: str | Path) -> Device:
     """The device of a data sheet; what is wrong is said with the file and the key."""
     file = Path(path)
-    try:
-        if file.stat().st_size > MOST_BYTES:
-            raise BadInput(f"{file.name} has more than {MOST_BYTES:,} bytes, which is no data sheet")
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise BadInput(f"{file.name} is not text in UTF-8") from None
-    except OSError:
-        raise BadInput(f"no file {str(path)!r}: a device that ends in .toml is a data sheet") from None
-    return load_data_sheet(text, file.name)
+    if not file.is_file():
+        raise BadInput(f"no file {str(path)!r}: a device that ends in .toml is a data sheet")
+    return load_data_sheet(read_text(file, MOST_BYTES), file.name)
 
 
 def load_data_sheet(text: str, file: str) -> Device:

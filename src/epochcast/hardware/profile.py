@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from epochcast.atomic import write_text
 from epochcast.caching import remembered
+from epochcast.documents import read_text
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.graph.maths import MATHS
 from epochcast.graph.precision import PRECISIONS, find_precision
@@ -111,7 +112,7 @@ def unless_unreadable(path: Path, read: Callable[[], Found | None]) -> Found | N
 
 
 def _profile_in(path: Path, device: Device) -> Profile:
-    profiles = load_profiles(path.read_text(encoding="utf-8"), str(path))
+    profiles = load_profiles(read_text(path), str(path))
     if plain(device.name) not in profiles:
         raise BadInput(f"{path}: has no profile of {device.name}")
     return profiles[plain(device.name)]

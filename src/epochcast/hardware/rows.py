@@ -3,11 +3,11 @@
 Quantities are written with their unit ("16 GiB", "900 GB/s") and become base units here.
 """
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import TypeVar
 
+from epochcast.documents import parse_toml
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.units import parse_bytes, parse_rate
 
@@ -21,10 +21,7 @@ def shipped(file: str) -> str:
 
 def parse(text: str, file: str) -> Mapping[str, object]:
     """The TOML document; a syntax error names the file."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{file}: {error}") from None
+    return parse_toml(text, file)
 
 
 class Row:

@@ -22,6 +22,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.bounds import check_step_bytes
 from epochcast.caching import Cache, Derived, derived_property
 from epochcast.collecting import without_collecting
 from epochcast.graph.kinds import Elementwise, Norm, Pool, View
@@ -110,8 +111,15 @@ class Lifetimes:
 
     def bytes_at(self, batch: int) -> Integers:
         """Bytes of every storage at a batch size."""
+        fixed, per_sample = self._totals
+        check_step_bytes(fixed + batch * per_sample, "the step")
         size_bytes: Integers = np.maximum(0, self.fixed_bytes + batch * self.sample_bytes)
         return size_bytes
+
+    @derived_property
+    def _totals(self) -> tuple[int, int]:
+        """Bytes of all storages: fixed ones, and those of a sample."""
+        return int(self.fixed_bytes.sum()), int(self.sample_bytes.sum())
 
     def total_bytes(self, role: Role, batch: int = 1) -> int:
         """Bytes of all storages of a role, whether or not they live at one time."""
@@ -294,6 +302,7 @@ class _Walk:
         stays = {Role.PARAMETERS, Role.OPTIMIZER_STATE, Role.INPUTS, Role.BUFFERS, Role.GRADIENTS}
         born = [self.born[name] for name in names]
         last = [ops if role in stays else self._last(name) for name, role in zip(names, roles, strict=True)]
+        check_step_bytes(sum(self.sizes[name][1] for name in names), self.trace.name)
         small = np.array([self.sizes[name][0] for name in names], dtype=np.int64)
         large = np.array([self.sizes[name][1] for name in names], dtype=np.int64)
         slope = (large - small) // (LARGE_BATCH - SMALL_BATCH)

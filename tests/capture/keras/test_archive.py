@@ -49,7 +49,7 @@ def test_a_zip_that_is_no_model_is_refused(tmp_path: Path) -> None:
         load_keras(archive(tmp_path / "m.keras", "readme.txt"))
     with pytest.raises(BadInput, match=r"m\.keras is not a Keras model: its config has no class_name"):
         load_keras(archive(tmp_path / "m.keras", text="{}"))
-    with pytest.raises(BadInput, match=r"m\.keras: the model's config is not JSON \(at line 2\)"):
+    with pytest.raises(BadInput, match=r"m\.keras: the model's config is not JSON: .*\(at line 2, column"):
         load_keras(archive(tmp_path / "m.keras", text="{\n!"))
 
 

@@ -3,12 +3,12 @@
 A config is {"class_name": …, "config": …}. Only class names, numbers and names are read; nothing is called.
 """
 
-import json
 import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
 
+from epochcast.documents import parse_json
 from epochcast.errors import BadInput
 
 # A config of a thousand layers is about a megabyte; what unpacks to more than this is not a config.
@@ -28,11 +28,7 @@ def read_config(path: Path) -> Config:
 
 def parsed(text: bytes, label: str) -> Config:
     """The config in a JSON text."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        line = f" (at line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        raise BadInput(f"{label}: the model's config is not JSON{line}") from None
+    document = parse_json(text, f"{label}: the model's config")
     if not isinstance(document, dict) or not isinstance(document.get("class_name"), str):
         raise BadInput(f"{label} is not a Keras model: its config has no class_name")
     return document

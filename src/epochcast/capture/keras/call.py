@@ -7,6 +7,7 @@ so converting between them costs nothing.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from epochcast.errors import BadInput
@@ -82,7 +83,8 @@ class Call:
     def count(self, key: str) -> int:
         """A whole number of at least one that the config must have."""
         value = self.option(key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < 1:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < inf
+        if not is_number or value != int(value):
             raise BadInput(f"{key!r} must be a whole number of at least 1, got {value!r}")
         return int(value)
 

@@ -31,6 +31,20 @@ class _TooLarge(Exception):
     pass
 
 
+def _check_broadcast(arrays: list[Array]) -> None:
+    """Some small arrays, each along another axis, come to a huge one."""
+    if prod(np.broadcast_shapes(*[a.shape for a in arrays])) > MOST_VALUES:
+        raise _TooLarge
+
+
+def _gather(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
+    data, indices = arrays
+    axis = int(attributes.get("axis", 0))
+    if data.size // max(1, data.shape[axis]) * indices.size > MOST_VALUES:
+        raise _TooLarge
+    return np.take(data, indices.astype(np.int64), axis=axis)
+
+
 def _full(shape: tuple[int, ...], value: Any) -> Array:
     if prod(shape) > MOST_VALUES:
         raise _TooLarge
@@ -87,6 +101,7 @@ def _cast(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
 def _divide(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
     """Integers are divided towards zero."""
     a, b = arrays
+    _check_broadcast(arrays)
     if np.issubdtype(a.dtype, np.integer) and np.issubdtype(b.dtype, np.integer):
         return np.trunc(a / b).astype(np.int64)
     return np.asarray(a / b)
@@ -137,8 +152,7 @@ def _reduce(function: Callable[..., Any]) -> Fold:
 
 def _plain(function: Callable[..., Any]) -> Fold:
     def rule(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
-        if prod(np.broadcast_shapes(*[a.shape for a in arrays])) > MOST_VALUES:
-            raise _TooLarge
+        _check_broadcast(arrays)
         return np.asarray(function(*arrays))
 
     return rule
@@ -146,6 +160,7 @@ def _plain(function: Callable[..., Any]) -> Fold:
 
 def _chained(function: Callable[[Array, Array], Any]) -> Fold:
     def rule(arrays: list[Array], attributes: Mapping[str, Any]) -> Array:
+        _check_broadcast(arrays)
         result = arrays[0]
         for other in arrays[1:]:
             result = np.asarray(function(result, other))
@@ -156,7 +171,7 @@ def _chained(function: Callable[[Array, Array], Any]) -> Fold:
 
 _FOLDS: Mapping[str, Fold] = {
     "Identity": lambda a, _: a[0],
-    "Gather": lambda a, o: np.take(a[0], a[1].astype(np.int64), axis=int(o.get("axis", 0))),
+    "Gather": _gather,
     "Concat": lambda a, o: np.concatenate(a, axis=int(o["axis"])),
     "Slice": _slice,
     "Squeeze": _squeeze,

@@ -146,6 +146,8 @@ def unsqueeze(call: Call) -> Sequence[Value]:
     value, axes = call.value(0), call.integers("axes", 1) or ()
     rank = len(value.shape) + len(axes)
     places, sizes = {a % rank for a in axes}, iter(value.shape)
+    if len(places) != len(axes):
+        raise BadInput(f"axes must be different, got {list(axes)}")
     return _viewed(
         call, tuple(1 if i in places else next(sizes) for i in range(rank)), "unsqueeze", is_strided=value.is_strided
     )

@@ -4,7 +4,6 @@
 """
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from epochcast.atomic import write_text
 from epochcast.capture.model import Model
 from epochcast.capture.spec.layers import layered
 from epochcast.capture.spec.saved import saved_from_json, saved_to_json
+from epochcast.documents import parse_json, parse_toml, read_text
 from epochcast.errors import BadInput
 from epochcast.graph.recipe import Recipe
 
@@ -51,20 +51,8 @@ def save_spec(model: Model, path: str | Path, recipe: Recipe | None = None) -> N
 
 def read_document(file: Path) -> dict[str, Any]:
     """The TOML or JSON object of a file, by its ending."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"{file.name} is not a text file") from None
-    try:
-        document = tomllib.loads(text) if file.suffix.casefold() == ".toml" else json.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{file.name} is not TOML: {error}") from None
-    except json.JSONDecodeError as error:
-        raise BadInput(f"{file.name} is not JSON: {error.msg} (at line {error.lineno}, column {error.colno})") from None
-    except RecursionError:
-        raise BadInput(f"{file.name} is nested too deeply") from None
+    parse = parse_toml if file.suffix.casefold() == ".toml" else parse_json
+    document = parse(read_text(file), file.name)
     if not isinstance(document, dict):
         raise BadInput(f"{file.name} must hold an object, got a {type(document).__name__}")
     return document

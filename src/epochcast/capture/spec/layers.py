@@ -7,19 +7,21 @@ looked up in the block first. Names of layers become names of parameters (`stem.
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any
 
+from epochcast.bounds import check_ops
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.spec.options import Options
 from epochcast.capture.spec.rules import RULES
 from epochcast.errors import BadInput, EpochcastError, UnknownName
 from epochcast.graph.build import Builder
+from epochcast.graph.checked import is_int
 from epochcast.graph.op import Graph
 from epochcast.graph.tensor import DType, Tensor
 from epochcast.graph.training import LOSSES
 
 DTYPES = {dtype.value: dtype for dtype in (DType.FLOAT32, DType.INT64, DType.INT32, DType.BOOL)}
-MOST_LAYERS = 100_000
 
 
 def layered(
@@ -40,12 +42,13 @@ def _build(
         top.any(key, None)
     loss = top.text("loss", "cross_entropy", choices=LOSSES)
     unit, units = top.text("unit", "samples"), top.count("units_per_sample", 1)
-    names: dict[str, Tensor] = {}
+    names = _Names()
     for name, shape, dtype in _inputs(top):
         names[name] = b.input(name, input_shape if input_shape is not None and not names else shape, dtype)
     rows = top.tables("layers")
     if not rows:
         raise BadInput(f"{file}: 'layers' is empty")
+    check_ops(_layer_count(rows), file)
     last = _Layers(b, file).read(rows, "layers", next(iter(names.values())), names)
     output_names = top.texts("outputs", ())
     top.done()
@@ -71,32 +74,50 @@ def _inputs(top: Options) -> list[tuple[str, tuple[int, ...], DType]]:
     return inputs
 
 
+class _Names(dict[str, Tensor]):
+    """Layers and inputs by name. Those of a block are its own, then those around it: a block's own layer may take a
+    name used outside.
+    """
+
+    def __init__(self, outside: "_Names | None" = None) -> None:
+        super().__init__()
+        self.outside = outside
+        self._numbers: dict[str, int] = {}
+
+    def __missing__(self, key: str) -> Tensor:
+        if self.outside is None:
+            raise KeyError(key)
+        return self.outside[key]
+
+    def free(self, kind: str) -> str:
+        """conv, conv1, conv2, …: the first that is not taken."""
+        number = next(n for n in count(self._numbers.get(kind, 0)) if f"{kind}{n or ''}" not in self)
+        self._numbers[kind] = number
+        return f"{kind}{number or ''}"
+
+
 class _Layers:
     """Builds rows of layers in order."""
 
     def __init__(self, builder: Builder, file: str) -> None:
         self.b = builder
         self.file = file
-        self.built = 0
 
-    def read(self, rows: list[Mapping[str, Any]], path: str, x: Tensor, names: dict[str, Tensor]) -> Tensor:
+    def read(self, rows: list[Mapping[str, Any]], path: str, x: Tensor, names: _Names) -> Tensor:
         for index, row in enumerate(rows):
-            self.built += 1
-            if self.built > MOST_LAYERS:
-                raise BadInput(f"{self.file}: more than {MOST_LAYERS} layers; is a 'repeat' too large?")
             x = self._layer(row, f"{path}[{index}]", x, names)
         return x
 
-    def _layer(self, row: Mapping[str, Any], path: str, x: Tensor, names: dict[str, Tensor]) -> Tensor:
+    def _layer(self, row: Mapping[str, Any], path: str, x: Tensor, names: _Names) -> Tensor:
         o = Options(row, f"{self.file}: {path}")
         kind = o.text("type")
-        name = o.text("name", _free(kind, names))
+        name = o.text("name", names.free(kind))
         o.place += f" {name!r} ({kind})"
         if name in names:
             raise BadInput(f"{o.place}: the name is taken by another layer or input")
         sources = [_find_layer(names, n, f"{o.place}: 'from'") for n in o.texts("from", ())] or [x]
         trainable = o.flag("trainable", True)
-        before = set(self.b.parameters)
+        before = len(self.b.parameters)
         try:
             result = (
                 self._block(o, path, sources, names, name) if kind == "block" else self._plain(o, kind, sources, name)
@@ -107,7 +128,7 @@ class _Layers:
             raise BadInput(f"{o.place}: {error}") from None
         o.done()
         if not trainable:
-            for parameter in self.b.parameters.keys() - before:
+            for parameter in list(self.b.parameters)[before:]:
                 self.b.parameters[parameter] = replace(self.b.parameters[parameter], trainable=False)
         names[name] = result
         return result
@@ -117,34 +138,34 @@ class _Layers:
             raise UnknownName("layer type", kind, [*RULES, "block"])
         return RULES[kind](self.b, sources, o, name)
 
-    def _block(self, o: Options, path: str, sources: list[Tensor], names: dict[str, Tensor], name: str) -> Tensor:
+    def _block(self, o: Options, path: str, sources: list[Tensor], names: _Names, name: str) -> Tensor:
         if len(sources) != 1:
             raise BadInput(f"{o.place} takes one input, 'from' names {len(sources)}")
         rows, repeat = o.tables("layers"), o.count("repeat", 1)
+        if not rows:
+            o.refuse("layers", "one or more tables", [])
         x = sources[0]
         for turn in range(repeat):
             with self.b.scope(name if repeat == 1 else f"{name}.{turn}"):
-                x = self.read(rows, f"{path}.layers", x, _Inside(names, {"input": x}))
+                inside = _Names(names)
+                inside["input"] = x
+                x = self.read(rows, f"{path}.layers", x, inside)
         return x
 
 
-class _Inside(dict[str, Tensor]):
-    """Names of a block: its own, then those around it. A block's own layer may take a name used outside."""
-
-    def __init__(self, outside: dict[str, Tensor], own: dict[str, Tensor]) -> None:
-        super().__init__(own)
-        self.outside = outside
-
-    def __missing__(self, key: str) -> Tensor:
-        return self.outside[key]
-
-
-def _free(kind: str, names: dict[str, Tensor]) -> str:
-    """conv, conv1, conv2, …: the first that is not taken."""
-    return next(name for name in (kind, *(f"{kind}{i}" for i in range(1, len(names) + 2))) if name not in names)
+def _layer_count(rows: object) -> int:
+    """How many layers rows come to with their repeats, before any is built; rows that make no sense are one."""
+    if not isinstance(rows, list):
+        return 1
+    total = 0
+    for row in rows:
+        repeat = row.get("repeat", 1) if isinstance(row, Mapping) else 1
+        inner = _layer_count(row["layers"]) if isinstance(row, Mapping) and "layers" in row else 1
+        total += inner * (repeat if is_int(repeat) and repeat > 0 else 1)
+    return total
 
 
-def _find_layer(names: dict[str, Tensor], name: str, place: str) -> Tensor:
+def _find_layer(names: _Names, name: str, place: str) -> Tensor:
     try:
         return names[name]
     except KeyError:

@@ -1,5 +1,6 @@
 """Layers with weights (convolution, linear, attention, recurrent, norms) and pooling, as a spec file names them."""
 
+from epochcast.bounds import check_ops
 from epochcast.capture.spec.operands import Rule, image, only, shown, tokens
 from epochcast.capture.spec.options import Options
 from epochcast.errors import BadInput
@@ -126,6 +127,7 @@ def recurrent(cell: str) -> Rule:
     def rule(b: Builder, inputs: list[Tensor], o: Options, name: str) -> Tensor:
         x = tokens(inputs, o)
         hidden, layers = o.count("hidden"), o.count("layers", 1)
+        check_ops(layers, o.place)
         directions, bias = (2 if o.flag("bidirectional", False) else 1), o.flag("bias", True)
         for index in range(layers):
             label = name if layers == 1 else f"{name}.{index}"

@@ -18,7 +18,7 @@ from epochcast.graph.kinds import View
 from epochcast.graph.op import Graph, Op, Parameter
 from epochcast.graph.rebatch import Template
 from epochcast.graph.recipe import Recipe
-from epochcast.graph.serial import template_from_json, template_to_json, trace_from_json, trace_to_json
+from epochcast.graph.serial import check_operands, template_from_json, template_to_json, trace_from_json, trace_to_json
 from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace, trace_from
 
 _FRAME = View("frame")
@@ -126,6 +126,8 @@ def _graph_from(document: Mapping[str, Any], file: str) -> GraphTemplate:
     place = f"{file}: graph"
     about = mapping(value_of(document, "graph", file), place)
     template = template_from_json(value_of(about, "template", place), f"{place}.template")
+    for op in template.base[:-1]:
+        check_operands(op, f"{place}: {op.name!r}")
     if not template.base or template.base[-1].kind != _FRAME:
         raise BadInput(f"{place}.template: the last op must be the frame (inputs, outputs, parameters)")
     frame = template.base[-1]
@@ -156,4 +158,7 @@ def _graph_from(document: Mapping[str, Any], file: str) -> GraphTemplate:
 def _traces_from(document: Mapping[str, Any], file: str) -> dict[Recipe, Trace]:
     rows = rows_of(document, "traces", file)
     traces = [trace_from_json(row, f"{file}: traces[{i}]") for i, row in enumerate(rows)]
+    for trace in traces:
+        for op in trace.template.base:
+            check_operands(op, f"{file}: {op.name!r}")
     return {trace.recipe.at(1): trace.rebatch(1) for trace in traces}
