@@ -104,8 +104,10 @@ def test_the_calibrated_model_gives_the_steps_that_were_fitted() -> None:
 def test_a_device_that_is_bad_at_one_kind_of_kernel_is_told_from_one_that_is_slow() -> None:
     grouped = list(KINDS).index("grouped convolutions")
     factors = np.zeros(3 + len(KINDS))
-    factors[3 + grouped] = np.log(6.0)
-    rows = [{**row, "step_seconds": p.seconds(factors)} for row, p in zip(ROWS, pieces(), strict=True)]
+    factors[3 + grouped] = np.log(3.0)
+    large = [{**row, "batch_per_gpu": batch} for row in ROWS[::3] for batch in (128, 192, 256)]  # bound by kernels
+    own = step_pieces(read_runs(large)[0], ANALYTIC, False)[0]
+    rows = [{**row, "step_seconds": p.seconds(factors)} for row, p in zip(large, own, strict=True)]
     found = calibrate(rows, V100, ANALYTIC, date="2026-01-01")
     assert found.chosen.name == "a scale for each kind of kernel"
     whole, of_class = found.profile.compute_factor, found.profile.class_factor
