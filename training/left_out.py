@@ -1,10 +1,10 @@
 """Training on part of the data, and the errors of the forecasts of the rest.
 
 Three splits: families of networks (device known), devices (neither steps nor ops are seen of it or of any board with
-the same chip, nor of two other chips of other generations; similar devices answer for it), and sources (everything that one source of measurements timed: its
-devices are known only as far as others timed them). A device that was left out is then calibrated with five of its
-runs, as `epochcast calibrate` does it, and the others are scored again. Single ops are scored on devices left out, and
-a tenth of their rows with the device known.
+the same chip, nor of two other chips of other generations; similar devices answer for it), and sources (everything
+that one source of measurements timed: its devices are known only as far as others timed them). A device that was left
+out is then calibrated with five of its runs, as `epochcast calibrate` does it, and the others are scored again. Single
+ops are scored on devices left out, and a tenth of their rows with the device known.
 """
 
 import os

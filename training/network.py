@@ -326,7 +326,7 @@ def train(
 def _drawn(reached: NDArray[np.float64], count: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """Rows drawn by their weights, given the sums of the weights up to each row."""
     places = np.searchsorted(reached, generator.random(count) * reached[-1], side="right")
-    return np.minimum(places, len(reached) - 1)
+    return np.asarray(np.minimum(places, len(reached) - 1), dtype=np.int64)
 
 
 def _remember_range(model: EfficiencyNet, ops: OpRows | None, nets: list[NetRow]) -> None:

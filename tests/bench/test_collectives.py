@@ -146,7 +146,7 @@ def test_a_size_has_a_number_for_every_rank() -> None:
 
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epochcast.bench.collectives.find_spec", lambda _: None)
-    with pytest.raises(MissingExtra, match=r"epochcast\[torch\]"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[torch\]'"):
         questions(2)
 
 

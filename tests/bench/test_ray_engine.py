@@ -174,5 +174,5 @@ def test_no_cluster_at_the_address() -> None:
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"epochcast\[ray\]"), fleet():
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[ray\]'"), fleet():
         pass

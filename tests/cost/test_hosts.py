@@ -4,7 +4,7 @@ import pytest
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.hosts import _measured, find_host, hooks, host_classes, measured_host, parse_hooks
-from epochcast.cost.launch import COMPILED_LAUNCH_SECONDS, launch_interval, launch_seconds
+from epochcast.cost.launch import COMPILED_LAUNCH_SECONDS, assumed_host, launch_interval, launch_seconds
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
@@ -35,7 +35,9 @@ def test_a_launch_takes_some_time_and_not_long(text: str) -> None:
 
 
 def test_an_unknown_class_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="no host class called 'cluod'; known: cloud, old_server, workstation"):
+    with pytest.raises(
+        UnknownName, match="no host class called 'cluod'; known: cloud, large_trainer, old_server, workstation"
+    ):
         find_host("cluod")
     with pytest.raises(UnknownName, match="no framework with hooks called 'adaptld'; known: adaptdl"):
         parse_hooks("adaptld")
@@ -61,6 +63,14 @@ def test_an_unknown_host_is_as_uncertain_as_stacks_differ() -> None:
     known = launch_interval(trace, V100, find_host("12us"))
     assert known.mid == pytest.approx(12e-6)
     assert known.high / known.low < usual.high / usual.low
+
+
+def test_an_assumed_class_is_as_uncertain_as_an_unknown_host() -> None:
+    trace = zoo_model("resnet18").trace(Recipe(2))
+    told, assumed = find_host("large_trainer").launch_seconds, assumed_host("large_trainer").launch_seconds
+    unknown = launch_interval(trace, V100)
+    assert assumed.mid == told.mid > unknown.mid
+    assert assumed.low <= unknown.low < told.low and assumed.high >= unknown.high
 
 
 @pytest.mark.parametrize("compiler", COMPILED_LAUNCH_SECONDS)

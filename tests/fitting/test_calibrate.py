@@ -105,7 +105,11 @@ def test_a_device_that_is_bad_at_one_kind_of_kernel_is_told_from_one_that_is_slo
     grouped = list(KINDS).index("grouped convolutions")
     factors = np.zeros(3 + len(KINDS))
     factors[3 + grouped] = np.log(3.0)
-    rows = [{**row, "step_seconds": p.seconds(factors)} for row, p in zip(ROWS, pieces(), strict=True)]
+    # Slow memory does not explain it: DenseNet waits for memory as well, and is as fast as forecast.
+    names = ("resnet18", "vgg11", "mobilenet_v2", "densenet121")
+    large = [{**ROWS[0], "model": name, "batch_per_gpu": batch} for name in names for batch in (64, 128, 256)]
+    own = step_pieces(read_runs(large)[0], ANALYTIC, False)[0]
+    rows = [{**row, "step_seconds": p.seconds(factors)} for row, p in zip(large, own, strict=True)]
     found = calibrate(rows, V100, ANALYTIC, date="2026-01-01")
     assert found.chosen.name == "a scale for each kind of kernel"
     whole, of_class = found.profile.compute_factor, found.profile.class_factor

@@ -52,7 +52,6 @@ def test_an_optimizer_by_another_name_is_itself(words: str, name: str, is_fused:
     ("words", "name"),
     [
         ("lionw", "momentum"),
-        ("Lion", "momentum"),
         ("THOR", "momentum"),
         ("distributed shampoo", "adam"),
         ("my_adamw_variant", "adamw"),

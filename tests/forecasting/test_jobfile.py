@@ -83,7 +83,7 @@ def test_without_a_file_it_is_said_how_to_write_one(tmp_path: Path) -> None:
         ("[[job]]\nname = 'a'\nmodel = 'x'\n[[job]]\nname = 'a'\nmodel = 'x'\n", "line 5: two jobs are called 'a'"),
         ("[[job]]\nname = 'a'\nmodel = 'x'\nprecision = 'fp33'\n", "line 2: job 'a': no precision called 'fp33'"),
         ("job = 3\n", "epochcast.toml: jobs are tables"),
-        ("[[job]\n", "epochcast.toml: "),
+        ("[[job]\n", "epochcast.toml is not TOML: "),
     ],
 )
 def test_what_is_wrong_is_said_with_file_line_and_near_keys(tmp_path: Path, text: str, message: str) -> None:

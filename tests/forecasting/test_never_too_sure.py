@@ -172,3 +172,13 @@ def test_a_device_that_was_never_measured_says_so(device: str, how: str, words: 
     text = console.file.getvalue()  # type: ignore[attr-defined]
     (line,) = [line for line in text.splitlines() if line.startswith("answered by")]
     assert line.strip() == "answered by: learned 100%" + (f" ({words})" if words else "")
+
+
+def test_a_model_of_large_trainers_is_taken_to_have_their_host() -> None:
+    """More Python between two kernels than plain PyTorch has; a host that is named counts."""
+    ask = partial(
+        ec.forecast, "decoder:layers=2,hidden=256,heads=4,vocab=1000", device="A100", batch=1, input_shape=(64,)
+    )
+    assumed, named = ask(), ask(host_class="16us")
+    assert assumed.step_seconds.mid > 1.5 * named.step_seconds.mid
+    assert spread(assumed) > spread(named)

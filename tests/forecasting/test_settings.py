@@ -32,7 +32,7 @@ def test_what_is_given_counts_and_the_difference_is_said(given: Any) -> None:
     assert read.options == {"precision": "fp32", "optimizer": "sgd", "batch": 4, "strategy": "zero2"}
     assert read.notes == (
         "read from 0.json (DeepSpeed): batch 4, strategy zero2",
-        "0.json says precision bf16_master (bf16); precision fp32 is given and counts",
+        "0.json says precision bf16_deepspeed (bf16); precision fp32 is given and counts",
     )
 
 
@@ -79,7 +79,7 @@ def test_batches_that_deepspeed_refuses_are_said(given: Any) -> None:
 
 def test_mixed_precision_under_deepspeed_has_masters(given: Any) -> None:
     read = given({"per_device_train_batch_size": 1, "bf16": True}, {**MICRO, "bf16": {"enabled": "auto"}})
-    assert read.options["precision"] == "bf16_master"
+    assert read.options["precision"] == "bf16_deepspeed"
 
 
 def test_updates_are_samples(given: Any) -> None:

@@ -8,7 +8,7 @@ with the learned model over all devices: launches are the host's, whatever devic
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.hosts import Host, measured_launch, slowest_host
+from epochcast.cost.hosts import Host, host_classes, measured_launch, slowest_host
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
 from epochcast.hardware.sustained import usual_launch_seconds
@@ -41,13 +41,23 @@ def launch_interval(trace: Trace, device: Device, host: Host | None = None) -> I
     elif device.launch_seconds is not None:
         eager = measured_launch(device.launch_seconds)
     else:
-        usual = launch_seconds(device)
-        eager = Interval(UNKNOWN_LOW * usual, usual, max(UNKNOWN_HIGH * usual, slowest_host()))
+        eager = _unknown(launch_seconds(device))
     bare = COMPILED_LAUNCH_SECONDS.get(trace.recipe.compile)
     if bare is None or bare >= eager.mid:
         return eager
     compiled = measured_launch(bare)
     return Interval(min(compiled.low, eager.low), bare, min(compiled.high, eager.high))
+
+
+def assumed_host(name: str) -> Host:
+    """The host of a class that nobody named: its middle, and as uncertain as any unknown host."""
+    return Host(name, _unknown(host_classes()[name].launch_seconds.mid))
+
+
+def _unknown(middle_seconds: float) -> Interval:
+    usual = usual_launch_seconds(EAGER_SOURCE)
+    low, high = UNKNOWN_LOW * usual, max(UNKNOWN_HIGH * usual, slowest_host())
+    return Interval(min(low, middle_seconds), middle_seconds, max(high, middle_seconds))
 
 
 def host_seconds(trace: Trace, device: Device, host: Host | None = None) -> NDArray[np.float64]:

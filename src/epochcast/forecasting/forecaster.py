@@ -6,6 +6,7 @@ from typing import Any
 
 from epochcast.capture.fingerprint import fingerprint
 from epochcast.capture.model import COMPILED_NOTE, Model
+from epochcast.cost.launch import assumed_host
 from epochcast.errors import BadInput
 from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.attention import attention_kernels
@@ -149,12 +150,20 @@ def batch_per_pass(job: Job, placement: Placement) -> int:
     return job.global_batch // passes
 
 
+def _hosted(job: Job, placement: Placement) -> Placement:
+    """With the host of a large trainer, where the model has its kernels (`capture.zoo.sized`) and nobody named one."""
+    is_large = isinstance(job.model, str) and job.model.startswith("decoder:")
+    if not is_large or placement.host is not None or placement.device.launch_seconds is not None:
+        return placement
+    return replace(placement, host=assumed_host("large_trainer"))
+
+
 def _step(
     job: Job, placement: Placement, model: Model, trace: Trace, session: Session
 ) -> tuple[StepForecast, tuple[str, ...]]:
     """One step with what it waits for data, and what had to be assumed of the loader's host."""
     measured = session.measured_device(placement.device)
-    own = placement if measured == placement.device else placement.with_device(measured)
+    own = _hosted(job, placement if measured == placement.device else placement.with_device(measured))
     costing = session.cost_model(placement.device)
     step = session.steps.get(
         (

@@ -64,7 +64,7 @@ class Where:
     )
     host_class: str | None = _place(
         None,
-        "What starts the kernels: workstation, cloud, old_server, or its microseconds per launch, like 12us.",
+        "What starts the kernels: workstation, cloud, old_server, large_trainer, or its seconds per launch, like 12us.",
         example="'cloud'",
     )
 
