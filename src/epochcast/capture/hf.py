@@ -283,7 +283,7 @@ def _task(config: Any) -> str:
     return _TASKS.get(config.model_type, "CausalLM")
 
 
-def _task_of(classes: Iterable[str]) -> str | None:
+def _task_of(classes: Iterable[object]) -> str | None:
     """The task in the names of classes."""
     for name in classes:
         for suffix, task in _SUFFIXES.items():
