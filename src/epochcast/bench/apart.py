@@ -1,6 +1,6 @@
 """The user's code is measured in a process of its own, as it is captured in one (`capture.apart`).
 
-Two factories with equally named neighbours do not mix, `sys.argv` is the file alone, and a crash is one line or one row.
+Two factories with equally named neighbours do not mix, `sys.argv` is the file alone, a crash is one line or one row.
 The process stays for the next question about the same code.
 """
 

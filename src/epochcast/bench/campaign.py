@@ -1,9 +1,9 @@
 """A campaign: a list of measurements, the most useful first, each made once and appended to the measurement file.
 
 A `Question` says what to measure. It is plain data, so it can be sent to any process or machine. `measure(question)`
-makes the measurement there, in a process of its own where it runs the user's code (`apart`). It does not raise where the configuration cannot run: out of memory and unsupported are
-results, too. The local engine below measures in this process; the Ray engine (`ray_engine.fleet`) on a cluster, with
-the same questions and the same `measure`.
+makes the measurement there, in a process of its own where it runs the user's code (`apart`). It does not raise where
+the configuration cannot run: out of memory and unsupported are results, too. The local engine below measures in this
+process; the Ray engine (`ray_engine.fleet`) on a cluster, with the same questions and the same `measure`.
 """
 
 import json
