@@ -48,8 +48,7 @@ class CachingAllocator:
             if self.is_expandable and self._ends[pool] is block:
                 self._ends[pool] = end
         self.allocated_bytes += block.size_bytes
-        if self.allocated_bytes > self.peak_allocated_bytes:
-            self.peak_allocated_bytes = self.allocated_bytes
+        self.peak_allocated_bytes = max(self.peak_allocated_bytes, self.allocated_bytes)
         return pool, block
 
     def free(self, allocation: tuple[Pool, Block]) -> None:

@@ -146,9 +146,7 @@ class Step:
         """What is alive at the peak."""
         workspace = None if self.device is None else most_workspace_bytes(self.device)
         return int(
-            self.lives.peaks.get(
-                (batch, self.shares, workspace), lambda: int(self.live_bytes(batch).sum(axis=0).max())
-            )
+            self.lives.peaks.get((batch, self.shares, workspace), lambda: int(self.live_bytes(batch).sum(axis=0).max()))
         )
 
     def is_hopeless(self, batch: int, limit_bytes: int) -> bool:
