@@ -22,7 +22,7 @@ OBSERVED_AFTER = 0.01
 # Seconds that count as none: rounding of sums of millions of seconds.
 NO_SECONDS = 1e-6
 
-_ARRIVAL, _FAILURE, _TICK = 0, 1, 2
+_ARRIVAL, _FAILURE, _TICK, _WAKE = 0, 1, 2, 3
 
 Policy = Callable[[State], Decision]
 
@@ -208,6 +208,7 @@ class Simulation:
     def _decide(self) -> None:
         began = perf_counter()
         decision = self.policy(self.state) if self.state.live else {}
+        self._wake()
         self._outcome.decision_seconds.append(perf_counter() - began)
         machines = rent(self.state, decision)
         before = {machine.number: machine for machine in self.state.machines}
@@ -221,6 +222,14 @@ class Simulation:
             if machine.number not in before:
                 self._take_machine(machine)
         self.state.machines = machines
+
+    def _wake(self) -> None:
+        """A policy may ask to be called again after some seconds (`wake_seconds`), though nothing else happens then."""
+        self._events = [event for event in self._events if event[1] != _WAKE]
+        heapq.heapify(self._events)
+        seconds = getattr(self.policy, "wake_seconds", None)
+        if seconds is not None and self.state.live:
+            heapq.heappush(self._events, (self.state.seconds + max(seconds, 1.0), _WAKE, 0))
 
     def _move(self, decision: Decision, machines: tuple[Machine, ...], before: dict[int, Machine]) -> None:
         """Stop who is not named, start or move who is."""
@@ -237,7 +246,8 @@ class Simulation:
                 one.alone = placed.alone
                 continue
             self._start(one, machine, placed.choice != one.choice and one.choice is not None)
-            one.choice, one.alone, one.machine = placed.choice, placed.alone, machine.number
+            one.choice = one.last_choice = placed.choice
+            one.alone, one.machine = placed.alone, machine.number
             if machine.number not in before:
                 one.owed_seconds += machine.kind.boot_seconds
 

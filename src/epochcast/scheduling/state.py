@@ -24,6 +24,7 @@ class LiveJob:
     pace: float = 1.0
     is_observed: bool = False
     served_gpu_seconds: float = 0.0
+    last_choice: Choice | None = None
 
     @property
     def is_running(self) -> bool:

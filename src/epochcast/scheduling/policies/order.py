@@ -1,43 +1,65 @@
-"""Orders of waiting jobs, and the simplest policies: first come, earliest deadline, most important (as in the talk).
+"""Policies that go by an order of jobs: first come, earliest deadline, most important (as in the talk), and others.
 
-Jobs keep what they have to their end. The first in order that waits gets the next free machine (`whole`) or the next
-free GPUs (`shared`): of its choices the cheapest run among those that meet the deadline, otherwise the fastest.
+The first in order gets the next free machine (`WholeMachines`) or the next free GPUs (`SharedMachines`): of its choices
+the cheapest run among those that meet the deadline, otherwise the fastest. Who runs keeps what it has to its end, unless
+the policy stops jobs: then all are placed anew at every decision.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from epochcast.scheduling.renting import DoesNotPack, rent
+from epochcast.scheduling.room import Room
 from epochcast.scheduling.state import Decision, LiveJob, Placed, State, kept
 from epochcast.scheduling.workload import Choice, Fleet
 
-Order = Callable[[LiveJob, float], float]
-"""A key of a waiting job at a moment: the smallest first, ties by submission."""
+Order = Callable[[LiveJob, State], float]
+"""A key of a job in a state: the smallest first, ties by submission."""
 
 
-def submission(one: LiveJob, now_seconds: float) -> float:
+def submission(one: LiveJob, state: State) -> float:
     """First come, first served."""
     return one.job.submit_seconds
 
 
-def deadline(one: LiveJob, now_seconds: float) -> float:
+def deadline(one: LiveJob, state: State) -> float:
     """Earliest deadline first."""
     return one.job.deadline_seconds
 
 
-def importance(one: LiveJob, now_seconds: float) -> float:
+def importance(one: LiveJob, state: State) -> float:
     """The highest priority first; where none is given, what lateness costs."""
     return -one.job.rank
 
 
-def remaining(one: LiveJob, now_seconds: float) -> float:
+def remaining(one: LiveJob, state: State) -> float:
     """The shortest remaining time first, by its fastest choice."""
     return min(one.seconds_left(choice) for choice in one.job.seconds)
 
 
-def slack(one: LiveJob, now_seconds: float) -> float:
+def slack(one: LiveJob, state: State) -> float:
     """The least time to spare first: deadline − now − fastest remaining time."""
-    return one.job.deadline_seconds - now_seconds - remaining(one, now_seconds)
+    return one.job.deadline_seconds - state.seconds - remaining(one, state)
+
+
+def unfairness(one: LiveJob, state: State) -> float:
+    """Finish-time fairness (Mahajan et al. 2020, Themis): the largest ρ first.
+
+    ρ = (waited and run so far + fastest rest) / (fastest whole run · jobs per node): what sharing makes of the time that
+    a job would take with its share of the machines.
+    """
+    shared = remaining(one, state) + state.seconds - one.job.submit_seconds
+    alone = one.job.fastest_seconds * max(1.0, len(state.live) / state.fleet.nodes)
+    return -shared / alone
+
+
+# GPU seconds after which a job falls into the next queue of `service` (Gu et al. 2019, Tiresias, use 3,250 and larger steps).
+QUEUES_GPU_SECONDS = (3_250.0, 32_500.0, 325_000.0)
+
+
+def service(one: LiveJob, state: State) -> float:
+    """Least attained service in queues (Gu et al. 2019, Tiresias): needs no forecast; within a queue by submission."""
+    return float(sum(one.served_gpu_seconds >= limit for limit in QUEUES_GPU_SECONDS))
 
 
 def cheapest_in_time(state: State, one: LiveJob) -> list[Choice]:
@@ -71,7 +93,7 @@ class WholeMachines:
         taken: dict[str, int] = {}
         for machine in used:
             taken[machine.kind.name] = taken.get(machine.kind.name, 0) + 1
-        for one in sorted(state.waiting, key=lambda one: self.order(one, state.seconds)):
+        for one in sorted(state.waiting, key=lambda one: self.order(one, state)) if free else ():
             if free < 1:
                 break
             for choice in cheapest_in_time(state, one):
@@ -87,26 +109,42 @@ class WholeMachines:
 
 @dataclass(frozen=True, slots=True)
 class SharedMachines:
-    """Jobs share machines and keep their GPUs to their end; a choice that does not fit gives way to the next."""
+    """Jobs share machines; a choice that does not fit gives way to the next. `stops`: all are placed anew every time."""
 
     order: Order
+    stops: bool = False
+    resizes: bool = True
 
     def __call__(self, state: State) -> Decision:
         """Free GPUs go to the first in order."""
-        decision = kept(state)
-        for one in sorted(state.waiting, key=lambda one: self.order(one, state.seconds)):
-            for choice in cheapest_in_time(state, one):
-                tried = {**decision, one.job.id: Placed(choice)}
-                if packs(state, tried):
-                    decision = tried
-                    break
-        return decision
+        decision = {name: placed for name, placed in kept(state).items() if self._stays(state.live[name])}
+        room = Room(state, decision)
+        ranked = sorted(
+            (one for one in state.live.values() if one.job.id not in decision), key=lambda one: self.order(one, state)
+        )
+        for one in ranked:
+            choice = next((c for c in self._choices(state, one) if room.take(c)), None)
+            if choice is not None:
+                decision[one.job.id] = Placed(choice)
+        return packable(state, decision, [one.job.id for one in reversed(ranked)])
+
+    def _stays(self, one: LiveJob) -> bool:
+        return not self.stops or not one.job.is_preemptible
+
+    def _choices(self, state: State, one: LiveJob) -> list[Choice]:
+        choices = cheapest_in_time(state, one)
+        if self.resizes or one.last_choice is None:
+            return choices
+        return [choice for choice in choices if choice == one.last_choice]
 
 
-def packs(state: State, decision: Decision) -> bool:
-    """Whether machines can be rented for a decision."""
-    try:
-        rent(state, decision)
-    except DoesNotPack:
-        return False
-    return True
+def packable(state: State, decision: dict[str, Placed], expendable: list[str]) -> Decision:
+    """The decision, less the first of `expendable` until machines can be rented: those that stay put may be in the way."""
+    for name in expendable:
+        try:
+            rent(state, decision)
+        except DoesNotPack:
+            decision.pop(name, None)
+        else:
+            break
+    return decision
