@@ -45,6 +45,7 @@ COMMANDS = (
     "scaling",
     "plan",
     "track",
+    "schedule",
     "jobs",
     "evaluate",
     "calibrate",

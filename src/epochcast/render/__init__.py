@@ -10,6 +10,7 @@ from epochcast.render.jobs import jobs
 from epochcast.render.memory import memory
 from epochcast.render.plan import plan
 from epochcast.render.scaling import scaling
+from epochcast.render.schedule import policies, simulation
 from epochcast.render.table import table
 from epochcast.render.track import track
 
@@ -31,8 +32,10 @@ __all__ = [
     "memory",
     "models",
     "plan",
+    "policies",
     "probe",
     "scaling",
+    "simulation",
     "table",
     "topologies",
     "track",

@@ -138,7 +138,13 @@ def _split(boxes: list[_Box], fleet: Fleet) -> None:
     for box in list(boxes):
         if spare < 1:
             return
-        if box.number is not None or box.alone or box.kind is None or box.used == box.kind.gpus or len(box.residents) < 2:
+        if (
+            box.number is not None
+            or box.alone
+            or box.kind is None
+            or box.used == box.kind.gpus
+            or len(box.residents) < 2
+        ):
             continue
         taken = _taken(boxes)
         largest, others = box.residents[0], box.residents[1:]
@@ -155,7 +161,10 @@ def _split(boxes: list[_Box], fleet: Fleet) -> None:
 
 
 def _numbered(boxes: Sequence[_Box], state: State) -> tuple[Machine, ...]:
-    """Machines with numbers: a box takes that of the machine of its type on which most of its jobs are, or of an idle one."""
+    """Machines with numbers.
+
+    A box takes that of the machine of its type on which most of its jobs are, or of an idle one.
+    """
     where = {one.job.id: one.machine for one in state.live.values()}
     kinds = {machine.number: machine.kind for machine in state.machines}
     used = {box.number for box in boxes if box.number is not None}

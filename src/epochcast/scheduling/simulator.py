@@ -1,4 +1,4 @@
-"""Events of a queue on rented machines: arrivals, ends, ticks, failures. Deterministic: ties go by kind, then by number.
+"""Events of a queue on rented machines: arrivals, ends, ticks, failures. Ties go by kind, then by number.
 
 At every event the policy sees the `State` and decides who runs from now on; `renting` finds the machines. The truth
 (what runs really take) is kept apart from the state: a policy sees forecasts, and with `reestimate` what the progress
@@ -38,7 +38,10 @@ class Rules:
 
 @dataclass(slots=True)
 class _Truth:
-    """What really happens to a job: the fraction left, and the seconds since it last started (for what a failure costs)."""
+    """What really happens to a job.
+
+    The fraction left, and the seconds since it last started (for what a failure costs).
+    """
 
     left: float = 1.0
     ran_seconds: float = 0.0

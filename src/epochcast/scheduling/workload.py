@@ -1,6 +1,7 @@
 """The scheduling problem: jobs with deadlines, kinds of machines with prices, and how many may be rented at a time.
 
-    dollars = Σ machines: seconds rented · dollars_per_hour/3600  +  Σ jobs: tardiness_dollars_per_second · max(0, end − deadline)
+    dollars = Σ machines: seconds rented · dollars_per_hour/3600  +  Σ jobs: tardiness_dollars_per_second · max(0, end −
+    deadline)
 
 A job runs on GPUs of one device within one machine: a `Choice`. What a policy knows of it are forecast seconds of the
 whole run per choice, with an interval. Progress is a fraction: a job that ran x seconds of T has x/T behind it, and
@@ -35,8 +36,8 @@ class Choice:
 class NodeType:
     """A kind of machine.
 
-    `quota` is how many may be rented at a time (in-house: how many there are); None is as many as there are nodes. A spot
-    machine is taken away `interruptions_per_hour` times in an hour, in the mean.
+    `quota` is how many may be rented at a time (in-house: how many there are); None is as many as there are nodes. A
+    spot machine is taken away `interruptions_per_hour` times in an hour, in the mean.
     """
 
     name: str
@@ -71,8 +72,8 @@ class QueuedJob:
     """One job of the queue, as a policy knows it.
 
     `seconds` are forecasts of the whole run for every choice on which it fits; `restart_seconds` are added whenever it
-    is stopped and started again, moved or resized; `checkpoint_seconds` is the time between two savings, which a failure
-    may cost (0: progress is never lost).
+    is stopped and started again, moved or resized; `checkpoint_seconds` is the time between two savings, which a
+    failure may cost (0: progress is never lost).
     """
 
     id: str

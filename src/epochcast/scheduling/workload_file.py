@@ -1,7 +1,7 @@
 """Workload files: JSON with nodes, node_types and jobs; times in seconds from the start.
 
-A job has `id, submit_seconds, deadline_seconds, tardiness_dollars_per_second, run_seconds {device: {gpus: seconds}}` and
-may have `restart_seconds, checkpoint_seconds, max_gpus, min_gpus, preemptible, priority, budget_dollars` and
+A job has `id, submit_seconds, deadline_seconds, tardiness_dollars_per_second, run_seconds {device: {gpus: seconds}}`
+and may have `restart_seconds, checkpoint_seconds, max_gpus, min_gpus, preemptible, priority, budget_dollars` and
 `forecast_seconds`: what a policy sees, where it differs from what happens. A number or [low, mid, high].
 """
 

@@ -1,12 +1,16 @@
 """A state as arrays, one row per live job, for the compiled policies."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from epochcast.scheduling.state import Decision, LiveJob, Placed, State
 from epochcast.scheduling.workload import Choice, Fleet
+
+if TYPE_CHECKING:
+    from epochcast.scheduling.policies.kernel import Place, Queue
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -39,10 +43,19 @@ class Arrays:
     nodes: int
     capacity: float
 
-    @property
-    def place(self) -> tuple[object, ...]:
-        """What is the same for all jobs."""
-        return self.rate, self.device, self.gpus, self.size, self.quota, self.nodes, self.capacity
+    def queue(self) -> "Queue":
+        """The jobs, as the compiled functions take them."""
+        from epochcast.scheduling.policies.kernel import Queue
+
+        alive = np.ones(len(self.left), np.bool_)
+        fixed = (self.left, self.whole, self.owed, self.restart, self.pay, self.due, self.weight)
+        return Queue(*fixed, self.now_on, self.held, alive)
+
+    def place(self) -> "Place":
+        """The choices and the machines, as the compiled functions take them."""
+        from epochcast.scheduling.policies.kernel import Place
+
+        return Place(self.rate, self.device, self.gpus, self.size, self.quota, self.nodes, self.capacity)
 
     def decision(self, chosen: Whole) -> Decision:
         """Choices by number as a decision."""
@@ -51,7 +64,10 @@ class Arrays:
 
 
 def arrays(state: State, keeps: bool = False, resizes: bool = True) -> Arrays:
-    """The live jobs. `keeps`: who runs is held to what it has; without `resizes` a job that has run keeps its choice."""
+    """The live jobs.
+
+    `keeps`: who runs is held to what it has; without `resizes` a job that has run keeps its choice.
+    """
     fleet = state.fleet
     devices = tuple(fleet.by_device)
     live = list(state.live.values())

@@ -1,8 +1,8 @@
 """Policies that go by an order of jobs: first come, earliest deadline, most important (as in the talk), and others.
 
 The first in order gets the next free machine (`WholeMachines`) or the next free GPUs (`SharedMachines`): of its choices
-the cheapest run among those that meet the deadline, otherwise the fastest. Who runs keeps what it has to its end, unless
-the policy stops jobs: then all are placed anew at every decision.
+the cheapest run among those that meet the deadline, otherwise the fastest. Who runs keeps what it has to its end,
+unless the policy stops jobs: then all are placed anew at every decision.
 """
 
 from collections.abc import Callable
@@ -45,15 +45,16 @@ def slack(one: LiveJob, state: State) -> float:
 def unfairness(one: LiveJob, state: State) -> float:
     """Finish-time fairness (Mahajan et al. 2020, Themis): the largest ρ first.
 
-    ρ = (waited and run so far + fastest rest) / (fastest whole run · jobs per node): what sharing makes of the time that
-    a job would take with its share of the machines.
+    ρ = (waited and run so far + fastest rest) / (fastest whole run · jobs per node): what sharing makes of the time
+    that a job would take with its share of the machines.
     """
     shared = remaining(one, state) + state.seconds - one.job.submit_seconds
     alone = one.job.fastest_seconds * max(1.0, len(state.live) / state.fleet.nodes)
     return -shared / alone
 
 
-# GPU seconds after which a job falls into the next queue of `service` (Gu et al. 2019, Tiresias, use 3,250 and larger steps).
+# GPU seconds after which a job falls into the next queue of `service`. Gu et al. (2019) begin at 3,250; each of ours is
+# ten times the one before.
 QUEUES_GPU_SECONDS = (3_250.0, 32_500.0, 325_000.0)
 
 
@@ -109,7 +110,10 @@ class WholeMachines:
 
 @dataclass(frozen=True, slots=True)
 class SharedMachines:
-    """Jobs share machines; a choice that does not fit gives way to the next. `stops`: all are placed anew every time."""
+    """Jobs share machines.
+
+    A choice that does not fit gives way to the next. `stops`: all are placed anew every time.
+    """
 
     order: Order
     stops: bool = False
@@ -139,7 +143,10 @@ class SharedMachines:
 
 
 def packable(state: State, decision: dict[str, Placed], expendable: list[str]) -> Decision:
-    """The decision, less the first of `expendable` until machines can be rented: those that stay put may be in the way."""
+    """The decision, less the first of `expendable` until machines can be rented.
+
+    Those that stay put may be in the way.
+    """
     for name in expendable:
         try:
             rent(state, decision)
