@@ -1,4 +1,4 @@
-"""Policies on queues: reference totals reproduced to a dollar, the default beside peers and the bound, what errors cost.
+"""Policies on queues: reference totals to a dollar, the default beside peers and the bound, what errors cost.
 
     python -m studies scheduling        writes docs/schedule.md and studies/scheduling/result.csv; about ten minutes
 
