@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -62,11 +63,30 @@ class Server:
             connection.execute(text(statement))
         engine.dispose()
 
+    def wait_for_end(self) -> None:
+        """Until the process that was killed and all that it started are gone: they share memory with a new one."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end and any(self._processes()):
+            time.sleep(0.05)
+
+    def start_again(self) -> None:
+        """After it was killed. Files name its process still, which may be there, too, unburied."""
+        for file in (self.folder / "postmaster.pid", *self.folder.glob(".s.PGSQL.*")):
+            file.unlink(missing_ok=True)
+        self.start()
+
+    def _processes(self) -> Iterator[int]:
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if (entry / "cwd").resolve() == self.folder.resolve():
+                    yield int(entry.name)
+            except OSError:
+                continue
+
     def stop(self) -> None:
         """End it at once and remove its folder."""
-        process = self._server.get_postmaster_info().process
-        process.send_signal(signal.SIGQUIT)
-        process.wait(30)
+        os.kill(self.pid, signal.SIGQUIT)
+        self.wait_for_end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

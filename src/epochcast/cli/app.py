@@ -45,12 +45,14 @@ COMMANDS = (
     "scaling",
     "plan",
     "track",
+    "runs",
     "jobs",
     "evaluate",
     "calibrate",
     "bench",
     "fit",
     "catalogues",
+    "store",
     "doctor",
 )
 

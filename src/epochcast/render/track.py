@@ -57,6 +57,8 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
         lines.append(f"{show_seconds(progress.left.pause_seconds)} of it for pauses such as {_PAUSES}")
     if progress.restarts:
         lines.append(f"restarted {progress.restarts} times, {show_seconds(progress.down_seconds)} between attempts")
+    if told.get("past"):
+        lines.append(told["past"]["told"])
     if progress.against_forecast is not None:
         lines.append(f"steps take {progress.against_forecast:.2f} times the forecast")
     if progress.dollars_so_far is not None and progress.dollars_in_all is not None:

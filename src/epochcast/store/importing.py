@@ -7,15 +7,17 @@ gets a number behind it.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Table, select, update
 
+from epochcast.bounds import MOST_DOCUMENT_BYTES
 from epochcast.documents import parse_json
 from epochcast.errors import BadInput
 from epochcast.store import ingest
 from epochcast.store.exporting import FORMAT, KINDS, OBSERVED
-from epochcast.store.rows import LONGEST_NAME, ObservationRow
+from epochcast.store.rows import LONGEST_NAME, ObservationRow, StoredMeasurement
 from epochcast.store.schema import NEWEST
 from epochcast.store.store import Store, or_nothing
 from epochcast.store.tables import jobs, runs
@@ -164,3 +166,18 @@ def _values(run_id: int, row: Any) -> tuple[Any, ...]:
 
 
 _TAKES: Mapping[str, Callable[[_Reading, Table, dict[str, Any]], int]] = {"job": _take_job, "run": _take_run}
+
+
+def is_measurements(path: Path) -> bool:
+    """Whether a file begins as `bench` writes measurements."""
+    with path.open("rb") as stream:
+        return b'"kind":"machine"' in stream.readline(MOST_DOCUMENT_BYTES)[:100].replace(b" ", b"")
+
+
+def import_measurements(store: Store, path: Path) -> int:
+    """Keep the measurements of a file of `bench`; gives how many are new."""
+    from epochcast.bench.measurements import read
+
+    return store.add_measurements(
+        StoredMeasurement(row.machine.id, row.key, row.kind, row.as_row(), row.machine.facts) for row in read(path).rows
+    )
