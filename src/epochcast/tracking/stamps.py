@@ -13,9 +13,11 @@ _CLOCK = r"(?P<hour>\d{2}):(?P<minute>\d{2}):(?P<second>\d{2})(?:[.,](?P<fractio
 _ZONE = r"(?P<zone>Z|[+-]\d{2}:?\d{2}(?!\d))?"
 
 FORMS: tuple[re.Pattern[str], ...] = (
-    re.compile(rf"(?<!\d)(?P<year>(?:19|20)\d{{2}})[-/](?P<month>\d{{2}})[-/](?P<day>\d{{2}})[ T:_]{_CLOCK}{_ZONE}"),
+    re.compile(
+        rf"(?<!\d)(?P<year>(?:19|20)\d{{2}})[-/](?P<month>\d{{2}})[-/](?P<day>\d{{2}})[ T:_,]{{1,2}}{_CLOCK}{_ZONE}"
+    ),
     re.compile(rf"(?<![\w-])(?P<short_year>\d{{2}})-(?P<month>\d{{2}})-(?P<day>\d{{2}}) {_CLOCK}"),
-    re.compile(rf"(?<!\w)[IWEF](?P<month>\d{{2}})(?P<day>\d{{2}}) {_CLOCK}"),
+    re.compile(rf"(?<!\w)[IWEF](?P<year>(?:19|20)\d{{2}})?(?P<month>\d{{2}})(?P<day>\d{{2}}) {_CLOCK}"),
     re.compile(rf"(?<![\d/])(?P<month>\d{{2}})/(?P<day>\d{{2}}) {_CLOCK}"),
     re.compile(rf"\b(?P<name>[A-Z][a-z]{{2}}) +(?P<day>\d{{1,2}}) {_CLOCK}(?: (?P<year>(?:19|20)\d{{2}}))?"),
     re.compile(r'"?time_ms"?: ?"?(?P<unix_thousandths>\d{12,14})'),

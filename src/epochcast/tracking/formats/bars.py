@@ -35,7 +35,7 @@ _VALIDATING = re.compile(
     r"(?i)(?<![a-z])(?:valid\w*|val|test\w*|eval\w*|sanity|predict\w*|infer\w*|dev)(?![a-z])|Class\s+Images"
 )
 _EPOCH = re.compile(r"(?i)epochs?[\s_:\[#=]*(\d+)(?:\s*(?:/|of)\s*(\d+))?")
-_YOLO_EPOCH = re.compile(r"^\s*(\d+)/(\d+)\s+\d[\d.]*[GM]\b")
+_YOLO_EPOCH = re.compile(r"^\s*(\d+)/(\d+)\s+(?:\d[\d.]*[GM]\b|(?:[\d.e+-]+\s+){1,6}[\d.]+: )")
 _OUTER = re.compile(r"(?i)^\W*(?:total )?epochs?\W*$")
 _LOSS = re.compile(rf"(?i)loss\w*['\"]?[=:] ?'?({NUMBER})")
 _COMPLETED = re.compile(r"^\W*(\d+) epochs completed in ([\d.]+) hours")

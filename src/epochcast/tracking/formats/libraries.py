@@ -138,7 +138,7 @@ PADDLE_VIDEO = format_of(
     "PaddleVideo",
     Rule(
         "train step:",
-        r"epoch:\[\s*(?P<epoch>\d+)/(?P<epochs>\d+)\s*\] train step:(?P<batch_index>\d+)\s.*?\bloss: (?P<loss>NUM)"
+        r"epoch:\[\s*(?P<epoch>\d+)/(?P<epochs>\d+)\s*\]\s+train step:\s*(?P<batch_index>\d+)\s.*?\bloss: (?P<loss>NUM)"
         r".*?batch_cost: (?P<step_seconds>[\d.]+) sec, reader_cost: (?P<data_seconds>[\d.]+)",
     ),
     Rule("val step:", r"\] val step:", "validation"),
@@ -158,7 +158,29 @@ PADDLE = format_of(
         r"\[Train\]\[Epoch (?P<epoch>\d+)/(?P<epochs>\d+)\]\[Iter: (?P<batch_index>\d+)/(?P<batches>\d+)\]"
         r"(?:.*?loss: (?P<loss>NUM))?(?:.*?batch_cost: (?P<step_seconds>[\d.]+)s)?(?:.*?eta: (?P<remaining>DUR))?",
     ),
-    Rule("global_step: ", r"epoch: \[\d+/(?P<epochs>\d+)\], global_step: (?P<step>\d+),(?:.*?\bloss: (?P<loss>NUM))?"),
+    Rule(
+        "poch: [",
+        r"[Ee]poch: \[(?P<epoch>\d+)/(?P<epochs>\d+)\], iter: \[(?P<batch>\d+)/(?P<batches>\d+)\] lr.*?batch_cost: "
+        r"(?P<step_seconds>[\d.]+) sec",
+    ),
+    Rule(
+        "poch: [",
+        r"epoch: \[\d+/(?P<epochs>\d+)\], (?:global_step|iter): (?P<step>\d+),(?:.*?\bloss: (?P<loss>NUM))?",
+    ),
+    Rule(
+        "train step:",
+        r"epoch:(?P<epoch_any>\d+)\s*, train step:(?P<batch_index>\d+)\s*, (?:.*?\bloss: (?P<loss>NUM))?"
+        r"(?:.*?batch_cost: (?P<step_seconds>[\d.]+))?",
+    ),
+    Rule(
+        "ms/step",
+        r"^step\s+(?P<batch>\d+)/(?P<batches>\d+) (?:\[[=>.]+\] )?- loss: (?P<loss>NUM).* - (?P<step_ms>[\d.]+)ms/step",
+    ),
+    Rule(
+        "interval_runtime",
+        r"loss: (?P<loss>NUM), .*?global_step: (?P<step>\d+), .*?interval_runtime: (?P<interval_seconds>[\d.]+)",
+    ),
+    Rule("optimization steps", r"Total optimization steps = (?P<total>[\d,]+)", "header"),
     Rule(
         "global step ",
         r"global step (?P<step>\d+)(?:/(?P<total>\d+))?, epoch: \d+, batch: \d+, .*?loss: (?P<loss>NUM)"

@@ -7,42 +7,7 @@ import re
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.tracking.formats.rule import GROUPS, Format, Rule, format_of
-
-_LOSS = r"(?:.*?\b[Ll]oss\w*\W{1,4}(?P<loss>NUM))?"
-_TIME = r"(?:.*?\b(?:[Tt]ime|[Cc]ost [Tt]ime|[Ee]lapsed)\W{1,3}(?P<elapsed>DUR))?"
-_REST = r"(?:.*?\b(?:ETA|eta|[Ee]stimated [Tt]ime)\W{1,3}(?P<remaining>DUR))?"
-_EPOCH = r"\b[Ee][Pp][Oo][Cc][Hh]s?\W{0,4}(?P<epoch_any>\d+)"
-_STEP = r"\b(?:[Ii]ter(?:ation)?s?|[Bb]atch|[Ss]teps?|[Uu]pdates?|global_step)"
-_STEP_NEEDLES = ("ter", "tep", "atch", "pdate")
-
-PYTHON_LOGGING = format_of(
-    "python_logging",
-    "a loop of its own",
-    Rule("alidat", r"(?i)\b(?:validat|evaluat)\w*\b(?!.*\btrain)", "validation"),
-    Rule(
-        "poch",
-        _EPOCH
-        + r"\s*(?:/|of)\s*(?P<epochs>\d+)\W{0,8}"
-        + _STEP
-        + r"\W{0,4}(?P<batch>[\d,]+)\s*(?:/|of)\s*(?P<batches>[\d,]+)"
-        + _LOSS,
-    ),
-    Rule("poch", _EPOCH + r"\W{0,8}" + _STEP + r"\W{0,4}(?P<batch>[\d,]+)\s*(?:/|of)\s*(?P<batches>[\d,]+)" + _LOSS),
-    Rule("poch", _EPOCH + r"\W{1,3}\[\s*(?P<batch>[\d,]+)\s*/\s*(?P<batches>[\d,]+)(?:\s*\(\s*[\d.]+ ?%\))?\]" + _LOSS),
-    *(
-        Rule(needle, _STEP + r"\W{0,4}(?P<step>[\d,]+)\s*(?:/|of)\s*(?P<total>[\d,]+)" + _LOSS + _TIME + _REST)
-        for needle in _STEP_NEEDLES
-    ),
-    Rule(
-        "oss", r"(?!.*\b(?:[Vv]al|[Tt]est))" + _STEP + r"\W{0,4}(?P<step>[\d,]+)\b.*?\b[Ll]oss\w*\W{1,4}(?P<loss>NUM)"
-    ),
-    Rule(
-        "poch", r"\b[Ee]poch\W{0,4}(?P<epochs_done>\d+)\s*(?:/|of)\s*(?P<epochs>\d+).*?\b[Ll]oss\w*\W{1,4}(?P<loss>NUM)"
-    ),
-    Rule("poch", r"\b[Ee]poch\W{0,4}(?P<epochs_done>\d+)\b.*?\b[Ll]oss\w*\W{1,6}(?P<loss>NUM)"),
-    Rule("otal", r"\b[Tt]otal (?:[Ii]terations|steps)\W{1,3}(?P<total>[\d,]+)", "header"),
-    sureness=0.15,
-)
+from epochcast.tracking.formats.usual import PYTHON_LOGGING
 
 HF_DICT = format_of(
     "hf_dict",

@@ -23,7 +23,7 @@ from epochcast.errors import BadInput
 from epochcast.tracking.formats.sighting import Sight, Sighting
 from epochcast.tracking.stamps import Stamps, clock_text_seconds
 
-NUMBER = r"[-+]?(?:\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|nan|inf|NaN|Infinity)"
+NUMBER = r"[-+]?(?:\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN|NAN|Infinity)"
 DURATION = r"(?:\d+ days?, ?)?\d+(?::\d+)+(?:\.\d+)?"
 
 
