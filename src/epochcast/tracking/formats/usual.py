@@ -56,11 +56,11 @@ EPOCHS = frozenset(("epoch", "ep"))
 STEPS = frozenset("iter iters iteration iterations step steps update updates nupdates it globalstep kimg".split())  # noqa: SIM905
 BATCHES = frozenset("batch batches minibatch minibatches".split())  # noqa: SIM905
 SHORT = {"e": EPOCHS, "b": BATCHES}
-NOT_POSITIONS = frozenset(
-    ("warmup", "best", "per", "max", "total", "last", "save", "saved", "saving", "every", "skipped", "consumed", "of")
-    + ("lr", "size", "micro", "each", "reward", "decay", "at", "restoring", "resuming", "from", "loading", "remaining")
-    + ("early", "workers", "accumulation")
+_ELSEWHERE = (
+    "warmup best per max total last save saved saving every skipped consumed of lr size micro each reward decay at "
+    "restoring resuming from loading remaining early workers accumulation"
 )
+NOT_POSITIONS = frozenset(_ELSEWHERE.split())
 ELAPSED = frozenset("elapsed wall walltime runtime".split())  # noqa: SIM905
 RESTS = frozenset("eta remaining left".split())  # noqa: SIM905
 MOST_OTHERS = 50
