@@ -13,8 +13,17 @@ HF_DICT = format_of(
     "hf_dict",
     "Hugging Face Trainer",
     Rule("{'loss'", r"\{'loss': '?(?P<loss>NUM)'?,.*?'epoch': '?(?P<epochs_done>[\d.]+)"),
+    Rule(
+        "'epoch': ",
+        r"^\s*\{(?!'(?:eval|test|train)_)'.*\bl(?:r|earning_rate|oss\w*)': .*'epoch': '?(?P<epochs_done>[\d.]+)'?",
+    ),
+    Rule(
+        '"learning_rate"',
+        r'\{"loss": (?P<loss>NUM), "learning_rate": NUM, "epoch": (?P<epochs_done>[\d.]+), "step": (?P<step>\d+)',
+    ),
     Rule("'train_runtime'", r"\{'train_runtime': '?(?P<elapsed_seconds>NUM)", "end"),
     Rule("'eval_loss'", r"\{'eval_loss': ", "validation"),
+    Rule("max_steps=", r"Trainer.*\bmax_steps=(?P<total>[1-9]\d*)", "header"),
     Rule("Num Epochs", r"Num Epochs = (?P<epochs>[\d,]+)", "header"),
     Rule("optimization steps", r"Total optimization steps = (?P<total>[\d,]+)", "header"),
     sureness=0.9,
