@@ -162,6 +162,7 @@ class Course:
 
     def place(self, sighting: Sighting) -> Observation | None:
         """The report in terms of the run; None for headers, repetitions and stragglers."""
+        sighting.leave_out_nonsense()
         self._hear(sighting)
         if sighting.phase == "header":
             self.clock.start(sighting.stamp_seconds)
