@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epochcast.api import advise as advise
+    from epochcast.api import diff as diff
     from epochcast.api import fit as fit
     from epochcast.api import forecast as forecast
     from epochcast.api import inspect as inspect
@@ -53,6 +54,7 @@ __all__ = [
     "Workload",
     "__version__",
     "advise",
+    "diff",
     "fit",
     "forecast",
     "inspect",
@@ -65,7 +67,7 @@ __all__ = [
 
 # Where each public name is defined.
 _HOMES = {
-    **dict.fromkeys(("advise", "fit", "forecast", "inspect", "plan", "scaling"), "epochcast.api"),
+    **dict.fromkeys(("advise", "diff", "fit", "forecast", "inspect", "plan", "scaling"), "epochcast.api"),
     **dict.fromkeys(
         (
             "AmbiguousName",
