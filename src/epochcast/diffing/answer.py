@@ -66,6 +66,12 @@ class Diff(Displayed, Framed):
         return step_change(self.base, self.head)
 
     @property
+    def sample_seconds(self) -> Interval:
+        """Of one sample: the step's, unless the global batch changes."""
+        change, batches = self.step_seconds, (self.base.forecast.global_batch, self.head.forecast.global_batch)
+        return change.scaled(batches[0] / batches[1])
+
+    @property
     def total_seconds(self) -> Interval | None:
         """Of the job; None where the length of one of them is unknown."""
         return self._like_step(self.base.forecast.total_seconds, self.head.forecast.total_seconds)
@@ -136,7 +142,11 @@ class Diff(Displayed, Framed):
         apart = differing(self.base.forecast, self.head.forecast)
         notes = list(self.notes)
         if apart:
-            notes.append(f"the sides differ in {', '.join(apart)}: their errors do not cancel, so the change is less sure")
+            notes.append(
+                f"the sides differ in {', '.join(apart)}: their errors do not cancel, so the change is less sure"
+            )
+        if self.base.forecast.global_batch != self.head.forecast.global_batch:
+            notes.append(f"the global batch differs: per sample the time is {signed(self.sample_seconds.mid - 1)}")
         for side in (self.base, self.head):
             told = (*side.notes, *side.forecast.warnings)
             notes += [note if self._is_of_both(note) else f"{side.name}: {note}" for note in told]
@@ -180,6 +190,7 @@ def _plain(change: Interval | None) -> dict[str, float] | None:
 
 _CHANGES: Mapping[str, Callable[[Diff], Any]] = {
     "step_seconds": lambda diff: _plain(diff.step_seconds),
+    "sample_seconds": lambda diff: _plain(diff.sample_seconds),
     "total_seconds": lambda diff: _plain(diff.total_seconds),
     "peak_bytes": lambda diff: _plain(diff.peak_bytes),
     "dollars": lambda diff: _plain(diff.dollars),

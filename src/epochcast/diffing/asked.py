@@ -4,7 +4,7 @@ Options that were given beside it hold for both sides and count before those of 
 and of config files.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,9 +1,9 @@
 """Two sides by how they are asked for: two references, one at two revisions, or one against its lock.
 
-    BASE HEAD                   two models, or two jobs (job:NAME)
-    WHAT --base REV             a model or a job at a revision, and as it is in the working tree
-    WHAT --base REV --head REV  at two revisions
-    [job:NAME …] --lock         jobs as they were accepted, and as they are now
+BASE HEAD                   two models, or two jobs (job:NAME)
+WHAT --base REV             a model or a job at a revision, and as it is in the working tree
+WHAT --base REV --head REV  at two revisions
+[job:NAME …] --lock         jobs as they were accepted, and as they are now
 """
 
 from collections.abc import Mapping
@@ -46,14 +46,14 @@ class Comparison:
         repository = Repository.around(Path.cwd())
         revisions = [repository.find(name) for name in (base, head) if name is not None]
         options: Mapping[str, Any] = {"profile": None if self.profile is None else str(self.profile.resolve())}
-        sides = [side_at(repository, each, reference, self.question, options) for each in revisions]
+        before, *others = [side_at(repository, each, reference, self.question, options) for each in revisions]
         notes: tuple[str, ...] = ()
         if head is None:
             changed = repository.changed_files()
             state = f" with {changed} changed file{'s' * (changed > 1)}" if changed else ""
-            sides.append(side_asked(reference, self.question, self._session, f"{reference} in the working tree"))
+            others = [side_asked(reference, self.question, self._session, f"{reference} in the working tree")]
             notes = (f"head is the working tree{state}",) if changed else ()
-        return Diff(*sides, allowed=self.allowed, notes=notes)
+        return Diff(before, others[0], self.allowed, notes)
 
     def now(self, reference: str) -> Side:
         """A reference as it is in the working tree."""

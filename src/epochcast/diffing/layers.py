@@ -26,6 +26,8 @@ _PARTS: tuple[tuple[str, Callable[[StepParts], float]], ...] = (
 _REST = "(other)"
 # Alignment takes the product of two lengths; of more layers than this only names are matched.
 MOST_ALIGNED = 5000
+# Of a step: smaller changes are those of rounding, in sums and in a lock.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,11 @@ def layer_changes(base: Side, head: Side) -> tuple[LayerChange, ...]:
     """Every layer that changes the step, the largest change first; their seconds sum to the change of its middle."""
     total = head.forecast.step_seconds.mid - base.forecast.step_seconds.mid
     rows = [*_layer_rows(base.layers, head.layers), *_overall_rows(base, head)]
+    least = ROUNDING * base.forecast.step_seconds.mid
     changes = [
-        LayerChange(name, status, before, after, (after - before) / total if total else None)
+        LayerChange(name, status, before, after, (after - before) / total if abs(total) > least else None)
         for name, status, before, after in rows
-        if after != before
+        if abs(after - before) > least
     ]
     return tuple(sorted(changes, key=lambda change: -abs(change.seconds_change)))
 
@@ -97,9 +100,7 @@ def _overall_rows(base: Side, head: Side) -> Iterator[Row]:
     befores, afters = zip(*known, strict=True)
     before = base.forecast.step_seconds.mid - sum(befores)
     after = head.forecast.step_seconds.mid - sum(afters)
-    rounding = 1e-9 * max(base.forecast.step_seconds.mid, head.forecast.step_seconds.mid)
-    if abs(after - before) > rounding:
-        yield _REST, OVERALL, before, after
+    yield _REST, OVERALL, before, after
 
 
 Pair = tuple[LayerSeconds | None, LayerSeconds | None]

@@ -58,7 +58,9 @@ def exceeded(diff: "Diff", allowed: Allowed) -> tuple[Exceeded, ...]:
             continue
         change = change_of(diff)
         if change is None:
-            raise BadInput(f"{diff.head.name}: its {what} is unknown, so its increase cannot be limited: {_NEEDS[name]}")
+            raise BadInput(
+                f"{diff.head.name}: its {what} is unknown, so its increase cannot be limited: {_NEEDS[name]}"
+            )
         if change.mid - 1 > most * (1 + 1e-12):
             is_sure = change.low - 1 > most
             sentence = f"{what} {signed(change.mid - 1)}, more than the {percent(most)} that are allowed"
@@ -75,9 +77,9 @@ def _over_memory(diff: "Diff", allowed: Allowed) -> tuple[Exceeded, ...]:
     return (Exceeded("most_memory_bytes", most, peak.mid, is_sure, sentence + ("" if is_sure else " (not sure)")),)
 
 
-def _time(diff: "Diff") -> Interval | None:
-    """Of the job where its length is known, else of a step."""
-    return diff.total_seconds or diff.step_seconds
+def _time(diff: "Diff") -> Interval:
+    """Of the job where its length is known, else of a sample."""
+    return diff.total_seconds or diff.sample_seconds
 
 
 _INCREASES: Mapping[str, tuple[str, Callable[["Diff"], Interval | None]]] = {
@@ -87,7 +89,6 @@ _INCREASES: Mapping[str, tuple[str, Callable[["Diff"], Interval | None]]] = {
 }
 
 _NEEDS: Mapping[str, str] = {
-    "time_increase": "give a dataset or samples",
     "cost_increase": "give a dataset or samples, and a device with a price, or its price",
     "memory_increase": "its memory was not forecast",
 }

@@ -5,6 +5,7 @@ Two forecasts can be compared only where both are equal; else a difference may b
 
 from dataclasses import dataclass
 from hashlib import blake2b
+from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -28,13 +29,11 @@ class MadeBy:
 @remembered(1)
 def made_by() -> MadeBy:
     """This epochcast."""
-    from epochcast import __version__
-
     digest = blake2b(digest_size=6)
     for package in _PACKAGES:
         for file in sorted(_files(files(package)), key=lambda file: file.name):
             digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return MadeBy(__version__, digest.hexdigest())
+    return MadeBy(str(import_module("epochcast").__version__), digest.hexdigest())
 
 
 def _files(folder: Traversable) -> list[Traversable]:

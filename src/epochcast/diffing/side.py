@@ -94,7 +94,9 @@ def side_of(name: str, forecast: Forecast, notes: Sequence[str] = ()) -> Side:
     )
     device = details.placement.device
     kind = step_kind(columns, setting_of(details.job, device))
-    return Side(name, forecast, layers, kernel_seconds(columns, seconds), kind in sustained(device).known_kinds, tuple(notes))
+    return Side(
+        name, forecast, layers, kernel_seconds(columns, seconds), kind in sustained(device).known_kinds, tuple(notes)
+    )
 
 
 def kernel_seconds(columns: Columns, seconds: NDArray[np.float64]) -> dict[str, float]:
