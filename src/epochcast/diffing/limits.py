@@ -77,13 +77,13 @@ def _over_memory(diff: "Diff", allowed: Allowed) -> tuple[Exceeded, ...]:
     return (Exceeded("most_memory_bytes", most, peak.mid, is_sure, sentence + ("" if is_sure else " (not sure)")),)
 
 
-def _time(diff: "Diff") -> Interval:
+def _seconds_change(diff: "Diff") -> Interval:
     """Of the job where its length is known, else of a sample."""
     return diff.total_seconds or diff.sample_seconds
 
 
 _INCREASES: Mapping[str, tuple[str, Callable[["Diff"], Interval | None]]] = {
-    "time_increase": ("time", _time),
+    "time_increase": ("time", _seconds_change),
     "cost_increase": ("cost", lambda diff: diff.dollars),
     "memory_increase": ("memory", lambda diff: diff.peak_bytes),
 }
