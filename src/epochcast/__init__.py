@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from epochcast.forecasting.where import Where as Where
     from epochcast.hardware.device import Device as Device
     from epochcast.interval import Interval as Interval
+    from epochcast.tracking.recording.loop import track as track
 
 __version__ = "0.1.0"
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "read_job",
     "read_jobs",
     "scaling",
+    "track",
 ]
 
 # Where each public name is defined.
@@ -89,6 +91,7 @@ _HOMES = {
     "Workload": "epochcast.capture.workload",
     "place": "epochcast.forecasting.placement",
     **dict.fromkeys(("read_job", "read_jobs"), "epochcast.forecasting.jobfile"),
+    "track": "epochcast.tracking.recording.loop",
 }
 
 

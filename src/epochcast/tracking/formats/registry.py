@@ -1,10 +1,11 @@
 """Every format that a log is compared with."""
 
 from epochcast.errors import UnknownName
-from epochcast.tracking.formats import bars, keras, language, libraries, mlperf, plain, records, tables, vision
+from epochcast.tracking.formats import bars, keras, language, libraries, mlperf, own, plain, records, tables, vision
 from epochcast.tracking.formats.rule import Format
 
 FORMATS: tuple[Format, ...] = (
+    own.FORMAT,
     *vision.FORMATS,
     *language.FORMATS,
     *libraries.FORMATS,
