@@ -1,4 +1,4 @@
-"""Every training once: its log as it came out of the process, with when which bytes came, beside the callback's file."""
+"""Every training once: its log as it came out of the process, with when bytes came, beside the callback's file."""
 
 import json
 import os

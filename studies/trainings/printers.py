@@ -96,7 +96,9 @@ class JsonLines(Printer):
     def report(self, epoch: int, batch: int, loss: float, seconds: float, data_seconds: float) -> None:
         step = epoch * self.steps + batch + 1
         if step % self.every == 0:
-            print(json.dumps({"step": step, "max_steps": self.total, "loss": loss, "timestamp": time.time()}), flush=True)
+            print(
+                json.dumps({"step": step, "max_steps": self.total, "loss": loss, "timestamp": time.time()}), flush=True
+            )
 
     def validated(self, epoch: int, loss: float) -> None:
         print(json.dumps({"epoch": epoch, "val_loss": loss, "timestamp": time.time()}), flush=True)

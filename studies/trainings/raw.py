@@ -39,9 +39,7 @@ def run(training: Training, folder: Path, steps_given: int | None) -> int:
     step_net: Any = torch.compile(net, backend="aot_eager") if training.compiles else net
     printer = PRINTERS[training.printer](total, steps, training.epochs, training.report_every)
     happenings = Happenings(training, total, folder)
-    tracked = ec.track(
-        job=training.name, total=total, epochs=training.epochs, start=done, to=folder / "callback.jsonl"
-    )
+    tracked = ec.track(job=training.name, total=total, epochs=training.epochs, start=done, to=folder / "callback.jsonl")
     with tracked:
         loop = _Loop(training, net, step_net, optimizer, printer, happenings, tracked, steps, total, usual_seconds)
         loop.train(done, saved)

@@ -19,7 +19,7 @@ except ImportError:
     raise MissingExtra("hf", "transformers") from None
 
 
-class TrainerTracking(TrainerCallback):  # type: ignore[misc]
+class TrainerTracking(TrainerCallback):
     """Records a `train`."""
 
     def __init__(
@@ -59,9 +59,7 @@ class TrainerTracking(TrainerCallback):  # type: ignore[misc]
             self.run.step(count, loss=self._loss, data_seconds=self._data_seconds)
             self._ready_at = perf_counter()
 
-    def on_log(
-        self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any
-    ) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         """The loss is told here alone, and goes with the next step."""
         self._loss = (logs or {}).get("loss", self._loss)
 

@@ -1,7 +1,7 @@
 """Keras: `model.fit(…, callbacks=[KerasTracking(job="mine")])`, on whichever backend.
 
-A step is a batch. Validation is what runs between `on_test_begin` and `on_test_end`. Keras does not tell when a model is
-saved: a checkpoint is in the time of the step behind it.
+A step is a batch. Validation is what runs between `on_test_begin` and `on_test_end`. Keras does not tell when a model
+is saved: a checkpoint is in the time of the step behind it.
 """
 
 from collections.abc import Mapping, Sequence

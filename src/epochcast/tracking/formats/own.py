@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epochcast.tracking.formats.rule import Format
-from epochcast.tracking.formats.sighting import Sighting
+from epochcast.tracking.formats.sighting import Sight, Sighting
 
 
 @dataclass
@@ -29,8 +29,7 @@ class OwnParser:
             case "train":
                 return self._train(record)
             case "begin" | "done":
-                what = record.get("what")
-                phase = what if what in ("validation", "checkpoint") else "pause"
+                phase = _PAUSES.get(str(record.get("what")), "pause")
                 return Sighting(phase, stamp_seconds=_number(record, "at"), rank=self.rank)
             case "end":
                 at, step = _number(record, "at"), _number(record, "step")
@@ -62,10 +61,13 @@ class OwnParser:
         )
 
 
+_PAUSES: dict[str, Sight] = {"validation": "validation", "checkpoint": "checkpoint"}
+
+
 def _number(record: dict[str, Any], name: str) -> float | None:
     value = record.get(name)
     return None if value is None or isinstance(value, bool) else float(value)
 
 
 # Nobody else writes such lines; generic readers of JSON lines take them, too.
-FORMAT = Format("epochcast", "epochcast", ('"epochcast_track"', '"ec": "'), OwnParser, sureness=2.0)
+FORMAT = Format("epochcast", "epochcast", ('"epochcast_track"', '"ec": "'), OwnParser, sureness=2.0, is_dated=True)

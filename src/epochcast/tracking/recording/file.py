@@ -8,6 +8,7 @@ or moved away, or a disk that went and came back, is found again.
 import json
 import os
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 from epochcast.errors import BadInput
@@ -17,12 +18,15 @@ from epochcast.tracking.recording.records import HEAD, Row, Start
 class FileSink:
     """Appends to one file. What a full disk cut in the middle of a line is finished before anything else."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, continues: bool = True) -> None:
+        """A training that does not continue one before moves the file of one that has ended out of the way."""
         self.path = path.absolute()  # the training may change its folder
         self.name = str(path)
         self._rest = b""
         self._told: Start | None = None
         _refuse_others(path)
+        if not continues:
+            _move_ended(self.path)
 
     def send(self, start: Start, rows: Sequence[Row]) -> int:
         """Append; where the disk fills up, as many as went in."""
@@ -57,6 +61,21 @@ class FileSink:
         return len(lines)
 
 
+def _move_ended(path: Path) -> None:
+    """`mine.jsonl` to `mine.1.jsonl`, or the next free number. What cannot be moved is appended to."""
+    try:
+        if not path.is_file():
+            return
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 4096))
+            last = file.read(4096).rstrip().rpartition(b"\n")[2]
+        if last.startswith(b'{"ec": "end"'):
+            free = (path.with_suffix(f".{number}{path.suffix}") for number in count(1))
+            path.rename(next(place for place in free if not place.exists()))
+    except OSError:
+        return
+
+
 def _last_byte(file: int, size: int) -> bytes:
     os.lseek(file, size - 1, os.SEEK_SET)
     return os.read(file, 1)
@@ -65,6 +84,8 @@ def _last_byte(file: int, size: int) -> bytes:
 def _refuse_others(path: Path) -> None:
     """A file that somebody else wrote is not appended to. One that cannot be read now is judged when it can."""
     try:
+        if not path.is_file():
+            return
         with path.open("rb") as file:
             head = file.read(len(HEAD))
     except OSError:

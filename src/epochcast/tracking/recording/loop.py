@@ -1,10 +1,10 @@
 """`ec.track`: a raw loop, counted while it runs."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from epochcast.errors import BadInput
 from epochcast.tracking.recording.records import Start
@@ -43,8 +43,38 @@ class TrackedLoop(Track, Generic[T]):
         return len(self.batches)  # type: ignore[arg-type]
 
 
+@overload
 def track(
-    batches: Iterable[T] | None = None,
+    batches: None = ...,
+    *,
+    job: str | None = ...,
+    total: float | None = ...,
+    epochs: float | None = ...,
+    to: Destination | Sequence[Destination] | None = ...,
+    start: int = ...,
+    show: bool = ...,
+    rank: int | None = ...,
+    attempt: int | None = ...,
+) -> TrackedLoop[Any]: ...
+
+
+@overload
+def track(
+    batches: Iterable[T],
+    *,
+    job: str | None = ...,
+    total: float | None = ...,
+    epochs: float | None = ...,
+    to: Destination | Sequence[Destination] | None = ...,
+    start: int = ...,
+    show: bool = ...,
+    rank: int | None = ...,
+    attempt: int | None = ...,
+) -> TrackedLoop[T]: ...
+
+
+def track(
+    batches: Iterable[Any] | None = None,
     *,
     job: str | None = None,
     total: float | None = None,
@@ -54,7 +84,7 @@ def track(
     show: bool = False,
     rank: int | None = None,
     attempt: int | None = None,
-) -> TrackedLoop[T]:
+) -> TrackedLoop[Any]:
     """Record a training while it runs: `for batch in ec.track(loader, job="mine", epochs=90): …`, or by hand.
 
     `to` is a file (by default JOB.track.jsonl here, which `epochcast track` reads), `store`, the URL of a server or of
@@ -72,7 +102,7 @@ def track(
     3
     """
     own_rank, ranks = told_rank()
-    length = len(batches) if isinstance(batches, Sized) else None
+    length = _length(batches)
     steps_in_all = total if total is not None else None if length is None else length * (epochs or 1)
     if length is None and total and epochs and total % epochs == 0:
         length = int(total / epochs)
@@ -87,9 +117,17 @@ def track(
         rank=own_rank if rank is None else rank,
         ranks=ranks,
     )
-    run: TrackedLoop[T] = TrackedLoop(begun, _sinks(begun, to, show, is_asked=rank is not None))
+    run: TrackedLoop[Any] = TrackedLoop(begun, _sinks(begun, to, show, is_asked=rank is not None))
     run.batches = () if batches is None else batches
     return run
+
+
+def _length(batches: object) -> int | None:
+    """A loader of endless data has a length that raises."""
+    try:
+        return len(batches)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def _sinks(begun: Start, to: Destination | Sequence[Destination] | None, show: bool, is_asked: bool) -> list[Sink]:

@@ -14,7 +14,7 @@ from threading import Event, Thread
 from epochcast.tracking.recording.records import Row, Start
 from epochcast.tracking.recording.sink import Sink
 
-# Rows that wait for their sink. At ten a second, the most that a run records, a sink can be away for a quarter of an hour.
+# Rows that wait for their sink. At ten a second, the most that a run records, a sink may be away for 16 minutes.
 MOST_ROWS = 10_000
 # Rows that are sent at once.
 MOST_AT_ONCE = 1_000

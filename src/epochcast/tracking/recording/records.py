@@ -31,7 +31,7 @@ PHASES: dict[str, Phase] = {"validation": "validation", "checkpoint": "checkpoin
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One attempt of a run, as it begins. Totals count from the run's start, `start_step` were done by attempts before."""
+    """One attempt of a run, as it begins. Totals count from the run's start; attempts before did `start_step`."""
 
     job: str
     attempt: int

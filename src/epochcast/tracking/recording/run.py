@@ -39,6 +39,7 @@ class Track:
         self._epochs = 0
         self._number = 0
         self._data_seconds: float | None = None
+        self._loss: float | None = None
         self._pauses: list[str] = []
         self._is_over = False
         self._forks = forks()
@@ -73,6 +74,8 @@ class Track:
         self._step += count
         if data_seconds is not None:
             self._data_seconds = data_seconds + (self._data_seconds or 0.0)
+        if type(loss) is float:  # kept for the next row; a tensor would keep its graph
+            self._loss = loss
         now = perf_counter()
         if now >= self._next_at:
             self._write_steps(now, loss)
@@ -124,7 +127,7 @@ class Track:
             box.start = self._start
 
     def close(self, why: str = "") -> None:
-        """End of the recording: finished, or stopped because of `why`. Waits a few seconds at most for what is unsent."""
+        """End of the recording: finished, or stopped because of `why`. Waits at most seconds for what is unsent."""
         if self._is_over or self._forks != forks():
             return
         self._is_over = True
@@ -149,14 +152,14 @@ class Track:
 
     def _settle(self, now: float) -> None:
         if self._step != self._row_step:
-            self._write_steps(now, None)
+            self._write_steps(now, self._loss)
 
     def _write_steps(self, now: float, loss: object) -> None:
         if hasattr(loss, "detach"):
             loss = loss.detach()  # neither waited for here, nor is the graph behind it kept alive
         steps, seconds = self._step - self._row_step, now - self._row_at
         self._put("train", now, steps=steps, seconds=seconds, data_seconds=self._data_seconds, loss=loss)
-        self._row_step, self._row_at, self._data_seconds = self._step, now, None
+        self._row_step, self._row_at, self._data_seconds, self._loss = self._step, now, None, None
         self._next_at = now + max(self._least_seconds, LEAST_SHARE * (now - self._origin))
 
     def _put(self, kind: Kind, now: float, **told: Any) -> None:

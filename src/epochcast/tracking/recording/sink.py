@@ -36,7 +36,7 @@ def sinks(to: "Destination | Sequence[Destination] | None", start: Start) -> lis
     if to is None:
         told = os.environ.get(DESTINATIONS, "").strip()
         to = [part.strip() for part in told.split(",") if part.strip()] or f"{_file_name(start.job)}.track.jsonl"
-    given = [to] if isinstance(to, str | Path | Sink) else list(to)
+    given = list(to) if isinstance(to, Sequence) and not isinstance(to, str) else [to]
     return [_sink(one, start) for one in given if one != "off"]
 
 
@@ -57,7 +57,8 @@ def _sink(given: Destination, start: Start) -> Sink:
     from epochcast.tracking.recording.file import FileSink
 
     path = Path(given)
-    return FileSink(path if start.rank == 0 else path.with_suffix(f".rank{start.rank}{path.suffix}"))
+    own = path if start.rank == 0 else path.with_suffix(f".rank{start.rank}{path.suffix}")
+    return FileSink(own, continues=start.start_step > 0)
 
 
 def _file_name(job: str) -> str:
