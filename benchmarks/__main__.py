@@ -150,7 +150,7 @@ def recording() -> Iterator[Figure]:
     """What `ec.track` adds to a step: as it is used, and where every step is written, its thread's work included."""
     import epochcast as ec
 
-    many, some = 200_000, 9_000
+    many, some = 1_000_000, 9_000
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "run.jsonl"
 

@@ -81,7 +81,13 @@ class Progress:
 
     def finish_at(self, reported_at: datetime) -> datetime:
         """When the last step ends, if the last report came at `reported_at`."""
-        return reported_at + timedelta(seconds=self.remaining_seconds.mid)
+        try:
+            return reported_at + timedelta(seconds=self.remaining_seconds.mid)
+        except OverflowError:
+            message = (
+                f"with {self.total.steps:.0f} steps in all the run would end after the year 9999; is that the total?"
+            )
+            raise BadInput(message) from None
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers, by the names of the JSON contract."""
