@@ -1,11 +1,19 @@
 """Every format that a log is compared with."""
 
 from epochcast.errors import UnknownName
-<<<<<<< HEAD
-from epochcast.tracking.formats import bars, keras, language, libraries, mlperf, own, plain, records, tables, vision
-=======
-from epochcast.tracking.formats import bars, keras, language, libraries, mlperf, plain, records, speech, tables, vision
->>>>>>> main
+from epochcast.tracking.formats import (
+    bars,
+    keras,
+    language,
+    libraries,
+    mlperf,
+    own,
+    plain,
+    records,
+    speech,
+    tables,
+    vision,
+)
 from epochcast.tracking.formats.rule import Format
 
 FORMATS: tuple[Format, ...] = (
