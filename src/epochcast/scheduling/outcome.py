@@ -1,7 +1,6 @@
 """What a simulation ended with: bills, ends of jobs, who was where and when."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from epochcast.scheduling.workload import Choice
@@ -61,7 +60,7 @@ class Outcome:
         """Machines and lateness together."""
         return self.machine_dollars + self.tardiness_dollars
 
-    @cached_property
+    @property
     def late_jobs(self) -> int:
         """How many ended after their deadline."""
         return sum(end.tardiness_seconds > 0 for end in self.ends)

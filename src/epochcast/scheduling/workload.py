@@ -10,9 +10,10 @@ keeps that when it is stopped, moved or resized.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from math import isfinite
 
+from epochcast.caching import Cache, Derived, derived_property
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 
@@ -120,6 +121,7 @@ class Fleet:
 
     nodes: int
     types: tuple[NodeType, ...]
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 2))
 
     def __post_init__(self) -> None:
         if self.nodes < 1:
@@ -130,7 +132,7 @@ class Fleet:
         if len(set(names)) < len(names):
             raise BadInput(f"two node types are called {next(name for name in names if names.count(name) > 1)!r}")
 
-    @cached_property
+    @derived_property
     def by_device(self) -> Mapping[str, tuple[NodeType, ...]]:
         """The types of every device, the smallest and cheapest first."""
         found: dict[str, list[NodeType]] = {}
@@ -141,7 +143,7 @@ class Fleet:
             for device, kinds in found.items()
         }
 
-    @cached_property
+    @derived_property
     def by_name(self) -> Mapping[str, NodeType]:
         """Every type by its name."""
         return {kind.name: kind for kind in self.types}

@@ -94,10 +94,13 @@ def _seconds_left(queue: Queue, job: int, choice: int) -> float:
 
 
 @njit(cache=True)
-def _two_legs(queue: Queue, place: Place, job: int, now: float, price: float, c: int, d: int) -> tuple[float, float]:
-    """Dollars of beginning with c and going on with d so that the deadline is met exactly, and when to change."""
+def _two_legs(queue: Queue, place: Place, job: int, now: float, on_top: float, c: int, d: int) -> tuple[float, float]:
+    """Dollars of beginning with c and going on with d so that the deadline is met exactly, and when to change.
+
+    `on_top` is λ, dollars per GPU second.
+    """
     fast, slow = queue.whole[job, c], queue.whole[job, d]
-    first, then = place.rate[c] + price * place.gpus[c], place.rate[d] + price * place.gpus[d]
+    first, then = place.rate[c] + on_top * place.gpus[c], place.rate[d] + on_top * place.gpus[d]
     if slow >= FAR or slow <= fast or then >= first:
         return FAR, FAR
     begin = queue.owed[job] if c == queue.now_on[job] else queue.restart[job]
@@ -111,7 +114,7 @@ def _two_legs(queue: Queue, place: Place, job: int, now: float, price: float, c:
 
 
 @njit(cache=True)
-def _wish(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, price: float, may_change: bool) -> None:
+def _wish(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_top: float, may_change: bool) -> None:
     """Fill in what a job wants."""
     for c in range(place.rate.shape[0]):
         wishes.leg[job, c], wishes.loss[job, c], wishes.dollars[job, c] = FAR, 0.0, FAR
@@ -119,10 +122,10 @@ def _wish(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, pric
             continue
         tau = _seconds_left(queue, job, c)
         late = now + tau - queue.due[job]
-        best = tau * (place.rate[c] + price * place.gpus[c]) + queue.weight[job] * max(0.0, late)
+        best = tau * (place.rate[c] + on_top * place.gpus[c]) + queue.weight[job] * max(0.0, late)
         if may_change and late < -1e-6 * tau:
             for d in range(place.rate.shape[0]):
-                dollars, leg = _two_legs(queue, place, job, now, price, c, d)
+                dollars, leg = _two_legs(queue, place, job, now, on_top, c, d)
                 if dollars < best * (1 - 1e-9):
                     best = dollars
                     wishes.leg[job, c] = leg
@@ -204,14 +207,14 @@ def dispatch(queue: Queue, place: Place, way: Way, now: float, noise: Any, chose
     )
     free = np.zeros((place.size.shape[0], place.size.max() + 1), np.int64)
     opened = np.zeros(place.size.shape[0], np.int64)
-    price, wake = 0.0, FAR
+    on_top, wake = 0.0, FAR
     many = max(1, queue.alive.sum())
     for attempt in range(2):
         total = 0.0
         for j in range(jobs):
             chosen[j] = -1
             if queue.alive[j]:
-                _wish(queue, place, wishes, j, now, price, way.may_change)
+                _wish(queue, place, wishes, j, now, on_top, way.may_change)
                 total += wishes.tau[j]
         ranked = _ranked(queue, place, way, wishes, now, noise, total / many)
         free[:], opened[:] = 0, 0
@@ -226,8 +229,8 @@ def dispatch(queue: Queue, place: Place, way: Way, now: float, noise: Any, chose
                 slack = queue.due[j] - now - wishes.tau[j]
                 waiting += queue.weight[j] * _urgency(slack, PRICE_AHEAD * total / many)
         # The first attempt finds out who would wait, the second lets them raise the price.
-        price = way.congestion * waiting / place.capacity
-        if attempt == 0 and price <= 0.0:
+        on_top = way.congestion * waiting / place.capacity
+        if attempt == 0 and on_top <= 0.0:
             break
     _enlarge(queue, place, now, free, chosen)
     return float(wake)
