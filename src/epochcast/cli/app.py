@@ -44,13 +44,17 @@ COMMANDS = (
     "advise",
     "scaling",
     "plan",
+    "diff",
     "track",
+    "schedule",
+    "runs",
     "jobs",
     "evaluate",
     "calibrate",
     "bench",
     "fit",
     "catalogues",
+    "store",
     "doctor",
 )
 
