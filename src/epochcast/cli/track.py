@@ -5,6 +5,7 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from epochcast.forecasting.jobfile import NamedJob
     from epochcast.planning.moves import Move
     from epochcast.tracking.reading import LogReader
+    from epochcast.tracking.sweep import Sweep
     from epochcast.tracking.tracker import Progress
+
+    Answer = tuple[Progress, dict[str, Any], tuple[Move, ...]]
 
 # Between two looks at the files.
 POLL_SECONDS = 1.0
@@ -69,12 +73,15 @@ def track(
     asked = _Asked(total, format, regex, _named(job), what_if, parse_seconds(restart), trials, changes, as_json)
     is_sweep = any(path.is_dir() for path in logs) or trials is not None
     try:
-        runs = [_Run(path, asked) for path in _files(logs)]
         if follow:
-            return _follow(runs, asked, is_sweep)
+            return _follow(logs, asked, is_sweep)
+        runs = [_Run(path, asked) for path in _files(logs)]
         for run in runs:
             run.read()
         _show(runs, asked, is_sweep)
+    except KeyboardInterrupt:
+        if not follow:
+            raise
     except EpochcastError as error:
         error.args = (re.sub(r"`(\w+)`", lambda match: _FLAGS.get(match[1], match[0]), str(error)),)
         raise
@@ -178,15 +185,15 @@ def _named(job: str | None) -> "NamedJob | None":
     return read_job(job)
 
 
-def _files(logs: Sequence[Path]) -> list[Path]:
-    """The files themselves; of a folder all that are in it, at any depth."""
+def _files(logs: Sequence[Path], is_patient: bool = False) -> list[Path]:
+    """The files themselves; of a folder all that are in it, at any depth. The patient wait for a first one."""
     found: list[Path] = []
     for path in logs:
         if not path.is_dir():
             found.append(path)
             continue
         inside = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
-        if not inside:
+        if not inside and not is_patient:
             raise BadInput(f"there is no file in {path}")
         found += inside
     return found
@@ -204,11 +211,15 @@ def _answers(runs: Iterable[_Run], is_sweep: bool) -> "Iterator[tuple[Progress, 
             raise BadInput(f"{run.path}: {error}") from None
 
 
-def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
+def _found(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> "tuple[list[Answer], Sweep | None]":
     from epochcast.tracking.sweep import sweep
 
     found = list(_answers(runs, is_sweep))
-    whole = sweep([progress for progress, _, _ in found], asked.trials) if is_sweep else None
+    return found, sweep([progress for progress, _, _ in found], asked.trials) if is_sweep else None
+
+
+def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
+    found, whole = _found(runs, asked, is_sweep)
 
     def view() -> Any:
         from epochcast import render
@@ -224,29 +235,36 @@ def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
         show(whole.as_dict(), True, view)
 
 
-def _follow(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> int:
-    """Look at all files until each has ended; show what is new."""
-    from epochcast.tracking.reading import follow
+def _follow(logs: Sequence[Path], asked: _Asked, is_sweep: bool) -> int:
+    """Look at all files until each has ended; show what is new. Files that appear in a folder join in."""
+    from epochcast.cli.track_live import screen
+    from epochcast.tracking.following import Follower
 
-    looks = [follow(run.path, asked.format, asked.regex, poll_seconds=POLL_SECONDS / len(runs)) for run in runs]
-    try:
+    runs: dict[Path, tuple[_Run, Follower]] = {}
+    with screen(asked.as_json) as draw, ExitStack() as opened:
         while True:
+            for path in _files(logs, is_patient=True):
+                if path not in runs:
+                    runs[path] = _Run(path, asked), Follower(path, asked.format, asked.regex)
+                    opened.callback(runs[path][1].close)
             is_new = False
-            for run, look in zip(runs, looks, strict=True):
-                run.reader, found = next(look)
-                if found:
+            for run, follower in runs.values():
+                run.reader = follower.reader
+                if found := follower.look():
                     run.tracker.add_all(found)
                     run.reported_at = os.stat(run.path).st_mtime if run.path.exists() else time.time()
                     is_new = True
-            if is_new and (ready := [run for run in runs if _is_ready(run)]):
-                if sys.stdout.isatty() and not asked.as_json:
-                    sys.stdout.write("\x1b[H\x1b[2J")  # the table is drawn in the same place
+            followed = [run for run, _ in runs.values()]
+            ready = [run for run in followed if _is_ready(run)]
+            if draw is not None:
+                answers, whole = _found(ready, asked, is_sweep) if ready else ([], None)
+                draw(answers, whole, [str(run.path) for run in followed if not _is_ready(run)])
+            elif is_new and ready:
                 _show(ready, asked, is_sweep)
                 sys.stdout.flush()
-            if all(run.tracker.history.reports and _is_over(run) for run in runs):
+            if ready and len(ready) == len(followed) and all(_is_over(run) for run in followed):
                 return 0
-    except KeyboardInterrupt:
-        return 0
+            time.sleep(POLL_SECONDS)
 
 
 def _is_ready(run: _Run) -> bool:

@@ -11,7 +11,7 @@ from epochcast.render.memory import memory
 from epochcast.render.plan import plan
 from epochcast.render.scaling import scaling
 from epochcast.render.table import table
-from epochcast.render.track import track
+from epochcast.render.track import track, track_live
 
 __all__ = [
     "advice",
@@ -36,4 +36,5 @@ __all__ = [
     "table",
     "topologies",
     "track",
+    "track_live",
 ]

@@ -1,13 +1,11 @@
 """Reading logs: bytes in, observations out, as a stream that keeps little in memory.
 
-`LogReader` takes bytes as they come; `read_log` reads a whole file, plain or gzip; `follow` waits for more and survives
-that a file is rotated, truncated or not there yet.
+`LogReader` takes bytes as they come; `read_log` reads a whole file, plain or gzip.
 """
 
+import codecs
 import gzip
-import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +31,7 @@ FIRST_CHUNK_BYTES = 1 << 16  # most logs are recognised by these; comparing form
 UNSTAMPED_LINES = 32
 
 _RECORD_HEAD_BYTES = 12
+GZIP_MARK = b"\x1f\x8b"
 
 
 class LogReader:
@@ -51,6 +50,7 @@ class LogReader:
         self._stamps = Stamps()
         self._unstamped = 0
         self._head: bytes | None = b""
+        self._wide: codecs.IncrementalDecoder | None = None
         self.bytes_read = 0
         if format is None and pattern is None:
             self._recogniser = Recogniser()
@@ -82,6 +82,8 @@ class LogReader:
             self._begin(data)
         if self._curves is not None:
             return self._placed(self._curves.feed(data))
+        if self._wide is not None:
+            data = self._wide.decode(data).encode()
         return self._block(self._splitter.feed(data))
 
     def flush(self) -> list[Observation]:
@@ -105,6 +107,8 @@ class LogReader:
 
     def _begin(self, head: bytes) -> None:
         self._head = None
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # what Windows' shells redirect
+            self._wide = codecs.getincrementaldecoder("utf-16")("replace")
         if is_event_file(head) and self._recogniser is not None:
             self._curves = CurveReader()
             self._recogniser = None
@@ -231,7 +235,7 @@ def stream(path: str | Path, reader: LogReader, format: str | None = None) -> It
 
 def _opened(place: Path) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:
     with place.open("rb") as plain:
-        is_packed = plain.read(2) == b"\x1f\x8b"
+        is_packed = plain.read(2) == GZIP_MARK
     return gzip.open(place, "rb") if is_packed else place.open("rb")
 
 
@@ -249,38 +253,3 @@ class NoTraining(BadInput):
             f"{path} has no line that reports training; looked for {looked}. "
             "Give `pattern`, a regular expression with named groups such as (?P<step>…) and (?P<total>…)"
         )
-
-
-def follow(
-    path: str | Path,
-    format: str | None = None,
-    pattern: str | None = None,
-    poll_seconds: float = 1.0,
-    is_over: Callable[[], bool] = lambda: False,
-) -> Iterator[tuple[LogReader, list[Observation]]]:
-    """What is new in a growing file, at every look, an empty list where nothing is; ends when `is_over` says so.
-
-    A file that was replaced (another inode) or that became shorter is read from its start: by the same reader, so that
-    the run goes on in a new attempt or where it was.
-    """
-    place = Path(path)
-    reader = LogReader(format, pattern)
-    position, identity = 0, None
-    while True:
-        found: list[Observation] = []
-        try:
-            with place.open("rb") as source:
-                status = os.fstat(source.fileno())
-                if identity not in (None, status.st_ino) or status.st_size < position:
-                    position = 0
-                identity = status.st_ino
-                source.seek(position)
-                while chunk := source.read(CHUNK_BYTES):
-                    position += len(chunk)
-                    found += reader.feed(chunk)
-        except FileNotFoundError:
-            pass  # between rotation and the first line of the new file
-        yield reader, found + reader.flush()
-        if is_over():
-            return
-        time.sleep(poll_seconds)
