@@ -193,3 +193,22 @@ def test_a_clock_that_jumps_breaks_nothing() -> None:
     reader = LogReader()
     text = log_lines(1, 3) + log_lines(4, 6).replace(b"20", b"19", 1) + log_lines(7, 9)
     assert steps(reader.feed(text) + reader.close())[-1] == 9
+
+
+def test_of_a_very_long_log_some_lines_are_read_and_the_last_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochcast.tracking.thinning.EXACT_REPORTS", 100)
+    reader = LogReader()
+    text = "".join(LINE.format(n // 60 % 60, n % 60, n).replace("900]", "9000]") for n in range(1, 3500)).encode()
+    found = steps([seen for at in range(0, len(text), 100_000) for seen in reader.feed(text[at : at + 100_000])])
+    assert len(found) < 1500
+    assert found[:100] == list(range(1, 101))
+    assert found[-1] == 3499
+
+
+def test_validation_is_never_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochcast.tracking.thinning.EXACT_REPORTS", 100)
+    reader = LogReader()
+    lines = [LINE.format(n // 60 % 60, n % 60, n).replace("900]", "9000]") for n in range(1, 2000)]
+    lines[1500] += "2031-05-03 20:25:01,500 - mmdet - INFO - Iter(val) [500]\tmIoU: 0.5\n"
+    found = reader.feed("".join(lines).encode()) + reader.close()
+    assert sum(seen.phase == "validation" for seen in found) == 1

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from epochcast.planning.moves import Move
     from epochcast.tracking.metric import MetricReader
     from epochcast.tracking.reading import LogReader
-    from epochcast.tracking.sweep import Sweep
     from epochcast.tracking.stopping import StoppingRule
+    from epochcast.tracking.sweep import Sweep
     from epochcast.tracking.tracker import Progress
 
     Answer = tuple[Progress, dict[str, Any], tuple[Move, ...]]

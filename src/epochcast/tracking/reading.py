@@ -23,6 +23,7 @@ from epochcast.tracking.lines import LONGEST_LINE_BYTES, LineSplitter
 from epochcast.tracking.observation import Observation
 from epochcast.tracking.recognition import Recogniser, Recognition, sight
 from epochcast.tracking.stamps import Stamps
+from epochcast.tracking.thinning import Thinner
 
 CHUNK_BYTES = 1 << 20
 FIRST_CHUNK_BYTES = 1 << 16  # most logs are recognised by these; comparing formats is slower than reading one
@@ -37,7 +38,9 @@ GZIP_MARK = b"\x1f\x8b"
 class LogReader:
     """Turns the bytes of a log into observations. `format` is a known name, `pattern` your own regular expression."""
 
-    def __init__(self, format: str | None = None, pattern: str | None = None) -> None:
+    def __init__(
+        self, format: str | None = None, pattern: str | None = None, recogniser: Recogniser | None = None
+    ) -> None:
         if format is not None and pattern is not None:
             raise BadInput("give `format` or `pattern`, not both")
         self._splitter = LineSplitter()
@@ -48,12 +51,13 @@ class LogReader:
         self._recognition: Recognition | None = None
         self._course = Course()
         self._stamps = Stamps()
+        self._thinner = Thinner()
         self._unstamped = 0
         self._head: bytes | None = b""
         self._wide: codecs.IncrementalDecoder | None = None
         self.bytes_read = 0
         if format is None and pattern is None:
-            self._recogniser = Recogniser()
+            self._recogniser = recogniser or Recogniser()
         else:
             chosen = find_format(format) if format is not None else pattern_format(str(pattern))
             self._choose(chosen, Recognition(chosen.name, chosen.framework, 1.0, 0))
@@ -145,24 +149,28 @@ class LogReader:
             return []
         kept = self._recogniser.kept
         self._choose(*decided)
-        return [seen for line in kept if (seen := self._line(line)) is not None]
+        return self._placed([seen for line in kept if (seen := self._sighting(line)) is not None])
 
     def _read(self, block: bytes) -> list[Observation]:
         found = []
-        for start, end in candidate_lines(block, self._needles):
-            seen = self._line(block[start : min(end, start + LONGEST_LINE_BYTES)].decode("utf-8", "replace"))
-            if seen is not None:
+        spans = candidate_lines(block, self._needles)
+        last = spans[-1][0] if spans else 0  # where the run stands now is always read
+        for start, end in spans:
+            line = block[start : min(end, start + LONGEST_LINE_BYTES)]
+            if self._thinner.is_on and start != last and self._thinner.leaves_out(line):
+                continue
+            sighting = self._sighting(line.decode("utf-8", "replace"))
+            self._thinner.note(line, sighting)
+            if sighting is not None and (seen := self._course.place(sighting)) is not None:
                 found.append(seen)
         return found
 
-    def _line(self, line: str) -> Observation | None:
+    def _sighting(self, line: str) -> Sighting | None:
         assert self._parser is not None
         sighting = sight(self._parser, line)
-        if sighting is None:
-            return None
-        if sighting.stamp_seconds is None and self._unstamped < UNSTAMPED_LINES:
+        if sighting is not None and sighting.stamp_seconds is None and self._unstamped < UNSTAMPED_LINES:
             self._stamp(sighting, line)
-        return self._course.place(sighting)
+        return sighting
 
     def _stamp(self, sighting: Sighting, line: str) -> None:
         sighting.stamp_seconds = self._stamps.seconds(line)
