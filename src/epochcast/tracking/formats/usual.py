@@ -238,7 +238,7 @@ def _read(words: Words, match: re.Match[str], line: str) -> None:
     else:
         _read_value(words, names, match)
         return
-    if NOT_POSITIONS.intersection(names) or not _COUNT.fullmatch(match["value"]):
+    if NOT_POSITIONS.intersection(names) or not _COUNT.fullmatch(match["value"].rstrip(",")):
         return
     if match["unit"] or line[match.end() : match.end() + 1] == "%":
         return
