@@ -18,8 +18,8 @@ every_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.n
 every_one = pytest.mark.parametrize("shape", ALL, ids=lambda shape: shape.name)
 
 
-def read(text: str, chunk_bytes: int = 1 << 20, **options: str) -> tuple[LogReader, list[Observation]]:
-    reader = LogReader(**options)
+def read(text: str, chunk_bytes: int = 1 << 20, pattern: str | None = None) -> tuple[LogReader, list[Observation]]:
+    reader = LogReader(pattern=pattern)
     data = text.encode()
     found = [seen for at in range(0, len(data), chunk_bytes) for seen in reader.feed(data[at : at + chunk_bytes])]
     return reader, found + reader.close()
