@@ -16,7 +16,7 @@ import typer
 from epochcast.cli.app import FORECASTS, app, show
 from epochcast.cli.database import Database
 from epochcast.cli.help_groups import GroupedCommand
-from epochcast.cli.keeping import Keeper, keeping
+from epochcast.cli.keeping import Keeper, keeping, patient
 from epochcast.errors import BadInput, EpochcastError
 
 if TYPE_CHECKING:
@@ -55,7 +55,10 @@ def track(
         str | None, typer.Option(help="Places to move to, like 4xV100,1xA100 (2x8xH100: two machines); needs --job.")
     ] = None,
     restart: Annotated[
-        str, typer.Option(help="For a move: saving, getting the machine, loading; the log's own start-up comes on top.")
+        str,
+        typer.Option(
+            help="For a move: getting the machine, starting; start-up as logged and a checkpoint come on top."
+        ),
     ] = "5min",
     early_stopping: Annotated[
         str | None,
@@ -297,12 +300,13 @@ def _follow(logs: Sequence[Path], run_of: Callable[[Path], _Run], asked: _Asked,
     from epochcast.tracking.following import Follower
 
     runs: dict[Path, tuple[_Run, Follower]] = {}
-    with suppress(KeyboardInterrupt), screen(asked.as_json) as draw, ExitStack() as opened:
+    with screen(asked.as_json) as draw, ExitStack() as opened, suppress(KeyboardInterrupt):
         while True:
             for path in _files(logs, is_patient=True):
                 if path not in runs:
                     runs[path] = run_of(path), Follower(path, asked.format, asked.regex)
                     opened.callback(runs[path][1].close)
+                    opened.enter_context(patient([runs[path][0].kept]))
             is_new = False
             for run, follower in runs.values():
                 run.reader = follower.reader
