@@ -7,7 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epochcast import testing as testing
     from epochcast.api import advise as advise
+    from epochcast.api import diff as diff
     from epochcast.api import fit as fit
     from epochcast.api import forecast as forecast
     from epochcast.api import inspect as inspect
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from epochcast.forecasting.where import Where as Where
     from epochcast.hardware.device import Device as Device
     from epochcast.interval import Interval as Interval
+    from epochcast.tracking.recording.loop import track as track
 
 __version__ = "0.1.0"
 __all__ = [
@@ -53,6 +56,7 @@ __all__ = [
     "Workload",
     "__version__",
     "advise",
+    "diff",
     "fit",
     "forecast",
     "inspect",
@@ -61,11 +65,13 @@ __all__ = [
     "read_job",
     "read_jobs",
     "scaling",
+    "testing",
+    "track",
 ]
 
 # Where each public name is defined.
 _HOMES = {
-    **dict.fromkeys(("advise", "fit", "forecast", "inspect", "plan", "scaling"), "epochcast.api"),
+    **dict.fromkeys(("advise", "diff", "fit", "forecast", "inspect", "plan", "scaling"), "epochcast.api"),
     **dict.fromkeys(
         (
             "AmbiguousName",
@@ -89,12 +95,15 @@ _HOMES = {
     "Workload": "epochcast.capture.workload",
     "place": "epochcast.forecasting.placement",
     **dict.fromkeys(("read_job", "read_jobs"), "epochcast.forecasting.jobfile"),
+    "track": "epochcast.tracking.recording.loop",
 }
 
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and no other names
 
     def __getattr__(name: str) -> Any:
+        if name == "testing":
+            return import_module("epochcast.testing")
         if name not in _HOMES:
             raise AttributeError(f"module 'epochcast' has no attribute {name!r}")
         return getattr(import_module(_HOMES[name]), name)

@@ -44,13 +44,16 @@ COMMANDS = (
     "advise",
     "scaling",
     "plan",
+    "diff",
     "track",
+    "runs",
     "jobs",
     "evaluate",
     "calibrate",
     "bench",
     "fit",
     "catalogues",
+    "store",
     "doctor",
 )
 

@@ -3,12 +3,14 @@
 from epochcast.render.advise import advice, loader, probe
 from epochcast.render.bench import campaign
 from epochcast.render.catalogues import datasets, devices, hub_models, instances, links, models, topologies
+from epochcast.render.diff import diff
 from epochcast.render.doctor import doctor
 from epochcast.render.forecast import choices, forecast
 from epochcast.render.inspection import comparison, inspection
 from epochcast.render.jobs import jobs
 from epochcast.render.memory import memory
 from epochcast.render.plan import plan
+from epochcast.render.runs import run, runs
 from epochcast.render.scaling import scaling
 from epochcast.render.table import table
 from epochcast.render.track import track
@@ -20,6 +22,7 @@ __all__ = [
     "comparison",
     "datasets",
     "devices",
+    "diff",
     "doctor",
     "forecast",
     "hub_models",
@@ -32,6 +35,8 @@ __all__ = [
     "models",
     "plan",
     "probe",
+    "run",
+    "runs",
     "scaling",
     "table",
     "topologies",

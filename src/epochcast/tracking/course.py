@@ -14,6 +14,9 @@ from epochcast.tracking.observation import Observation, Phase
 # Lines of processes that write into one file arrive out of order by a few reports; more than that is a restart.
 STRAGGLING_REPORTS = 3
 
+# An expected rest below this, in whole seconds, tells less of the time so far than the time so far itself.
+COARSE_SECONDS = 20.0
+
 # A sampled step this much slower than the one before held something else (evaluation) and stands for itself alone.
 OUTLYING = 3.0
 
@@ -91,6 +94,8 @@ class Clock:
             return None
         if batch >= batches:
             return self.section_seconds if section == self.section else None
+        if rest < COARSE_SECONDS and section == self.section and self.section_seconds and 0 < steps < batch:
+            return self.section_seconds * batch / (batch - steps)
         implied = rest * batch / (batches - batch)
         return max(implied, self.section_seconds) if section == self.section else implied
 
@@ -154,10 +159,13 @@ class Course:
     has_clock: bool = False
     counts_epochs: bool = False
     rank: int | None = None
+    told_attempt: int | None = None
 
     def place(self, sighting: Sighting) -> Observation | None:
         """The report in terms of the run; None for headers, repetitions and stragglers."""
+        sighting.leave_out_nonsense()
         self._hear(sighting)
+        self._note_attempt(sighting.attempt)
         if sighting.phase == "header":
             self.clock.start(sighting.stamp_seconds)
             return None
@@ -249,10 +257,22 @@ class Course:
         assert self.step is not None
         if step > self.first_step and step >= self.step - STRAGGLING_REPORTS * self.interval:
             return False
+        self._begin_anew()
+        self.first_step = step
+        return True
+
+    def _note_attempt(self, told: int | None) -> None:
+        """Lines that number their attempts say so where one begins, be it ahead of the step before."""
+        if told is None:
+            return
+        if self.told_attempt not in (None, told):
+            self._begin_anew()
+        self.told_attempt = told
+
+    def _begin_anew(self) -> None:
         self.attempt += 1
         self.clock.restart()
-        self.step, self.first_step = None, step
-        return True
+        self.step = None
 
     def _is_other_rank(self, sighting: Sighting) -> bool:
         return sighting.rank is not None and self.rank is not None and sighting.rank != self.rank

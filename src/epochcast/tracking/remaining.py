@@ -1,6 +1,6 @@
 """How long a run still takes: pace of steps, pauses to come, the forecast made before, and how sure that is.
 
-    remaining = (steps left · pace + pauses to come) · (1 + ends of epochs not seen yet)
+    remaining = (steps left · pace + pauses to come) · (1 + ends of epochs not seen yet) + interruptions to come
 
 The pace is what the run has shown (`pace`), combined in log space, by precision, with what a forecast said before it
 began. Two reports make the forecast a small voice; before them it is the only one. The interval is conformal: how
@@ -15,15 +15,17 @@ import numpy as np
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.tracking.history import History
+from epochcast.tracking.interruptions import interruptions_to_come
 from epochcast.tracking.pace import Pace, expected_pace
 from epochcast.tracking.pauses import seconds_to_come
-from epochcast.tracking.spans import Pause, Spans, find_pauses, start_spans
+from epochcast.tracking.prior import Prior
+from epochcast.tracking.spans import NOTHING, Pause, Spans, find_pauses, start_spans
 from epochcast.tracking.spread import spread_of
 
-# Quantile of a normal distribution at which 90 % lie within ±.
-NORMAL_90 = 1.6449
 # What one report alone may be off by (log), shrinking with the square root of their number.
 ONE_REPORT_ERROR = 0.3
+# An attempt with so many spans has a pace of its own; one with fewer shares that of those before.
+OWN_SPANS = 2
 # What is added before any epoch has ended, for what epochs end with. Chosen on all logs of `studies/track` among some
 # twenty variants; it lowers the median error at 10 % of the run in either half of them.
 BEFORE_AN_EPOCH_ENDED = 0.02
@@ -31,7 +33,10 @@ BEFORE_AN_EPOCH_ENDED = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What is left of a run. `start_seconds` passed before the steps had their pace and do not come again."""
+    """What is left of a run. `start_seconds` passed before the steps had their pace and do not come again.
+
+    `interrupted_seconds` of it are for interruptions, of these `down_seconds` with nothing running.
+    """
 
     remaining_seconds: Interval
     step_seconds: float
@@ -39,6 +44,8 @@ class Remaining:
     start_seconds: float
     pauses_seen: int
     prior_weight: float
+    interrupted_seconds: float = 0.0
+    down_seconds: float = 0.0
 
     @property
     def pause_fraction(self) -> float:
@@ -46,35 +53,52 @@ class Remaining:
         return self.pause_seconds / self.remaining_seconds.mid if self.remaining_seconds.mid else 0.0
 
 
-def remaining(history: History, total_steps: float, prior_step_seconds: Interval | None = None) -> Remaining:
+def remaining(history: History, total_steps: float, prior: Prior | None = None) -> Remaining:
     """What is left of the run until `total_steps`."""
     left = max(0.0, total_steps - history.step)
     shown = _shown(history)
-    pace, prior_weight = _with_prior(shown, history, prior_step_seconds)
+    pace, prior_weight = _with_prior(shown, history, prior)
     pauses = shown.pauses
     coming = seconds_to_come(pauses, shown.begin, history.executed_steps, left) if pauses else 0.0
     # Pauses were seen at the pace seen; a forecast that corrects the pace corrects them alike.
     coming *= pace / shown.pace.step_seconds if shown.pace else 1.0
-    middle = (left * pace + coming) * (1 + _unseen(history, total_steps))
+    middle = (left * pace + coming) * (1 + _unseen(history, total_steps, prior)) + _start_to_come(shown, history, prior)
     fraction = history.step / total_steps if total_steps > 0 else 1.0
-    factor_low, factor_high = spread_of(min(1.0, fraction), _doubt(shown, history, prior_step_seconds))
+    factor_low, factor_high = spread_of(min(1.0, fraction), _doubt(shown, history, prior))
+    broken = interruptions_to_come(history.interruptions, history.executed_steps, left, pace)
     return Remaining(
-        remaining_seconds=Interval(middle * factor_low, middle, middle * factor_high),
+        remaining_seconds=Interval(
+            middle * factor_low,
+            middle + broken.seconds,
+            middle * factor_high + max(broken.seconds, broken.high_seconds),
+        ),
         step_seconds=pace,
         pause_seconds=coming,
         start_seconds=history.start_seconds + shown.start_seconds,
         pauses_seen=len(pauses),
         prior_weight=prior_weight,
+        interrupted_seconds=broken.seconds,
+        down_seconds=broken.down_seconds,
     )
 
 
-def _unseen(history: History, total_steps: float) -> float:
-    """The share of the rest that ends of epochs take, before one was seen."""
+def _start_to_come(shown: "_Shown", history: History, prior: Prior | None) -> float:
+    """What is left of the start that was told beforehand, while no step has been timed."""
+    if shown.pace is not None or prior is None or prior.start_seconds is None:
+        return 0.0
+    return max(0.0, prior.start_seconds - history.elapsed_seconds)
+
+
+def _unseen(history: History, total_steps: float, prior: Prior | None) -> float:
+    """What ends of epochs take beside steps, before one was seen: as told beforehand, or as is usual."""
     length = history.steps_per_epoch
     if not length or total_steps <= 1.5 * length:
         return 0.0
     is_first_epoch = history.step // length == (history.first_step or 0.0) // length
-    return BEFORE_AN_EPOCH_ENDED if is_first_epoch else 0.0
+    if not is_first_epoch:
+        return 0.0
+    told = None if prior is None else prior.pause_fraction
+    return BEFORE_AN_EPOCH_ENDED if told is None else told
 
 
 def doubt_of(history: History) -> float:
@@ -97,49 +121,48 @@ def _shown(history: History) -> _Shown:
     if not len(spans) or spans.seconds.sum() <= 0:
         printed = history.printed_step_seconds
         return _Shown(None if not printed else Pace(printed, None))
-    if len(spans) < 3:
-        return _Shown(Pace(float(spans.seconds.sum() / spans.steps.sum()), None))
-    start = start_spans(spans)
-    usual_seconds = _median_pace(spans.after(start)) * float(spans.steps[:start].sum())
-    start_seconds = max(0.0, float(spans.seconds[:start].sum()) - usual_seconds)
-    steady = spans.after(start)
-    found = find_pauses(steady)
-    pauses = (*(Pause(at, lost) for at, lost in steady.known_pauses), *found.new)
+    earlier, own = spans.split(history.attempt_begin)
+    if len(own) < OWN_SPANS:
+        earlier, own = NOTHING, spans
+    if len(own) < 3:
+        return _Shown(Pace(float(own.seconds.sum() / own.steps.sum()), None))
+    start = start_spans(own)
+    steady = own.after(start)
+    usual_seconds = _median_pace(steady) * float(own.steps[:start].sum())
+    start_seconds = max(0.0, float(own.seconds[:start].sum()) - usual_seconds)
+    before, found = find_pauses(earlier), find_pauses(steady)
+    known = (*earlier.known_pauses, *steady.known_pauses)
+    pauses = (*(Pause(at, lost) for at, lost in known), *before.new, *found.new)
+    begin = earlier.ends[0] - earlier.steps[0] if len(earlier) else steady.ends[0] - steady.steps[0]
     pace = expected_pace(steady.ends, steady.steps, steady.seconds - found.span_seconds)
-    return _Shown(pace, pauses, float(steady.ends[0] - steady.steps[0]), start_seconds)
+    return _Shown(pace, pauses, float(begin), start_seconds)
 
 
 def _median_pace(spans: Spans) -> float:
     return float(np.median(spans.seconds / spans.steps))
 
 
-def _with_prior(shown: _Shown, history: History, prior: Interval | None) -> tuple[float, float]:
+def _with_prior(shown: _Shown, history: History, prior: Prior | None) -> tuple[float, float]:
     """The pace and the weight that the forecast has in it, in log space by precision."""
-    if shown.pace is None and prior is None:
-        raise BadInput("no step has been timed yet: at least two reports are needed, or a forecast to begin with")
-    if shown.pace is None:
-        assert prior is not None
-        return prior.mid, 1.0
-    if prior is None:
+    if prior is None or prior.step_seconds is None or prior.log_error is None:
+        if shown.pace is None:
+            raise BadInput("no step has been timed yet: at least two reports are needed, or a forecast to begin with")
         return shown.pace.step_seconds, 0.0
-    own = 1 / _own_error(shown.pace, history) ** 2
-    told = 1 / max(_log_error(prior), 1e-3) ** 2
+    if shown.pace is None:
+        return prior.step_seconds.mid, 1.0
+    own, told = _own_error(shown.pace, history) ** -2, prior.log_error**-2
     weight = told / (own + told)
-    return exp((1 - weight) * log(shown.pace.step_seconds) + weight * log(prior.mid)), weight
+    return exp((1 - weight) * log(shown.pace.step_seconds) + weight * log(prior.step_seconds.mid)), weight
 
 
 def _own_error(pace: Pace, history: History) -> float:
     return hypot(ONE_REPORT_ERROR / max(1, history.reports - 1), pace.error or 0.0, 1e-3)
 
 
-def _log_error(prior: Interval) -> float:
-    return log(prior.high / prior.low) / (2 * NORMAL_90) if prior.low > 0 else 1.0
-
-
-def _doubt(shown: _Shown, history: History, prior: Interval | None) -> float:
+def _doubt(shown: _Shown, history: History, prior: Prior | None) -> float:
     """How unsteady the run has been: the error of guesses made earlier in it, or what is usual with few reports."""
     if shown.pace is None:
-        return 1.0 if prior is None else _log_error(prior)
+        return 1.0 if prior is None or prior.log_error is None else prior.log_error
     if shown.pace.error is None:
         return ONE_REPORT_ERROR / sqrt(max(1, history.reports - 1))
     return shown.pace.error
