@@ -46,6 +46,7 @@ COMMANDS = (
     "plan",
     "diff",
     "track",
+    "schedule",
     "runs",
     "jobs",
     "evaluate",
