@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from epochcast.cli.app import Json, show
-from epochcast.cli.hand_over import HandOver
+from epochcast.cli.hand_over import HandOver, Image, Kueue, Queue, Ray, Run, SkyPilot, Slurm
 from epochcast.cli.job_options import JobArguments, job_command, save_job
 from epochcast.errors import DoesNotFit
 
@@ -20,13 +20,13 @@ def forecast(
     arguments: JobArguments,
     profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Where the time goes, by layer and class of op.")] = False,
-    slurm: HandOver.Slurm = False,
-    skypilot: HandOver.SkyPilot = False,
-    kueue: HandOver.Kueue = False,
-    ray: HandOver.Ray = False,
-    command: HandOver.Command = None,
-    queue: HandOver.Queue = None,
-    image: HandOver.Image = None,
+    slurm: Slurm = False,
+    skypilot: SkyPilot = False,
+    kueue: Kueue = False,
+    ray: Ray = False,
+    command: Run = None,
+    queue: Queue = None,
+    image: Image = None,
     save_as: Annotated[
         str | None, typer.Option("--save-job", help="Write this job into epochcast.toml under a name.")
     ] = None,

@@ -1,7 +1,8 @@
 """`--slurm`, `--skypilot`, `--kueue` and `--ray`: a forecast as the file that a scheduler takes, instead of a table."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +14,26 @@ if TYPE_CHECKING:
 _PANEL = "Handed over"
 
 
+def _flag(name: str, what: str) -> Any:
+    return typer.Option(name, help=f"Print {what} instead.", rich_help_panel=_PANEL)
+
+
+def _word(name: str, help_text: str) -> Any:
+    return typer.Option(name, help=help_text, rich_help_panel=_PANEL)
+
+
+Slurm = Annotated[bool, _flag("--slurm", "a batch script of Slurm")]
+SkyPilot = Annotated[bool, _flag("--skypilot", "a task of SkyPilot")]
+Kueue = Annotated[bool, _flag("--kueue", "a Kubernetes Job for Kueue")]
+Ray = Annotated[bool, _flag("--ray", "a job of Ray")]
+Run = Annotated[str | None, _word("--run", "What starts the training, for these files; of file.py:NAME, that file.")]
+Queue = Annotated[str | None, _word("--queue", "The local queue of Kueue.")]
+Image = Annotated[str | None, _word("--image", "The container image, for Kueue.")]
+
+
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """Which files are wanted, and what the forecast cannot know. The annotations are those of the command line."""
+    """Which files are wanted, and what the forecast cannot know."""
 
     slurm: bool = False
     skypilot: bool = False
@@ -38,33 +56,10 @@ class HandOver:
         from epochcast.handover.slurm import slurm
 
         request = request_of(forecast, command=self.command, instance=instance, seconds=seconds)
-        makers = {
+        makers: dict[str, Callable[[], str]] = {
             "slurm": lambda: slurm(request),
             "skypilot": lambda: skypilot(request),
             "kueue": lambda: kueue(request, queue=self.queue, image=self.image),
             "ray": lambda: ray_job(request),
         }
         return {name: make() for name, make in makers.items() if getattr(self, name)}
-
-    Slurm = Annotated[
-        bool, typer.Option("--slurm", help="Print a batch script of Slurm instead.", rich_help_panel=_PANEL)
-    ]
-    SkyPilot = Annotated[
-        bool, typer.Option("--skypilot", help="Print a task of SkyPilot instead.", rich_help_panel=_PANEL)
-    ]
-    Kueue = Annotated[
-        bool, typer.Option("--kueue", help="Print a Kubernetes Job for Kueue instead.", rich_help_panel=_PANEL)
-    ]
-    Ray = Annotated[bool, typer.Option("--ray", help="Print a job of Ray instead.", rich_help_panel=_PANEL)]
-    Command = Annotated[
-        str | None,
-        typer.Option(
-            "--run",
-            help="What starts the training, for these files; of file.py:NAME, that file.",
-            rich_help_panel=_PANEL,
-        ),
-    ]
-    Queue = Annotated[str | None, typer.Option("--queue", help="The local queue of Kueue.", rich_help_panel=_PANEL)]
-    Image = Annotated[
-        str | None, typer.Option("--image", help="The container image, for Kueue.", rich_help_panel=_PANEL)
-    ]
