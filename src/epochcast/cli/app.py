@@ -46,12 +46,14 @@ COMMANDS = (
     "plan",
     "diff",
     "track",
+    "runs",
     "jobs",
     "evaluate",
     "calibrate",
     "bench",
     "fit",
     "catalogues",
+    "store",
     "doctor",
 )
 
