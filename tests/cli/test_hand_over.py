@@ -31,3 +31,21 @@ def test_what_is_missing_is_one_line(command: Command) -> None:
         ran = command(line)
         assert (ran.code, ran.out) == (2, "")
         assert message in ran.err
+
+
+PLAN = "plan mnist_cnn --samples 60000 --epochs 100 --batch 512 --clouds aws,lambda --gpus 1,8 --run train.sh"
+
+
+def test_a_plan_hands_its_choice_over(command: Command) -> None:
+    line = f"{PLAN} --deadline 1d"
+    chosen = command(f"{line} --json").json["chosen"]
+    task = yaml.safe_load(command(f"{line} --skypilot").out)
+    assert task["resources"]["infra"] == chosen["cloud"]
+    assert task["resources"]["instance_type"] == chosen["offer"]
+    assert "#SBATCH --time=" in command(f"{line} --slurm").out
+
+
+def test_a_plan_without_a_choice_hands_nothing_over(command: Command) -> None:
+    ran = command(f"{PLAN} --slurm")
+    assert (ran.code, "give a deadline or a budget" in ran.err) == (2, True)
+    assert command(f"{PLAN} --slurm --deadline 1s").code == 3

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from epochcast.errors import BadInput
+
 if TYPE_CHECKING:
     from epochcast.forecasting.forecast import Forecast
     from epochcast.hardware.instance import Instance
     from epochcast.interval import Interval
+    from epochcast.planning.answer import Plan
 
 _PANEL = "Handed over"
 
@@ -43,11 +46,23 @@ class HandOver:
     queue: str | None = None
     image: str | None = None
 
+    def __bool__(self) -> bool:
+        return self.slurm or self.skypilot or self.kueue or self.ray
+
+    def of_plan(self, plan: "Plan") -> dict[str, str]:
+        """The files of the configuration that a plan chose; nothing where it found none within the limits."""
+        if not self or (plan.limits and plan.chosen is None):
+            return {}
+        if plan.chosen is None:
+            raise BadInput("nothing is chosen that could be handed over: give a deadline or a budget")
+        chosen = plan.chosen
+        return self.texts(chosen.forecast, instance=chosen.offer.instance, seconds=chosen.total_seconds)
+
     def texts(
         self, forecast: "Forecast", *, instance: "Instance | None" = None, seconds: "Interval | None" = None
     ) -> dict[str, str]:
         """The files by name. `instance` is what a plan chose, `seconds` its time where that is not the forecast's."""
-        if not (self.slurm or self.skypilot or self.kueue or self.ray):
+        if not self:
             return {}
         from epochcast.handover.kueue import kueue
         from epochcast.handover.ray_job import ray_job

@@ -23,9 +23,11 @@ ACCELERATORS = (
 
 def skypilot(request: Request) -> str:
     """The task."""
-    resources: dict[str, object] = {"accelerators": f"{accelerator(request.device)}:{request.gpus_per_node}"}
-    if request.instance is not None:
-        resources = {"infra": request.instance.cloud, "instance_type": request.instance.name, **resources}
+    resources: dict[str, object]
+    if request.instance is not None:  # the machine says which accelerators it has
+        resources = {"infra": request.instance.cloud, "instance_type": request.instance.name}
+    else:
+        resources = {"accelerators": f"{accelerator(request.device)}:{request.gpus_per_node}"}
     document = {
         "name": request.name,
         "num_nodes": request.nodes,
