@@ -9,7 +9,7 @@ from epochcast.cli.app import Json, show, wrote
 from epochcast.cli.evaluate import progress_bar
 from epochcast.cli.hand_over import HandOver, Image, Kueue, Queue, Ray, Run, SkyPilot, Slurm
 from epochcast.cli.job_options import PLACE_FLAGS, JobArguments, job_command
-from epochcast.errors import DoesNotFit, OverLimit
+from epochcast.errors import BadInput, DoesNotFit, OverLimit
 
 if TYPE_CHECKING:
     from epochcast.forecasting.job import Job
@@ -59,6 +59,8 @@ def plan(
     from epochcast.planning.search import strategies_in
     from epochcast.units import parse_seconds
 
+    if budget is not None and not 0 < budget < float("inf"):
+        raise BadInput(f"--budget must be a number of dollars above 0, got {budget:g}")
     if plot is not None:
         from epochcast import charts
 

@@ -15,7 +15,7 @@ import typer
 from epochcast.cli.app import FORECASTS, app, show
 from epochcast.cli.database import Database
 from epochcast.cli.help_groups import GroupedCommand
-from epochcast.cli.keeping import Keeper, keeping
+from epochcast.cli.keeping import Keeper, keeping, patient
 from epochcast.errors import BadInput, EpochcastError
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ def track(
         str | None, typer.Option(help="Places to move to, like 4xV100,1xA100 (2x8xH100: two machines); needs --job.")
     ] = None,
     restart: Annotated[
-        str, typer.Option(help="For a move: saving, getting the machine, loading; the log's own start-up comes on top.")
+        str,
+        typer.Option(
+            help="For a move: getting the machine, starting; start-up as logged and a checkpoint come on top."
+        ),
     ] = "5min",
     early_stopping: Annotated[
         str | None,
@@ -106,7 +109,8 @@ def track(
 
 def _track(runs: "Sequence[_Run]", asked: "_Asked", is_sweep: bool, follow: bool) -> int:
     if follow:
-        return _follow(runs, asked, is_sweep)
+        with patient([run.kept for run in runs]):
+            return _follow(runs, asked, is_sweep)
     for run in runs:
         run.read()
     _show(runs, asked, is_sweep)
