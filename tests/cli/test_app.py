@@ -145,6 +145,7 @@ def test_every_module_of_commands_is_registered() -> None:
         "captures",
         "complete",
         "database",
+        "hand_over",
         "help_groups",
         "keeping",
         "track_live",

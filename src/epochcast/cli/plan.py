@@ -7,6 +7,7 @@ import typer
 
 from epochcast.cli.app import Json, show, wrote
 from epochcast.cli.evaluate import progress_bar
+from epochcast.cli.hand_over import HandOver, Image, Kueue, Queue, Ray, Run, SkyPilot, Slurm
 from epochcast.cli.job_options import PLACE_FLAGS, JobArguments, job_command
 from epochcast.errors import BadInput, DoesNotFit, OverLimit
 
@@ -42,6 +43,13 @@ def plan(
         ),
     ] = None,
     profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
+    slurm: Slurm = False,
+    skypilot: SkyPilot = False,
+    kueue: Kueue = False,
+    ray: Ray = False,
+    command: Run = None,
+    queue: Queue = None,
+    image: Image = None,
     plot: Annotated[Path | None, typer.Option(help="Draw cost against time: .png, .svg, .html.")] = None,
     as_json: Json = False,
 ) -> int:
@@ -80,7 +88,9 @@ def plan(
 
         return render.plan(answer)
 
-    show(answer.as_dict(), as_json, view)
+    wanted = HandOver(slurm=slurm, skypilot=skypilot, kueue=kueue, ray=ray, command=command, queue=queue, image=image)
+    texts = wanted.of_plan(answer)
+    show({**answer.as_dict(), **texts}, as_json, view, as_text="\n".join(texts.values()) or None)
     if not answer.fits:
         return DoesNotFit.exit_code
     return 0 if answer.is_within_limits else OverLimit.exit_code
