@@ -10,7 +10,7 @@ from epochcast import charts
 from epochcast.api import find_model
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.strategies.registry import STRATEGIES
-from epochcast.hardware.catalogue import find_instance
+from epochcast.hardware.machines import find_instance
 from epochcast.planning.answer import Plan
 from epochcast.planning.candidate import TOO_LARGE, Candidate
 from epochcast.planning.search import strategies_in

@@ -51,6 +51,7 @@ COMMANDS = (
     "bench",
     "fit",
     "catalogues",
+    "instances",
     "doctor",
 )
 
