@@ -17,9 +17,9 @@ MOST_NUMBER = 1e30
 """No quantity of a catalogue is larger."""
 
 
-def shipped(file: str) -> str:
-    """The text of a catalogue file of this package."""
-    return files("epochcast.hardware").joinpath(file).read_text(encoding="utf-8")
+def shipped(file: str, package: str = "epochcast.hardware") -> str:
+    """The text of a table that ships with a package."""
+    return files(package).joinpath(file).read_text(encoding="utf-8")
 
 
 def parse(text: str, file: str) -> Mapping[str, object]:

@@ -61,12 +61,11 @@ class Offer:
         """aws us-east-1"""
         return f"{self.instance.cloud} {self.instance.region}".rstrip()
 
-    @property
-    def feel(self) -> tuple[object, ...]:
+    def feel(self, *, with_host: bool = True) -> tuple[object, ...]:
         """What a job notices of an offer: two that agree in it take the same time, whatever they cost."""
         box, topology = self.instance, known_topology(self.instance.name)
-        links = (topology.name,) if topology is not None else (box.inner_link, box.outer_link)
-        return (box.device, box.gpus, self.nodes, box.cpus, *links)
+        links = (topology.name,) if topology is not None else (box.inner_link, box.outer_link if self.nodes > 1 else "")
+        return (box.device, box.gpus, self.nodes, box.cpus if with_host else None, *links)
 
     @property
     def device(self) -> Device:
