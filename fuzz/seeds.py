@@ -522,3 +522,49 @@ def measurement_lines() -> list[Any]:
         row = {"kind": "collective", "key": f"all_reduce{size_bytes}", "machine": "m", "question": ask}
         lines.append({**row, "seconds": 1e-4 + 1e-9 * size_bytes, "repeats": 3, "failed": None, "details": {}})
     return json.loads(json.dumps(lines))  # type: ignore[no-any-return]
+
+
+# Of DeepSpeed, Accelerate, `TrainingArguments` and LightningCLI.
+CONFIGS: list[Any] = [
+    {
+        "train_batch_size": 16,
+        "train_micro_batch_size_per_gpu": 4,
+        "gradient_accumulation_steps": 4,
+        "optimizer": {"type": "AdamW", "params": {"lr": 0.001}},
+        "fp16": {"enabled": True},
+        "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+        "activation_checkpointing": {"partition_activations": True},
+    },
+    {
+        "compute_environment": "LOCAL_MACHINE",
+        "distributed_type": "FSDP",
+        "fsdp_config": {"fsdp_sharding_strategy": "FULL_SHARD", "fsdp_offload_params": False},
+        "mixed_precision": "bf16",
+        "num_machines": 1,
+        "num_processes": 2,
+        "dynamo_config": {"dynamo_backend": "INDUCTOR"},
+    },
+    {
+        "output_dir": "out",
+        "per_device_train_batch_size": 8,
+        "gradient_accumulation_steps": 2,
+        "num_train_epochs": 3,
+        "max_steps": -1,
+        "optim": "adamw_torch",
+        "bf16": True,
+        "gradient_checkpointing": True,
+        "dataloader_num_workers": 4,
+    },
+    {
+        "trainer": {
+            "max_epochs": 5,
+            "devices": 2,
+            "num_nodes": 1,
+            "precision": "16-mixed",
+            "strategy": "ddp",
+            "accumulate_grad_batches": 2,
+        },
+        "model": {"class_path": "net.Net"},
+        "data": {"batch_size": 32},
+    },
+]

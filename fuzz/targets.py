@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fuzz import mutations, seeds
+from fuzz import logs, mutations, seeds
 from fuzz.mutations import damaged, document_bytes, mutated, text_of, toml_of
 
 
@@ -317,6 +317,14 @@ def _job_file(folder: Path, content: bytes) -> None:
         json.dumps(forecast_job(job.job, job.where.placement(job.job.precision), session).as_dict())
 
 
+def _config(folder: Path, content: bytes) -> None:
+    from epochcast import api
+
+    file = folder / "settings.json"
+    file.write_bytes(content)
+    json.dumps(api.forecast("mnist_cnn", device="V100", batch=4, config=[file]).as_dict())
+
+
 def _sheet(folder: Path, content: bytes) -> None:
     from epochcast import api
 
@@ -412,5 +420,8 @@ TARGETS: Mapping[str, Target] = {
     "profile": Target(lambda: damaged(seeds.profile_text()), _profile),
     "campaign": Target(lambda: document_bytes([seeds.CAMPAIGN], toml_of), _campaign),
     "job_file": Target(lambda: document_bytes([seeds.JOB_FILE], toml_of), _job_file),
+    "log": Target(logs.logs, logs.tracked),
+    "events": Target(logs.event_files, logs.tracked),
+    "config": Target(lambda: document_bytes(seeds.CONFIGS, text_of), _config),
     "sheet": Target(lambda: document_bytes([seeds.SHEET, seeds.SHEET_LIKE], toml_of), _sheet),
 }

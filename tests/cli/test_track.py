@@ -75,6 +75,7 @@ def test_following_ends_with_the_last_step(command: Command, tmp_path: Path, mon
         time.sleep(0.3)
         write_log(path, 2000, start=1020)
 
+    command(f"track {path} --total 2000 --json")  # imports take as long as they take
     thread = threading.Thread(target=go_on)
     thread.start()
     ran = command(f"track {path} --total 2000 --follow --json")

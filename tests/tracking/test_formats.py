@@ -4,13 +4,18 @@ from itertools import pairwise
 
 import pytest
 from tests.tracking.shapes import SHAPES, Shape
+from tests.tracking.variants_language import LANGUAGE, LIBRARIES
+from tests.tracking.variants_vision import VISION
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.tracking.formats.registry import FORMATS, find_format
 from epochcast.tracking.observation import Observation
 from epochcast.tracking.reading import LogReader
 
+ALL = (*SHAPES, *VISION, *LANGUAGE, *LIBRARIES)
+
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+every_one = pytest.mark.parametrize("shape", ALL, ids=lambda shape: shape.name)
 
 
 def read(text: str, chunk_bytes: int = 1 << 20, **options: str) -> tuple[LogReader, list[Observation]]:
@@ -20,7 +25,7 @@ def read(text: str, chunk_bytes: int = 1 << 20, **options: str) -> tuple[LogRead
     return reader, found + reader.close()
 
 
-@every_shape
+@every_one
 def test_a_format_is_recognised_and_says_where_the_run_stands(shape: Shape) -> None:
     reader, found = read(shape.text)
     assert reader.recognition is not None
@@ -58,7 +63,7 @@ def test_steps_never_fall_within_an_attempt_and_the_clock_never_runs_back(shape:
 
 def test_every_format_has_a_shape() -> None:
     flavours = {"keras": {"keras_bar"}, "csv": {"csv_no_time"}, "deepspeed_step": set(), "mlperf_v0.5": set()}
-    names = {shape.name for shape in SHAPES}
+    names = {shape.name for shape in ALL}
     assert [f.name for f in FORMATS if not flavours.get(f.name, {f.name}) <= names] == []
 
 

@@ -8,6 +8,7 @@ from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.tracking.history import MOST_SPANS, History
 from epochcast.tracking.observation import Observation
+from epochcast.tracking.prior import Prior
 from epochcast.tracking.remaining import remaining
 
 
@@ -115,7 +116,7 @@ def test_reports_without_time_do_not_make_steps_free() -> None:
 
 def test_the_forecast_answers_before_the_first_step() -> None:
     history = history_of([Observation(step=0, clock_seconds=0.0)])
-    left = remaining(history, 1000, Interval(0.4, 0.5, 0.7))
+    left = remaining(history, 1000, Prior(Interval(0.4, 0.5, 0.7)))
     assert left.remaining_seconds.mid == pytest.approx(500, rel=0.02)
     assert left.prior_weight == 1.0
     with pytest.raises(BadInput, match="two reports"):
@@ -124,7 +125,7 @@ def test_the_forecast_answers_before_the_first_step() -> None:
 
 def test_the_log_outvotes_the_forecast() -> None:
     """The forecast says 0.5 s; steps take 1 s."""
-    prior = Interval(0.4, 0.5, 0.65)
+    prior = Prior(Interval(0.4, 0.5, 0.65))
     first = remaining(history_of(steady(20, 1.0)), 1000, prior)
     later = remaining(history_of(steady(500, 1.0)), 1000, prior)
     assert 0.5 < first.step_seconds < 1.0

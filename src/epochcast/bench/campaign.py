@@ -1,9 +1,9 @@
 """A campaign: a list of measurements, the most useful first, each made once and appended to the measurement file.
 
 A `Question` says what to measure. It is plain data, so it can be sent to any process or machine. `measure(question)`
-makes the measurement there. It does not raise where the configuration cannot run: out of memory and unsupported are
-results, too. The local engine below measures in this process; the Ray engine (`ray_engine.fleet`) on a cluster, with
-the same questions and the same `measure`.
+makes the measurement there, in a process of its own where it runs the user's code (`apart`). It does not raise where
+the configuration cannot run: out of memory and unsupported are results, too. The local engine below measures in this
+process; the Ray engine (`ray_engine.fleet`) on a cluster, with the same questions and the same `measure`.
 """
 
 import json
@@ -15,6 +15,7 @@ from importlib import import_module
 from time import perf_counter
 from typing import Any
 
+from epochcast.bench.apart import MeasuringProcess, measured_apart, own_code_of
 from epochcast.bench.measurements import Appender, Machine, Measurement
 from epochcast.bench.timing import Timing
 from epochcast.errors import BadInput, EpochcastError
@@ -56,6 +57,21 @@ def key_of(words: Sequence[str], ask: Mapping[str, Any]) -> str:
 
 
 def measure(question: Question) -> Measurement:
+    """The measurement that a question asks for; where it runs the user's code, in a process of its own."""
+    if not own_code_of(question):
+        return measured_here(question)
+    try:
+        return measured_apart(question, _process)
+    except EpochcastError as problem:  # the code ended the process that ran it
+        from epochcast.bench.fingerprint import machine, torch_threads
+
+        return _failed(question, machine(str(question.ask.get("device", "cpu")), torch_threads()), problem)
+
+
+_process = MeasuringProcess()
+
+
+def measured_here(question: Question) -> Measurement:
     """The measurement that a question asks for, made in this process."""
     measure_kind: Callable[[Question], Measurement] = import_module(MEASURES[question.kind]).measure
     return measure_kind(question)
@@ -72,12 +88,11 @@ class Outcome:
 
 def measurement_of(question: Question, machine: Machine, run: Callable[[], Outcome]) -> Measurement:
     """The row with the result of `run`, or with the reason why it failed."""
-    details: dict[str, Any] = {"date": datetime.now(UTC).isoformat(timespec="seconds")}
     try:
         outcome = run()
     except Exception as problem:  # any error of a framework becomes the reason in the row
-        failed = reason(problem)
-        return Measurement(question.kind, question.key, machine, question.ask, failed=failed, details=details)
+        return _failed(question, machine, problem)
+    details = _dated()
     timing = outcome.timing
     for name in ("steal_fraction", "processor_seconds"):
         if getattr(timing, name) is not None:
@@ -94,6 +109,15 @@ def measurement_of(question: Question, machine: Machine, run: Callable[[], Outco
         outcome.peak_bytes,
         details=details | dict(outcome.details),
     )
+
+
+def _failed(question: Question, machine: Machine, problem: BaseException) -> Measurement:
+    failed = reason(problem)
+    return Measurement(question.kind, question.key, machine, question.ask, failed=failed, details=_dated())
+
+
+def _dated() -> dict[str, Any]:
+    return {"date": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 def reason(problem: BaseException) -> str:

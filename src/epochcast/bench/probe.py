@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from epochcast.advising.thesis import PROBE_BATCHES, Coefficients
+from epochcast.bench.apart import is_own_code, probed_apart
 from epochcast.capture.torch.notes import explained
 from epochcast.errors import BadInput, MissingExtra, UnknownName
 from epochcast.graph.recipe import Recipe
@@ -38,7 +39,16 @@ def probe_memory(
     optimizer: str = "sgd",
     batches: tuple[int, int] = PROBE_BATCHES,
 ) -> Probe:
-    """Run the model's real step at two batches."""
+    """Run the model's real step at two batches; the user's code (`file.py:factory`) runs in a process of its own."""
+    if isinstance(reference, str) and is_own_code(reference):
+        return probed_apart(reference, input_shape, optimizer, batches)
+    return probe_here(reference, input_shape, optimizer=optimizer, batches=batches)
+
+
+def probe_here(
+    reference: object, input_shape: tuple[int, ...] | None, *, optimizer: str, batches: tuple[int, int]
+) -> Probe:
+    """The same in this process."""
     try:
         import torch
     except ModuleNotFoundError:

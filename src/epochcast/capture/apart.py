@@ -17,7 +17,7 @@ from typing import IO, Any
 from weakref import finalize
 
 from epochcast import errors
-from epochcast.capture.apart_host import read_message, write_message
+from epochcast.capture.apart_host import CAPTURES, read_message, write_message
 from epochcast.capture.depends import Depends
 from epochcast.errors import BadInput, EndsProgram, EpochcastError
 from epochcast.graph.op import Graph
@@ -40,7 +40,7 @@ class ApartModel:
         self.depends = Depends()
         self._about = {"reference": reference, "input_shape": input_shape}
         self._lock = Lock()
-        self._process: _Process | None = None
+        self._process: Apart | None = None
 
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
@@ -53,20 +53,25 @@ class ApartModel:
     def _ask(self, request: Mapping[str, Any]) -> Any:
         with self._lock:
             if self._process is None or self._process.has_ended:
-                self._process = _Process(self._about)
+                self._process = Apart(self._about)
                 finalize(self, self._process.end)
             answer = self._process.ask(request)
             self.depends = Depends.from_dict(answer["depends"])
             return answer["value"]
 
 
-class _Process:
-    def __init__(self, about: Mapping[str, Any]) -> None:
+class Apart:
+    """A process that answers questions about the user's code.
+
+    `about` is what its host is made of, and has the `reference`; `host` is the module whose `Host` answers.
+    """
+
+    def __init__(self, about: Mapping[str, Any], host: str = CAPTURES) -> None:
         self._reference = str(about["reference"])
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
         self._shown_bytes = 0
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _START, _HOME, str(os.getpid()), json.dumps(sys.path)],
+            [sys.executable, "-P", "-c", _START, _HOME, str(os.getpid()), json.dumps(sys.path), host],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -3,6 +3,8 @@
 A message is its length in eight bytes and JSON. The first one says which model is meant; every later one asks for its
 graph at a batch size or for a step by a recipe. The answer brings what it depended on (`watch`), and what was printed
 meanwhile goes to a file of the parent. A process that is not asked anything for a while ends.
+
+Who answers is the `Host` of a module, this one unless another is named (`bench.apart_host` measures).
 """
 
 import json
@@ -10,8 +12,9 @@ import os
 import select
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from epochcast.capture.model import Model
 from epochcast.capture.torch.notes import with_traceback
@@ -20,8 +23,16 @@ from epochcast.errors import BadInput, EndsProgram, EpochcastError
 from epochcast.graph.serial import graph_to_json, recipe_from_json, trace_to_json
 from epochcast.orphans import end_with_parent
 
+CAPTURES = "epochcast.capture.apart_host"
 IDLE_SECONDS = 60.0
 HEAD_BYTES = 8
+
+
+class Answers(Protocol):
+    """What a host does."""
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to one request, or the error in it."""
 
 
 def write_message(stream: IO[bytes], document: Mapping[str, Any]) -> None:
@@ -49,7 +60,7 @@ def _read_exactly(stream: IO[bytes], size_bytes: int) -> bytes | None:
     return b"".join(parts)
 
 
-def serve(parent: int) -> None:
+def serve(parent: int, make_host: Callable[[Mapping[str, Any]], Answers]) -> None:
     """Answer until the parent ends, closes the pipe, or asks nothing more."""
     end_with_parent(parent)
     # without a buffer: what is read ahead would not be seen by `select`
@@ -59,7 +70,7 @@ def serve(parent: int) -> None:
     first = read_message(requests)
     if first is None:
         return
-    host = _Host(first)
+    host = make_host(first)
     while os.name == "nt" or select.select([requests], [], [], IDLE_SECONDS)[0]:
         request = read_message(requests)
         if request is None:
@@ -69,31 +80,45 @@ def serve(parent: int) -> None:
         sys.stderr.flush()
 
 
-class _Host:
+def become_program(reference: str) -> Path:
+    """Be the program that the file of a reference is: its arguments, its folder first on the path. Gives the folder."""
+    place = reference.rpartition(":")[0]
+    root = Path(place).resolve().parent if place.endswith(".py") else Path.cwd()
+    sys.argv = [place]
+    sys.path.insert(0, str(root))  # stays: functions may import when they are called
+    return root
+
+
+def answered(reference: str, answer: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `answer` gives; where the user's code raises or ends the program, that as an answer."""
+    try:
+        return answer()
+    except EpochcastError as problem:
+        return _failure(problem)
+    except SystemExit as problem:
+        return _failure(EndsProgram(reference, problem))
+    except Exception as problem:  # the user's code may raise anything
+        error = BadInput(f"{reference} ends in {type(problem).__name__}: {str(problem)[:200]}")
+        return _failure(with_traceback(error, problem))
+
+
+class Host:
     """One model of the user's, made on the first question."""
 
     def __init__(self, asked: Mapping[str, Any]) -> None:
         self._reference: str = asked["reference"]
         shape = asked["input_shape"]
         self._input_shape = None if shape is None else tuple(shape)
-        place = self._reference.rpartition(":")[0]
-        self._root = Path(place).resolve().parent if place.endswith(".py") else Path.cwd()
-        sys.argv = [place]
-        sys.path.insert(0, str(self._root))  # stays: functions may import when they are called
+        self._root = become_program(self._reference)
         self._watch = Watch()
         self._model: Model | None = None
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            value = self._value(request)
-        except EpochcastError as problem:
-            return _failure(problem)
-        except SystemExit as problem:
-            return _failure(EndsProgram(self._reference, problem))
-        except Exception as problem:  # the user's code may raise anything
-            error = BadInput(f"{self._reference} ends in {type(problem).__name__}: {str(problem)[:200]}")
-            return _failure(with_traceback(error, problem))
-        return {"value": value, "depends": self._watch.seen((self._root,)).as_dict()}
+        """The capture, and what it depended on."""
+        return answered(
+            self._reference,
+            lambda: {"value": self._value(request), "depends": self._watch.seen((self._root,)).as_dict()},
+        )
 
     def _value(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if self._model is None:
@@ -109,7 +134,8 @@ def _failure(error: EpochcastError) -> dict[str, Any]:
     return {"error": type(error).__name__, "message": str(error), "notes": list(getattr(error, "__notes__", ()))}
 
 
-def main(arguments: list[str], run: Callable[[int], None] = serve) -> None:
-    """`arguments` are the parent's process and the folders that it imports from."""
-    sys.path[:] = json.loads(arguments[1])
-    run(int(arguments[0]))
+def main(arguments: list[str]) -> None:
+    """`arguments` are the parent's process, the folders that it imports from, and the module of the host."""
+    parent, folders, host = arguments
+    sys.path[:] = json.loads(folders)
+    serve(int(parent), import_module(host).Host)

@@ -275,7 +275,8 @@ def _task(config: Any) -> str:
     """By the architecture the configuration names, else by its family; decoders are causal language models."""
     if config.model_type in ("whisper", "speech_to_text"):
         return "SpeechSeq2Seq"
-    named = _task_of(getattr(config, "architectures", None) or ())
+    classes = getattr(config, "architectures", None)
+    named = _task_of(classes if isinstance(classes, list | tuple) else ())
     if named is not None:
         return named
     if getattr(config, "is_encoder_decoder", False):

@@ -44,13 +44,20 @@ def find_model(
         return _from_code(text, input_shape)
     from epochcast.capture.zoo import ZOO
 
-    if text not in ZOO and Path(text).exists():
+    if text not in ZOO and _is_file(text):
         raise BadInput(
             f"{text!r} is not a model file that can be read; known: .onnx, .keras, .json, .toml, file.py:factory"
         )
     from epochcast.capture.hub import typed_model
 
     return typed_model(text, input_shape, aux=aux)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):  # too long, or with a zero byte: no file is called that
+        return False
 
 
 def no_code(reference: str) -> BadInput:

@@ -95,9 +95,14 @@ def _two_batches(text: str) -> tuple[int, int]:
 
 
 def _measured_loader(reference: str | None) -> "LoaderMeasurement":
-    from epochcast.bench.loader import find_loader, measure_loader
+    from epochcast.bench.apart import loader_measured_apart
+    from epochcast.bench.loader import measure_loader
+    from epochcast.bench.loader_rows import check_reference
 
-    return measure_loader(None if reference is None else find_loader(reference), name=reference)
+    if reference is None:
+        return measure_loader()
+    check_reference(reference)
+    return loader_measured_apart(reference)
 
 
 def _probed_memory(arguments: JobArguments, batches: tuple[int, int], memory_bytes: float) -> dict[str, object]:

@@ -9,14 +9,15 @@ from epochcast.graph.trace import Columns
 from epochcast.hardware.device import Device
 
 ANSWERS = 512
+CostsKey = tuple[bytes, Device, Setting]
 
 
 @dataclass(frozen=True)
 class CachedCosts:
-    """`base`, with a cache."""
+    """`base`, with a cache, which models for other devices may share."""
 
     base: CostModel
-    answers: Cache[tuple[bytes, Device, Setting], Costs] = field(default_factory=lambda: Cache(ANSWERS), compare=False)
+    answers: Cache[CostsKey, Costs] = field(default_factory=lambda: Cache(ANSWERS), compare=False)
 
     @property
     def name(self) -> str:

@@ -185,6 +185,8 @@ class Local:
         kernels = np.exp(logs) * factors[columns.op_class]
         mid = kernels + host[columns.phase] + columns.written_bytes * fresh[columns.phase]
         factor = np.exp(NINETY * step_deviation(kernels, deviations, places, correction.deviation))
+        if not np.isfinite(mid * factor).all():
+            raise BadInput(f"the profile of {self.device} gives seconds beyond any number; fit it again")
         return Costs.by(self.name, mid / factor, mid, mid * factor)
 
     def correction(self, framework: str) -> Correction:

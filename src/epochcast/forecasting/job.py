@@ -183,6 +183,7 @@ class Job:
         "Samples of the validation after each epoch; the data set's.",
         unit="samples",
         least=0,
+        most=MOST,
         parse=parse_count,
     )
     checkpoints_per_epoch: float = _data(1.0, "Checkpoints written per epoch.", least=0)

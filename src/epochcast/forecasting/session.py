@@ -11,9 +11,9 @@ from epochcast.caching import Cache
 from epochcast.capture.model import Model
 from epochcast.capture.resolve import find_model
 from epochcast.capture.workload import Workload
-from epochcast.cost.cached import CachedCosts
+from epochcast.cost.cached import ANSWERS, CachedCosts, CostsKey
 from epochcast.cost.calibrated import calibrated_device, hints, model_in, with_profile
-from epochcast.cost.model import CostModel
+from epochcast.cost.model import CostModel, Costs
 from epochcast.cost.registry import find_cost_model
 from epochcast.cost.scaled import Scaled
 from epochcast.forecasting.job import Job
@@ -54,6 +54,8 @@ class Session:
         self._models: Cache[Device, CostModel] = Cache(DEVICES)
         self._devices: Cache[Device, Device] = Cache(DEVICES)
         self._traces: Cache[tuple[Model, Recipe], Trace] = Cache(TRACES)
+        # One for all devices: with one for each, a long evaluation would keep everything.
+        self._costs: Cache[CostsKey, Costs] = Cache(ANSWERS)
         self.steps: Cache[Hashable, StepForecast] = Cache(STEPS)
         self.memories: Cache[Hashable, PeakMemory] = Cache(STEPS)
 
@@ -109,7 +111,7 @@ class Session:
     def _cost_model(self, device: Device) -> CostModel:
         costing = self._costing(device)
         own = with_profile(costing, device) if self._with_own_profiles else costing
-        return CachedCosts(own if self._factor == 1 else Scaled(own, self._factor))
+        return CachedCosts(own if self._factor == 1 else Scaled(own, self._factor), self._costs)
 
 
 def _state(model: object) -> Hashable:

@@ -14,6 +14,9 @@ from epochcast.tracking.observation import Observation, Phase
 # Lines of processes that write into one file arrive out of order by a few reports; more than that is a restart.
 STRAGGLING_REPORTS = 3
 
+# An expected rest below this, in whole seconds, tells less of the time so far than the time so far itself.
+COARSE_SECONDS = 20.0
+
 # A sampled step this much slower than the one before held something else (evaluation) and stands for itself alone.
 OUTLYING = 3.0
 
@@ -91,6 +94,8 @@ class Clock:
             return None
         if batch >= batches:
             return self.section_seconds if section == self.section else None
+        if rest < COARSE_SECONDS and section == self.section and self.section_seconds and 0 < steps < batch:
+            return self.section_seconds * batch / (batch - steps)
         implied = rest * batch / (batches - batch)
         return max(implied, self.section_seconds) if section == self.section else implied
 
@@ -157,6 +162,7 @@ class Course:
 
     def place(self, sighting: Sighting) -> Observation | None:
         """The report in terms of the run; None for headers, repetitions and stragglers."""
+        sighting.leave_out_nonsense()
         self._hear(sighting)
         if sighting.phase == "header":
             self.clock.start(sighting.stamp_seconds)

@@ -70,7 +70,10 @@ class DriftWatch:
         is_whole = self._seconds == int(self._seconds)
         if self._seconds <= 0 or (is_whole and self._seconds < LEAST_TICKS_SECONDS):
             return None
-        pace = log(self._seconds / self._steps)
+        step_seconds = self._seconds / self._steps
+        if step_seconds <= 0:  # less than a number can say
+            return None
+        pace = log(step_seconds)
         self._steps = self._seconds = 0.0
         self._spans += 1
         if self._spans <= SETTLING:

@@ -17,11 +17,10 @@ from epochcast.interval import Interval
 from epochcast.tracking.history import History
 from epochcast.tracking.pace import Pace, expected_pace
 from epochcast.tracking.pauses import seconds_to_come
+from epochcast.tracking.prior import Prior
 from epochcast.tracking.spans import Pause, Spans, find_pauses, start_spans
 from epochcast.tracking.spread import spread_of
 
-# Quantile of a normal distribution at which 90 % lie within ±.
-NORMAL_90 = 1.6449
 # What one report alone may be off by (log), shrinking with the square root of their number.
 ONE_REPORT_ERROR = 0.3
 # What is added before any epoch has ended, for what epochs end with. Chosen on all logs of `studies/track` among some
@@ -46,18 +45,18 @@ class Remaining:
         return self.pause_seconds / self.remaining_seconds.mid if self.remaining_seconds.mid else 0.0
 
 
-def remaining(history: History, total_steps: float, prior_step_seconds: Interval | None = None) -> Remaining:
+def remaining(history: History, total_steps: float, prior: Prior | None = None) -> Remaining:
     """What is left of the run until `total_steps`."""
     left = max(0.0, total_steps - history.step)
     shown = _shown(history)
-    pace, prior_weight = _with_prior(shown, history, prior_step_seconds)
+    pace, prior_weight = _with_prior(shown, history, prior)
     pauses = shown.pauses
     coming = seconds_to_come(pauses, shown.begin, history.executed_steps, left) if pauses else 0.0
     # Pauses were seen at the pace seen; a forecast that corrects the pace corrects them alike.
     coming *= pace / shown.pace.step_seconds if shown.pace else 1.0
-    middle = (left * pace + coming) * (1 + _unseen(history, total_steps))
+    middle = (left * pace + coming) * (1 + _unseen(history, total_steps, prior)) + _start_to_come(shown, history, prior)
     fraction = history.step / total_steps if total_steps > 0 else 1.0
-    factor_low, factor_high = spread_of(min(1.0, fraction), _doubt(shown, history, prior_step_seconds))
+    factor_low, factor_high = spread_of(min(1.0, fraction), _doubt(shown, history, prior))
     return Remaining(
         remaining_seconds=Interval(middle * factor_low, middle, middle * factor_high),
         step_seconds=pace,
@@ -68,13 +67,23 @@ def remaining(history: History, total_steps: float, prior_step_seconds: Interval
     )
 
 
-def _unseen(history: History, total_steps: float) -> float:
-    """The share of the rest that ends of epochs take, before one was seen."""
+def _start_to_come(shown: "_Shown", history: History, prior: Prior | None) -> float:
+    """What is left of the start that was told beforehand, while no step has been timed."""
+    if shown.pace is not None or prior is None or prior.start_seconds is None:
+        return 0.0
+    return max(0.0, prior.start_seconds - history.elapsed_seconds)
+
+
+def _unseen(history: History, total_steps: float, prior: Prior | None) -> float:
+    """What ends of epochs take beside steps, before one was seen: as told beforehand, or as is usual."""
     length = history.steps_per_epoch
     if not length or total_steps <= 1.5 * length:
         return 0.0
     is_first_epoch = history.step // length == (history.first_step or 0.0) // length
-    return BEFORE_AN_EPOCH_ENDED if is_first_epoch else 0.0
+    if not is_first_epoch:
+        return 0.0
+    told = None if prior is None else prior.pause_fraction
+    return BEFORE_AN_EPOCH_ENDED if told is None else told
 
 
 def doubt_of(history: History) -> float:
@@ -113,33 +122,27 @@ def _median_pace(spans: Spans) -> float:
     return float(np.median(spans.seconds / spans.steps))
 
 
-def _with_prior(shown: _Shown, history: History, prior: Interval | None) -> tuple[float, float]:
+def _with_prior(shown: _Shown, history: History, prior: Prior | None) -> tuple[float, float]:
     """The pace and the weight that the forecast has in it, in log space by precision."""
-    if shown.pace is None and prior is None:
-        raise BadInput("no step has been timed yet: at least two reports are needed, or a forecast to begin with")
-    if shown.pace is None:
-        assert prior is not None
-        return prior.mid, 1.0
-    if prior is None:
+    if prior is None or prior.step_seconds is None or prior.log_error is None:
+        if shown.pace is None:
+            raise BadInput("no step has been timed yet: at least two reports are needed, or a forecast to begin with")
         return shown.pace.step_seconds, 0.0
-    own = 1 / _own_error(shown.pace, history) ** 2
-    told = 1 / max(_log_error(prior), 1e-3) ** 2
+    if shown.pace is None:
+        return prior.step_seconds.mid, 1.0
+    own, told = _own_error(shown.pace, history) ** -2, prior.log_error**-2
     weight = told / (own + told)
-    return exp((1 - weight) * log(shown.pace.step_seconds) + weight * log(prior.mid)), weight
+    return exp((1 - weight) * log(shown.pace.step_seconds) + weight * log(prior.step_seconds.mid)), weight
 
 
 def _own_error(pace: Pace, history: History) -> float:
     return hypot(ONE_REPORT_ERROR / max(1, history.reports - 1), pace.error or 0.0, 1e-3)
 
 
-def _log_error(prior: Interval) -> float:
-    return log(prior.high / prior.low) / (2 * NORMAL_90) if prior.low > 0 else 1.0
-
-
-def _doubt(shown: _Shown, history: History, prior: Interval | None) -> float:
+def _doubt(shown: _Shown, history: History, prior: Prior | None) -> float:
     """How unsteady the run has been: the error of guesses made earlier in it, or what is usual with few reports."""
     if shown.pace is None:
-        return 1.0 if prior is None else _log_error(prior)
+        return 1.0 if prior is None or prior.log_error is None else prior.log_error
     if shown.pace.error is None:
         return ONE_REPORT_ERROR / sqrt(max(1, history.reports - 1))
     return shown.pace.error

@@ -13,10 +13,15 @@ _CLOCK = r"(?P<hour>\d{2}):(?P<minute>\d{2}):(?P<second>\d{2})(?:[.,](?P<fractio
 _ZONE = r"(?P<zone>Z|[+-]\d{2}:?\d{2}(?!\d))?"
 
 FORMS: tuple[re.Pattern[str], ...] = (
-    re.compile(rf"(?<!\d)(?P<year>(?:19|20)\d{{2}})[-/](?P<month>\d{{2}})[-/](?P<day>\d{{2}})[ T:_]{_CLOCK}{_ZONE}"),
+    re.compile(
+        rf"(?<!\d)(?P<year>(?:19|20)\d{{2}})[-/](?P<month>\d{{2}})[-/](?P<day>\d{{2}})[ T:_,]{{1,2}}{_CLOCK}{_ZONE}"
+    ),
     re.compile(rf"(?<![\w-])(?P<short_year>\d{{2}})-(?P<month>\d{{2}})-(?P<day>\d{{2}}) {_CLOCK}"),
-    re.compile(rf"(?<!\w)[IWEF](?P<month>\d{{2}})(?P<day>\d{{2}}) {_CLOCK}"),
+    re.compile(rf"(?<!\w)[IWEF](?P<year>(?:19|20)\d{{2}})?(?P<month>\d{{2}})(?P<day>\d{{2}}) {_CLOCK}"),
     re.compile(rf"(?<![\d/])(?P<month>\d{{2}})/(?P<day>\d{{2}}) {_CLOCK}"),
+    re.compile(rf"(?<![\d/])(?P<month>\d{{2}})/(?P<day>\d{{2}})/(?P<year>(?:19|20)\d{{2}}),? {_CLOCK}"),
+    re.compile(rf"(?<![\d/])(?P<month>\d{{2}})/(?P<day>\d{{2}})/(?P<short_year>\d{{2}}),? {_CLOCK}"),
+    re.compile(rf"(?<!\d)(?P<day>\d{{1,2}})[ /-](?P<name>[A-Z][a-z]{{2}})[ /-](?P<year>(?:19|20)\d{{2}})[ :T]{_CLOCK}"),
     re.compile(rf"\b(?P<name>[A-Z][a-z]{{2}}) +(?P<day>\d{{1,2}}) {_CLOCK}(?: (?P<year>(?:19|20)\d{{2}}))?"),
     re.compile(r'"?time_ms"?: ?"?(?P<unix_thousandths>\d{12,14})'),
     re.compile(r'"(?:_?timestamp|wall_time|time)": ?"?(?P<unix>1\d{9}(?:\.\d+)?)(?!\d)'),
@@ -35,6 +40,7 @@ class Stamps:
         self._midnights: dict[tuple[str | None, ...], float] = {}
         self._year = SOME_YEAR
         self._last: float | None = None
+        self.is_dated = False  # whether the log writes whole dates, so that its seconds are those since 1970
 
     def seconds(self, line: str) -> float | None:
         """The line's time in seconds; since 1970 where the log writes the year, comparable within the log otherwise."""
@@ -49,17 +55,15 @@ class Stamps:
                     return value
         return None
 
-    @property
-    def is_dated(self) -> bool:
-        """Whether the log writes whole dates, so that its seconds are those since 1970."""
-        return self._form in (FORMS[0], FORMS[1], FORMS[5], FORMS[6])
-
     def _read(self, match: re.Match[str]) -> float | None:
         found = match.groupdict()
         if unix := found.get("unix"):
+            self.is_dated = True
             return float(unix)
         if thousandths := found.get("unix_thousandths"):
+            self.is_dated = True
             return float(thousandths) / 1e3
+        self.is_dated = bool(found.get("year") or found.get("short_year"))
         day = self._day(found)
         if day is None:
             return None

@@ -20,6 +20,7 @@ from epochcast.interval import Interval
 from epochcast.tracking.drift import Drift, DriftWatch, Steadiness, steadiness
 from epochcast.tracking.history import History
 from epochcast.tracking.observation import Observation
+from epochcast.tracking.prior import Prior, combined, prior_of_forecast
 from epochcast.tracking.remaining import Remaining, remaining
 from epochcast.tracking.spans import find_pauses, start_spans
 from epochcast.tracking.total import Total, total_of
@@ -80,7 +81,13 @@ class Progress:
 
     def finish_at(self, reported_at: datetime) -> datetime:
         """When the last step ends, if the last report came at `reported_at`."""
-        return reported_at + timedelta(seconds=self.remaining_seconds.mid)
+        try:
+            return reported_at + timedelta(seconds=self.remaining_seconds.mid)
+        except OverflowError:
+            message = (
+                f"with {self.total.steps:.0f} steps in all the run would end after the year 9999; is that the total?"
+            )
+            raise BadInput(message) from None
 
     def as_dict(self) -> dict[str, Any]:
         """The numbers, by the names of the JSON contract."""
@@ -108,10 +115,11 @@ class Progress:
 
 @dataclass(slots=True)
 class Tracker:
-    """A run and what is known beforehand: its total, if given, and the forecast of its job."""
+    """A run and what is known beforehand: its total, if given, the forecast of its job, and what past runs showed."""
 
     total: float | None = None
     forecast: Forecast | None = None
+    past: Prior | None = None
     history: History = field(default_factory=History)
     watch: DriftWatch = field(default_factory=DriftWatch)
 
@@ -134,7 +142,8 @@ class Tracker:
             raise BadInput("no training step was reported yet")
         total = total_of(history, self.total)
         # A forecast counts steps; it says nothing of a log that counts epochs alone.
-        prior = self.forecast.step_seconds if self.forecast is not None and not self._counts_epochs(total) else None
+        forecast = None if self._counts_epochs(total) else self.forecast
+        prior = combined([None if forecast is None else prior_of_forecast(forecast), self.past])
         left = remaining(history, total.steps, prior)
         return Progress(
             step=history.step,
@@ -145,7 +154,7 @@ class Tracker:
             left=left,
             is_done=history.has_ended or history.step >= total.steps,
             log_remaining_seconds=history.log_remaining_seconds,
-            forecast=None if prior is None else self.forecast,
+            forecast=forecast,
             drift=self.watch.latest,
             reasons=tuple(self._reasons()),
         )

@@ -6,12 +6,14 @@ Keras 3 writes a node as {"args": …, "kwargs": …} with tensors as {"class_na
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from epochcast.capture.keras.call import Shape
 from epochcast.errors import BadInput
 
 MOST_DEPTH = 32
+# No layer has more outputs: those of a damaged file would fill memory.
+MOST_OUTPUTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,10 @@ def _is_node(node: object) -> bool:
     return isinstance(node, list)
 
 
+def _is_shape(shape: object) -> TypeGuard[list[int | None]]:
+    return isinstance(shape, list) and all(n is None or (isinstance(n, int) and n >= 0) for n in shape)
+
+
 def declared_shapes(rows: list[Mapping[str, Any]]) -> dict[str, tuple[Shape, ...]]:
     """The shapes of each layer's outputs as their consumers recorded them (Keras 3 only); open sizes are 0."""
     shapes_of: dict[str, dict[int, Shape]] = {}
@@ -99,7 +105,7 @@ def declared_shapes(rows: list[Mapping[str, Any]]) -> dict[str, tuple[Shape, ...
         for node in row.get("inbound_nodes") or []:
             if isinstance(node, Mapping):
                 for ref, shape in keras_tensors([node.get("args"), node.get("kwargs")]):
-                    if isinstance(shape, list) and all(n is None or (isinstance(n, int) and n >= 0) for n in shape):
+                    if 0 <= ref.index < MOST_OUTPUTS and _is_shape(shape):
                         shapes_of.setdefault(ref.layer, {})[ref.index] = tuple(n or 0 for n in shape)
     return {name: tuple(shapes.get(i, ()) for i in range(max(shapes) + 1)) for name, shapes in shapes_of.items()}
 

@@ -120,11 +120,17 @@ def _load(path: Path) -> Any:
     return proto
 
 
+def _printable(text: str | bytes) -> str:
+    """A name, so that messages of a damaged file stay printable. Of one that is no UTF-8 protobuf gives the bytes."""
+    words = text.decode(errors="replace") if isinstance(text, bytes) else text
+    return "".join(c if c.isprintable() else "?" for c in words)
+
+
 def _node(node: Any, index: int, label: str) -> Node:
     from onnx import helper
 
-    op = "".join(c if c.isprintable() else "?" for c in node.op_type)  # messages of a damaged file stay printable
-    name = node.name or f"{op}_{index}"
+    op = _printable(node.op_type)
+    name = _printable(node.name) or f"{op}_{index}"
     if op in _CONTROL:
         raise BadInput(
             f"{label}: node {name!r} is {op}, control flow whose work depends on values; "

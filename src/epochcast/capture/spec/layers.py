@@ -112,7 +112,7 @@ class _Layers:
         o = Options(row, f"{self.file}: {path}")
         kind = o.text("type")
         name = o.text("name", names.free(kind))
-        o.place += f" {name!r} ({kind})"
+        o.place += f" {name!r} ({kind if kind.isprintable() else repr(kind)})"
         if name in names:
             raise BadInput(f"{o.place}: the name is taken by another layer or input")
         sources = [_find_layer(names, n, f"{o.place}: 'from'") for n in o.texts("from", ())] or [x]

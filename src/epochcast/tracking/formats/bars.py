@@ -13,12 +13,16 @@ from epochcast.tracking.formats.sighting import Sighting
 from epochcast.tracking.stamps import clock_text_seconds
 
 _TQDM = re.compile(
-    r"(?P<words>.*?)(?P<percent>\d+)%\|[^|]*\|\s*(?P<done>[\d.]+[kMG]?)/(?P<total>[\d.]+[kMG]?) "
+    r"(?P<words>.*?)(?:\d+%|(?<=: ))\|[^|]*\|\s*(?P<done>[\d.]+[kMG]?)/(?P<total>[\d.]+[kMG]?|\?) "
     r"\[(?P<elapsed>[\d:]+)<(?P<rest>\d+ days?, [\d:]+|[\d:]+|\?),\s*(?P<rate>[\d.?]+)\s*"
     r"(?P<unit>\w*/\w+)(?P<behind>[^\]]*)\]?"
 )
+_ENDLESS = re.compile(
+    r"(?P<words>.*?)(?P<done>\d[\d.]*[kMG]?)(?P<total>)(?:it|ba|batch\w*|steps?) \[(?P<elapsed>[\d:]+)(?P<rest>),\s*"
+    r"(?P<rate>[\d.?]+)\s*(?P<unit>\w*/\w+)(?P<behind>[^\]]*)\]?"
+)
 _ULTRALYTICS = re.compile(
-    r"(?P<words>.*?)(?P<percent>\d+)% [━─╸╺ ]+ (?P<done>\d+)/(?P<total>\d+) (?P<rate>[\d.]+)(?P<unit>it/s|s/it) "
+    r"(?P<words>.*?)\d+% [━─╸╺ ]+ (?P<done>\d+)/(?P<total>\d+) (?P<rate>[\d.]+)(?P<unit>it/s|s/it) "
     r"(?P<elapsed>[\d:.]+)s?(?:<(?P<rest>[\d:.]+)s?)?(?P<behind>)"
 )
 _RICH = re.compile(
@@ -35,7 +39,7 @@ _VALIDATING = re.compile(
     r"(?i)(?<![a-z])(?:valid\w*|val|test\w*|eval\w*|sanity|predict\w*|infer\w*|dev)(?![a-z])|Class\s+Images"
 )
 _EPOCH = re.compile(r"(?i)epochs?[\s_:\[#=]*(\d+)(?:\s*(?:/|of)\s*(\d+))?")
-_YOLO_EPOCH = re.compile(r"^\s*(\d+)/(\d+)\s+\d[\d.]*[GM]\b")
+_YOLO_EPOCH = re.compile(r"^\s*(\d+)/(\d+)\s+(?:\d[\d.]*[GM]\b|(?:[\d.e+-]+\s+){1,6}[\d.]+: )")
 _OUTER = re.compile(r"(?i)^\W*(?:total )?epochs?\W*$")
 _LOSS = re.compile(rf"(?i)loss\w*['\"]?[=:] ?'?({NUMBER})")
 _COMPLETED = re.compile(r"^\W*(\d+) epochs completed in ([\d.]+) hours")
@@ -43,7 +47,7 @@ _RUNTIME = re.compile(rf"'train_runtime': '?({NUMBER})")
 _STEPS = re.compile(r"Total optimization steps = ([\d,]+)")
 _PRINTED_EPOCH = re.compile(r"^\W*(?:Starting )?[Ee]poch:? \[?(\d+)\]?\s*(?:/|of)\s*(\d+)")
 
-NEEDLES = ("%|", "% ━", " • ", "hours", "{'", "poch ", "optimization steps")
+NEEDLES = ("%|", " |", " [", "% ━", " • ", "hours", "{'", "poch ", "optimization steps")
 
 
 @dataclass
@@ -52,7 +56,7 @@ class Bar:
 
     words: str
     done: float
-    total: float
+    total: float | None
     elapsed_seconds: float
     rest_seconds: float | None
     step_seconds: float | None
@@ -86,7 +90,7 @@ class BarParser:
             return self._beside(line)
         if _PREPARING.search(bar.words) or bar.unit.endswith("B/s"):
             return None
-        if "v_num=" in bar.behind:
+        if "v_num" in bar.behind:
             self.flavour = "lightning"
         if _VALIDATING.search(bar.words):
             return self._validation(bar)
@@ -132,12 +136,12 @@ class BarParser:
             return Sighting(epoch=self.epoch or 0, epochs=self.epochs, forgets_total=not self.has_total)
         if self.epochs is not None:
             return Sighting(epoch=self.epoch or 0, epochs=self.epochs)
-        return Sighting(step=bar.done, total=bar.total)
+        return Sighting(step=bar.done, total=bar.total, epoch=0 if bar.total is None else None)
 
     def _takes_over(self, bar: Bar) -> bool:
         """A bar of another length is the training if it comes again and again, and the first one did not."""
         assert self.main_total is not None
-        if self.main_done < self.main_total or self.bars > 1:
+        if bar.total is None or self.main_done < self.main_total or self.bars > 1:
             return False
         if bar.elapsed_seconds > 2 * self.main_seconds + 5:  # what came first was a preparation
             self.main_total, self.bars = bar.total, 1
@@ -199,12 +203,20 @@ class BarParser:
         return None
 
 
+def _form(line: str) -> re.Pattern[str] | None:
+    if "%|" in line or "/? [" in line:
+        return _TQDM
+    if "% ━" in line:
+        return _ULTRALYTICS
+    if " • " in line:
+        return _RICH
+    return _ENDLESS if "/s" in line and " [" in line else None
+
+
 def _bar(line: str) -> Bar | None:
     """The last bar of a line: bars that are redrawn without a carriage return stand behind each other."""
-    form = _TQDM if "%|" in line else _ULTRALYTICS if "% ━" in line else _RICH if " • " in line else None
-    if form is None:
-        return None
-    matches = list(form.finditer(line))
+    form = _form(line)
+    matches = [] if form is None else list(form.finditer(line))
     if not matches:
         return None
     match = matches[-1]
@@ -215,7 +227,7 @@ def _bar(line: str) -> Bar | None:
     return Bar(
         match["words"],
         number(match["done"]),
-        number(match["total"]),
+        number(match["total"]) if match["total"].strip("?") else None,
         clock_text_seconds(match["elapsed"]),
         clock_text_seconds(match["rest"]) if match["rest"] and match["rest"][0].isdigit() else None,
         value or None,

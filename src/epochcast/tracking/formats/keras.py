@@ -12,7 +12,7 @@ from epochcast.tracking.formats.sighting import Sighting
 from epochcast.tracking.stamps import UNITS, clock_text_seconds
 
 _PER = r"(?P<per>[\d.]+)(?P<unit>us|ms|s)/(?:step|sample|epoch)"
-_EPOCH = re.compile(r"^\s*Epoch (\d+)/(\d+)\s*$")
+_EPOCH = re.compile(r"(?:^|[\s:\]>|])Epoch (\d+)/(\d+)\s*$")
 _BAR = re.compile(
     rf"(?P<done>\d+)/(?P<total>\d+) \[[=>.]+\] - (?:ETA: (?P<rest>[\d:]+)s?|(?P<took>[\d:]+)s"
     rf"(?: {_PER})?)(?P<behind>.*)"
@@ -36,7 +36,7 @@ class KerasParser:
 
     def sight(self, line: str) -> Sighting | None:
         """What a bar, a closing line or an `Epoch` line says."""
-        if match := _EPOCH.match(line):
+        if match := _EPOCH.search(line):
             self.epoch, self.is_open = int(match[1]) - 1, True
             self.sections += 1
             return Sighting("header", epochs=float(match[2]))

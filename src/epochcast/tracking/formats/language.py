@@ -26,6 +26,11 @@ DEEPSPEED = format_of(
         "global_step=",
         r"epoch=(?P<epoch_index>\d+)/micro_step=(?P<batch>\d+)/global_step=(?P<step>\d+), RunningAvgSamplesPerSec",
     ),
+    Rule("SamplesPerSec=", r"timer\.py:\d+:stop\] \d+/(?P<step>\d+), (?:RunningAvg)?SamplesPerSec="),
+    Rule(
+        "iter time (s)",
+        r"steps: (?P<step>\d+) loss: (?P<loss>NUM) iter time \(s\): (?P<step_seconds>[\d.]+) samples/sec",
+    ),
     Rule(
         "Beginning of Epoch", r"Beginning of Epoch \d+/(?P<epochs>\d+), Total Micro Batches (?P<batches>\d+)", "header"
     ),
@@ -44,8 +49,14 @@ FAIRSEQ = format_of(
     "fairseq",
     Rule(
         "num_updates=",
-        r"epoch (?P<epoch>\d+):\s+(?P<batch>\d+) / (?P<batches>\d+)\s+loss=(?P<loss>NUM).*?num_updates=(?P<step>\d+)"
+        r"epoch (?P<epoch>\d+):\s+(?P<batch>\d+) / (?P<batches>\d+)\s+(?:\w+=\S+ )*?"
+        r"loss=(?P<loss>NUM).*?num_updates=(?P<step>\d+)"
         r"(?:.*?\bwall=(?P<elapsed_seconds>[1-9]\d*))?",
+    ),
+    Rule(
+        "num_updates=",
+        r"epoch (?P<epoch>\d+):\s+\d+%\|[^|]*\|\s*(?P<batch>\d+)/(?P<batches>\d+) \[(?P<section>DUR)<.*?num_updates="
+        r"(?P<step>\d+)",
     ),
     Rule(
         "| num_updates",
@@ -91,17 +102,35 @@ NANOGPT = format_of(
     "nanoGPT, build-nanogpt",
     Rule("iter ", r"^iter (?P<index>\d+): loss (?P<loss>NUM)[^,]*, time (?P<step_ms>[\d.]+)ms", is_sampled=True),
     Rule("| dt: ", r"step\s+(?P<index>\d+) \| loss: (?P<loss>NUM) .*\| dt: (?P<step_ms>[\d.]+)ms", is_sampled=True),
+    Rule("| loss ", r"^(?P<index>\d+) \| loss (?P<loss>NUM) \| lr \S+ \| (?P<step_ms>[\d.]+)ms", is_sampled=True),
     Rule("val loss", r"^step \d+: train loss NUM.*val loss", "validation"),
     Rule("validation loss", r"^validation loss: NUM", "validation"),
     Rule("max_", r"^\s*max_(?:iters|steps) ?= ?(?P<total>\d+)", "header"),
+)
+
+NANOCHAT = format_of(
+    "nanochat",
+    "nanochat",
+    Rule("dt: ", r"step (?P<step>\d+)/(?P<total>\d+) .*?loss: (?P<loss>NUM) .*?\| dt: (?P<step_ms>[\d.]+)ms"),
+    Rule("Validation bpb", r"Validation bpb", "validation"),
+)
+
+LITGPT = format_of(
+    "litgpt",
+    "LitGPT",
+    Rule(
+        "iter time",
+        r"iter (?P<step>\d+) step \d+(?::| \|) loss(?: train:)? (?P<loss>NUM),.*?iter time: (?P<step_ms>[\d.]+) ?ms",
+    ),
+    Rule("val loss", r"iter \d+: val loss", "validation"),
 )
 
 LLM_C = format_of(
     "llm.c",
     "llm.c",
     Rule(
-        "| loss",
-        r"step\s+(?P<step>\d+)/(?P<total>\d+) \| (?:train )?loss\s+(?P<loss>NUM) .*?\| (?P<step_ms>[\d.]+) ms \|",
+        " loss ",
+        r"step\s+(?P<step>\d+)/(?P<total>\d+) \| (?:train )?loss\s+(?P<loss>NUM) .*?\| \(?(?P<step_ms>[\d.]+) ms \|",
     ),
     Rule("val loss", r"^val loss NUM", "validation"),
 )
@@ -132,8 +161,14 @@ NEMO = format_of(
     "NeMo",
     Rule(
         "Training epoch ",
-        r"Training epoch \d+, iteration (?P<index>\d+)/(?P<last_index>\d+) \|(?:.*?reduced_train_loss: (?P<loss>NUM))?"
+        r"Training epoch 0, iteration (?P<index>\d+)/(?P<last_index>\d+) \|(?:.*?reduced_train_loss: (?P<loss>NUM))?"
         r"(?:.*?train_step_timing in s: (?P<step_seconds>[\d.]+))?",
+    ),
+    Rule(
+        "Training epoch ",
+        r"Training epoch (?P<epoch_index>\d+), iteration (?P<batch_index>\d+)/(?P<last_batch_index>\d+) \|"
+        r"(?:.*?reduced_train_loss: (?P<loss>NUM))?(?:.*?train_step_timing in s: (?P<step_seconds>[\d.]+))?",
+        forgets_total=True,
     ),
     Rule("alidation", r"Validation epoch|Running evaluation", "validation"),
 )
@@ -146,6 +181,11 @@ SOCKEYE = format_of(
         r"\bE=(?P<epoch_index>\d+) B=(?P<step>\d+)\s+s/sec=[\d.]+ tok/sec=[\d.]+(?: u/sec="
         r"(?P<steps_per_second>[\d.]+))?",
     ),
+    Rule(
+        "tokens/sec",
+        r"Epoch\[(?P<epoch_index>\d+)\] Batch \[(?P<step>\d+)\]\s+Speed: [\d.]+ samples/sec [\d.]+ tokens/sec"
+        r"(?: (?P<steps_per_second>[\d.]+) updates/sec)?",
+    ),
     Rule("Validation-", r"Checkpoint \[\d+\]\s+Validation-", "validation"),
     Rule("Training finished", r"Training finished", "end"),
 )
@@ -153,7 +193,7 @@ SOCKEYE = format_of(
 JOEYNMT = format_of(
     "joeynmt",
     "JoeyNMT",
-    Rule("Batch Loss:", r"Epoch\s+\d+,? +Step:\s+(?P<step>\d+), Batch Loss:\s+(?P<loss>NUM)"),
+    Rule("Batch Loss:", r"Epoch\s+\d+,? +Step:\s+(?P<step>\d+),? +Batch Loss:\s+(?P<loss>NUM)"),
     Rule("Validation result", r"Validation result", "validation"),
 )
 
@@ -165,7 +205,18 @@ OPENNMT = format_of(
         "s elapsed",
         r"Epoch\s+(?P<epoch>\d+),\s+(?P<batch>\d+)/\s*(?P<batches>\d+); acc: .*?(?P<section_seconds>\d+) s elapsed",
     ),
+    Rule("; Iteration", r"Epoch (?P<epoch>\d+) ; Iteration (?P<batch>\d+)/(?P<batches>\d+) ;"),
     Rule("Validation", r"Validation (?:perplexity|accuracy)", "validation"),
+)
+
+OPENNMT_TF = format_of(
+    "opennmt_tf",
+    "OpenNMT-tf",
+    Rule(
+        "steps/s = ",
+        r"Step = (?P<step>\d+) ; steps/s = (?P<steps_per_second>[\d.]+),.*?(?:Loss = (?P<loss>NUM))",
+    ),
+    Rule("Running evaluation", r"Running evaluation", "validation"),
 )
 
 FLAIR = format_of(
@@ -178,7 +229,8 @@ FLAIR = format_of(
 
 TACOTRON = format_of(
     "tacotron",
-    "TensorFlow 1 Tacotron",
+    "Tacotron",
+    Rule("Train loss ", r"^\W*Train loss (?P<step>\d+) (?P<loss>NUM) Grad Norm NUM (?P<step_seconds>[\d.]+)s/it"),
     Rule("sec/step", r"Step (?P<step>\d+)\s+\[(?P<step_seconds>[\d.]+) sec/step, loss=(?P<loss>NUM)"),
 )
 
@@ -198,7 +250,14 @@ JAX = format_of(
     "JAX and Flax",
     Rule(
         "completed step: ",
-        r"completed step: (?P<index>\d+), (?:steps/s|seconds): (?P<step_seconds>[\d.]+)(?:.*?loss: (?P<loss>NUM))?",
+        r"completed step: (?P<index>\d+), seconds: (?P<step_seconds>[\d.]+)(?:.*?loss: (?P<loss>NUM))?",
+    ),
+    Rule(
+        "completed step: ",
+        r"completed step: (?P<index>\d+), steps/s: (?P<steps_per_second>[\d.]+)(?:.*?loss: (?P<loss>NUM))?",
+    ),
+    Rule(
+        "work unit notes", r"notes: (?P<steps_per_second>[\d.]+) steps/s, [\d.]+% \((?P<step>\d+)/(?P<total>\d+)\), ETA"
     ),
     Rule(
         "logging_writer",
@@ -217,6 +276,8 @@ FORMATS: tuple[Format, ...] = (
     FAIRSEQ_JSON,
     TORCHTITAN,
     NANOGPT,
+    NANOCHAT,
+    LITGPT,
     LLM_C,
     MODDED_NANOGPT,
     OLMO,
@@ -224,6 +285,7 @@ FORMATS: tuple[Format, ...] = (
     SOCKEYE,
     JOEYNMT,
     OPENNMT,
+    OPENNMT_TF,
     FLAIR,
     TACOTRON,
     COMPOSER,

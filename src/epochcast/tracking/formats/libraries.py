@@ -8,6 +8,7 @@ TF1 = format_of(
     "tf1_estimator",
     "TensorFlow 1",
     Rule(", step = ", r"loss = (?P<loss>NUM), step = (?P<step>\d+)(?: \((?P<interval_seconds>[\d.]+) sec\))?"),
+    Rule("step = ", r"(?<!\w)step = (?P<step>\d+), loss = (?P<loss>NUM)(?: \((?P<interval_seconds>[\d.]+) sec\))?"),
     Rule(
         "sec/batch",
         r"step (?P<step>\d+), loss = (?P<loss>NUM) ?\(NUM examples/sec;\s+(?P<step_seconds>NUM)\s+sec/batch\)",
@@ -30,9 +31,21 @@ TF_CNN_BENCHMARKS = format_of(
     Rule("total images/sec", r"^total images/sec: ", "end"),
 )
 
+TF_OBJECT_DETECTION = format_of(
+    "tf_object_detection",
+    "TensorFlow object detection",
+    Rule(
+        "per-step time",
+        r"model_lib\w*\.py:\d+\] Step (?P<step>\d+) per-step time (?P<step_seconds>[\d.]+)s(?: loss=(?P<loss>NUM))?",
+    ),
+    Rule("num_steps", r"\bnum_steps: (?P<total>\d+)", "header"),
+)
+
 TF2 = format_of(
     "tf2",
     "TensorFlow 2 Model Garden",
+    Rule("BenchmarkMetric", r"'global step': ?(?P<step>\d+), 'time_taken': (?P<interval_seconds>[\d.]+)"),
+    Rule("Train Step: ", r"Train Step: (?P<step>\d+)/(?P<total>\d+)\s+/ loss = (?P<loss>NUM)"),
     Rule("TimeHistory: ", r"TimeHistory: (?P<interval_seconds>[\d.]+) seconds, .*between steps \d+ and (?P<step>\d+)"),
     Rule("steps/sec: ", r"train \| step:\s+(?P<step>\d+) \| steps/sec:\s+(?P<steps_per_second>[\d.]+)"),
     Rule("eval | step", r"\beval \| step:", "validation"),
@@ -44,7 +57,7 @@ MXNET = format_of(
     Rule(
         "samples/sec",
         r"(?:Node\[(?P<rank>\d+)\] )?Epoch\[(?P<epoch_index>\d+)\] Batch ?\[(?:\d+-)?(?P<batch>\d+)\]\s+"
-        r"Speed: (?P<samples_per_second>[\d.]+) samples/sec(?!.*\t ?lr=)",
+        r"Speed: (?P<samples_per_second>[\d.]+) samples/sec(?! [\d.]+ tokens|.*\t ?lr=)",
     ),
     Rule(
         "Time cost=",
@@ -138,7 +151,7 @@ PADDLE_VIDEO = format_of(
     "PaddleVideo",
     Rule(
         "train step:",
-        r"epoch:\[\s*(?P<epoch>\d+)/(?P<epochs>\d+)\s*\] train step:(?P<batch_index>\d+)\s.*?\bloss: (?P<loss>NUM)"
+        r"epoch:\[\s*(?P<epoch>\d+)/(?P<epochs>\d+)\s*\]\s+train step:\s*(?P<batch_index>\d+)\s.*?\bloss: (?P<loss>NUM)"
         r".*?batch_cost: (?P<step_seconds>[\d.]+) sec, reader_cost: (?P<data_seconds>[\d.]+)",
     ),
     Rule("val step:", r"\] val step:", "validation"),
@@ -158,7 +171,29 @@ PADDLE = format_of(
         r"\[Train\]\[Epoch (?P<epoch>\d+)/(?P<epochs>\d+)\]\[Iter: (?P<batch_index>\d+)/(?P<batches>\d+)\]"
         r"(?:.*?loss: (?P<loss>NUM))?(?:.*?batch_cost: (?P<step_seconds>[\d.]+)s)?(?:.*?eta: (?P<remaining>DUR))?",
     ),
-    Rule("global_step: ", r"epoch: \[\d+/(?P<epochs>\d+)\], global_step: (?P<step>\d+),(?:.*?\bloss: (?P<loss>NUM))?"),
+    Rule(
+        "poch: [",
+        r"[Ee]poch: \[(?P<epoch>\d+)/(?P<epochs>\d+)\], iter: \[(?P<batch>\d+)/(?P<batches>\d+)\] lr.*?batch_cost: "
+        r"(?P<step_seconds>[\d.]+) sec",
+    ),
+    Rule(
+        "poch: [",
+        r"epoch: \[\d+/(?P<epochs>\d+)\], (?:global_step|iter): (?P<step>\d+),(?:.*?\bloss: (?P<loss>NUM))?",
+    ),
+    Rule(
+        "train step:",
+        r"epoch:(?P<epoch_any>\d+)\s*, train step:(?P<batch_index>\d+)\s*, (?:.*?\bloss: (?P<loss>NUM))?"
+        r"(?:.*?batch_cost: (?P<step_seconds>[\d.]+))?",
+    ),
+    Rule(
+        "ms/step",
+        r"^step\s+(?P<batch>\d+)/(?P<batches>\d+) (?:\[[=>.]+\] )?- loss: (?P<loss>NUM).* - (?P<step_ms>[\d.]+)ms/step",
+    ),
+    Rule(
+        "interval_runtime",
+        r"loss: (?P<loss>NUM), .*?global_step: (?P<step>\d+), .*?interval_runtime: (?P<interval_seconds>[\d.]+)",
+    ),
+    Rule("optimization steps", r"Total optimization steps = (?P<total>[\d,]+)", "header"),
     Rule(
         "global step ",
         r"global step (?P<step>\d+)(?:/(?P<total>\d+))?, epoch: \d+, batch: \d+, .*?loss: (?P<loss>NUM)"
@@ -178,7 +213,17 @@ DLLOGGER_TEXT = format_of(
         r"DLL .* - Epoch: (?P<epoch_index>\d+) Iteration: (?P<batch_index>\d+)(?:/"
         r"(?P<batches>\d+))? .*?train\.?(?:.*?loss : (?P<loss>NUM))?",
     ),
-    Rule("DLL ", r"DLL .* - \((?P<epoch_index>\d+), (?P<batch_index>\d+)(?:, \d+)*\) .*train"),
+    Rule(
+        "Iteration: ",
+        r"DLL .* - Training Epoch: (?P<epoch_index>\d+) Training Iteration: (?P<batch_index>\d+) "
+        r"(?:.*?loss : (?P<loss>NUM))?",
+    ),
+    Rule(
+        "| iter ",
+        r"DLL .* - epoch\s+(?P<epoch>\d+) \| iter\s+(?P<batch>\d+)/(?P<batches>\d+) \| (?:loss (?P<loss>NUM))?",
+    ),
+    Rule("| step ", r"DLL .*\| epoch (?P<epoch_index>\d+) \| step (?P<step>\d+) \|avg loss (?P<loss>NUM)"),
+    Rule("DLL ", r"DLL .* - \((?P<epoch_index>\d+), (?P<batch_index>\d+)(?:, \d+)*\) (?!.*\b(?:val|eval|valid|test))"),
     Rule("DLL ", r"DLL .* - PARAMETER \|? ?epochs : +(?P<epochs>\d+)", "header"),
     Rule("DLL ", r"DLL .*\b(?:val|eval|valid)", "validation"),
 )
@@ -186,6 +231,7 @@ DLLOGGER_TEXT = format_of(
 FORMATS: tuple[Format, ...] = (
     TF1,
     TF_CNN_BENCHMARKS,
+    TF_OBJECT_DETECTION,
     TF2,
     MXNET,
     GLUON_CLASSIFICATION,

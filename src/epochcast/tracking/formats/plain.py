@@ -7,49 +7,23 @@ import re
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.tracking.formats.rule import GROUPS, Format, Rule, format_of
-
-_LOSS = r"(?:.*?\b[Ll]oss\w*\W{1,4}(?P<loss>NUM))?"
-_TIME = r"(?:.*?\b(?:[Tt]ime|[Cc]ost [Tt]ime|[Ee]lapsed)\W{1,3}(?P<elapsed>DUR))?"
-_REST = r"(?:.*?\b(?:ETA|eta|[Ee]stimated [Tt]ime)\W{1,3}(?P<remaining>DUR))?"
-_EPOCH = r"\b[Ee][Pp][Oo][Cc][Hh]s?\W{0,4}(?P<epoch_any>\d+)"
-_STEP = r"\b(?:[Ii]ter(?:ation)?s?|[Bb]atch|[Ss]teps?|[Uu]pdates?|global_step)"
-_STEP_NEEDLES = ("ter", "tep", "atch", "pdate")
-
-PYTHON_LOGGING = format_of(
-    "python_logging",
-    "a loop of its own",
-    Rule("alidat", r"(?i)\b(?:validat|evaluat)\w*\b(?!.*\btrain)", "validation"),
-    Rule(
-        "poch",
-        _EPOCH
-        + r"\s*(?:/|of)\s*(?P<epochs>\d+)\W{0,8}"
-        + _STEP
-        + r"\W{0,4}(?P<batch>[\d,]+)\s*(?:/|of)\s*(?P<batches>[\d,]+)"
-        + _LOSS,
-    ),
-    Rule("poch", _EPOCH + r"\W{0,8}" + _STEP + r"\W{0,4}(?P<batch>[\d,]+)\s*(?:/|of)\s*(?P<batches>[\d,]+)" + _LOSS),
-    Rule("poch", _EPOCH + r"\W{1,3}\[\s*(?P<batch>[\d,]+)\s*/\s*(?P<batches>[\d,]+)(?:\s*\(\s*[\d.]+ ?%\))?\]" + _LOSS),
-    *(
-        Rule(needle, _STEP + r"\W{0,4}(?P<step>[\d,]+)\s*(?:/|of)\s*(?P<total>[\d,]+)" + _LOSS + _TIME + _REST)
-        for needle in _STEP_NEEDLES
-    ),
-    Rule(
-        "oss", r"(?!.*\b(?:[Vv]al|[Tt]est))" + _STEP + r"\W{0,4}(?P<step>[\d,]+)\b.*?\b[Ll]oss\w*\W{1,4}(?P<loss>NUM)"
-    ),
-    Rule(
-        "poch", r"\b[Ee]poch\W{0,4}(?P<epochs_done>\d+)\s*(?:/|of)\s*(?P<epochs>\d+).*?\b[Ll]oss\w*\W{1,4}(?P<loss>NUM)"
-    ),
-    Rule("poch", r"\b[Ee]poch\W{0,4}(?P<epochs_done>\d+)\b.*?\b[Ll]oss\w*\W{1,6}(?P<loss>NUM)"),
-    Rule("otal", r"\b[Tt]otal (?:[Ii]terations|steps)\W{1,3}(?P<total>[\d,]+)", "header"),
-    sureness=0.15,
-)
+from epochcast.tracking.formats.usual import PYTHON_LOGGING
 
 HF_DICT = format_of(
     "hf_dict",
     "Hugging Face Trainer",
     Rule("{'loss'", r"\{'loss': '?(?P<loss>NUM)'?,.*?'epoch': '?(?P<epochs_done>[\d.]+)"),
+    Rule(
+        "'epoch': ",
+        r"^\s*\{(?!'(?:eval|test|train)_)'.*\bl(?:r|earning_rate|oss\w*)': .*'epoch': '?(?P<epochs_done>[\d.]+)'?",
+    ),
+    Rule(
+        '"learning_rate"',
+        r'\{"loss": (?P<loss>NUM), "learning_rate": NUM, "epoch": (?P<epochs_done>[\d.]+), "step": (?P<step>\d+)',
+    ),
     Rule("'train_runtime'", r"\{'train_runtime': '?(?P<elapsed_seconds>NUM)", "end"),
     Rule("'eval_loss'", r"\{'eval_loss': ", "validation"),
+    Rule("max_steps=", r"Trainer.*\bmax_steps=(?P<total>[1-9]\d*)", "header"),
     Rule("Num Epochs", r"Num Epochs = (?P<epochs>[\d,]+)", "header"),
     Rule("optimization steps", r"Total optimization steps = (?P<total>[\d,]+)", "header"),
     sureness=0.9,

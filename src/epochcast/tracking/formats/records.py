@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from epochcast.tracking.formats.habits import Counter, Timer
 from epochcast.tracking.formats.rule import Format
 from epochcast.tracking.formats.sighting import Sighting
 
@@ -68,22 +69,38 @@ def detectron2(record: Record) -> Sighting | None:
     )
 
 
-def mmcv(record: Record) -> Sighting | None:
-    """`*.log.json` of mmdetection 2: `iter` counts within the epoch; the configuration is in the first line."""
-    if isinstance(text := record.get("config") or record.get("env_info"), str):
-        return _mmcv_config(str(record.get("config") or text))
-    iteration, epoch = _number(record, "iter"), _number(record, "epoch")
-    if iteration is None or epoch is None:
-        return None
-    if record.get("mode") == "val":
-        return Sighting("validation")
-    return Sighting(
-        epoch=int(epoch) - 1,
-        batch=iteration,
-        step_seconds=_number(record, "time"),
-        data_seconds=_number(record, "data_time"),
-        loss=_number(record, "loss"),
-    )
+@dataclass
+class MmcvParser:
+    """`*.log.json` of mmdetection 2 and its kin: the configuration is in the first line.
+
+    `iter` counts within the epoch, or through the run where the runner is one of iterations.
+    """
+
+    flavour: str = "mmcv_json"
+    counter: Counter = field(default_factory=Counter)
+
+    def sight(self, line: str) -> Sighting | None:
+        """What one record says."""
+        record = _record(line)
+        if record is None:
+            return None
+        if isinstance(text := record.get("config") or record.get("env_info"), str):
+            return _mmcv_config(text)
+        iteration, epoch = _number(record, "iter"), _number(record, "epoch")
+        if iteration is None or epoch is None:
+            return None
+        if record.get("mode") == "val":
+            return Sighting("validation")
+        sighting = Sighting(
+            step_seconds=_number(record, "time"),
+            data_seconds=_number(record, "data_time"),
+            loss=_number(record, "loss"),
+        )
+        self.counter.first_epoch = 1
+        self.counter.place(sighting, epoch, iteration, None, is_batch=True)
+        if sighting.batch is not None:
+            sighting.batches = None  # epochs are as long as the course has seen them
+        return sighting
 
 
 def _mmcv_config(text: str) -> Sighting | None:
@@ -126,6 +143,14 @@ def dllogger(record: Record) -> Sighting | None:
         return Sighting("validation", stamp_seconds=stamp)
     loss = next((_number(data, name) for name in data if "loss" in name), None)
     return Sighting(epoch=int(step[0]), batch=float(step[1]) + 1, stamp_seconds=stamp, loss=loss)
+
+
+def detectron1(record: Record) -> Sighting | None:
+    """`json_stats` lines of Detectron: iterations from 0, seconds of a step."""
+    iteration, seconds = _number(record, "iter"), _number(record, "time")
+    if iteration is None or seconds is None or "eta" not in record:
+        return None
+    return Sighting(step=iteration + 1, step_seconds=seconds, loss=_number(record, "loss"))
 
 
 def torch7_stats(record: Record) -> Sighting | None:
@@ -175,31 +200,116 @@ def chainer(record: Record) -> Sighting | None:
     return Sighting(step=step, elapsed_seconds=elapsed, loss=_number(record, "main/loss", "loss"))
 
 
-def json_lines(record: Record) -> Sighting | None:
-    """Any record with a step or an epoch, by the names that people use."""
-    step = _number(
-        record, "step", "global_step", "_step", "iteration", "iter", "train/global_step", "num_steps", "update"
-    )
-    epoch = _number(record, "epoch", "train/epoch")
-    if step is None and epoch is None:
-        return None
-    if not any(name in record for name in LOSSES) and any(
-        name.lower().startswith(("val", "eval", "test")) for name in record
+STEPS = (
+    "global_step",
+    "_step",
+    "train/global_step",
+    "num_updates",
+    "iteration",
+    "iter",
+    "step",
+    "num_steps",
+    "update",
+    "batch",
+    "trainer/global_step",
+)
+EPOCHS = ("epoch", "train/epoch", "Epoch")
+ELAPSED = (
+    "elapsed",
+    "elapsed_seconds",
+    "elapsed_time",
+    "elapsedtime",
+    "_runtime",
+    "wall_seconds",
+    "train_time",
+    "wall",
+)
+STEP_TIMES = ("step_time", "step_seconds", "time_per_step", "iter_time", "sec_per_step", "batch_time", "iteration_time")
+
+
+@dataclass
+class JsonLinesParser:
+    """Any record with a step or an epoch, by the names that people use; what they mean is seen from how they go on."""
+
+    flavour: str = "jsonl"
+    counter: Counter = field(default_factory=Counter)
+    timer: Timer = field(default_factory=Timer)
+    first_done: float | None = None
+    counts_steps: bool = False
+
+    def sight(self, line: str) -> Sighting | None:
+        """What the record in the line says."""
+        record = _record(line)
+        if record is None:
+            return None
+        record = _flat(record)
+        step, epoch = _number(record, *STEPS), _number(record, *EPOCHS)
+        sighting = Sighting(
+            total=_number(record, "total_steps", "max_steps", "total_iters", "num_train_steps", "max_iters"),
+            epochs=_number(
+                record, "epochs", "total_epochs", "max_epochs", "num_epochs", "num_train_epochs", "max_epoch"
+            ),
+            stamp_seconds=_unix(record),
+            loss=_number(record, *LOSSES),
+        )
+        if step is None and epoch is None:
+            sighting.phase = "header"
+            return None if sighting.total is None and sighting.epochs is None else sighting
+        if _is_validation(record) or (step is None and self.counts_steps):
+            return Sighting("validation", stamp_seconds=sighting.stamp_seconds)
+        self._place(sighting, step, epoch)
+        self._time(sighting, record)
+        return sighting
+
+    def _place(self, sighting: Sighting, step: float | None, epoch: float | None) -> None:
+        if step is not None:
+            self.counts_steps = True
+            total = sighting.total
+            whole = None if epoch is None or epoch % 1 else epoch
+            self.counter.place(sighting, whole, step, None, is_batch=False)
+            sighting.total = total
+            return
+        assert epoch is not None
+        if self.first_done is None or epoch < 1:
+            self.first_done = 1.0 if epoch % 1 else min(epoch, 1.0)
+        sighting.epochs_done = epoch + 1 - self.first_done
+
+    def _time(self, sighting: Sighting, record: Record) -> None:
+        sighting.elapsed_seconds = _number(record, *ELAPSED)
+        sighting.step_seconds = _number(record, *STEP_TIMES)
+        sighting.data_seconds = _number(record, "data_time")
+        sighting.remaining_seconds = _number(record, "eta_seconds")
+        seconds = _number(record, "time", "duration", "time_s")
+        if seconds is None or seconds >= 1e9 or sighting.step_seconds is not None:
+            return
+        if sighting.epochs_done is None:
+            sighting.elapsed_seconds = None
+            self.timer.place(sighting, seconds)
+        elif sighting.elapsed_seconds is None:
+            sighting.interval_seconds = seconds
+
+
+def _flat(record: Record) -> Record:
+    """Numbers one level down count as well: `{"step": 3, "data": {"loss": 0.5}}`; a list of step is (epoch, step)."""
+    flat = dict(record)
+    for name in ("data", "metrics", "train", "metadata"):
+        if isinstance(inner := record.get(name), dict):
+            flat.update({key: value for key, value in inner.items() if key not in flat})
+    if isinstance(step := record.get("step"), list) and len(step) > 1 and all(isinstance(part, int) for part in step):
+        flat["epoch"], flat["step"] = step[0], step[1] + 1
+    return flat
+
+
+def _is_validation(record: Record) -> bool:
+    if (
+        str(record.get("mode", record.get("split", record.get("phase", ""))))
+        .lower()
+        .startswith(("val", "eval", "test"))
     ):
-        return Sighting("validation", stamp_seconds=_unix(record))
-    return Sighting(
-        step=step,
-        epochs_done=epoch if step is None else None,
-        total=_number(record, "total_steps", "max_steps", "total_iters", "total"),
-        epochs=_number(record, "epochs", "total_epochs", "max_epochs", "num_epochs"),
-        stamp_seconds=_unix(record),
-        elapsed_seconds=_number(
-            record, "elapsed", "elapsed_seconds", "elapsed_time", "_runtime", "wall_seconds", "train_time"
-        ),
-        step_seconds=_number(record, "step_time", "step_seconds", "time_per_step", "iter_time", "sec_per_step"),
-        remaining_seconds=_number(record, "eta_seconds"),
-        loss=_number(record, *LOSSES),
-    )
+        return True
+    if any(name in record for name in LOSSES):
+        return False
+    return any(name.lower().startswith(("val", "eval", "test", "valid")) for name in record)
 
 
 def _unix(record: Record) -> float | None:
@@ -215,10 +325,11 @@ def _format(name: str, framework: str, read: Reading, *needles: str, sureness: f
 
 FORMATS: tuple[Format, ...] = (
     _format("detectron2_json", "Detectron2", detectron2, '"eta_seconds"', '"total_loss"'),
-    _format("mmcv_json", "mmdetection 2 and its kin", mmcv, '"mode": "', '"env_info"'),
+    Format("mmcv_json", "mmdetection 2 and its kin", ('"mode": "', '"env_info"'), MmcvParser),
     _format("mmengine_json", "mmengine", mmengine, '"data_time"', sureness=0.8),
     _format("dllogger_json", "NVIDIA DLLogger", dllogger, '"elapsedtime"', '"datetime"'),
     _format("torch7_json_stats", "Torch7", torch7_stats, "json_stats:"),
+    _format("detectron1", "Detectron", detectron1, "json_stats:"),
     Format(
         "trainer_state",
         "Hugging Face Trainer",
@@ -227,5 +338,11 @@ FORMATS: tuple[Format, ...] = (
         sureness=0.7,
     ),
     _format("chainer_json", "Chainer", chainer, '"elapsed_time"'),
-    _format("jsonl", "JSON lines", json_lines, '"step"', '"global_step"', '"epoch"', '"iter', '"_step"', sureness=0.3),
+    Format(
+        "jsonl",
+        "JSON lines",
+        ('"step"', 'global_step"', '"epoch"', '"iter', '"_step"', '"num_updates"', '"max_', '"Epoch"'),
+        JsonLinesParser,
+        sureness=0.3,
+    ),
 )

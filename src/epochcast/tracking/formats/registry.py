@@ -1,12 +1,13 @@
 """Every format that a log is compared with."""
 
 from epochcast.errors import UnknownName
-from epochcast.tracking.formats import bars, keras, language, libraries, mlperf, plain, records, tables, vision
+from epochcast.tracking.formats import bars, keras, language, libraries, mlperf, plain, records, speech, tables, vision
 from epochcast.tracking.formats.rule import Format
 
 FORMATS: tuple[Format, ...] = (
     *vision.FORMATS,
     *language.FORMATS,
+    *speech.FORMATS,
     *libraries.FORMATS,
     *keras.FORMATS,
     *bars.FORMATS,

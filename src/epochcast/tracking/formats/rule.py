@@ -5,6 +5,7 @@
 | `step`, `index` | finished steps of the run; number of the step, counted from 0 |
 | `total`, `last_index` | steps of the whole run; number of its last step, counted from 0 |
 | `batch`, `batch_index`, `batches` | finished batches of the epoch; number from 0; how many an epoch has |
+| `last_batch_index` | number of an epoch's last batch, counted from 0 |
 | `epoch`, `epoch_index`, `epoch_any` | epoch counted from 1; from 0; from whichever of both comes first in the log |
 | `epochs`, `epochs_done` | epochs of the run; epochs that are finished, with a fraction |
 | `step_seconds`, `step_ms`, `steps_per_second` | time of one step |
@@ -23,7 +24,7 @@ from epochcast.errors import BadInput
 from epochcast.tracking.formats.sighting import Sight, Sighting
 from epochcast.tracking.stamps import Stamps, clock_text_seconds
 
-NUMBER = r"[-+]?(?:\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|nan|inf|NaN|Infinity)"
+NUMBER = r"[-+]?(?:\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN|NAN|Infinity)"
 DURATION = r"(?:\d+ days?, ?)?\d+(?::\d+)+(?:\.\d+)?"
 
 
@@ -58,6 +59,7 @@ GROUPS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "batch": ("batch", number),
     "batch_index": ("batch", _plus_one),
     "batches": ("batches", number),
+    "last_batch_index": ("batches", _plus_one),
     "epoch": ("epoch", lambda text: max(int(text) - 1, 0)),
     "epoch_index": ("epoch", _whole),
     "epoch_any": ("epoch", _whole),
@@ -69,6 +71,7 @@ GROUPS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "steps_per_second": ("step_seconds", _inverse),
     "average_seconds": ("average_seconds", number),
     "interval_seconds": ("interval_seconds", number),
+    "interval": ("interval_seconds", clock_text_seconds),
     "section_seconds": ("section_seconds", number),
     "section": ("section_seconds", clock_text_seconds),
     "elapsed_seconds": ("elapsed_seconds", number),
@@ -98,6 +101,7 @@ class Rule:
     phase: Sight = "train"
     closes_epoch: bool = False
     is_sampled: bool = False
+    forgets_total: bool = False
     compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
     readers: tuple[tuple[str, Callable[[str], Any]], ...] = field(init=False, repr=False, compare=False)
     counts_either_way: bool = field(init=False, repr=False, compare=False)
@@ -114,7 +118,8 @@ class Rule:
         match = self.compiled.search(line)
         if match is None:
             return None
-        sighting = Sighting(phase=self.phase, closes_epoch=self.closes_epoch, is_sampled=self.is_sampled)
+        sighting = Sighting(self.phase, closes_epoch=self.closes_epoch, is_sampled=self.is_sampled)
+        sighting.forgets_total = self.forgets_total
         for text, (attribute, read) in zip(match.groups(), self.readers, strict=True):
             if text is not None:
                 setattr(sighting, attribute, read(text))

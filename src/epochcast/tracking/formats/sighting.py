@@ -1,6 +1,6 @@
 """What one line of a log says in its own terms, before it is placed in the run (`course`)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 Sight = Literal["train", "validation", "checkpoint", "header", "end"]
@@ -42,3 +42,15 @@ class Sighting:
     closes_epoch: bool = False
     forgets_total: bool = False
     is_sampled: bool = False
+
+    def leave_out_nonsense(self) -> None:
+        """Forget numbers that no run has, as of a damaged line: they were not said."""
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            if value is not None and not -MOST_NUMBER <= value <= MOST_NUMBER:  # NaN is not, either
+                setattr(self, name, None)
+
+
+MOST_NUMBER = 1e14
+"""Steps, samples or seconds: no run has more."""
+_NUMBERS = tuple(f.name for f in fields(Sighting) if ("float" in str(f.type) or f.name == "epoch") and f.name != "loss")

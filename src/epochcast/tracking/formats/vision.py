@@ -6,8 +6,8 @@ _NAMESPACE = Rule("epochs=", r"Namespace\(.*?\b(?:num_|max_|n_)?epochs=(?P<epoch
 _FLAG = Rule("--epochs", r"--epochs[ =](?P<epochs>\d+)", "header")
 _MAX_ITER = Rule("MAX_ITER", r"MAX_ITER:? (?P<total>\d+)", "header")
 _TIMED = (
-    r"[Tt]ime:?\s+(?P<step_seconds>[\d.]+)s? \(\s*(?P<average_seconds>[\d.]+)\)"
-    r"(?:\s+Data\s+(?P<data_seconds>[\d.e-]+))?"
+    r"(?:[^\t]{0,40}\s)??[Tt]ime:?\s+(?P<step_seconds>[\d.]+)s? ?\(\s*(?P<average_seconds>[\d.]+)s?\)"
+    r"(?:(?:\s+Speed [^\t]*)?\s+Data:?\s+(?P<data_seconds>[\d.e-]+))?"
 )
 _LOSS = r"(?:.*?\b[Ll]oss\S*\s+(?P<loss>NUM))?"
 
@@ -16,7 +16,8 @@ CAFFE = format_of(
     "Caffe",
     Rule(
         "Iteration ",
-        r"Iteration (?P<step>\d+)(?: \(NUM iter/s, (?P<interval_seconds>[\d.]+)s/\d+ iters\))?, loss = (?P<loss>NUM)",
+        r"Iteration (?P<step>\d+)(?: \(NUM iter/s, (?P<interval_seconds>[\d.]+)s/\d+ iters?\))?(?:, [\d./]+ep)?, "
+        r"loss = (?P<loss>NUM)",
     ),
     Rule("Testing net", r"Iteration (?P<step>\d+), Testing net", "validation"),
     Rule("max_iter:", r"max_iter:\s*(?P<total>\d+)", "header"),
@@ -77,8 +78,8 @@ METRICLOGGER = format_of(
     "metriclogger",
     "torchvision, DETR, DINO",
     Rule(
-        "Epoch: [",
-        r"Epoch: \[(?P<epoch_any>\d+)(?:/(?P<epochs>\d+))?\]\s+\[\s*(?P<batch_index>\d+)/(?P<batches>\d+)\]\s+"
+        "  eta: ",
+        r"[Ee]poch:? \[?(?P<epoch_any>\d+)(?:/(?P<epochs>\d+))?\]?:?\s+\[\s*(?P<batch_index>\d+)/(?P<batches>\d+)\]\s+"
         r"eta: (?P<epoch_remaining>DUR)(?:.*?\bloss: (?P<loss>NUM))?.*?\btime: (?P<step_seconds>[\d.]+)"
         r"(?:\s+data: (?P<data_seconds>[\d.]+))?",
     ),
@@ -88,7 +89,12 @@ METRICLOGGER = format_of(
         closes_epoch=True,
     ),
     Rule("Total time: ", r"(?:Test|Eval|Valid|^)\S* *Total time: (?P<pause>DUR)", "validation"),
-    Rule("  eta: ", r"^\S*Test:?\s+\[\s*\d+/\d+\]\s+eta:", "validation"),
+    Rule("  eta: ", r"(?i)(?:test|eval|valid|val)\w*:?\s+.*\[\s*\d+/\d+\]\s+eta:", "validation"),
+    Rule(
+        "  eta: ",
+        r"[Tt]rain\w*:?\s+\[\s*(?P<index>\d+)/(?P<total>\d+)\]\s+eta: (?P<remaining>DUR).*?\btime: "
+        r"(?P<step_seconds>[\d.]+)(?:\s+data: (?P<data_seconds>[\d.]+))?",
+    ),
     _NAMESPACE,
     _FLAG,
 )
@@ -97,10 +103,11 @@ TORCH7 = format_of(
     "torch7",
     "Torch7",
     Rule(
-        "DataTime",
-        r"Epoch: \[(?P<epoch>\d+)\]\[(?P<batch>\d+)/(?P<batches>\d+)\]\s+Time (?P<step_seconds>[\d.]+)\s+"
-        r"DataTime (?P<data_seconds>[\d.]+),?.*?(?:[Ll]oss|Err) (?P<loss>NUM)",
+        "Epoch: [",
+        r"Epoch: \[(?P<epoch>\d+)\]\[\s*(?P<batch>\d+) ?/\s*(?P<batches>\d+)\]\s+Time:? (?P<step_seconds>[\d.]+)\s+"
+        r"(?!\()(?:Data(?:Time)?:? (?P<data_seconds>[\d.]+),?)?.*?(?:[Ll]oss|Err\w*):? (?P<loss>NUM)",
     ),
+    Rule("Test: [", r"Test: \[\d+\]\[", "validation"),
     Rule("poch", r"\b(?:maxEpoch|nEpochs|max_epoch) : (?P<epochs>\d+)", "header"),
 )
 
@@ -109,12 +116,12 @@ MMCV_TEXT = format_of(
     "mmdetection 2 and its kin",
     Rule(
         "Epoch [",
-        r"Epoch \[(?P<epoch>\d+)\]\[(?P<batch>\d+)/(?P<batches>\d+)\]\s*lr: .*?(?:eta: (?P<remaining>DUR), )?"
+        r"Epoch \[(?P<epoch>\d+)\]\[(?P<batch>\d+)/(?P<batches>\d+)\]\s*lr\w*: .*?(?:eta: (?P<remaining>DUR), )?"
         r"\btime: (?P<step_seconds>[\d.]+), data_time: (?P<data_seconds>[\d.]+)(?:.*?\bloss: (?P<loss>NUM))?",
     ),
     Rule(
         "Iter [",
-        r"Iter \[(?P<step>\d+)/(?P<total>\d+)\]\s*lr: .*?(?:eta: (?P<remaining>DUR), )?"
+        r"Iter \[(?P<step>\d+)/(?P<total>\d+)\]\s*lr\w*: .*?(?:eta: (?P<remaining>DUR), )?"
         r"\btime: (?P<step_seconds>[\d.]+), data_time: (?P<data_seconds>[\d.]+)(?:.*?\bloss: (?P<loss>NUM))?",
     ),
     Rule("(val)", r"(?:Epoch|Iter)\(val\)", "validation"),
@@ -147,8 +154,8 @@ DETECTRON2_TEXT = format_of(
     "Detectron2",
     Rule(
         "iter: ",
-        r"(?:eta: (?P<remaining>DUR)\s+)?\biter: (?P<index>\d+)\s+total_loss: (?P<loss>NUM)(?:.*?\s+time: "
-        r"(?P<step_seconds>[\d.]+))?"
+        r"(?:eta: (?P<remaining>DUR)\s+)?(?:\bepoch/iter: \d+/|\biter: )(?P<index>\d+)\s+total_loss: "
+        r"(?P<loss>NUM)(?:.*?\s+time: (?P<step_seconds>[\d.]+))?"
         r"(?:.*?\s+data_time: (?P<data_seconds>[\d.]+))?",
     ),
     Rule("Start inference", r"Start inference on", "validation"),
@@ -174,7 +181,7 @@ BASICSR = format_of(
     "BasicSR",
     Rule(
         ", iter:",
-        r"\[epoch:\s*(?P<epoch_index>\d+), iter:\s*(?P<step>[\d,]+), lr:\S*?\]\s*(?:\[eta: "
+        r"[\[<]epoch:\s*(?P<epoch_index>\d+), iter:\s*(?P<step>[\d,]+), lr:\S*?[\]>]\s*(?:\[eta: "
         r"(?P<remaining>DUR), time \(data\): "
         r"(?P<step_seconds>[\d.]+) \((?P<data_seconds>[\d.]+)\)\])?(?:.*?\bl_\w+: (?P<loss>NUM))?",
     ),
@@ -200,8 +207,8 @@ STYLEGAN = format_of(
     "StyleGAN 2 and 3",
     Rule(
         "sec/tick",
-        r"tick (?P<tick>\d+)\s+kimg (?P<step>[\d.]+)\s+time (?P<elapsed>(?:\d+[dhms] ?)+)\s+sec/tick [\d.]+\s+"
-        r"sec/kimg (?P<step_seconds>[\d.]+)".replace("(?P<tick>", "(?:"),
+        r"tick \d+\s+kimg (?P<step>[\d.]+)\s+(?:lod [\d.]+\s+)?(?:minibatch \d+\s+)?time "
+        r"(?P<elapsed>(?:\d+[dhms] ?)+)\s+sec/tick [\d.]+\s+sec/kimg (?P<step_seconds>[\d.]+)",
     ),
     Rule("kimg", r"(?:Training for|Training duration:|total_kimg\W+) ?(?P<total>\d+)(?: kimg)?", "header"),
     Rule("Evaluating metrics", r"^Evaluating metrics", "validation"),
@@ -211,9 +218,30 @@ DTRB = format_of(
     "dtrb",
     "deep-text-recognition-benchmark",
     Rule(
-        "Elapsed_time",
-        r"\[(?P<step>\d+)/(?P<total>\d+)\] (?:Train|Loss).*?loss: (?P<loss>NUM).*Elapsed_time: "
+        "lapsed_time",
+        r"\[(?P<step>\d+)/(?P<total>\d+)\] (?:Train |)[Ll]oss: (?P<loss>NUM).*[Ee]lapsed_time: "
         r"(?P<elapsed_seconds>[\d.]+)",
+    ),
+)
+
+DARKNET = format_of(
+    "darknet",
+    "Darknet",
+    Rule(
+        " rate, ",
+        r"^\W*(?P<step>\d+): (?P<loss>NUM), NUM avg(?: loss)?, NUM rate, (?P<step_seconds>[\d.]+) seconds, \d+ images",
+    ),
+    Rule("max_batches", r"max_batches ?= ?(?P<total>\d+)", "header"),
+    Rule("Saving weights", r"Saving weights to", "checkpoint"),
+)
+
+CHAR_RNN = format_of(
+    "char_rnn",
+    "char-rnn",
+    Rule(
+        "time/batch",
+        r"(?P<step>\d+)/(?P<total>\d+) \(epoch NUM\), train_loss = (?P<loss>NUM),.*?time/batch = "
+        r"(?P<step_seconds>[\d.]+)",
     ),
 )
 
@@ -233,4 +261,6 @@ FORMATS: tuple[Format, ...] = (
     PIX2PIX,
     STYLEGAN,
     DTRB,
+    DARKNET,
+    CHAR_RNN,
 )

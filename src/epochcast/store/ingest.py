@@ -1,0 +1,103 @@
+"""Observations into the table, many at a time, each at most once.
+
+A batch is one transaction: when `insert` has returned and its transaction is committed, all of it is kept; before,
+nothing is. Rows go in the order of their key, so that two writers of the same rows wait for each other in the same
+order. PostgreSQL takes them by COPY into a table of the connection and from there; SQLite by one prepared statement.
+Steps that were thinned before are left out: their reports are in the joined row already.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from epochcast.store.rows import PHASES, ObservationRow
+from epochcast.store.tables import NO_RANK, attempts, observations
+
+_COLUMNS = tuple(column.name for column in observations.columns)
+_PHASE_PLACE = {phase: place for place, phase in enumerate(PHASES)}
+_NAMES = ", ".join(_COLUMNS)
+_SQLITE = f"INSERT INTO observations ({_NAMES}) VALUES ({', '.join('?' * len(_COLUMNS))}) ON CONFLICT DO NOTHING"
+# Of the connection alone, empty again after every commit.
+_ARRIVED = "CREATE TEMPORARY TABLE IF NOT EXISTS arrived (LIKE observations) ON COMMIT DELETE ROWS"
+_COPY = f"COPY arrived ({_NAMES}) FROM STDIN"
+_MOVE = f"INSERT INTO observations ({_NAMES}) SELECT {_NAMES} FROM arrived ON CONFLICT DO NOTHING"
+
+
+def insert(connection: Connection, batches: Mapping[int, Sequence[ObservationRow]], received_at_seconds: float) -> int:
+    """Add the rows of runs, by their ids, that are not there yet; gives how many these are."""
+    thinned = _thinned(connection, batches)
+    values = [
+        value for run_id in sorted(batches) for value in _values(run_id, batches[run_id], received_at_seconds, thinned)
+    ]
+    if not values:
+        return 0
+    values.sort(key=_key)
+    if connection.dialect.name == "sqlite":
+        told = [(*value[:8], _told(value[8]), *value[9:]) for value in values]
+        return connection.exec_driver_sql(_SQLITE, told).rowcount
+    return _copy(connection, values)
+
+
+def _copy(connection: Connection, values: Iterable[tuple[Any, ...]]) -> int:
+    connection.exec_driver_sql("SET LOCAL client_min_messages = warning")  # that the table is there is no news
+    connection.exec_driver_sql(_ARRIVED)
+    cursor: Any = connection.connection.cursor()
+    try:
+        with cursor.copy(_COPY) as copy:
+            for value in values:
+                copy.write_row(value)
+    finally:
+        cursor.close()
+    return connection.exec_driver_sql(_MOVE).rowcount
+
+
+def _values(
+    run_id: int,
+    rows: Iterable[ObservationRow],
+    received_at_seconds: float,
+    thinned: Mapping[tuple[int, int], float],
+) -> Iterable[tuple[Any, ...]]:
+    """In the order of the columns."""
+    for row in rows:
+        row.check()
+        if thinned and row.step <= thinned.get((run_id, row.attempt), -1.0):
+            continue
+        rank = NO_RANK if row.rank is None else row.rank
+        yield (run_id, row.attempt, row.step, rank, _PHASE_PLACE[row.phase], *row[4:], received_at_seconds)
+
+
+def _thinned(connection: Connection, run_ids: Iterable[int]) -> dict[tuple[int, int], float]:
+    """The step up to which attempts were thinned."""
+    found = connection.execute(
+        select(attempts.c.run_id, attempts.c.attempt, attempts.c.thinned_step).where(
+            attempts.c.run_id.in_(list(run_ids)), attempts.c.thinned_step.is_not(None)
+        )
+    )
+    return {(run_id, attempt): step for run_id, attempt, step in found}
+
+
+def _key(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    return value[:5]
+
+
+def _told(loss: float | None) -> float | str | None:
+    """SQLite would keep a loss that is not a number as unknown; as text it stays what it is."""
+    return "nan" if loss is not None and isnan(loss) else loss
+
+
+def row_from(values: Sequence[Any]) -> ObservationRow:
+    """The value of a row that was selected with all columns."""
+    _, attempt, step, rank, phase, clock, step_seconds, data_seconds, loss, *rest, _received = values
+    return ObservationRow(
+        step,
+        attempt,
+        None if rank == NO_RANK else rank,
+        PHASES[phase],
+        clock,
+        step_seconds,
+        data_seconds,
+        None if loss is None else float(loss),
+        *rest,
+    )

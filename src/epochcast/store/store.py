@@ -1,0 +1,344 @@
+"""The database and its verbs. Every verb is one transaction: done and kept when it returns, or not at all.
+
+>>> import tempfile; from epochcast.store.opening import open_store; from epochcast.store.rows import ObservationRow
+>>> folder = tempfile.TemporaryDirectory()
+>>> store = open_store(f"{folder.name}/store.db")
+>>> run = store.open_run("first try")
+>>> store.record(run.id, [ObservationRow(step=10, clock_seconds=4.0), ObservationRow(step=20, clock_seconds=8.0)])
+2
+>>> store.record(run.id, [ObservationRow(step=20, clock_seconds=8.0), ObservationRow(step=30, clock_seconds=12.0)])
+1
+>>> [row.step for row in store.observations(run.id)], store.run("first try").step
+([10.0, 20.0, 30.0], 30.0)
+>>> store.close(); folder.cleanup()
+
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from epochcast.errors import UnknownName
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.job import Job as TrainingJob
+from epochcast.store import ingest
+from epochcast.store.engine import writer
+from epochcast.store.errors import Unavailable, plain_errors
+from epochcast.store.fingerprint import fingerprint
+from epochcast.store.listing import Wanted, attempt_of, forecast_of, job_of, place_columns, run_of
+from epochcast.store.rows import (
+    STATES,
+    Attempt,
+    Job,
+    ObservationRow,
+    Place,
+    Run,
+    StoredForecast,
+    StoredMeasurement,
+    bounded,
+    checked_name,
+)
+from epochcast.store.tables import attempts, forecasts, jobs, machines, measurements, observations, runs
+
+# How often a transaction is tried that the database itself ended, because two writers waited for each other.
+TRIES = 3
+# Rows that are read at a time.
+READ_ROWS = 5_000
+
+
+class Store:
+    """A database of runs; `opening.open_store` makes one. May be used by several threads."""
+
+    def __init__(self, engine: Engine, url: str) -> None:
+        self.engine, self.url = engine, url
+        self._writer = writer(engine)
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.engine.dispose()
+
+    # ---- runs ----------------------------------------------------------------------------------------
+
+    def open_run(
+        self,
+        name: str | None = None,
+        *,
+        job: TrainingJob | None = None,
+        job_name: str | None = None,
+        place: Place | None = None,
+        source: str | None = None,
+        state: str = "running",
+        started_at_seconds: float | None = None,
+    ) -> Run:
+        """The run of this name, made where there is none; without a name a new one.
+
+        What is already known of a run stays as it is.
+        """
+        key, now = uuid4().hex, time.time()
+        name = checked_name(name) if name is not None else f"run-{key[:12]}"
+        with self.writing() as connection:
+            values = {
+                "key": key,
+                "name": name,
+                "job_id": None if job is None else _job_id(connection, job.as_dict(), now),
+                "job_name": bounded(job_name, 200),
+                **place_columns(place or Place()),
+                "source": bounded(source),
+                "state": _state(state),
+                "added_at_seconds": now,
+                "seen_at_seconds": now,
+                "started_at_seconds": started_at_seconds,
+                "progress": {},
+            }
+            connection.execute(or_nothing(connection, runs).values(**values))
+            return run_of(connection.execute(select(runs).where(runs.c.name == name)).one())
+
+    def run(self, name: str) -> Run:
+        """The run of this name, or of this key."""
+        with self.reading() as connection:
+            found = connection.execute(select(runs).where((runs.c.name == name) | (runs.c.key == name))).first()
+            if found is None:
+                known = connection.execute(select(runs.c.name).order_by(runs.c.id.desc()).limit(1000)).scalars()
+                raise UnknownName("run", name, known)
+        return run_of(found)
+
+    def find_run(self, name: str) -> Run | None:
+        """The same; None where there is none."""
+        with self.reading() as connection:
+            found = connection.execute(select(runs).where((runs.c.name == name) | (runs.c.key == name))).first()
+        return None if found is None else run_of(found)
+
+    def runs(self, wanted: Wanted | None = None) -> list[Run]:
+        """Runs, the newest first."""
+        with self.reading() as connection:
+            return [run_of(row) for row in connection.execute((wanted or Wanted()).select())]
+
+    def note(self, run_id: int, *, state: str | None = None, **told: Any) -> None:
+        """Write down what is now known of a run: columns of a `Run` by their names; None leaves one as it is."""
+        values = {name: value for name, value in told.items() if value is not None}
+        if state is not None:
+            values["state"] = _state(state)
+        if values:
+            values.setdefault("seen_at_seconds", time.time())
+            with self.writing() as connection:
+                connection.execute(update(runs).where(runs.c.id == run_id).values(**values))
+
+    def delete_run(self, run_id: int) -> None:
+        """Remove a run with all that was seen of it."""
+        with self.writing() as connection:
+            connection.execute(delete(runs).where(runs.c.id == run_id))
+
+    # ---- attempts ------------------------------------------------------------------------------------
+
+    def put_attempt(self, attempt: Attempt) -> None:
+        """Write down how an attempt stands, a new one or again; reports make attempts by themselves."""
+        _state(attempt.state)
+        values = {name: value for name, value in asdict(attempt).items() if value is not None}
+        changed = {name: value for name, value in values.items() if name not in ("run_id", "attempt")}
+        with self.writing() as connection:
+            connection.execute(
+                _insert(connection, attempts)
+                .values(**values)
+                .on_conflict_do_update(index_elements=["run_id", "attempt"], set_=changed)
+            )
+
+    def attempts(self, run_id: int) -> list[Attempt]:
+        """The attempts of a run, the first one first."""
+        query = select(attempts).where(attempts.c.run_id == run_id).order_by(attempts.c.attempt)
+        with self.reading() as connection:
+            return [attempt_of(row) for row in connection.execute(query)]
+
+    # ---- observations --------------------------------------------------------------------------------
+
+    def record(self, run_id: int, rows: Sequence[ObservationRow]) -> int:
+        """Add reports of a run; those that are there already stay as they are. Gives how many are new."""
+        return self.record_all({run_id: rows})
+
+    def record_all(self, batches: Mapping[int, Sequence[ObservationRow]]) -> int:
+        """The same for several runs, by their ids, in one transaction."""
+        batches = {run_id: rows for run_id, rows in batches.items() if rows}
+        for tried in range(1, TRIES + 1):
+            try:
+                with self.writing() as connection:
+                    now = time.time()
+                    added = ingest.insert(connection, batches, now)
+                    for run_id in sorted(batches):
+                        _note_seen(connection, run_id, batches[run_id], now)
+                return added
+            except Unavailable:
+                if tried == TRIES or self.engine.dialect.name == "sqlite":
+                    raise
+        raise AssertionError("unreachable")
+
+    def observations(
+        self, run_id: int, *, attempt: int | None = None, after_step: float = -1.0
+    ) -> Iterator[ObservationRow]:
+        """Reports of a run in the order of attempts and steps, read part by part."""
+        query = select(observations).where(observations.c.run_id == run_id).order_by(*observations.primary_key.columns)
+        if attempt is not None:
+            query = query.where(observations.c.attempt == attempt, observations.c.step > after_step)
+        with self.reading() as connection:
+            found = connection.execution_options(yield_per=READ_ROWS).execute(query)
+            for row in found:
+                yield ingest.row_from(row)
+
+    def count_observations(self, run_id: int | None = None) -> int:
+        """Rows that are kept, of one run or of all."""
+        query = select(func.count()).select_from(observations)
+        if run_id is not None:
+            query = query.where(observations.c.run_id == run_id)
+        with self.reading() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    # ---- jobs and forecasts --------------------------------------------------------------------------
+
+    def add_job(self, job: TrainingJob) -> int:
+        """The id of a job; a job that is there already keeps its own."""
+        with self.writing() as connection:
+            return _job_id(connection, job.as_dict(), time.time())
+
+    def job(self, job_id: int) -> Job:
+        """A job by its id."""
+        with self.reading() as connection:
+            found = connection.execute(select(jobs).where(jobs.c.id == job_id)).first()
+        if found is None:
+            raise UnknownName("job with the id", str(job_id), ())
+        return job_of(found)
+
+    def jobs(self, model: str | None = None) -> list[Job]:
+        """All jobs, or those of a model."""
+        query = select(jobs).order_by(jobs.c.id)
+        with self.reading() as connection:
+            return [
+                job_of(row)
+                for row in connection.execute(query if model is None else query.where(jobs.c.model == model))
+            ]
+
+    def add_forecast(
+        self, forecast: Forecast, *, run_id: int | None = None, job_id: int | None = None
+    ) -> StoredForecast:
+        """Keep a forecast; the last one of a run is what the run is compared with."""
+        document = forecast.as_dict()
+        values = {
+            "key": uuid4().hex,
+            "run_id": run_id,
+            "job_id": job_id,
+            "version": document["version"],
+            "made_at_seconds": time.time(),
+            "forecast": document,
+        }
+        total = forecast.total_seconds
+        with self.writing() as connection:
+            found = connection.execute(insert(forecasts).values(**values).returning(forecasts.c.id)).scalar_one()
+            if run_id is not None:
+                told = {
+                    "forecast_step_seconds": forecast.step_seconds.mid,
+                    "forecast_total_seconds": None if total is None else total.mid,
+                }
+                connection.execute(update(runs).where(runs.c.id == run_id).values(**told))
+        return StoredForecast(id=found, **values)
+
+    def forecasts(self, *, run_id: int | None = None, job_id: int | None = None) -> list[StoredForecast]:
+        """Forecasts of a run or of a job, the newest first."""
+        query = select(forecasts).order_by(forecasts.c.id.desc())
+        if run_id is not None:
+            query = query.where(forecasts.c.run_id == run_id)
+        if job_id is not None:
+            query = query.where(forecasts.c.job_id == job_id)
+        with self.reading() as connection:
+            return [forecast_of(row) for row in connection.execute(query)]
+
+    # ---- measurements --------------------------------------------------------------------------------
+
+    def add_measurements(self, rows: Iterable[StoredMeasurement]) -> int:
+        """Keep lines of measurement files; a machine has each key once. Gives how many are new."""
+        added = 0
+        with self.writing() as connection:
+            for row in rows:
+                about = {"machine": row.machine, "facts": dict(row.facts)}
+                connection.execute(or_nothing(connection, machines).values(**about))
+                values = {"machine": row.machine, "key": row.key, "kind": row.kind, "line": dict(row.line)}
+                kept = or_nothing(connection, measurements).values(**values)
+                added += connection.execute(kept, execution_options={"preserve_rowcount": True}).rowcount
+        return added
+
+    def measurements(self, kind: str | None = None) -> list[StoredMeasurement]:
+        """Kept measurements, all or of one kind."""
+        query = (
+            select(measurements, machines.c.facts).join(machines).order_by(measurements.c.machine, measurements.c.key)
+        )
+        with self.reading() as connection:
+            found = connection.execute(query if kind is None else query.where(measurements.c.kind == kind))
+            return [StoredMeasurement(row.machine, row.key, row.kind, row.line, row.facts) for row in found]
+
+    # ---- transactions --------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that writes; errors of the database are told as `StoreError`."""
+        with plain_errors(self.url), self._writer.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that only reads."""
+        with plain_errors(self.url), self.engine.connect() as connection:
+            yield connection
+
+
+def _insert(connection: Connection, table: Any) -> Any:
+    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+
+
+def or_nothing(connection: Connection, table: Any) -> Any:
+    """An insertion that leaves what is there already."""
+    return _insert(connection, table).on_conflict_do_nothing()
+
+
+def _state(state: str) -> str:
+    if state not in STATES:
+        raise UnknownName("state of a run", state, STATES)
+    return state
+
+
+def _job_id(connection: Connection, job: Mapping[str, Any], now_seconds: float) -> int:
+    digest = fingerprint(job)
+    values = {
+        "fingerprint": digest,
+        "model": bounded(str(job["model"])),
+        "job": dict(job),
+        "added_at_seconds": now_seconds,
+    }
+    connection.execute(or_nothing(connection, jobs).values(**values))
+    return int(connection.execute(select(jobs.c.id).where(jobs.c.fingerprint == digest)).scalar_one())
+
+
+def _note_seen(connection: Connection, run_id: int, rows: Sequence[ObservationRow], now_seconds: float) -> None:
+    """The attempts of the reports, and how far the run is by its last attempt."""
+    for attempt in sorted({row.attempt for row in rows}):
+        values = {"run_id": run_id, "attempt": attempt, "state": "running"}
+        connection.execute(or_nothing(connection, attempts).values(**values))
+    key = observations.c
+    newest = select(key.step).where(key.run_id == run_id).order_by(key.attempt.desc(), key.step.desc()).limit(1)
+    totals = [row.total_steps for row in rows if row.total_steps]
+    told = {
+        "seen_at_seconds": now_seconds,
+        "step": newest.scalar_subquery(),
+        **({"total_steps": totals[-1]} if totals else {}),
+    }
+    connection.execute(update(runs).where(runs.c.id == run_id).values(**told))

@@ -1,0 +1,142 @@
+"""The tables, as the newest migration leaves them (`migrations/versions` is how a database gets there).
+
+Numbers are double precision or whole; times are seconds since 1970 (UTC) as double precision, exact to a microsecond
+until long after anybody's training. JSON is kept as text, so that it comes back to the last digit. Text has a bound.
+Observations are one table keyed by what makes a report unique, in the order in which they are read back; SQLite keeps
+the rows in the key itself (WITHOUT ROWID). A rank that nobody told is -1 there, because a key has no unknowns.
+"""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+)
+
+from epochcast.store.rows import LONGEST_NAME, LONGEST_TEXT
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+# Only INTEGER PRIMARY KEY counts by itself in SQLite.
+_Id = BigInteger().with_variant(Integer, "sqlite")
+NO_RANK = -1
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("fingerprint", String(64), nullable=False, unique=True),
+    Column("model", String(LONGEST_TEXT), nullable=False, index=True),
+    Column("job", JSON, nullable=False),
+    Column("added_at_seconds", Double, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("key", String(32), nullable=False, unique=True),
+    Column("name", String(LONGEST_NAME), nullable=False, unique=True),
+    Column("job_id", _Id, ForeignKey("jobs.id"), index=True),
+    Column("job_name", String(LONGEST_NAME)),
+    Column("device", String(LONGEST_NAME), index=True),
+    Column("gpus", Integer, nullable=False),
+    Column("nodes", Integer, nullable=False),
+    Column("host", String(LONGEST_NAME)),
+    Column("place", JSON, nullable=False),
+    Column("source", String(LONGEST_TEXT)),
+    Column("format", String(LONGEST_NAME)),
+    Column("state", String(16), nullable=False, index=True),
+    Column("added_at_seconds", Double, nullable=False),
+    Column("started_at_seconds", Double),
+    Column("seen_at_seconds", Double, nullable=False, index=True),
+    Column("ended_at_seconds", Double),
+    Column("step", Double),
+    Column("total_steps", Double),
+    Column("step_seconds", Double),
+    Column("elapsed_seconds", Double),
+    Column("down_seconds", Double),
+    Column("forecast_step_seconds", Double),
+    Column("forecast_total_seconds", Double),
+    Column("progress", JSON, nullable=False),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("run_id", _Id, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("state", String(16), nullable=False),
+    Column("engine", String(LONGEST_NAME)),
+    Column("engine_id", String(LONGEST_NAME)),
+    Column("host", String(LONGEST_NAME)),
+    Column("started_at_seconds", Double),
+    Column("ended_at_seconds", Double),
+    Column("exit_code", Integer),
+    Column("thinned_step", Double),
+    Index("ix_attempts_engine_id", "engine", "engine_id"),
+)
+
+forecasts = Table(
+    "forecasts",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("key", String(32), nullable=False, unique=True),
+    Column("run_id", _Id, ForeignKey("runs.id", ondelete="CASCADE"), index=True),
+    Column("job_id", _Id, ForeignKey("jobs.id"), index=True),
+    Column("version", Integer, nullable=False),
+    Column("made_at_seconds", Double, nullable=False),
+    Column("forecast", JSON, nullable=False),
+)
+
+observations = Table(
+    "observations",
+    metadata,
+    Column("run_id", BigInteger, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("step", Double, primary_key=True),
+    Column("rank", Integer, primary_key=True),
+    Column("phase", SmallInteger, primary_key=True),
+    Column("clock_seconds", Double),
+    Column("step_seconds", Double),
+    Column("data_seconds", Double),
+    Column("loss", Double),
+    Column("epoch", Double),
+    Column("total_steps", Double),
+    Column("total_epochs", Double),
+    Column("steps_per_epoch", Double),
+    Column("remaining_seconds", Double),
+    Column("reports", Integer, nullable=False),
+    Column("received_at_seconds", Double, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+machines = Table(
+    "machines",
+    metadata,
+    Column("machine", String(LONGEST_NAME), primary_key=True),
+    Column("facts", JSON, nullable=False),
+)
+
+measurements = Table(
+    "measurements",
+    metadata,
+    Column("machine", String(LONGEST_NAME), ForeignKey("machines.machine"), primary_key=True),
+    Column("key", String(LONGEST_TEXT), primary_key=True),
+    Column("kind", String(32), nullable=False, index=True),
+    Column("line", JSON, nullable=False),
+)

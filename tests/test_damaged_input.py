@@ -1,0 +1,85 @@
+"""Damaged input that fuzzing found to end in something else than one clear line (`make fuzz`)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.tracking.test_events import scalar_event
+
+import epochcast as ec
+from epochcast.capture.keras.nodes import declared_shapes
+from epochcast.errors import BadInput, EpochcastError
+from epochcast.tracking.reading import read_log
+from epochcast.tracking.tracker import Tracker
+
+
+def line_of(model: object, **options: Any) -> str:
+    """What a forecast ends in."""
+    with pytest.raises(EpochcastError) as caught:
+        ec.forecast(model, device="V100", batch=4, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_name_longer_than_any_file_is_no_model() -> None:
+    assert line_of("x" * 5000).startswith("no model called 'xxx")
+    assert line_of("a\0b").startswith("no model called")
+
+
+def test_samples_of_a_validation_are_bounded() -> None:
+    assert "validation_samples must be at most" in line_of("mnist_cnn", samples=10, validation_samples=10**400)
+
+
+def test_a_line_feed_in_a_layer_type_stays_in_its_quotes(tmp_path: Path) -> None:
+    file = tmp_path / "net.json"
+    file.write_text(json.dumps({"input": [8], "layers": [{"type": "layer\norm"}]}), encoding="utf-8")
+    assert "no layer type called 'layer\\norm'" in line_of(file)
+
+
+def test_the_name_of_an_onnx_operator_need_not_be_text(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    node = onnx.helper.make_node("Squeeze", ["x"], ["y"])
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3])
+    out = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [value], [out]))
+    file = tmp_path / "net.onnx"
+    file.write_bytes(model.SerializeToString().replace(b"Squeeze", b"Squ\xe5eze"))
+    line_of(file)
+
+
+def test_a_keras_layer_has_no_billion_outputs() -> None:
+    tensor = {
+        "class_name": "__keras_tensor__",
+        "config": {"shape": [None, 3], "keras_history": ["conv", 0, 10**9]},
+    }
+    assert declared_shapes([{"inbound_nodes": [{"args": [tensor], "kwargs": {}}]}]) == {}
+
+
+def test_architectures_of_a_configuration_may_be_any_value(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    from types import SimpleNamespace
+
+    from epochcast.capture.hf import _task
+
+    assert _task(SimpleNamespace(model_type="bert", architectures=100)) == _task(SimpleNamespace(model_type="bert"))
+
+
+@pytest.mark.parametrize("odd", [float("inf"), float("nan"), 1e300, 5e-324])
+def test_clocks_of_a_damaged_event_file_are_left_out(odd: float, tmp_path: Path) -> None:
+    clocks = [1.9e9, 1.9e9 + 10, odd, 1.9e9 + 30, 1.9e9 + 40]
+    file = tmp_path / "events.out.tfevents.1"
+    file.write_bytes(b"".join(scalar_event("loss", 10 * i, clock, 1.0) for i, clock in enumerate(clocks)))
+    tracker = Tracker(total=100).add_all(read_log(file).observations)
+    json.dumps(tracker.progress().as_dict(), allow_nan=False)
+
+
+def test_a_total_that_no_calendar_holds_is_one_line(tmp_path: Path) -> None:
+    from datetime import UTC, datetime
+
+    file = tmp_path / "train.log"
+    lines = [f"2031-04-05 06:0{i}:00,000 step {i * 10}/99999999999999 loss 0.1" for i in range(6)]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    progress = Tracker().add_all(read_log(file).observations).progress()
+    with pytest.raises(BadInput, match="would end after the year 9999"):
+        progress.finish_at(datetime(2031, 4, 5, tzinfo=UTC))
