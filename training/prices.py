@@ -19,6 +19,7 @@ import polars
 from epochcast.atomic import write_text
 from epochcast.hardware.price_list import price_list_text
 from epochcast.hardware.skypilot import SOURCE, Listing, machines
+from training.files import say
 
 FOLDER = Path(__file__).parents[1] / "src" / "epochcast" / "hardware"
 
@@ -36,7 +37,7 @@ def listings(table: Path) -> list[Listing]:
             row["dollars_per_hour"],
             row["spot_dollars_per_hour"],
             row["cpus"],
-            row["host_memory_gib"],
+            round((row["host_memory_gib"] or 0) * 2**30) or None,
             row["read_on"],
         )
         for row in rows
@@ -60,9 +61,9 @@ def main() -> int:
     write_text(FOLDER / "offers.csv", price_list_text(found))
     own = FOLDER / "instances.toml"
     write_text(own, without(own.read_text(encoding="utf-8"), {(one.cloud, one.name) for one in found}))
-    print(f"{len(found)} machines of {len({one.cloud for one in found})} clouds")
+    say(f"{len(found)} machines of {len({one.cloud for one in found})} clouds")
     for reason, count in Counter(one.reason for one in skipped).most_common():
-        print(f"{count:4} skipped: {reason}")
+        say(f"{count:4} skipped: {reason}")
     return 0
 
 

@@ -74,7 +74,7 @@ def test_a_machine_has_a_price_in_each_region() -> None:
 )
 def test_the_age_of_a_price_is_counted_in_days(priced_on: str, days: int) -> None:
     box = replace(find_instance("p4d.24xlarge"), priced_on=priced_on)
-    assert box.age_days(date(2026, 11, 17)) == days
+    assert box.age(date(2026, 11, 17)).days == days
     assert box.is_stale(date(2026, 11, 17)) == (days > 90)
 
 

@@ -55,7 +55,7 @@ def instances(
 
         return render.instances(rows, today)
 
-    show({"instances": [_entry(row) | {"price_age_days": row.age_days(today)} for row in rows]}, as_json, view)
+    show({"instances": [_entry(row) | {"price_age_days": row.age(today).days} for row in rows]}, as_json, view)
     return 0
 
 
@@ -116,7 +116,7 @@ def add(
 
     host_memory_bytes = None if memory is None else parse_bytes(memory)
     told = Description(name, device, gpus, cpus, host_memory_bytes, link, inner_link, cloud)
-    machine = own_machine(told, _price(price, purchase, years, power, electricity, utilization), now().date())
+    machine = own_machine(told, _told(price, purchase, years, power, electricity, utilization), now().date())
     path = add_machine(machine)
 
     def view() -> str:
@@ -143,7 +143,7 @@ def remove(
     return 0
 
 
-def _price(
+def _told(
     price: str | None, purchase: float | None, years: float, power: str | None, electricity: str | None, used: float
 ) -> "float | Purchase":
     from epochcast.errors import BadInput

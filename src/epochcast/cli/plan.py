@@ -89,9 +89,9 @@ def plan(
     billing: Annotated[str | None, typer.Option(help="Billed by the second, minute or hour; the cloud's.")] = None,
     boot: Annotated[str, typer.Option(help="Until a rented machine trains, like 4m: billed, too.")] = "0s",
     storage: Annotated[str | None, typer.Option(help="Stored during the job, like 500GB, at --storage-price.")] = None,
-    storage_price: Annotated[float, typer.Option(help="Dollars per GB and month.")] = 0.0,
+    storage_dollars: Annotated[float, typer.Option("--storage-price", help="Dollars per GB and month.")] = 0.0,
     egress: Annotated[str | None, typer.Option(help="Taken out afterwards, like 20GB, at --egress-price.")] = None,
-    egress_price: Annotated[float, typer.Option(help="Dollars per GB.")] = 0.0,
+    egress_dollars: Annotated[float, typer.Option("--egress-price", help="Dollars per GB.")] = 0.0,
     profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw cost against time: .png, .svg, .html.")] = None,
     as_json: Json = False,
@@ -116,9 +116,9 @@ def plan(
         billing,
         parse_seconds(boot),
         0.0 if storage is None else parse_bytes(storage),
-        storage_price,
+        storage_dollars,
         0.0 if egress is None else parse_bytes(egress),
-        egress_price,
+        egress_dollars,
     )
     taken_back = (
         None

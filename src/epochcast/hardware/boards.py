@@ -137,7 +137,7 @@ def load_rules(text: str, file: str = MACHINES_FILE) -> Rules:
     document = rows.parse(text, file)
     regions = rows.section(document, "regions", file)
     return Rules(
-        tuple(rows.read(document, "skip", file, lambda row: Skip(_pattern(row), row.text("reason")))),
+        tuple(rows.read(document, "skip", file, _skip)),
         tuple(rows.read(document, "board", file, _board)),
         tuple(rows.read(document, "network", file, _network)),
         tuple(rows.read(document, "joined", file, _joined)),
@@ -153,7 +153,12 @@ def _first(found: Sequence[_Rule], cloud: str, instance: str, accelerator: str) 
 
 
 def _pattern(row: rows.Row) -> Pattern:
+    row.text("source")
     return Pattern(row.text("cloud", ""), row.texts("instances"), row.texts("accelerators"))
+
+
+def _skip(row: rows.Row) -> Skip:
+    return Skip(_pattern(row), row.text("reason"))
 
 
 def _board(row: rows.Row) -> Board:
@@ -172,6 +177,7 @@ def _network(row: rows.Row) -> Network:
 
 
 def _joined(row: rows.Row) -> Joined:
+    row.text("source")
     return Joined(row.text("cloud"), row.text("accelerator"), row.numbers("instances"))
 
 

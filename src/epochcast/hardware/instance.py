@@ -2,12 +2,12 @@
 
 import re
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from math import isfinite
 
 from epochcast.errors import BadInput
 
-FRESH_DAYS = 90
+FRESH = timedelta(days=90)
 """A price that is older is told with its age."""
 
 
@@ -88,13 +88,13 @@ class Instance:
             spot_dollars_per_hour=price.spot_dollars_per_hour,
         )
 
-    def age_days(self, today: date) -> int:
-        """Days since its price was read; a year or a month alone counts from its last day."""
-        return max(0, (today - _last_day(self.priced_on)).days)
+    def age(self, today: date) -> timedelta:
+        """Time since its price was read; a year or a month alone counts from its last day."""
+        return max(timedelta(), today - _last_day(self.priced_on))
 
     def is_stale(self, today: date) -> bool:
         """Whether its price is older than ninety days."""
-        return self.age_days(today) > FRESH_DAYS
+        return self.age(today) > FRESH
 
 
 def region_prices(cells: str) -> tuple[RegionPrice, ...]:
@@ -128,8 +128,8 @@ def _cell(region: str) -> str:
     return re.sub(r"[;:|\n\r]", "-", region)
 
 
-def _number(price: float | None) -> str:
-    return "" if price is None else f"{price:.6g}"
+def _number(dollars: float | None) -> str:
+    return "" if dollars is None else f"{dollars:.6g}"
 
 
 def _last_day(text: str) -> date:

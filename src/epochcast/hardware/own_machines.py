@@ -79,14 +79,14 @@ class Description:
     cloud: str = OWN_CLOUD
 
 
-def own_machine(told: Description, price: float | Purchase, today: date) -> Instance:
+def own_machine(told: Description, paid: float | Purchase, today: date) -> Instance:
     """The machine at a price per hour or at what it cost to buy."""
     sheet = find_device(told.device)
-    hourly = price.dollars_per_hour if isinstance(price, Purchase) else price
+    hourly = paid.dollars_per_hour if isinstance(paid, Purchase) else paid
     source = (
-        f"own: bought for {price.dollars:g} dollars over {price.years:g} years, {price.watts:g} W at "
-        f"{price.dollars_per_kilowatt_hour:g} dollars per kWh, {price.utilization:g} of all hours used"
-        if isinstance(price, Purchase)
+        f"own: bought for {paid.dollars:g} dollars over {paid.years:g} years, {paid.watts:g} W at "
+        f"{paid.dollars_per_kilowatt_hour:g} dollars per kWh, {paid.utilization:g} of all hours used"
+        if isinstance(paid, Purchase)
         else "own: price as given"
     )
     return Instance(

@@ -42,11 +42,11 @@ def price_dollars_per_hour(device_name: str, gpus: int = 1, nodes: int = 1) -> t
         raise BadInput(f"gpus must be at least 1, got {gpus}")
     if not 1 <= nodes <= gpus:
         raise BadInput(f"nodes must be at least 1 and no more than the {gpus} GPUs, got {nodes}")
-    return _price(device_name, gpus, nodes, price_state())
+    return _least_dollars_per_hour(device_name, gpus, nodes, price_state())
 
 
 @remembered(1024)
-def _price(device_name: str, gpus: int, nodes: int, _state: State) -> tuple[float, Instance] | None:
+def _least_dollars_per_hour(device_name: str, gpus: int, nodes: int, _state: State) -> tuple[float, Instance] | None:
     canonical_name = find_device(device_name).name
     variants = {variant.name for variant in family(device_name)}
     return _cheapest({canonical_name}, gpus, nodes) or _cheapest(variants, gpus, nodes)

@@ -64,11 +64,11 @@ def price_list_text(machines: Iterable[Instance]) -> str:
 def cheapest(prices: Iterable[RegionPrice], *, spot: bool = False) -> RegionPrice | None:
     """The region with the least price on demand, or as spot; of equals the first by name."""
 
-    def price(one: RegionPrice) -> float | None:
+    def dollars_per_hour(one: RegionPrice) -> float | None:
         return one.spot_dollars_per_hour if spot else one.dollars_per_hour
 
-    sold = [one for one in prices if price(one) is not None]
-    return min(sold, key=lambda one: (price(one) or 0.0, one.region), default=None)
+    sold = [one for one in prices if dollars_per_hour(one) is not None]
+    return min(sold, key=lambda one: (dollars_per_hour(one) or 0.0, one.region), default=None)
 
 
 def _instance(row: Mapping[str, str | None], where: str) -> Instance:

@@ -39,7 +39,7 @@ class Listing:
     dollars_per_hour: float | None
     spot_dollars_per_hour: float | None
     cpus: float | None
-    host_memory_gib: float | None
+    host_memory_bytes: int | None
     read_on: str
 
 
@@ -110,7 +110,7 @@ def _listing(row: Mapping[str, str], where: str, cloud: str, read_on: str) -> Li
         number("Price") or None,
         number("SpotPrice") or None,  # some lists write 0 where there is none
         number("vCPUs"),
-        number("MemoryGiB"),
+        round((number("MemoryGiB") or 0) * 2**30) or None,
         read_on,
     )
 
@@ -153,7 +153,7 @@ def _machine(same: Sequence[Listing], source: str) -> Instance | str:
     first = same[0]
     if not first.instance:
         return "accelerators without a host: the machine around them costs extra"
-    if not first.cpus or not first.host_memory_gib:
+    if not first.cpus or not first.host_memory_bytes:
         return "the list does not say its processors and memory"
     if first.accelerators != int(first.accelerators) or first.accelerators < 1:
         return "a part of a GPU"
@@ -173,7 +173,7 @@ def _machine(same: Sequence[Listing], source: str) -> Instance | str:
             gpus=built.gpus or int(first.accelerators),
             dollars_per_hour=least.dollars_per_hour,
             cpus=max(1, int(first.cpus)),
-            host_memory_bytes=round(first.host_memory_gib * 2**30),
+            host_memory_bytes=first.host_memory_bytes,
             inner_link=built.inner_link,
             outer_link=built.outer_link,
             source=source,

@@ -162,7 +162,7 @@ class Plan(Displayed, Framed):
             return None
         best = self.rivals[0]
         names = " or ".join(f"{one.candidate.offer.name} ({one.probability:.0%})" for one in self.rivals)
-        goal = "faster" if self.goal == "fastest" else "cheaper"
+        goal = ("faster" if self.goal == "fastest" else "cheaper") + (" and within the limits" if self.limits else "")
         saved = show_seconds(best.saving) if self.goal == "fastest" else show_dollars(best.saving)
         verdict = "" if self.goal == "fastest" or best.saving > best.calibration_dollars else ": not worth it"
         return (
@@ -239,7 +239,7 @@ class Plan(Displayed, Framed):
 
     def _entry(self, candidate: Candidate) -> dict[str, object]:
         """An entry with the age of its price."""
-        age = None if self.today is None else candidate.offer.instance.age_days(self.today)
+        age = None if self.today is None else candidate.offer.instance.age(self.today).days
         return {**candidate.as_dict(), "price_age_days": age}
 
 

@@ -10,7 +10,8 @@ to exchange one asset for another (Margrabe 1978):
 
     value = X·Φ(d) − Y·Φ(d − w),   d = ln(X/Y)/w + w/2,   w² = v² − r²
 
-with r what stays uncertain after measuring. A run costs its boot, its warm-up and STEPS steps as they are billed; it is
+with r what stays uncertain after measuring. A rival that may turn out to be beyond a limit counts by the probability
+that it is not. A run costs its boot, its warm-up and STEPS steps as they are billed; it is
 worth it where the value exceeds the price of RUNS runs on each of the two. Time is valued likewise, in seconds, where
 the fastest is looked for.
 
@@ -75,7 +76,7 @@ def rivals(
     for other in sorted(candidates, key=lambda one: _value(one, goal).mid):
         if other.offer.instance.device != choice.offer.instance.device and _is_within(other, limits):
             nearest.setdefault(other.offer.instance.device, other)
-    found = [_rival(choice, other, goal, extras) for other in nearest.values()]
+    found = [_rival(choice, other, limits, goal, extras) for other in nearest.values()]
     return tuple(sorted(found, key=lambda one: (-one.saving, -one.probability))[:RIVALS])
 
 
@@ -100,14 +101,15 @@ def calibration_dollars(candidate: Candidate, extras: Extras) -> float:
     return RUNS * Extras(extras.billing).dollars(run, offer.dollars_per_hour, offer.instance.cloud)
 
 
-def _rival(choice: Candidate, other: Candidate, goal: str, extras: Extras) -> Rival:
+def _rival(choice: Candidate, other: Candidate, limits: Limits, goal: str, extras: Extras) -> Rival:
     mine, theirs = _value(choice, goal), _value(other, goal)
     is_same = choice.offer.instance.device == other.offer.instance.device
     spread = ratio_spread(mine, theirs, SAME_DEVICE_CORRELATION if is_same else OTHER_DEVICE_CORRELATION)
     learnt = sqrt(max(0.0, spread**2 - 2 * RESIDUAL**2))
     better = NormalDist().cdf(log(mine.mid / theirs.mid) / spread) if spread else float(theirs.mid < mine.mid)
     cost = calibration_dollars(choice, extras) + calibration_dollars(other, extras)
-    return Rival(other, better, exchange_value(mine.mid, theirs.mid, learnt), cost)
+    within = _within_probability(other, limits)
+    return Rival(other, within * better, within * exchange_value(mine.mid, theirs.mid, learnt), cost)
 
 
 def _value(candidate: Candidate, goal: str) -> Interval:
@@ -120,6 +122,17 @@ def _is_within(candidate: Candidate, limits: Limits) -> bool:
     return (deadline is None or candidate.total_seconds.mid <= deadline) and (
         budget is None or candidate.dollars.mid <= budget
     )
+
+
+def _within_probability(candidate: Candidate, limits: Limits) -> float:
+    """Whether it will turn out to be within the limits; the less sure of two, as time and money err together."""
+    asked = ((limits.deadline_seconds, candidate.total_seconds), (limits.budget_dollars, candidate.dollars))
+    chances = [1.0]
+    for limit, value in asked:
+        if limit is not None:
+            spread = _sigma(value)
+            chances.append(NormalDist().cdf(log(limit / value.mid) / spread) if spread else float(value.mid <= limit))
+    return min(chances)
 
 
 def _sigma(interval: Interval) -> float:

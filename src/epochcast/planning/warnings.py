@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from epochcast.forecasting.job import Job
-from epochcast.hardware.instance import FRESH_DAYS, Instance
+from epochcast.hardware.instance import FRESH, Instance
 from epochcast.planning.asked import Asked
 from epochcast.planning.candidate import Candidate
 
@@ -75,10 +75,10 @@ def _prices(rented: Sequence[Instance], asked: Asked, today: date | None) -> Ite
     how = "for whole machines" if asked.spot is not None else "for whole machines on demand"
     yield f"{kind} of {period}, {how}{checked}"
     if today is not None:
-        old = sorted((one.age_days(today), one.name) for one in rented if one.is_stale(today))
+        old = sorted((one.age(today).days, one.name) for one in rented if one.is_stale(today))
         if old:
             names = _names([f"{name} ({age} days)" for age, name in reversed(old)])
-            yield f"prices older than {FRESH_DAYS} days: {names}; `epochcast instances import` refreshes them"
+            yield f"prices older than {FRESH.days} days: {names}; `epochcast instances import` refreshes them"
 
 
 def _names(names: Sequence[str]) -> str:

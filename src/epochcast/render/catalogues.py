@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from epochcast.hardware.dataset import Dataset
 from epochcast.hardware.device import Device
-from epochcast.hardware.instance import FRESH_DAYS, Instance
+from epochcast.hardware.instance import FRESH, Instance
 from epochcast.hardware.link import Link
 from epochcast.hardware.topology import Topology
 from epochcast.render.table import shape, table
@@ -96,7 +96,7 @@ def instances(rows: Iterable[Instance], today: date) -> RenderableType:
         columns,
         cells,
         caption="list prices of that day, in the cheapest region; ?: the seller names only the family of the board; "
-        f"old: more than {FRESH_DAYS} days before today",
+        f"old: more than {FRESH.days} days before today",
         drop=("CPUs", "memory", "region", "spot", "priced on"),
     )
 
