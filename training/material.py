@@ -68,10 +68,10 @@ def measured_steps(folder: Path) -> tuple[list[Example], dict[str, str]]:
         & pl.col("source").is_in(["timm", "torchvision_gpu_bench"])
         & ~pl.col("device").str.contains("CPU")
         & ~pl.col("framework_version").fill_null("").str.contains(r"\?|2\.9|2\.1")
-        & pl.col("model").is_in(_distinct(runs)["model"].unique().implode())
+        & pl.col("model").is_in(distinct(runs)["model"].unique().implode())
     )
     transformers = pl.read_parquet(folder / "transformer_runs.parquet").filter(single & ~pl.col("compiled"))
-    rows = [*_distinct(runs).to_dicts(), *_thinned(inference).to_dicts(), *transformers.to_dicts()]
+    rows = [*distinct(runs).to_dicts(), *_thinned(inference).to_dicts(), *transformers.to_dicts()]
     questions, _ = read_runs(rows)
     return examples(questions, say)
 
@@ -80,7 +80,7 @@ def _mode_weight(example: Example) -> float:
     return 0.4 if example.recipe.mode == "forward" and example.source == "timm" else 1.0
 
 
-def _distinct(table: pl.DataFrame) -> pl.DataFrame:
+def distinct(table: pl.DataFrame) -> pl.DataFrame:
     """One name per architecture where several of its weights were timed: a repeated network adds nothing."""
     same = [
         "forward_macs_per_sample",

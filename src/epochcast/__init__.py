@@ -7,7 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from epochcast import testing as testing
     from epochcast.api import advise as advise
+    from epochcast.api import diff as diff
     from epochcast.api import fit as fit
     from epochcast.api import forecast as forecast
     from epochcast.api import inspect as inspect
@@ -53,6 +55,7 @@ __all__ = [
     "Workload",
     "__version__",
     "advise",
+    "diff",
     "fit",
     "forecast",
     "inspect",
@@ -61,11 +64,12 @@ __all__ = [
     "read_job",
     "read_jobs",
     "scaling",
+    "testing",
 ]
 
 # Where each public name is defined.
 _HOMES = {
-    **dict.fromkeys(("advise", "fit", "forecast", "inspect", "plan", "scaling"), "epochcast.api"),
+    **dict.fromkeys(("advise", "diff", "fit", "forecast", "inspect", "plan", "scaling"), "epochcast.api"),
     **dict.fromkeys(
         (
             "AmbiguousName",
@@ -95,6 +99,8 @@ _HOMES = {
 if not TYPE_CHECKING:  # a type checker sees the imports above, and no other names
 
     def __getattr__(name: str) -> Any:
+        if name == "testing":
+            return import_module("epochcast.testing")
         if name not in _HOMES:
             raise AttributeError(f"module 'epochcast' has no attribute {name!r}")
         return getattr(import_module(_HOMES[name]), name)

@@ -29,6 +29,11 @@ from epochcast.capture.resolve import find_model
 from epochcast.capture.workload import WORKLOAD_NAMES, as_workload
 from epochcast.cost.model import CostModel
 from epochcast.cost.registry import find_cost_model
+from epochcast.diffing.answer import Diff
+from epochcast.diffing.asked import JOB, Question, side_asked
+from epochcast.diffing.compare import Comparison
+from epochcast.diffing.limits import Allowed
+from epochcast.diffing.side import Side, side_of
 from epochcast.display import register_view
 from epochcast.errors import BadInput, UnknownOption
 from epochcast.forecasting.assumed import host_of, service_of
@@ -57,11 +62,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Advice",
+    "Diff",
     "Forecast",
     "Inspection",
     "Plan",
     "Scaling",
     "advise",
+    "diff",
     "find_model",
     "fit",
     "forecast",
@@ -114,8 +121,18 @@ def forecast(
     `inputs`, `loss` or `step`, those of a `Workload`. `profile` is a file of `epochcast fit` to answer with; a
     `session` keeps what several forecasts share.
     """
-    job, where, notes = _asked(forecast, model, options, placement, config)
-    session = _session(session, cost_model, profile)
+    return _forecast(forecast, model, options, config, _session(session, cost_model, profile), placement)
+
+
+def _forecast(
+    verb: Callable[..., object],
+    model: object,
+    options: Mapping[str, Any],
+    config: Config,
+    session: Session,
+    placement: Placement | None = None,
+) -> Forecast:
+    job, where, notes = _asked(verb, model, options, placement, config)
     return _told(forecast_job(job, placement or where.placement(job.precision), session), notes)
 
 
@@ -286,6 +303,44 @@ def plan(
     return replace(answer, notes=notes)
 
 
+@_takes(*_JOB_NAMES, *_PLACE_NAMES)
+def diff(
+    base: object,
+    head: object = None,
+    *,
+    base_revision: str | None = None,
+    head_revision: str | None = None,
+    allowed: Allowed | None = None,
+    config: Config = (),
+    profile: str | Path | None = None,
+    session: Session | None = None,
+    **options: Any,
+) -> Diff:
+    """What changes from one model or job to another, how sure that is, and which layers do it.
+
+    `base` and `head` are models, `Job`s, or "job:NAME" of the nearest job file; `options` hold for both. With a
+    `base_revision` one reference is compared at two git revisions, without a `head_revision` with the working tree.
+    """
+    limits = allowed or Allowed()
+    if base_revision is not None:
+        if not isinstance(base, str) or head is not None:
+            raise BadInput("at two revisions one reference is compared: give one model as text, or 'job:NAME'")
+        question = Question(options, tuple(map(str, _paths(config or ()))))
+        path = None if profile is None else Path(profile)
+        return Comparison(question, limits, path, session).of_revisions(base, base_revision, head_revision)
+    if head is None or head_revision is not None:
+        raise BadInput("a comparison needs two models or jobs, or one with a base_revision")
+    session = _session(session, None, profile)
+
+    def side(asked: object) -> Side:
+        if isinstance(asked, str) and asked.startswith(JOB):
+            return side_asked(asked, Question(options, tuple(map(str, _paths(config or ())))), session)
+        made = _forecast(diff, asked, options, () if isinstance(asked, Job) else config, session)
+        return side_of(asked if isinstance(asked, str) else made.model, made)
+
+    return Diff(side(base), side(head), limits)
+
+
 def fit(
     measurements: Sequence[Path], *, progress: Callable[[float], None] | None = None, allow_code: bool = False
 ) -> "Fitted":
@@ -399,5 +454,6 @@ for _kind, _name in {
     Advice: "advice",
     Scaling: "scaling",
     Plan: "plan",
+    Diff: "diff",
 }.items():
     register_view(_kind, _view(_name))

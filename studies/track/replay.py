@@ -2,6 +2,11 @@
 
 Every log is fed as bytes up to each cut, as `epochcast track` would have seen it then. The number of steps is
 given, to all alike: announced totals mislead (stopped early, at a target), and that is no question of time.
+
+A log with restarts is asked twice. *To the end of the file*: time between attempts and all later attempts are in the
+truth, and nobody can know them at 10 %. *Work*: the steps still to be made, replayed ones and those of later attempts
+among them, are given as they are to runs without restarts, and time between attempts is left out of the truth: how well
+the pace of a run that was restarted is told.
 """
 
 import csv
@@ -37,6 +42,7 @@ class Case:
     told_seconds: Mapping[str, float | None]
     low_seconds: float | None
     high_seconds: float | None
+    is_work: bool
     doubt: float | None
     fraction: float | None
     read_seconds: float
@@ -68,56 +74,95 @@ def logs_folder() -> Path:
     return Path(os.environ.get("EPOCHCAST_LOGS") or Path(os.environ["EPOCHCAST_DATA"]).parent / "logs")
 
 
-def cases(folder: Path, only: Callable[[str], bool] = lambda _: True) -> Iterator[Case]:
-    """Every log of the index that has a clock, at every cut."""
+@dataclass(frozen=True)
+class Log:
+    """One log of the index: what was read of it, and how many of its reports were known at each cut."""
+
+    row: Mapping[str, str]
+    seen: Sequence[Observation]
+    known: Mapping[int, int]
+
+
+def logs(folder: Path, only: Callable[[str], bool] = lambda _: True) -> Iterator[Log]:
+    """Every log of the index that has a clock. Bytes are fed once, up to each cut."""
     with (folder / "index.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["true_total_seconds"] and row["t_at_50"]]
     for row in rows:
         if only(row["id"]):
-            yield from _of_log(row, gzip.decompress((folder / row["file"]).read_bytes()))
+            yield _read(row, gzip.decompress((folder / row["file"]).read_bytes()))
 
 
-def _of_log(row: Mapping[str, str], data: bytes) -> Iterator[Case]:
-    """The bytes are fed once, up to each cut; what was seen until then is all that an answer there knows."""
+def _read(row: Mapping[str, str], data: bytes) -> Log:
     cuts = {
         percent: int(row[f"cut_bytes_{percent}"])
         for percent in PERCENTS
         if row[f"cut_bytes_{percent}"] and row[f"t_at_{percent}"]
     }
-    reader, seen, known, position = LogReader(), [], {}, 0
+    reader, position = LogReader(), 0
+    seen: list[Observation] = []
+    known: dict[int, int] = {}
     for percent, cut in cuts.items():
         seen += [*reader.feed(data[position:cut]), *reader.flush()]
         position, known[percent] = cut, len(seen)
     seen += [*reader.feed(data[position:]), *reader.close()]
+    return Log(row, seen, known)
+
+
+def cases(log: Log) -> Iterator[Case]:
+    """A log at every cut; what was seen until then is all that an answer there knows."""
+    row, seen = log.row, log.seen
     training = [one for one in seen if one.phase == "train"]
     if not training:
         return
     total_steps = max(one.step for one in training if one.attempt == training[-1].attempt)
     clocks = [one.clock_seconds for one in training if one.clock_seconds is not None]
     read_seconds = clocks[-1] - clocks[0] if clocks else 0.0
+    whole = _history(seen)
     history, position = History(), 0
-    for percent, count in known.items():
+    for percent, count in log.known.items():
         for one in seen[position:count]:
             history.add(one)
         position = count
-        yield _case(row, percent, seen[:count], history, total_steps, read_seconds)
+        end = End(float(row["true_total_seconds"]), float(row[f"t_at_{percent}"]), total_steps, read_seconds)
+        yield _case(row, percent, seen[:count], history, end)
+        if whole.restarts and int(row["restarts"]):
+            total_steps_left = whole.executed_steps - history.executed_steps
+            end = End(_worked(whole), _worked(history), history.step + total_steps_left, _worked(whole), is_work=True)
+            yield _case(row, percent, seen[:count], history, end)
 
 
-def _case(
-    row: Mapping[str, str],
-    percent: int,
-    seen: Sequence[Observation],
-    history: History,
-    total_steps: float,
-    read_seconds: float,
-) -> Case:
-    reports = _reports(seen)
+def _history(seen: Sequence[Observation]) -> History:
+    history = History()
+    for one in seen:
+        history.add(one)
+    return history
+
+
+def _worked(history: History) -> float:
+    return history.elapsed_seconds - history.down_seconds - history.start_seconds
+
+
+@dataclass(frozen=True)
+class End:
+    """What is asked for: when the total has passed, or (`is_work`) the time of steps alone."""
+
+    true_seconds: float
+    passed_seconds: float
+    total_steps: float
+    read_seconds: float
+    is_work: bool = False
+
+
+def _case(row: Mapping[str, str], percent: int, seen: Sequence[Observation], history: History, end: End) -> Case:
+    reports, total_steps = _reports(seen), end.total_steps
     told = {name: rival(reports, total_steps) for name, rival in RIVALS.items()}
     told["log's ETA"] = _own_eta(seen, total_steps) if row["eta_scope"] == "run" else None
     low = high = doubt = fraction = ours = None
     try:
-        left = remaining(history, total_steps).remaining_seconds
-        ours, low, high = left.mid, left.low, left.high
+        told_now = remaining(history, total_steps)
+        left = told_now.remaining_seconds
+        ours = left.mid - (told_now.interrupted_seconds if end.is_work else 0.0)
+        low, high = left.low, left.high
         doubt, fraction = doubt_of(history), min(1.0, history.step / total_steps)
     except EpochcastError:
         pass  # no step was timed yet
@@ -126,14 +171,15 @@ def _case(
         format=row["format"],
         percent=percent,
         restarts=int(row["restarts"]),
-        true_seconds=float(row["true_total_seconds"]),
-        passed_seconds=float(row[f"t_at_{percent}"]),
+        true_seconds=end.true_seconds,
+        passed_seconds=end.passed_seconds,
+        is_work=end.is_work,
         told_seconds={"epochcast": ours, **told},
         low_seconds=low,
         high_seconds=high,
         doubt=doubt,
         fraction=fraction,
-        read_seconds=read_seconds,
+        read_seconds=end.read_seconds,
     )
 
 

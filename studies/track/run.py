@@ -1,6 +1,6 @@
 """When real runs end, told at 1 to 50 % of their time: ours against tqdm, means, medians and the log's own estimate.
 
-    python -m studies track        writes docs/track.md, docs/track-fan.svg and tracking/spread.toml; about a minute
+    python -m studies track        writes docs/track.md, docs/track-fan.svg and tracking/spread.toml; some two minutes
 
 The logs are other people's, of many licences: they are read from a folder beside the data and never copied.
 """
@@ -12,9 +12,10 @@ from statistics import median
 
 import numpy as np
 
+from studies.track import alarms, constants
 from studies.track.fan import draw
-from studies.track.replay import PERCENTS, RIVALS, Case, cases, logs_folder
-from studies.track.spread import as_toml, fit
+from studies.track.replay import PERCENTS, RIVALS, Case, cases, logs, logs_folder
+from studies.track.spread import Fitted, as_toml, fit, half
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "track.md"
@@ -29,12 +30,19 @@ def main() -> int:
     if not (folder / "index.csv").exists():
         print(f"no logs in {folder}")
         return 0
-    found = list(cases(folder))
+    found: list[Case] = []
+    kept: list[constants.Snapshot] = []
+    spans: list[alarms.SpanList] = []
+    for log in logs(folder):
+        found += cases(log)
+        kept += constants.snapshots(log)
+        spans.append(alarms.spans_of(log.seen))
     fitted = fit(found)
     (ROOT / "src/epochcast/tracking/spread.toml").write_text(as_toml(fitted), encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")
     head, tail = page.split(BEGIN)[0], page.split(END)[1]
-    PAGE.write_text(head + BEGIN + _measured(found, fitted.coverage) + END + tail, encoding="utf-8")
+    text = _measured(found, fitted) + _beside(kept, spans)
+    PAGE.write_text(head + BEGIN + text + END + tail, encoding="utf-8")
     draw(found, ROOT / "docs" / "track-fan.svg")
     print(_table([case for case in found if case.restarts == 0]))
     return 1 if _failures(found) else 0
@@ -73,9 +81,32 @@ def _table(kept: Sequence[Case]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _measured(found: Sequence[Case], coverage: dict[int, float]) -> str:
+def _measured(found: Sequence[Case], fitted: Fitted) -> str:
     whole = [case for case in found if case.restarts == 0]
-    again = [case for case in found if case.restarts]
+    again = [case for case in found if case.restarts and not case.is_work]
+    work = [case for case in found if case.is_work]
+    return "\n".join(
+        [
+            _worst(whole),
+            "\n### Error of the total\n\nMedian / 90th percentile in % (number of runs, "
+            "all but the log's own ETA on the same); runs without restarts, steps in all given.\n",
+            _table(whole),
+            "The same in either half of the logs (by number, neighbours together: often one model trained twice).\n",
+            *(_table([case for case in whole if half(case) == part]) for part in (0, 1)),
+            f"### Runs with restarts\n\n{len({case.log for case in work})} runs, asked for the time of the steps that "
+            "are still to be made (replayed ones and those of later attempts given, time between attempts left out):\n",
+            _table(work),
+            "To the end of the file nobody can tell: the time until somebody starts the job again, and whole runs "
+            "appended to the same file, are in the truth.\n",
+            _table(again),
+            "### The interval\n",
+            _coverage(whole, work, fitted),
+            "![Told over true total, at 1 to 50 % of the run: the band narrows](track-fan.svg)\n",
+        ]
+    )
+
+
+def _worst(whole: Sequence[Case]) -> str:
     worst = sorted(
         (case for case in whole if case.percent == 10 and case.error("epochcast") is not None),
         key=lambda case: -abs(case.error("epochcast") or 0.0),
@@ -87,7 +118,6 @@ def _measured(found: Sequence[Case], coverage: dict[int, float]) -> str:
         + f" | {'the clock was misread' if case.is_misread else ''} |"
         for case in worst
     ]
-    told = ", ".join(f"{share:.0%} at {percent} %".replace("%", " %", 1) for percent, share in coverage.items())
     return "\n".join(
         [
             f"### Where it fails\n\nThe ten worst of {len({case.log for case in whole})} runs without restarts, told "
@@ -95,14 +125,47 @@ def _measured(found: Sequence[Case], coverage: dict[int, float]) -> str:
             "| format | error of the total | mean so far | |",
             "|---|---|---|---|",
             *lost,
-            "\n### Error of the total\n\nMedian / 90th percentile in % (number of runs, "
-            "all but the log's own ETA on the same); runs without restarts, steps in all given.\n",
-            _table(whole),
-            f"Runs with restarts ({len({case.log for case in again})}): nobody foresees the time between attempts, "
-            "nor runs appended to one file.\n",
-            _table(again),
-            f"Coverage of the 90 % interval, each half of the logs under quantiles of the other: {told}.\n",
-            "![Told over true total, at 1 to 50 % of the run: the band narrows](track-fan.svg)\n",
+            "",
+            *_behind(whole),
+        ]
+    )
+
+
+def _behind(whole: Sequence[Case]) -> list[str]:
+    """Where a rival has the lower figure, on the same runs."""
+    behind = []
+    for percent in PERCENTS:
+        for method in METHODS[1:]:
+            here = [case for case in whole if case.percent == percent and _is_answered(case, method)]
+            for name, ours, theirs in zip(
+                ("median", "p90"), _score(here, "epochcast"), _score(here, method), strict=True
+            ):
+                if theirs < ours:
+                    behind.append(f"{name} at {percent} %: {method} {100 * theirs:.2f}, we {100 * ours:.2f}")
+    return [
+        f"Behind a rival in {len(behind)} of {2 * len(PERCENTS) * (len(METHODS) - 1)} comparisons"
+        + (": " + "; ".join(behind) if behind else "")
+        + "."
+    ]
+
+
+def _coverage(whole: Sequence[Case], work: Sequence[Case], fitted: Fitted) -> str:
+    across = ", ".join(f"{100 * share:.0f} % at {percent} %" for percent, share in fitted.coverage.items())
+    held = [case.is_inside for case in work if case.is_inside is not None]
+    return (
+        f"Coverage of the 90 % interval, each half of the logs under quantiles of the other: {across}. Runs with "
+        f"restarts, which set no quantile (work, all cuts): {100 * sum(held) / len(held):.0f} % of {len(held)}.\n"
+    )
+
+
+def _beside(kept: Sequence[constants.Snapshot], spans: Sequence[alarms.SpanList]) -> str:
+    return "\n".join(
+        [
+            "\n### The drift alarm\n",
+            alarms.as_text(alarms.measured(spans)),
+            "### What the constants do\n\nEach halved and doubled alone; median / 90th percentile in % of all runs "
+            "without restarts that have an answer.\n",
+            constants.as_text(kept),
         ]
     )
 

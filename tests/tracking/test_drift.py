@@ -1,6 +1,9 @@
 import numpy as np
 import pytest
 
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.parts import StepParts
+from epochcast.interval import Interval
 from epochcast.tracking.drift import DriftWatch, steadiness
 from epochcast.tracking.observation import Observation
 from epochcast.tracking.tracker import Tracker
@@ -67,3 +70,39 @@ def test_one_slow_rank_is_named() -> None:
             tracker.add(Observation(step=step, clock_seconds=step / 2 + 0.1, rank=rank, step_seconds=seconds))
     assert tracker.progress().reasons == ("rank 2 is slow: 1.80 times the median",)
     assert tracker.history.reports == 30
+
+
+def slowed(data_seconds_after: float) -> tuple[str, ...]:
+    """Half a second per step, 0.05 of it waiting; from step 2,000 on 0.8 seconds."""
+    tracker, clock = Tracker(total=10_000), 0.1
+    for step in range(0, 4001, 10):
+        is_slow = step > 2000
+        clock += 10 * (0.8 if is_slow else 0.5)
+        data = data_seconds_after if is_slow else 0.05
+        seen = Observation(step=step, clock_seconds=clock, step_seconds=0.8 if is_slow else 0.5, data_seconds=data)
+        tracker.add(seen)
+    return tracker.progress().reasons
+
+
+def test_a_slowdown_with_constant_waiting_for_data_is_throttling() -> None:
+    assert [reason.split(":")[0] for reason in slowed(0.05)] == ["throttled"]
+
+
+def test_a_slowdown_in_which_waiting_grew_is_put_down_to_data() -> None:
+    assert [reason.split(":")[0] for reason in slowed(0.35)] == ["input-bound", "slower by data"]
+
+
+@pytest.mark.parametrize(
+    ("data_seconds", "comm", "said"), [(0.5, 0.0, "data"), (0.0, 0.0, "compute"), (0.0, 0.02, "co")]
+)
+def test_what_exceeds_the_forecast_is_put_down_to_what_the_log_tells(
+    data_seconds: float, comm: float, said: str
+) -> None:
+    parts = StepParts(0.2, 0.25, 0.05 - comm, comm, 0.0, 0.0)
+    forecast = Forecast("own", "V100", step_seconds=Interval(0.45, 0.5, 0.55), step_parts=parts)
+    tracker = Tracker(total=10_000, forecast=forecast)
+    for step in range(0, 2001, 10):
+        tracker.add(Observation(step=step, clock_seconds=step + 0.1, step_seconds=1.0, data_seconds=data_seconds))
+    assert tracker.progress().reasons[-1].startswith(f"over the forecast by {said}")
+    assert tracker.progress().against_forecast == pytest.approx(2, rel=0.05)
+    assert ("tell apart" in tracker.progress().reasons[-1]) is (comm > 0)

@@ -71,8 +71,12 @@ class CachedModel:
     @property
     def is_stale(self) -> bool:
         """Whether something that its answers depended on has changed since."""
-        depends = self._answers_depend.get("depends", Depends)
-        return not depends.holds()
+        return not self.depends.holds()
+
+    @property
+    def depends(self) -> Depends:
+        """What its answers depended on so far."""
+        return self._answers_depend.get("depends", Depends)
 
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""

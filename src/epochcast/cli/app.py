@@ -44,6 +44,7 @@ COMMANDS = (
     "advise",
     "scaling",
     "plan",
+    "diff",
     "track",
     "jobs",
     "evaluate",

@@ -61,6 +61,14 @@ class JobArguments:
         return {name: value for name, value in self.options.items() if name not in names}
 
 
+@dataclass(frozen=True)
+class GivenOptions:
+    """The options of jobs on a command line, by name, with their values parsed, and the files of `--config`."""
+
+    options: Mapping[str, Any]
+    config: tuple[str, ...]
+
+
 def job_command(
     *,
     epilog: str,
@@ -97,12 +105,40 @@ def job_command(
                 return command(job_arguments, **arguments)
 
         own = list(signature(command, eval_str=True).parameters.values())[1:]
-        parameters = [*_LEADING, *(_parameter(option, help_texts.get(name)) for name, option in flags.items())]
-        parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in (*parameters, *own)]
-        setattr(run, "__signature__", Signature(parameters, return_annotation=int))  # noqa: B010
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        run.__doc__, run.__name__ = command.__doc__, command.__name__
-        app.command(name=command.__name__, epilog=epilog, cls=GroupedCommand, rich_help_panel=FORECASTS)(run)
+        options = (_parameter(option, help_texts.get(name)) for name, option in flags.items())
+        add_command(run, command, [*_LEADING, *options, *own], epilog=epilog, app=app)
+        return command
+
+    return register
+
+
+def add_command(
+    run: Function, command: Function, parameters: Sequence[Parameter], *, epilog: str, app: typer.Typer = app
+) -> None:
+    """Register `run`, which takes its parameters by name, under the name and help of a command."""
+    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
+    setattr(run, "__signature__", Signature(parameters, return_annotation=int))  # noqa: B010
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__doc__, run.__name__ = command.__doc__, command.__name__
+    app.command(name=command.__name__, epilog=epilog, cls=GroupedCommand, rich_help_panel=FORECASTS)(run)
+
+
+def options_command(*, epilog: str, leave_out: Sequence[str] = ()) -> Callable[[Function], Function]:
+    """Register a command that has arguments of its own instead of MODEL, and the options of jobs: its first parameter
+    is a `GivenOptions`.
+    """
+    flags = {name: option for name, option in {**JOB_FLAGS, **PLACE_FLAGS}.items() if name not in leave_out}
+
+    def register(command: Function) -> Function:
+        def run(**arguments: Any) -> int:
+            typed = _typed(flags, {name: arguments.pop(name) for name in flags})
+            config = tuple(arguments.pop("config") or ())
+            with user_prints_to_stderr(), shown_by(capture_clock):
+                return command(GivenOptions(typed, config), **arguments)
+
+        own = list(signature(command, eval_str=True).parameters.values())[1:]
+        options = [_parameter(option, None) for option in flags.values()]
+        add_command(run, command, [_CONFIG, *options, *own], epilog=epilog)
         return command
 
     return register
@@ -133,6 +169,23 @@ def _answer_script(model: str) -> None:
         find_model(model)
 
 
+_CONFIG = Parameter(
+    "config",
+    Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config",
+            help="A file of settings: DeepSpeed, Accelerate, TrainingArguments, LightningCLI (JSON, YAML), a "
+            "training script; may be repeated. Options override it.",
+            show_default=False,
+            autocompletion=configs,
+            rich_help_panel=WRITTEN,
+        ),
+    ],
+)
+
 _LEADING = (
     Parameter(
         "model",
@@ -153,22 +206,7 @@ _LEADING = (
             ),
         ],
     ),
-    Parameter(
-        "config",
-        Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[
-            list[str] | None,
-            typer.Option(
-                "--config",
-                help="A file of settings: DeepSpeed, Accelerate, TrainingArguments, LightningCLI (JSON, YAML), a "
-                "training script; may be repeated. Options override it.",
-                show_default=False,
-                autocompletion=configs,
-                rich_help_panel=WRITTEN,
-            ),
-        ],
-    ),
+    _CONFIG,
 )
 
 
@@ -193,11 +231,16 @@ def _parameter(option: Option, help_text: str | None) -> Parameter:
     return Parameter(option.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, spelt])
 
 
+def _typed(flags: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given, parsed."""
+    return {name: _parsed(flags[name], value) for name, value in given.items() if value is not None and value != []}
+
+
 def _job_arguments(
     model: str | None, job: str | None, flags: Mapping[str, Option], given: Mapping[str, Any]
 ) -> JobArguments:
     """The options of the command line, which override those of the job file."""
-    typed = {name: _parsed(flags[name], value) for name, value in given.items() if value is not None and value != []}
+    typed = _typed(flags, given)
     if job is None:
         assert model is not None  # checked by the command
         return JobArguments(model, typed, frozenset(typed))

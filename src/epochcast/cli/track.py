@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from epochcast.forecasting.forecast import Forecast
     from epochcast.forecasting.jobfile import NamedJob
     from epochcast.planning.moves import Move
+    from epochcast.tracking.metric import MetricReader
     from epochcast.tracking.reading import LogReader
+    from epochcast.tracking.stopping import StoppingRule
     from epochcast.tracking.tracker import Progress
 
 # Between two looks at the files.
@@ -48,6 +50,10 @@ def track(
     restart: Annotated[
         str, typer.Option(help="For a move: saving, getting the machine, loading; the log's own start-up comes on top.")
     ] = "5min",
+    early_stopping: Annotated[
+        str | None,
+        typer.Option(help="The run may end early: patience=3,metric=val_loss,mode=min,min_delta=0 (metric: its name)."),
+    ] = None,
     trials: Annotated[int | None, typer.Option(help="Runs of the sweep in all, with those still to come.")] = None,
     format: Annotated[
         str | None, typer.Option("--format", help="The format of the log instead of the recognised one.")
@@ -66,7 +72,18 @@ def track(
 
     if what_if is not None and job is None:
         raise BadInput("--what-if needs --job: what is trained, to forecast it elsewhere")
-    asked = _Asked(total, format, regex, _named(job), what_if, parse_seconds(restart), trials, changes, as_json)
+    asked = _Asked(
+        total,
+        format,
+        regex,
+        _named(job),
+        what_if,
+        parse_seconds(restart),
+        trials,
+        changes,
+        as_json,
+        _stopping_rule(early_stopping),
+    )
     is_sweep = any(path.is_dir() for path in logs) or trials is not None
     try:
         runs = [_Run(path, asked) for path in _files(logs)]
@@ -98,6 +115,7 @@ class _Asked:
     trials: int | None
     changes: bool
     as_json: bool
+    stopping: "StoppingRule | None" = None
     known: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -122,6 +140,12 @@ class _Run:
 
         self.path, self.asked = path, asked
         self.tracker: Tracker = Tracker(asked.total, asked.forecast)
+        self.metric: MetricReader | None = None
+        if asked.stopping is not None:
+            from epochcast.tracking import metric, stopping
+
+            self.tracker.stopping = stopping.StoppingWatch(asked.stopping)
+            self.metric = metric.MetricReader(path, asked.stopping.metric)
         self.reader: LogReader | None = None
         self.reported_at = time.time()
 
@@ -136,6 +160,7 @@ class _Run:
 
     def answer(self) -> "tuple[Progress, dict[str, Any], tuple[Move, ...]]":
         """The progress, its JSON form, and the moves that were asked for."""
+        self._evaluated()
         progress = self.tracker.progress()
         recognition = None if self.reader is None else self.reader.recognition
         finish_at = progress.finish_at(datetime.fromtimestamp(self.reported_at).astimezone())
@@ -155,6 +180,12 @@ class _Run:
             moves,
         )
 
+    def _evaluated(self) -> None:
+        """What the metric of early stopping has become since the last look."""
+        if self.metric is not None and self.tracker.stopping is not None:
+            for value in self.metric.read():
+                self.tracker.stopping.add(value)
+
     def _moves(self, progress: "Progress") -> "tuple[Move, ...]":
         asked = self.asked
         if asked.what_if is None or asked.job is None or asked.forecast is None:
@@ -168,6 +199,14 @@ class _Run:
             places_in(asked.what_if),
             restart_seconds=asked.restart_seconds + progress.left.start_seconds,
         )
+
+
+def _stopping_rule(text: str | None) -> "StoppingRule | None":
+    if text is None:
+        return None
+    from epochcast.tracking.stopping import StoppingRule
+
+    return StoppingRule.parse(text)
 
 
 def _named(job: str | None) -> "NamedJob | None":

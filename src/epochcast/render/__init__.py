@@ -3,6 +3,7 @@
 from epochcast.render.advise import advice, loader, probe
 from epochcast.render.bench import campaign
 from epochcast.render.catalogues import datasets, devices, hub_models, instances, links, models, topologies
+from epochcast.render.diff import diff
 from epochcast.render.doctor import doctor
 from epochcast.render.forecast import choices, forecast
 from epochcast.render.inspection import comparison, inspection
@@ -20,6 +21,7 @@ __all__ = [
     "comparison",
     "datasets",
     "devices",
+    "diff",
     "doctor",
     "forecast",
     "hub_models",

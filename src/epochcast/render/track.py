@@ -53,12 +53,16 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
         lines.append(f"format {told['format']}, {told['format_confidence']:.0%} sure")
     if progress.total.is_inferred:
         lines.append(f"total inferred: {progress.total.told_by}; --total says otherwise")
-    if progress.left.pause_seconds and not progress.is_done:
-        lines.append(f"{show_seconds(progress.left.pause_seconds)} of it for pauses such as {_PAUSES}")
+    if not progress.is_done:
+        beside = ((progress.left.pause_seconds, _PAUSES), (progress.left.interrupted_seconds, _INTERRUPTIONS))
+        lines += [f"{show_seconds(seconds)} of it for {what}" for seconds, what in beside if seconds]
     if progress.restarts:
         lines.append(f"restarted {progress.restarts} times, {show_seconds(progress.down_seconds)} between attempts")
-    if progress.against_forecast is not None:
-        lines.append(f"steps take {progress.against_forecast:.2f} times the forecast")
+    if progress.against_forecast is not None and progress.forecast is not None:
+        said = show_seconds(progress.forecast.step_seconds.mid)
+        lines.append(f"steps take {progress.against_forecast:.2f} times the forecast ({said})")
+    if progress.stopping is not None:
+        lines.append(_stopping_text(progress))
     if progress.dollars_so_far is not None and progress.dollars_in_all is not None:
         in_all = show_dollars(progress.dollars_in_all.mid)
         lines.append(f"{show_dollars(progress.dollars_so_far)} so far, {in_all} in all")
@@ -73,7 +77,22 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
     return [*lines, *progress.reasons]
 
 
-_PAUSES = "validation and checkpoints"
+def _stopping_text(progress: Progress) -> str:
+    watch = progress.stopping
+    assert watch is not None
+    name, patience = watch.rule.metric, watch.rule.patience
+    if not watch.evaluations:
+        return f"early stopping: no {name} in the log yet"
+    state = f"early stopping: {name} best {watch.best:.6g}" if watch.best is not None else f"early stopping: {name}"
+    state += f", {watch.waited} of {patience} evaluations without a better one"
+    if watch.has_stopped or progress.stop_step is None:
+        return state + "; the run stops here"
+    stop = progress.stop_step
+    return state + f"; may end at step {stop.mid:,.6g} ({stop.low:,.6g} … {stop.high:,.6g})"
+
+
+_PAUSES = "pauses such as validation and checkpoints"
+_INTERRUPTIONS = "interruptions like those before"
 
 
 def _change_text(change: Mapping[str, float]) -> str:

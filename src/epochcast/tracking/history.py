@@ -12,11 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from epochcast.tracking.interruptions import Interruption
 from epochcast.tracking.observation import Observation
 from epochcast.tracking.spans import Spans, find_pauses
 
 MOST_SPANS = 4096
 MOST_PAUSES = 2048
+MOST_INTERRUPTIONS = 64
+# Reports whose mean is how long data was waited for at first.
+FIRST_REPORTS = 20
 # A clock that only ever shows whole seconds says little of shorter spans.
 TICKS_PER_SPAN = 10
 # A clock that goes back by more than this (share of the time so far, and seconds) was set anew.
@@ -39,7 +43,9 @@ class History:
     executed_steps: float = 0.0
     replayed_steps: float = 0.0
     attempt: int = 0
+    attempt_begin: float = 0.0
     restarts: int = 0
+    interruptions: list[Interruption] = field(default_factory=list)
     clock_jumps: int = 0
     reports: int = 0
     has_ended: bool = False
@@ -50,8 +56,11 @@ class History:
     log_remaining_seconds: float | None = None
     printed_step_seconds: float | None = None
     data_fraction: float | None = None
+    data_seconds: float | None = None
+    first_data_seconds: float | None = None
     rank_seconds: dict[int, float] = field(default_factory=dict)
     _rank: int | None = None
+    _data_reports: int = 0
     _timed_step: float = 0.0
     _timed_seconds: float = 0.0
     _whole_seconds: bool = True
@@ -70,7 +79,7 @@ class History:
             self.has_ended = self.has_ended or seen.phase == "end"
             self._advance(seen.clock_seconds)
             return None
-        self.has_ended = False
+        had_ended, self.has_ended = self.has_ended or self._is_through(), False
         self.reports += 1
         is_first = self.first_step is None
         begins_anew = not is_first and (seen.attempt != self.attempt or seen.step < self.step)
@@ -80,7 +89,7 @@ class History:
             self.first_step = seen.step
             self.start_seconds = self.elapsed_seconds
         elif begins_anew:
-            self._begin_anew(seen)
+            self._begin_anew(seen, had_ended)
         elif was_timed and not ran_back and seen.step > self._timed_step:
             span = seen.step - self._timed_step, self.elapsed_seconds - self._timed_seconds
             self._add_span(*span)
@@ -92,10 +101,18 @@ class History:
         self._timed_step, self._timed_seconds = seen.step, self.elapsed_seconds
         return span
 
-    def _begin_anew(self, seen: Observation) -> None:
+    def _is_through(self) -> bool:
+        return self.total_steps is not None and self.step >= self.total_steps
+
+    def _begin_anew(self, seen: Observation, had_ended: bool) -> None:
+        """Another attempt; where the one before had ended it is another run in the same file."""
+        seconds, replayed = self.elapsed_seconds - self._timed_seconds, max(0.0, self.step - seen.step)
         self.restarts += 1
-        self.replayed_steps += max(0.0, self.step - seen.step)
-        self.down_seconds += self.elapsed_seconds - self._timed_seconds
+        self.replayed_steps += replayed
+        self.down_seconds += seconds
+        self.attempt_begin = self.executed_steps
+        if not had_ended:
+            self.interruptions = [*self.interruptions, Interruption(seconds, replayed)][-MOST_INTERRUPTIONS:]
 
     def spans(self) -> Spans:
         """All spans with their pauses, as arrays; spans that are too short for the clock are joined."""
@@ -103,8 +120,13 @@ class History:
         least_seconds = float(TICKS_PER_SPAN) if self._whole_seconds else 0.0
         if len(steps) and (seconds <= 0).mean() > MOST_STANDING:
             least_seconds = max(least_seconds, float(seconds.sum()) / PARTS_OF_STANDING)
-        if len(steps) and least_seconds > 0:
-            ends, steps, seconds = _joined(ends, steps, seconds, least_seconds)
+        if least_seconds > 0:
+            before = int(np.searchsorted(ends, self.attempt_begin, side="right"))
+            parts = [
+                _joined(ends[part], steps[part], seconds[part], least_seconds)
+                for part in (slice(0, before), slice(before, None))
+            ]
+            ends, steps, seconds = (np.concatenate(pair) for pair in zip(*parts, strict=True))
         return Spans(ends, steps, seconds, tuple(self._pauses))
 
     def _tick(self, seen: Observation) -> tuple[bool, bool]:
@@ -170,8 +192,7 @@ class History:
         if self._rank is None:
             self._rank = seen.rank
         if seen.step_seconds is not None:
-            before = self.rank_seconds.get(seen.rank, seen.step_seconds)
-            self.rank_seconds[seen.rank] = before + 0.1 * (seen.step_seconds - before)
+            self.rank_seconds[seen.rank] = _followed(self.rank_seconds.get(seen.rank), seen.step_seconds)
 
     def _note_announced(self, seen: Observation) -> None:
         """Keep the latest of what lines announce."""
@@ -183,17 +204,30 @@ class History:
             return
         self.log_remaining_seconds = seen.remaining_seconds
         self.printed_step_seconds = seen.step_seconds or self.printed_step_seconds
-        if seen.data_seconds is not None and seen.step_seconds:
-            share = min(1.0, seen.data_seconds / seen.step_seconds)
-            before = share if self.data_fraction is None else self.data_fraction
-            self.data_fraction = before + 0.1 * (share - before)
+        if seen.data_seconds is not None:
+            self._note_data(seen.data_seconds, seen.step_seconds)
+
+    def _note_data(self, seconds: float, step_seconds: float | None) -> None:
+        """Waiting for data: as of late, and as it was in the first reports."""
+        self._data_reports += 1
+        self.data_seconds = _followed(self.data_seconds, seconds)
+        if self._data_reports <= FIRST_REPORTS:
+            before = self.first_data_seconds or 0.0
+            self.first_data_seconds = before + (seconds - before) / self._data_reports
+        if step_seconds:
+            self.data_fraction = _followed(self.data_fraction, min(1.0, seconds / step_seconds))
+
+
+def _followed(before: float | None, value: float) -> float:
+    """A mean with a memory of some ten values."""
+    return value if before is None else before + 0.1 * (value - before)
 
 
 def _joined(
     ends: np.ndarray, steps: np.ndarray, seconds: np.ndarray, least_seconds: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Spans joined with their next until each takes `least_seconds`; what is left over goes to the last."""
-    if seconds.min() >= least_seconds:
+    if not len(steps) or seconds.min() >= least_seconds:
         return ends, steps, seconds
     groups, gathered, group = [], 0.0, 0
     for value in seconds.tolist():

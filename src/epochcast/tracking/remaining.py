@@ -1,6 +1,6 @@
 """How long a run still takes: pace of steps, pauses to come, the forecast made before, and how sure that is.
 
-    remaining = (steps left · pace + pauses to come) · (1 + ends of epochs not seen yet)
+    remaining = (steps left · pace + pauses to come) · (1 + ends of epochs not seen yet) + interruptions to come
 
 The pace is what the run has shown (`pace`), combined in log space, by precision, with what a forecast said before it
 began. Two reports make the forecast a small voice; before them it is the only one. The interval is conformal: how
@@ -15,14 +15,17 @@ import numpy as np
 from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.tracking.history import History
+from epochcast.tracking.interruptions import interruptions_to_come
 from epochcast.tracking.pace import Pace, expected_pace
 from epochcast.tracking.pauses import seconds_to_come
 from epochcast.tracking.prior import Prior
-from epochcast.tracking.spans import Pause, Spans, find_pauses, start_spans
+from epochcast.tracking.spans import NOTHING, Pause, Spans, find_pauses, start_spans
 from epochcast.tracking.spread import spread_of
 
 # What one report alone may be off by (log), shrinking with the square root of their number.
 ONE_REPORT_ERROR = 0.3
+# An attempt with so many spans has a pace of its own; one with fewer shares that of those before.
+OWN_SPANS = 2
 # What is added before any epoch has ended, for what epochs end with. Chosen on all logs of `studies/track` among some
 # twenty variants; it lowers the median error at 10 % of the run in either half of them.
 BEFORE_AN_EPOCH_ENDED = 0.02
@@ -30,7 +33,10 @@ BEFORE_AN_EPOCH_ENDED = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What is left of a run. `start_seconds` passed before the steps had their pace and do not come again."""
+    """What is left of a run. `start_seconds` passed before the steps had their pace and do not come again.
+
+    `interrupted_seconds` of it are for interruptions, of these `down_seconds` with nothing running.
+    """
 
     remaining_seconds: Interval
     step_seconds: float
@@ -38,6 +44,8 @@ class Remaining:
     start_seconds: float
     pauses_seen: int
     prior_weight: float
+    interrupted_seconds: float = 0.0
+    down_seconds: float = 0.0
 
     @property
     def pause_fraction(self) -> float:
@@ -57,13 +65,20 @@ def remaining(history: History, total_steps: float, prior: Prior | None = None) 
     middle = (left * pace + coming) * (1 + _unseen(history, total_steps, prior)) + _start_to_come(shown, history, prior)
     fraction = history.step / total_steps if total_steps > 0 else 1.0
     factor_low, factor_high = spread_of(min(1.0, fraction), _doubt(shown, history, prior))
+    broken = interruptions_to_come(history.interruptions, history.executed_steps, left, pace)
     return Remaining(
-        remaining_seconds=Interval(middle * factor_low, middle, middle * factor_high),
+        remaining_seconds=Interval(
+            middle * factor_low,
+            middle + broken.seconds,
+            middle * factor_high + max(broken.seconds, broken.high_seconds),
+        ),
         step_seconds=pace,
         pause_seconds=coming,
         start_seconds=history.start_seconds + shown.start_seconds,
         pauses_seen=len(pauses),
         prior_weight=prior_weight,
+        interrupted_seconds=broken.seconds,
+        down_seconds=broken.down_seconds,
     )
 
 
@@ -106,16 +121,21 @@ def _shown(history: History) -> _Shown:
     if not len(spans) or spans.seconds.sum() <= 0:
         printed = history.printed_step_seconds
         return _Shown(None if not printed else Pace(printed, None))
-    if len(spans) < 3:
-        return _Shown(Pace(float(spans.seconds.sum() / spans.steps.sum()), None))
-    start = start_spans(spans)
-    usual_seconds = _median_pace(spans.after(start)) * float(spans.steps[:start].sum())
-    start_seconds = max(0.0, float(spans.seconds[:start].sum()) - usual_seconds)
-    steady = spans.after(start)
-    found = find_pauses(steady)
-    pauses = (*(Pause(at, lost) for at, lost in steady.known_pauses), *found.new)
+    earlier, own = spans.split(history.attempt_begin)
+    if len(own) < OWN_SPANS:
+        earlier, own = NOTHING, spans
+    if len(own) < 3:
+        return _Shown(Pace(float(own.seconds.sum() / own.steps.sum()), None))
+    start = start_spans(own)
+    steady = own.after(start)
+    usual_seconds = _median_pace(steady) * float(own.steps[:start].sum())
+    start_seconds = max(0.0, float(own.seconds[:start].sum()) - usual_seconds)
+    before, found = find_pauses(earlier), find_pauses(steady)
+    known = (*earlier.known_pauses, *steady.known_pauses)
+    pauses = (*(Pause(at, lost) for at, lost in known), *before.new, *found.new)
+    begin = earlier.ends[0] - earlier.steps[0] if len(earlier) else steady.ends[0] - steady.steps[0]
     pace = expected_pace(steady.ends, steady.steps, steady.seconds - found.span_seconds)
-    return _Shown(pace, pauses, float(steady.ends[0] - steady.steps[0]), start_seconds)
+    return _Shown(pace, pauses, float(begin), start_seconds)
 
 
 def _median_pace(spans: Spans) -> float:

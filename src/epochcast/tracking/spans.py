@@ -31,11 +31,20 @@ class Spans:
     def __len__(self) -> int:
         return len(self.steps)
 
+    def split(self, at: float) -> tuple["Spans", "Spans"]:
+        """Those that end up to `at` executed steps, and the others; pauses known before go with the first."""
+        count = int(np.searchsorted(self.ends, at, side="right"))
+        first = Spans(self.ends[:count], self.steps[:count], self.seconds[:count], self.known_pauses)
+        return first, Spans(self.ends[count:], self.steps[count:], self.seconds[count:])
+
     def after(self, count: int) -> "Spans":
         """Without the first `count` spans."""
         begin = self.ends[count] - self.steps[count]
         kept = tuple(pause for pause in self.known_pauses if pause[0] > begin)
         return Spans(self.ends[count:], self.steps[count:], self.seconds[count:], kept)
+
+
+NOTHING = Spans(np.array([]), np.array([]), np.array([]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from statistics import median
+from math import ceil
 from typing import Any
 
 from epochcast.errors import BadInput
@@ -21,14 +21,11 @@ from epochcast.tracking.drift import Drift, DriftWatch, Steadiness, steadiness
 from epochcast.tracking.history import History
 from epochcast.tracking.observation import Observation
 from epochcast.tracking.prior import Prior, combined, prior_of_forecast
+from epochcast.tracking.reasons import reasons
 from epochcast.tracking.remaining import Remaining, remaining
 from epochcast.tracking.spans import find_pauses, start_spans
+from epochcast.tracking.stopping import StoppingWatch
 from epochcast.tracking.total import Total, total_of
-
-# A loader that takes more of a step than this is named as the reason.
-INPUT_BOUND = 0.2
-# A rank that is slower than the median by this factor is named.
-SLOW_RANK = 1.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,9 @@ class Progress:
     forecast: Forecast | None
     drift: Drift | None
     reasons: tuple[str, ...]
+    prior: Prior | None = None
+    stopping: StoppingWatch | None = None
+    stop_step: Interval | None = None
 
     @property
     def fraction(self) -> float:
@@ -76,8 +76,9 @@ class Progress:
         so_far, forecast = self.dollars_so_far, self.forecast
         if so_far is None or forecast is None or forecast.dollars_per_hour is None:
             return None
-        each, left = forecast.dollars_per_hour / 3600, self.remaining_seconds
-        return Interval(so_far + left.low * each, so_far + left.mid * each, so_far + left.high * each, left.coverage)
+        each, left, down = forecast.dollars_per_hour / 3600, self.remaining_seconds, self.left.down_seconds
+        low, mid, high = (so_far + seconds * each for seconds in (left.low, max(left.low, left.mid - down), left.high))
+        return Interval(low, mid, high, left.coverage)
 
     def finish_at(self, reported_at: datetime) -> datetime:
         """When the last step ends, if the last report came at `reported_at`."""
@@ -105,21 +106,36 @@ class Progress:
             "pause_seconds": self.left.pause_seconds,
             "restarts": self.restarts,
             "log_remaining_seconds": self.log_remaining_seconds,
+            "forecast_step_seconds": None if self.forecast is None else self.forecast.step_seconds.as_dict(),
             "against_forecast": self.against_forecast,
+            "prior_told_by": None if self.prior is None else self.prior.told_by,
+            "prior_weight": self.left.prior_weight,
             "dollars_so_far": self.dollars_so_far,
             "dollars_in_all": None if in_all is None else in_all.as_dict(),
             "drift": None if self.drift is None else self.drift.as_dict(),
             "reasons": list(self.reasons),
+            **({} if self.stopping is None else {"early_stopping": self._stopping_dict()}),
+        }
+
+    def _stopping_dict(self) -> dict[str, Any]:
+        assert self.stopping is not None
+        return {
+            **self.stopping.as_dict(),
+            "stop_step": None if self.stop_step is None else self.stop_step.as_dict(),
         }
 
 
 @dataclass(slots=True)
 class Tracker:
-    """A run and what is known beforehand: its total, if given, the forecast of its job, and what past runs showed."""
+    """A run and what is known beforehand: its total, if given, the forecast of its job, and what past runs showed.
+
+    With `stopping` the run may end before its total; whoever reads the log adds the metric's evaluations to it.
+    """
 
     total: float | None = None
     forecast: Forecast | None = None
     past: Prior | None = None
+    stopping: StoppingWatch | None = None
     history: History = field(default_factory=History)
     watch: DriftWatch = field(default_factory=DriftWatch)
 
@@ -144,7 +160,8 @@ class Tracker:
         # A forecast counts steps; it says nothing of a log that counts epochs alone.
         forecast = None if self._counts_epochs(total) else self.forecast
         prior = combined([None if forecast is None else prior_of_forecast(forecast), self.past])
-        left = remaining(history, total.steps, prior)
+        left, stop_step = self._left(total, prior)
+        has_stopped = self.stopping is not None and self.stopping.has_stopped
         return Progress(
             step=history.step,
             total=total,
@@ -152,12 +169,31 @@ class Tracker:
             down_seconds=history.down_seconds,
             restarts=history.restarts,
             left=left,
-            is_done=history.has_ended or history.step >= total.steps,
+            is_done=history.has_ended or history.step >= total.steps or has_stopped,
             log_remaining_seconds=history.log_remaining_seconds,
             forecast=forecast,
             drift=self.watch.latest,
-            reasons=tuple(self._reasons()),
+            reasons=tuple(reasons(history, self.watch.latest, forecast, left.step_seconds)),
+            prior=prior,
+            stopping=self.stopping,
+            stop_step=stop_step,
         )
+
+    def _left(self, total: Total, prior: Prior | None) -> tuple[Remaining, Interval | None]:
+        """What is left until the total, or until early stopping where that is watched; and the step at which."""
+        history, watch = self.history, self.stopping
+        if watch is None or not watch.evaluations:
+            return remaining(history, total.steps, prior), None
+        steps_each = history.step / watch.evaluations
+        evaluations_left = max(0, ceil((total.steps - history.step) / steps_each)) if steps_each > 0 else 0
+        ends = [min(total.steps, history.step + count * steps_each) for count in watch.ends(evaluations_left)]
+        low, middle, high = (remaining(history, max(end, history.step), prior) for end in ends)
+        seconds = Interval(
+            min(low.remaining_seconds.low, middle.remaining_seconds.mid),
+            middle.remaining_seconds.mid,
+            max(high.remaining_seconds.high, middle.remaining_seconds.mid),
+        )
+        return replace(middle, remaining_seconds=seconds), Interval(*ends)
 
     def steadiness(self) -> Steadiness:
         """After the fact: variation, stationarity and change points of the pace, start-up and pauses left out."""
@@ -172,14 +208,3 @@ class Tracker:
     def _counts_epochs(self, total: Total) -> bool:
         epochs = self.history.total_epochs
         return epochs is not None and total.steps == epochs and self.history.steps_per_epoch is None
-
-    def _reasons(self) -> Iterable[str]:
-        """Why steps take what they take, where the log tells their parts."""
-        history = self.history
-        if history.data_fraction is not None and history.data_fraction > INPUT_BOUND:
-            yield f"input-bound: waiting for data is {history.data_fraction:.0%} of a step"
-        if len(history.rank_seconds) > 1:
-            usual = median(history.rank_seconds.values())
-            rank, slowest = max(history.rank_seconds.items(), key=lambda item: item[1])
-            if slowest > SLOW_RANK * usual:
-                yield f"rank {rank} is slow: {slowest / usual:.2f} times the median"
