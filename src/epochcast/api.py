@@ -49,7 +49,7 @@ from epochcast.forecasting.session import Session
 from epochcast.forecasting.settings import filled
 from epochcast.forecasting.where import PLACE_OPTIONS, Where
 from epochcast.hardware.topology import GPUS_PER_NODE, find_topology
-from epochcast.planning.answer import Plan, Question, planned
+from epochcast.planning.answer import Goal, Plan, planned
 from epochcast.planning.asked import Asked, BatchPolicy, what_if_in
 from epochcast.planning.billing import Extras
 from epochcast.planning.choice import Limits
@@ -298,7 +298,7 @@ def plan(
         tuple((augment_epochs or {}).items()),
     )
     names = checked("strategies", tuple[str, ...], strategies, example="['ddp', 'zero3']")
-    question = Question(limits, objective, most_epochs, today)
+    question = Goal(limits, objective, most_epochs, today)
     answer = planned(job, rented, names, question, _session(session, cost_model, profile), progress, asked)
     return replace(answer, notes=notes)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean, median
+from typing import Any
 
 from epochcast.cost.model import CostModel
 from epochcast.fitting.evaluate_runs import forecast_runs
@@ -19,6 +20,7 @@ from epochcast.hardware.price import price_dollars_per_hour
 from epochcast.interval import Interval
 
 Key = tuple[str, ...]
+Rows = list[dict[str, Any]]
 Place = tuple[str, int, int]
 
 
@@ -72,12 +74,23 @@ class Choice:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was picked against what is best; `excess` is by how much the pick costs (or takes) more."""
+    """What was picked against what is best; `excess` is by how much the picks cost (or take) more. Options with equal
+    forecasts are one pick: any of them might be taken.
+    """
 
     choice: Choice
     picked: Option
     best: Option
-    excess: float
+    excesses: tuple[float, ...]
+
+    @property
+    def excess(self) -> float:
+        """On average over equal picks."""
+        return fmean(self.excesses)
+
+    def right(self, within: float = 0.0) -> float:
+        """The part of equal picks that is the best, or no more than `within` above it."""
+        return fmean(one <= within + 1e-12 for one in self.excesses)
 
 
 def judged(choice: Choice, goal: str) -> Verdict:
@@ -86,17 +99,19 @@ def judged(choice: Choice, goal: str) -> Verdict:
     def value(one: Option, seconds: float) -> float:
         return seconds * (one.dollars_per_hour or 0.0) if goal == "cheapest" else seconds
 
-    picked = min(choice.options, key=lambda one: value(one, one.forecast.mid))
+    least = min(value(one, one.forecast.mid) for one in choice.options)
+    picked = [one for one in choice.options if value(one, one.forecast.mid) <= least * (1 + 1e-9)]
     best = min(choice.options, key=lambda one: value(one, one.measured))
-    return Verdict(choice, picked, best, value(picked, picked.measured) / value(best, best.measured) - 1)
+    excesses = tuple(value(one, one.measured) / value(best, best.measured) - 1 for one in picked)
+    return Verdict(choice, picked[0], best, excesses)
 
 
-def choices(rows: list[dict[str, object]], cost_model: CostModel) -> list[Choice]:
+def choices(rows: Rows, cost_model: CostModel) -> list[Choice]:
     """The choices of a table; only rows that take part in one are forecast."""
     runs, _ = read_runs(rows)
     grouped: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:
-        grouped[_key(run)].append(run)
+        grouped[_key(run, rows)].append(run)
     taking_part = [run for group in grouped.values() if len({_place(run) for run in group}) > 1 for run in group]
     wanted = [run.row_index for run in taking_part]
     answered = forecast_runs([rows[index] for index in wanted], cost_model)
@@ -115,14 +130,14 @@ def choices(rows: list[dict[str, object]], cost_model: CostModel) -> list[Choice
     return found
 
 
-def left_out_choices(rows: list[dict[str, object]], ratios: Callable[[Run], float | None], split: str) -> list[Choice]:
+def left_out_choices(rows: Rows, ratios: Callable[[Run], float | None], split: str) -> list[Choice]:
     """The same for one GPU, where the forecast is the measured time times what a model was off that had not seen it."""
     runs, _ = read_runs(rows)
     grouped: dict[Key, list[tuple[Run, float]]] = defaultdict(list)
     for run in runs:
         ratio = ratios(run) if run.gpus == 1 else None
         if ratio is not None:
-            grouped[(*_key(run), split)].append((run, ratio))
+            grouped[(*_key(run, rows), split)].append((run, ratio))
     found = []
     for key, group in grouped.items():
         forecast = {run.row_index: Interval.exact(run.step_seconds * ratio) for run, ratio in group}
@@ -156,18 +171,19 @@ def _place(run: Run) -> Place:
     return run.device.name, run.gpus, run.nodes
 
 
-def _key(run: Run) -> Key:
-    job = run.job
+def _key(run: Run, rows: Rows) -> Key:
+    """What must be alike; the version of the software as the source writes it (cuDNN's with old frameworks)."""
+    job, version = run.job, str(rows[run.row_index].get("framework_version"))
     return (
         *(run.source, run.model, str(run.input_shape), job.precision, job.mode, str(job.channels_last)),
-        *(run.framework, str(job.framework_version), job.optimizer, str(job.batch), str(job.accumulate), job.compile),
+        *(run.framework, version, job.optimizer, str(job.batch), str(job.accumulate), job.compile),
         *(run.data, run.strategy or "", str(job.checkpointing)),
     )
 
 
 def share_right(verdicts: Sequence[Verdict], within: float = 0.0) -> float:
     """How often the pick is the best, or no more than `within` above it."""
-    return fmean(one.excess <= within + 1e-12 for one in verdicts)
+    return fmean(one.right(within) for one in verdicts)
 
 
 def mean_excess(verdicts: Sequence[Verdict]) -> float:

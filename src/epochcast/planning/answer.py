@@ -244,7 +244,7 @@ class Plan(Displayed, Framed):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Goal:
     """What is looked for among the configurations of a job."""
 
     limits: Limits = NO_LIMITS
@@ -257,7 +257,7 @@ def planned(
     job: Job,
     offers: Sequence[Offer],
     strategies: Sequence[str],
-    question: Question,
+    question: Goal,
     session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
     asked: Asked | None = None,
