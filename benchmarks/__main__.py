@@ -11,10 +11,12 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ def figures() -> Iterator[Figure]:
     yield from start_up()
     yield from forecasting()
     yield from planning()
+    yield from recording()
     yield from capturing()
 
 
@@ -141,6 +144,49 @@ def planning() -> Iterator[Figure]:
             1.0,
             f"{configurations} in {plan_seconds:.2f} s",
         )
+
+
+def recording() -> Iterator[Figure]:
+    """What `ec.track` adds to a step: as it is used, and where every step is written, its thread's work included."""
+    import epochcast as ec
+
+    many, some = 1_000_000, 9_000
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "run.jsonl"
+
+        def tracked() -> None:
+            for _ in ec.track(range(many), to=file):
+                pass
+
+        def by_hand() -> None:
+            with ec.track(total=many, to=file) as run:
+                for _ in range(many):
+                    run.step(loss=0.5)
+
+        def each_written() -> None:
+            with ec.track(total=some, to=file) as run:
+                for _ in range(some):
+                    run.step(loss=0.5)
+                    run.settle()
+
+        bare = best(lambda: [None for _ in range(many)], 3) / many
+        for what, task, count in (
+            ("a step in a tracked loop", tracked, many),
+            ("a step told by hand", by_hand, many),
+            ("a step that is written to a file", each_written, some),
+        ):
+            each = best(task, 3) / count - bare
+            yield Figure(what, each * 1e6, "µs", 50, _against_tqdm(each, many))
+
+
+def _against_tqdm(each_seconds: float, many: int) -> str:
+    if find_spec("tqdm") is None:
+        return ""
+    from tqdm import tqdm
+
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        bar = best(lambda: [None for _ in tqdm(range(many), file=nowhere)], 3) / many
+    return f"{each_seconds / bar:.1f} times what tqdm adds"
 
 
 def capturing() -> Iterator[Figure]:

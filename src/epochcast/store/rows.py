@@ -16,7 +16,7 @@ from epochcast.errors import BadInput, UnknownName
 STATES = ("queued", "running", "ended", "failed", "stopped")
 """Of a run and of an attempt: `ended` is finished as planned, `stopped` by somebody, `failed` by itself."""
 OVER = ("ended", "failed", "stopped")
-PHASES = ("train", "validation", "checkpoint", "start", "end")
+PHASES = ("train", "validation", "checkpoint", "start", "end", "pause")
 """What a report is about; the database keeps its place in this list, so that names are only ever added at its end."""
 
 LONGEST_NAME, LONGEST_TEXT = 200, 1000

@@ -159,11 +159,13 @@ class Course:
     has_clock: bool = False
     counts_epochs: bool = False
     rank: int | None = None
+    told_attempt: int | None = None
 
     def place(self, sighting: Sighting) -> Observation | None:
         """The report in terms of the run; None for headers, repetitions and stragglers."""
         sighting.leave_out_nonsense()
         self._hear(sighting)
+        self._note_attempt(sighting.attempt)
         if sighting.phase == "header":
             self.clock.start(sighting.stamp_seconds)
             return None
@@ -255,10 +257,22 @@ class Course:
         assert self.step is not None
         if step > self.first_step and step >= self.step - STRAGGLING_REPORTS * self.interval:
             return False
+        self._begin_anew()
+        self.first_step = step
+        return True
+
+    def _note_attempt(self, told: int | None) -> None:
+        """Lines that number their attempts say so where one begins, be it ahead of the step before."""
+        if told is None:
+            return
+        if self.told_attempt not in (None, told):
+            self._begin_anew()
+        self.told_attempt = told
+
+    def _begin_anew(self) -> None:
         self.attempt += 1
         self.clock.restart()
-        self.step, self.first_step = None, step
-        return True
+        self.step = None
 
     def _is_other_rank(self, sighting: Sighting) -> bool:
         return sighting.rank is not None and self.rank is not None and sighting.rank != self.rank

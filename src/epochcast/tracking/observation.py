@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Phase = Literal["train", "validation", "checkpoint", "start", "end"]
+Phase = Literal["train", "validation", "checkpoint", "pause", "start", "end"]
 
 
 @dataclass(frozen=True, slots=True)

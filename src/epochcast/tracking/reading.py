@@ -50,6 +50,7 @@ class LogReader:
         self._course = Course()
         self._stamps = Stamps()
         self._unstamped = 0
+        self._is_dated = False
         self._head: bytes | None = b""
         self.bytes_read = 0
         if format is None and pattern is None:
@@ -68,7 +69,7 @@ class LogReader:
     @property
     def started_at_seconds(self) -> float | None:
         """Seconds since 1970 at which the clock of the observations is 0; None where the log writes no full dates."""
-        is_dated = self._stamps.is_dated or self._curves is not None
+        is_dated = self._is_dated or self._stamps.is_dated or self._curves is not None
         return self._course.clock.origin_seconds if is_dated else None
 
     def feed(self, data: bytes) -> list[Observation]:
@@ -112,6 +113,7 @@ class LogReader:
 
     def _choose(self, chosen: Format, recognition: Recognition) -> None:
         self._parser = chosen.parser()
+        self._is_dated = chosen.is_dated
         self._needles = tuple(needle.encode() for needle in chosen.needles)
         self._recognition = recognition
         self._recogniser = None

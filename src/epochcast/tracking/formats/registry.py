@@ -1,10 +1,23 @@
 """Every format that a log is compared with."""
 
 from epochcast.errors import UnknownName
-from epochcast.tracking.formats import bars, keras, language, libraries, mlperf, plain, records, speech, tables, vision
+from epochcast.tracking.formats import (
+    bars,
+    keras,
+    language,
+    libraries,
+    mlperf,
+    own,
+    plain,
+    records,
+    speech,
+    tables,
+    vision,
+)
 from epochcast.tracking.formats.rule import Format
 
 FORMATS: tuple[Format, ...] = (
+    own.FORMAT,
     *vision.FORMATS,
     *language.FORMATS,
     *speech.FORMATS,

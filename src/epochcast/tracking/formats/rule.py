@@ -169,7 +169,8 @@ class RuleParser:
 class Format:
     """One way to write logs: its name, who writes it, what its lines contain, and a maker of parsers.
 
-    `sureness` is how much one fitting line says: 1 for patterns that nobody else prints, less for common shapes.
+    `sureness` is how much one fitting line says: 1 for patterns that nobody else prints, less for common shapes. Where
+    `is_dated` the parser itself reads time stamps, as seconds since 1970.
     """
 
     name: str
@@ -177,6 +178,7 @@ class Format:
     needles: tuple[str, ...]
     parser: Callable[[], Parser]
     sureness: float = 1.0
+    is_dated: bool = False
 
 
 def format_of(name: str, framework: str, *rules: Rule, sureness: float = 1.0) -> Format:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Literal
 
-Sight = Literal["train", "validation", "checkpoint", "header", "end"]
+Sight = Literal["train", "validation", "checkpoint", "pause", "header", "end"]
 
 
 @dataclass(slots=True)
@@ -14,6 +14,7 @@ class Sighting:
     or `epochs_done` where only epochs are counted. Time, best first: `stamp_seconds` (date and time), `elapsed_seconds`
     since the run's start, `section_seconds` since the start of this epoch or bar, `interval_seconds` since the report
     before, `step_seconds`. `pause_seconds` is time that passed outside of training steps.
+    `attempt` is a number that changes with every start of the job, where lines say it.
     `section` tells sections apart that the epoch does not; `forgets_total` takes back a total of but one epoch.
     """
 
@@ -39,6 +40,7 @@ class Sighting:
     loss: float | None = None
     rank: int | None = None
     section: int | None = None
+    attempt: int | None = None
     closes_epoch: bool = False
     forgets_total: bool = False
     is_sampled: bool = False

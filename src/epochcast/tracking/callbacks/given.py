@@ -1,0 +1,26 @@
+"""What a user gives to a callback; the rest is the framework's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from epochcast.tracking.recording.loop import track
+from epochcast.tracking.recording.run import Track
+from epochcast.tracking.recording.sink import Destination
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Kept until the training begins; nothing is opened before, so that a callback can be copied and sent."""
+
+    job: str | None = None
+    to: Destination | Sequence[Destination] | None = None
+    show: bool = False
+    rank: int | None = None
+    attempt: int | None = None
+
+    def begin(self, *, is_first_rank: bool = True, **known: Any) -> Track:
+        """The recording, as the training begins. Ranks beside the first are silent where `rank` was not given."""
+        to = self.to if is_first_rank or self.rank is not None else ()
+        show = self.show and (is_first_rank or self.rank is not None)
+        return track(job=self.job, to=to, show=show, rank=self.rank, attempt=self.attempt, **known)

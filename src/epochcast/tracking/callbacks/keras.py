@@ -1,0 +1,92 @@
+"""Keras: `model.fit(…, callbacks=[KerasTracking(job="mine")])`, on whichever backend.
+
+A step is a batch. Validation is what runs between `on_test_begin` and `on_test_end`. Keras does not tell when a model
+is saved: a checkpoint is in the time of the step behind it.
+"""
+
+from collections.abc import Mapping, Sequence
+from threading import RLock
+from typing import Any
+
+from epochcast.errors import MissingExtra
+from epochcast.tracking.callbacks.given import Given
+from epochcast.tracking.recording.run import Track
+from epochcast.tracking.recording.sink import Destination
+
+try:
+    from keras.callbacks import Callback
+except ImportError:
+    raise MissingExtra("keras") from None
+
+
+class KerasTracking(Callback):  # type: ignore[misc]
+    """Records a `fit`."""
+
+    # Keras calls other callbacks from a thread, without waiting for them, only where all say that they can bear it.
+    async_safe = True
+
+    def __init__(
+        self,
+        job: str | None = None,
+        *,
+        to: Destination | Sequence[Destination] | None = None,
+        show: bool = False,
+        rank: int | None = None,
+        attempt: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.given = Given(job, to, show, rank, attempt)
+        self.run: Track | None = None
+        self._lock: Any = None
+        self._batch = -1
+
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        """A `fit` before that was interrupted ends here."""
+        if self.run is not None:
+            self.run.close("interrupted")
+        self.run, self._lock = None, RLock()
+
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """The first one tells where a resumed training stands."""
+        self._batch = -1
+        if self.run is not None:
+            return
+        epochs, steps = self.params.get("epochs"), self.params.get("steps")
+        total = epochs * steps if epochs and steps else None
+        self.run = self.given.begin(total=total, epochs=epochs, start=epoch * (steps or 0))
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Several steps at once where Keras runs them so (`steps_per_execution`)."""
+        if self.run is None:
+            return
+        with self._lock:
+            self.run.step(batch - self._batch, loss=(logs or {}).get("loss"))
+            self._batch = batch
+
+    def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Validation within a `fit`."""
+        if self.run is not None:
+            with self._lock:
+                self.run.begin("validation")
+
+    def on_test_end(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Steps again."""
+        if self.run is not None:
+            with self._lock:
+                self.run.done()
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """After its validation."""
+        if self.run is None:
+            return
+        with self._lock:
+            self.run.epoch()
+            epochs, steps = self.run.start.total_epochs, self.run.start.steps_per_epoch
+            if self.run.start.total_steps is None and epochs and steps:
+                self.run.announce(total_steps=epochs * steps)
+
+    def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Also where a callback stopped it early."""
+        if self.run is not None:
+            self.run.close()
+            self.run = None

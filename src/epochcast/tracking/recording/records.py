@@ -1,0 +1,162 @@
+"""What is recorded of a run, and how it is written: one JSON object per line.
+
+The first line of an attempt tells what is known beforehand (`Start`), each further one what happened (`Row`):
+
+    {"epochcast_track": 1, "job": "mine", "attempt": 1763370000, "at": 1763370000.0, "total_steps": 1000}
+    {"ec": "train", "step": 12, "at": 1763370001.2, "steps": 3, "step_seconds": 0.1, "data_seconds": 0.01, "loss": 2.3}
+    {"ec": "begin", "what": "validation", "step": 100, "at": 1763370009.9}
+    {"ec": "done", "what": "validation", "step": 100, "at": 1763370012.0, "seconds": 2.1}
+    {"ec": "end", "step": 1000, "at": 1763370100.0}
+
+`at` are seconds since 1970: the wall clock at the start, and from there a clock that nobody sets. A line of an attempt
+can be sent twice without harm, since (job, attempt, rank, number of the row) tells it from all others.
+"""
+
+import json
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Literal, NamedTuple
+
+from epochcast.errors import BadInput
+from epochcast.tracking.observation import Observation, Phase
+
+VERSION = 1
+HEAD = '{"epochcast_track": '
+
+Kind = Literal["train", "begin", "done", "end", "stopped", "dropped"]
+
+# Names of pauses that the tracker tells apart; any other is a pause.
+PHASES: dict[str, Phase] = {"validation": "validation", "checkpoint": "checkpoint"}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One attempt of a run, as it begins. Totals count from the run's start; attempts before did `start_step`."""
+
+    job: str
+    attempt: int
+    started_at_seconds: float
+    start_step: int = 0
+    total_steps: float | None = None
+    total_epochs: float | None = None
+    steps_per_epoch: float | None = None
+    rank: int = 0
+    ranks: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.job.strip():
+            raise BadInput("`job` must be a name, got an empty one")
+        for name in ("total_steps", "total_epochs", "steps_per_epoch"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise BadInput(f"`{_GIVEN_AS[name]}` must be above 0, got {value:g}")
+        for name in ("start_step", "rank", "attempt"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"`{_GIVEN_AS.get(name, name)}` must be at least 0, got {getattr(self, name)}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """What is known, by the names of the file."""
+        told = {name: getattr(self, name) for name in ("total_steps", "total_epochs", "steps_per_epoch")}
+        return {
+            "epochcast_track": VERSION,
+            "job": self.job,
+            "attempt": self.attempt,
+            "at": round(self.started_at_seconds, 6),
+            "start_step": self.start_step,
+            "rank": self.rank,
+            "ranks": self.ranks,
+            **{name: value for name, value in told.items() if value is not None},
+        }
+
+
+# What `ec.track` calls them.
+_GIVEN_AS = {
+    "total_steps": "total",
+    "total_epochs": "epochs",
+    "steps_per_epoch": "steps in an epoch",
+    "start_step": "start",
+}
+
+
+class Row(NamedTuple):
+    """What happened, made in the training's own thread: a tuple, because nothing else is as quick.
+
+    `steps` were finished since the row before in `seconds`, pauses left out, of which the loop waited `data_seconds`
+    for its data; None where nobody measured it. `what` names a pause, or why a run stopped; `number` counts rows.
+    """
+
+    number: int
+    kind: Kind
+    step: int
+    clock_seconds: float
+    steps: int = 0
+    seconds: float = 0.0
+    data_seconds: float | None = None
+    epoch: float | None = None
+    loss: object = None
+    what: str = ""
+
+    def as_dict(self, start: Start) -> dict[str, Any]:
+        """By the names of the file; what is not known is left out."""
+        at = round(start.started_at_seconds + self.clock_seconds, 6)
+        found: dict[str, Any] = {"ec": self.kind, "step": self.step, "at": at}
+        if self.what:
+            found["what"] = self.what
+        if self.kind == "dropped":
+            found["rows"] = self.steps
+        elif self.kind == "done":
+            found["seconds"] = round(self.seconds, 6)
+        elif self.steps > 0:
+            found["steps"] = self.steps
+            found["step_seconds"] = self.seconds / self.steps
+            if self.data_seconds is not None:
+                found["data_seconds"] = self.data_seconds / self.steps
+        if self.epoch is not None:
+            found["epoch"] = round(self.epoch, 6)
+        loss = number(self.loss)
+        if loss is not None:
+            found["loss"] = loss if isfinite(loss) else str(loss)  # JSON has no word for what is no number
+        return found
+
+    def line(self, start: Start) -> str:
+        """The line of the file, with its end."""
+        return json.dumps(self.as_dict(start)) + "\n"
+
+    def observation(self, start: Start) -> Observation | None:
+        """As the tracker takes it; None for what it does not."""
+        phase: Phase
+        match self.kind:
+            case "train" | "end":
+                phase = self.kind
+            case "begin" | "done":
+                phase = PHASES.get(self.what, "pause")
+            case _:
+                return None
+        step_seconds = self.seconds / self.steps if self.kind == "train" and self.steps > 0 else None
+        return Observation(
+            step=self.step,
+            clock_seconds=self.clock_seconds,
+            phase=phase,
+            attempt=start.attempt,
+            rank=start.rank,
+            epoch=self.epoch,
+            total_steps=start.total_steps,
+            total_epochs=start.total_epochs,
+            steps_per_epoch=start.steps_per_epoch,
+            step_seconds=step_seconds,
+            data_seconds=None if step_seconds is None or self.data_seconds is None else self.data_seconds / self.steps,
+            loss=number(self.loss),
+        )
+
+
+def number(value: object) -> float | None:
+    """A number, an array or a tensor of one element, as a float; None for everything else.
+
+    Called in the thread that writes: a tensor on a GPU is waited for there, not where the training runs.
+    """
+    if value is None:
+        return None
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except Exception:
+        return None
