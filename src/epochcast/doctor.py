@@ -22,6 +22,7 @@ from epochcast.errors import EpochcastError, install_command
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.machines import instances
 from epochcast.hardware.profile import load_profiles, profiles_folder
+from epochcast.store.opening import Look, look
 
 JOB_FILE = "epochcast.toml"
 """Prices older than this have often changed."""
@@ -122,6 +123,7 @@ class Report:
     other_packages: Mapping[str, str]
     folders: tuple[Folder, ...]
     job_file: str | None
+    store: Look
     prices: Prices
     models: tuple[ShippedModel, ...]
     blas_threads: int | None
@@ -146,6 +148,7 @@ def examine(version: str, here: Path, today: date) -> Report:
     extras, problems = _extras(version)
     folders = (_profiles(), _captures())
     prices = _prices(instances(), today)
+    store = look()
     return Report(
         version=version,
         python=".".join(map(str, sys.version_info[:3])),
@@ -153,10 +156,17 @@ def examine(version: str, here: Path, today: date) -> Report:
         other_packages={name: installed_version for name in _USED_IF_THERE if (installed_version := installed(name))},
         folders=folders,
         job_file=_job_file(here),
+        store=store,
         prices=prices,
         models=tuple(_shipped_models()),
         blas_threads=_blas_threads(),
-        problems=(*problems, *_package_problems(extras), *_folder_problems(folders), *_price_problems(prices)),
+        problems=(
+            *problems,
+            *_package_problems(extras),
+            *_folder_problems(folders),
+            *((store.problem,) if store.problem else ()),
+            *_price_problems(prices),
+        ),
     )
 
 

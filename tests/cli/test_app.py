@@ -136,5 +136,16 @@ def test_a_mistake_of_ours_keeps_its_traceback(command: Command, failing: Failin
 def test_every_module_of_commands_is_registered() -> None:
     modules: ModuleType = application
     folder = Path(str(modules.__file__)).parent
-    apart = {"__init__", "app", "job_options", "ascii_streams", "captures", "clock", "complete", "help_groups"}
+    apart = {
+        "__init__",
+        "app",
+        "job_options",
+        "ascii_streams",
+        "captures",
+        "clock",
+        "complete",
+        "database",
+        "help_groups",
+        "keeping",
+    }
     assert {path.stem for path in folder.glob("*.py")} - apart == set(application.COMMANDS)

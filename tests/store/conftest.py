@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -12,7 +14,10 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from epochcast.store.opening import migrated, open_store
+from epochcast.store.place import database_url
+from epochcast.store.schema import NEWEST, VERSION_TABLE
 from epochcast.store.store import Store
+from epochcast.store.tables import metadata
 
 _NUMBERS = count()
 
@@ -29,6 +34,9 @@ class Server:
 
         self._server: Any = PostgresServer(self.folder, cleanup_mode=None)
         self._server.start()
+        # What processes wrote stays when they are killed; only a power cut would need more, and no test cuts it.
+        self._execute("ALTER SYSTEM SET fsync = off")
+        self._execute("SELECT pg_reload_conf()")
 
     @property
     def pid(self) -> int:
@@ -46,15 +54,39 @@ class Server:
     def new_database(self, template: str = "template1") -> str:
         """The URL of a new database."""
         name = f"d{os.getpid()}_{next(_NUMBERS)}"
-        engine = create_engine(self.url().replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.execute(text(f"CREATE DATABASE {name} TEMPLATE {template}"))
-        engine.dispose()
+        self._execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
 
+    def _execute(self, statement: str) -> None:
+        engine = create_engine(database_url(self.url()), isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.execute(text(statement))
+        engine.dispose()
+
+    def wait_for_end(self) -> None:
+        """Until the process that was killed and all that it started are gone: they share memory with a new one."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end and any(self._processes()):
+            time.sleep(0.05)
+
+    def start_again(self) -> None:
+        """After it was killed. Files name its process still, which may be there, too, unburied."""
+        for file in (self.folder / "postmaster.pid", *self.folder.glob(".s.PGSQL.*")):
+            file.unlink(missing_ok=True)
+        self.start()
+
+    def _processes(self) -> Iterator[int]:
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if (entry / "cwd").resolve() == self.folder.resolve():
+                    yield int(entry.name)
+            except OSError:
+                continue
+
     def stop(self) -> None:
-        """End it and remove its folder."""
-        self._server.stop()
+        """End it at once and remove its folder."""
+        os.kill(self.pid, signal.SIGQUIT)
+        self.wait_for_end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -74,13 +106,29 @@ def with_tables(postgres: Server) -> str:
     return url.partition("?")[0].rpartition("/")[2]
 
 
+@pytest.fixture(scope="session")
+def emptied(postgres: Server, with_tables: str) -> Iterator[Callable[[], str]]:
+    """`emptied()`: the URL of a database of the server, as it was when new."""
+    url = postgres.new_database(with_tables)
+    engine = create_engine(database_url(url))
+
+    def empty() -> str:
+        with engine.begin() as connection:
+            connection.execute(text(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY"))
+            connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{NEWEST}'"))
+        return url
+
+    yield empty
+    engine.dispose()
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The path or URL of an empty store, on either database."""
     if request.param == "sqlite":
         return str(tmp_path / "store.db")
-    server: Server = request.getfixturevalue("postgres")
-    return server.new_database(request.getfixturevalue("with_tables"))
+    empty: Callable[[], str] = request.getfixturevalue("emptied")
+    return empty()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

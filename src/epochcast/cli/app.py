@@ -46,6 +46,7 @@ COMMANDS = (
     "plan",
     "diff",
     "track",
+    "runs",
     "jobs",
     "evaluate",
     "calibrate",
@@ -53,6 +54,7 @@ COMMANDS = (
     "fit",
     "catalogues",
     "instances",
+    "store",
     "doctor",
 )
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epochcast.cli.app import FORECASTS, app, show
+from epochcast.cli.database import Database
 from epochcast.cli.help_groups import GroupedCommand
+from epochcast.cli.keeping import Keeper, keeping
 from epochcast.errors import BadInput, EpochcastError
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from epochcast.forecasting.jobfile import NamedJob
     from epochcast.planning.moves import Move
     from epochcast.tracking.metric import MetricReader
+    from epochcast.tracking.observation import Observation
     from epochcast.tracking.reading import LogReader
     from epochcast.tracking.stopping import StoppingRule
     from epochcast.tracking.tracker import Progress
@@ -62,6 +65,11 @@ def track(
         str | None,
         typer.Option(help="Your own format: a regular expression with groups like (?P<step>…) and (?P<total>…)."),
     ] = None,
+    run: Annotated[
+        str | None, typer.Option(help="Keep the run in the store under this name; with what past runs say of the job.")
+    ] = None,
+    store: Annotated[bool, typer.Option("--store", help="The same, under the path of the log.")] = False,
+    database: Database = None,
     changes: Annotated[
         bool, typer.Option("--changes", help="After the fact: change points of the step time, and how steady it is.")
     ] = False,
@@ -85,16 +93,23 @@ def track(
         _stopping_rule(early_stopping),
     )
     is_sweep = any(path.is_dir() for path in logs) or trials is not None
+    files = _files(logs)
+    if run is not None and len(files) > 1:
+        raise BadInput(f"--run names one run, but there are {len(files)} logs; --store keeps each under its path")
     try:
-        runs = [_Run(path, asked) for path in _files(logs)]
-        if follow:
-            return _follow(runs, asked, is_sweep)
-        for run in runs:
-            run.read()
-        _show(runs, asked, is_sweep)
+        with keeping(database, run, run is not None or store or database is not None) as kept:
+            return _track([_Run(path, asked, kept) for path in files], asked, is_sweep, follow)
     except EpochcastError as error:
         error.args = (re.sub(r"`(\w+)`", lambda match: _FLAGS.get(match[1], match[0]), str(error)),)
         raise
+
+
+def _track(runs: "Sequence[_Run]", asked: "_Asked", is_sweep: bool, follow: bool) -> int:
+    if follow:
+        return _follow(runs, asked, is_sweep)
+    for run in runs:
+        run.read()
+    _show(runs, asked, is_sweep)
     return 0
 
 
@@ -135,11 +150,12 @@ class _Asked:
 class _Run:
     """One log and what is known of it."""
 
-    def __init__(self, path: Path, asked: _Asked) -> None:
+    def __init__(self, path: Path, asked: _Asked, keeper: "Keeper | None" = None) -> None:
         from epochcast.tracking.tracker import Tracker
 
         self.path, self.asked = path, asked
-        self.tracker: Tracker = Tracker(asked.total, asked.forecast)
+        self.kept = None if keeper is None else keeper.kept(path, asked.job, asked.forecast)
+        self.tracker: Tracker = Tracker(asked.total, asked.forecast, None if self.kept is None else self.kept.prior)
         self.metric: MetricReader | None = None
         if asked.stopping is not None:
             from epochcast.tracking import metric, stopping
@@ -155,8 +171,12 @@ class _Run:
 
         self.reader = LogReader(self.asked.format, self.asked.regex)
         for part in stream(self.path, self.reader, self.asked.format):
-            self.tracker.add_all(part)
+            self.add(part)
         self.reported_at = self.path.stat().st_mtime
+
+    def add(self, seen: "list[Observation]") -> None:
+        """Take in reports, and keep them where that is asked."""
+        self.tracker.add_all(seen if self.kept is None else self.kept.run.take(seen))
 
     def answer(self) -> "tuple[Progress, dict[str, Any], tuple[Move, ...]]":
         """The progress, its JSON form, and the moves that were asked for."""
@@ -165,20 +185,20 @@ class _Run:
         recognition = None if self.reader is None else self.reader.recognition
         finish_at = progress.finish_at(datetime.fromtimestamp(self.reported_at).astimezone())
         moves = self._moves(progress)
-        return (
-            progress,
-            {
-                "log": str(self.path),
-                "format": None if recognition is None else recognition.name,
-                "format_confidence": None if recognition is None else recognition.confidence,
-                "job": None if self.asked.job is None else self.asked.job.name,
-                **progress.as_dict(),
-                "finish_at": finish_at.isoformat(timespec="seconds"),
-                **({"moves": [move.as_dict() for move in moves]} if self.asked.what_if else {}),
-                **({"steadiness": self.tracker.steadiness().as_dict()} if self.asked.changes else {}),
-            },
-            moves,
-        )
+        told = {
+            "log": str(self.path),
+            "format": None if recognition is None else recognition.name,
+            "format_confidence": None if recognition is None else recognition.confidence,
+            "job": None if self.asked.job is None else self.asked.job.name,
+            **progress.as_dict(),
+            "finish_at": finish_at.isoformat(timespec="seconds"),
+            **({"moves": [move.as_dict() for move in moves]} if self.asked.what_if else {}),
+            **({"steadiness": self.tracker.steadiness().as_dict()} if self.asked.changes else {}),
+        }
+        if self.kept is not None:
+            told |= self.kept.told
+            self.kept.run.tell(self.tracker, progress, told, self.reported_at)
+        return progress, told, moves
 
     def _evaluated(self) -> None:
         """What the metric of early stopping has become since the last look."""
@@ -274,7 +294,7 @@ def _follow(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> int:
             for run, look in zip(runs, looks, strict=True):
                 run.reader, found = next(look)
                 if found:
-                    run.tracker.add_all(found)
+                    run.add(found)
                     run.reported_at = os.stat(run.path).st_mtime if run.path.exists() else time.time()
                     is_new = True
             if is_new and (ready := [run for run in runs if _is_ready(run)]):

@@ -10,6 +10,7 @@ from epochcast.render.inspection import comparison, inspection
 from epochcast.render.jobs import jobs
 from epochcast.render.memory import memory
 from epochcast.render.plan import plan
+from epochcast.render.runs import run, runs
 from epochcast.render.scaling import scaling
 from epochcast.render.table import table
 from epochcast.render.track import track
@@ -34,6 +35,8 @@ __all__ = [
     "models",
     "plan",
     "probe",
+    "run",
+    "runs",
     "scaling",
     "table",
     "topologies",

@@ -5,6 +5,7 @@ from rich.text import Text
 
 from epochcast.doctor import Extra, Folder, Package, Report
 from epochcast.render.table import table
+from epochcast.store.opening import Look
 from epochcast.units import show_bytes
 
 MOST_PACKAGES = 8
@@ -32,6 +33,7 @@ def doctor(report: Report) -> RenderableType:
         )
     )
     pieces.append(Text(f"job file: {report.job_file or 'none here or above'}\n"))
+    pieces.append(Text(f"store of runs: {_store(report.store)}\n"))
     pieces.append(table("shipped with epochcast", "what | | dated", _shipped(report)))
     if report.blas_threads is not None:
         pieces.append(Text(f"numpy computes on {report.blas_threads} threads\n"))
@@ -58,6 +60,13 @@ def _folder(folder: Folder) -> tuple[str, ...]:
         return folder.what, "turned off", "", "", "", ""
     size = show_bytes(folder.size_bytes) if folder.files else ""
     return folder.what, folder.path, str(folder.files), size, folder.oldest or "", folder.newest or ""
+
+
+def _store(found: Look) -> str:
+    if not found.exists:
+        return f"{found.database}, not made yet"
+    size = "" if found.size_bytes is None else f", {show_bytes(found.size_bytes)}"
+    return f"{found.database}{size}, tables {found.version or 'unknown'}"
 
 
 def _shipped(report: Report) -> list[tuple[str, ...]]:

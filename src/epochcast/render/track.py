@@ -58,9 +58,7 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
         lines += [f"{show_seconds(seconds)} of it for {what}" for seconds, what in beside if seconds]
     if progress.restarts:
         lines.append(f"restarted {progress.restarts} times, {show_seconds(progress.down_seconds)} between attempts")
-    if progress.against_forecast is not None and progress.forecast is not None:
-        said = show_seconds(progress.forecast.step_seconds.mid)
-        lines.append(f"steps take {progress.against_forecast:.2f} times the forecast ({said})")
+    lines += _expected_lines(progress, told)
     if progress.stopping is not None:
         lines.append(_stopping_text(progress))
     if progress.dollars_so_far is not None and progress.dollars_in_all is not None:
@@ -75,6 +73,16 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
         lines.append(f"step time varies by {steady['variation']:.1%}; augmented Dickey–Fuller: {test}")
         lines += [f"change: {_change_text(change)}" for change in steady["changes"]]
     return [*lines, *progress.reasons]
+
+
+def _expected_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+    """What past runs and the forecast said."""
+    past = told.get("past")
+    lines = [past["told"]] if past else []
+    if progress.against_forecast is not None and progress.forecast is not None:
+        said = show_seconds(progress.forecast.step_seconds.mid)
+        lines.append(f"steps take {progress.against_forecast:.2f} times the forecast ({said})")
+    return lines
 
 
 def _stopping_text(progress: Progress) -> str:

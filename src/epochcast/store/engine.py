@@ -11,20 +11,16 @@ from sqlalchemy import Connection, Engine, create_engine, event
 
 from epochcast.store.place import sqlite_file
 
-WAIT_SECONDS = 10.0
-"""For another writer, or for a server to answer."""
 _WRITES = "epochcast_writes"
 
 
-def make_engine(url: str, wait_seconds: float = WAIT_SECONDS, read_only: bool = False) -> Engine:
-    """An engine for readers; `writer` makes the one for writers of it."""
+def make_engine(url: str, wait_seconds: float) -> Engine:
+    """An engine for readers; `writer` makes the one for writers of it. `wait_seconds` is how long both wait."""
     file = sqlite_file(url)
     if file is None:
         seconds = max(2, round(wait_seconds))
         arguments = {"connect_timeout": seconds, "options": f"-c lock_timeout={seconds * 1000}"}
         return create_engine(url, connect_args=arguments, pool_pre_ping=True, pool_timeout=wait_seconds)
-    if read_only:
-        url = f"sqlite:///file:{_escaped(str(file))}?mode=ro&uri=true"
     engine = create_engine(url, connect_args={"timeout": wait_seconds}, pool_timeout=wait_seconds)
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
@@ -34,12 +30,6 @@ def make_engine(url: str, wait_seconds: float = WAIT_SECONDS, read_only: bool = 
 def writer(engine: Engine) -> Engine:
     """The same database for transactions that write."""
     return engine.execution_options(**{_WRITES: True})
-
-
-def _escaped(path: str) -> str:
-    from urllib.parse import quote
-
-    return quote(path)
 
 
 def _on_connect(connection: Any, _record: Any) -> None:

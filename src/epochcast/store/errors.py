@@ -49,6 +49,7 @@ _POSTGRES: tuple[tuple[str, type[StoreError], str], ...] = (
     ("53", Unavailable, "has no room for another connection"),
     ("57", Unavailable, "was shut down or is starting"),
     ("08", Unavailable, "cannot be reached"),
+    ("22", StoreError, "does not take a value"),
     ("23", StoreError, "refuses a row; what it belongs to may have been deleted"),
     ("28", StoreError, "refuses the login"),
     ("3D", StoreError, "does not exist on its server"),

@@ -25,12 +25,26 @@ _COPY = f"COPY arrived ({_NAMES}) FROM STDIN"
 _MOVE = f"INSERT INTO observations ({_NAMES}) SELECT {_NAMES} FROM arrived ON CONFLICT DO NOTHING"
 
 
-def insert(connection: Connection, batches: Mapping[int, Sequence[ObservationRow]], received_at_seconds: float) -> int:
+def insert(
+    connection: Connection,
+    batches: Mapping[int, Sequence[ObservationRow]],
+    received_at_seconds: float,
+    *,
+    even_thinned: bool = False,
+) -> int:
     """Add the rows of runs, by their ids, that are not there yet; gives how many these are."""
-    thinned = _thinned(connection, batches)
-    values = [
-        value for run_id in sorted(batches) for value in _values(run_id, batches[run_id], received_at_seconds, thinned)
-    ]
+    values = [values_of(run_id, row, received_at_seconds) for run_id, rows in batches.items() for row in rows]
+    return insert_values(connection, values if even_thinned else not_thinned(connection, values))
+
+
+def not_thinned(connection: Connection, values: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Without rows of steps that were thinned."""
+    thinned = _thinned(connection, {value[0] for value in values})
+    return [value for value in values if value[2] > thinned.get(value[:2], -1.0)] if thinned else values
+
+
+def insert_values(connection: Connection, values: list[tuple[Any, ...]]) -> int:
+    """The same of rows as `values_of` makes them."""
     if not values:
         return 0
     values.sort(key=_key)
@@ -38,6 +52,13 @@ def insert(connection: Connection, batches: Mapping[int, Sequence[ObservationRow
         told = [(*value[:8], _told(value[8]), *value[9:]) for value in values]
         return connection.exec_driver_sql(_SQLITE, told).rowcount
     return _copy(connection, values)
+
+
+def values_of(run_id: int, row: ObservationRow, received_at_seconds: float) -> tuple[Any, ...]:
+    """A report in the order of the columns, checked."""
+    row.check()
+    rank = NO_RANK if row.rank is None else row.rank
+    return (run_id, row.attempt, row.step, rank, _PHASE_PLACE[row.phase], *row[4:], received_at_seconds)
 
 
 def _copy(connection: Connection, values: Iterable[tuple[Any, ...]]) -> int:
@@ -51,21 +72,6 @@ def _copy(connection: Connection, values: Iterable[tuple[Any, ...]]) -> int:
     finally:
         cursor.close()
     return connection.exec_driver_sql(_MOVE).rowcount
-
-
-def _values(
-    run_id: int,
-    rows: Iterable[ObservationRow],
-    received_at_seconds: float,
-    thinned: Mapping[tuple[int, int], float],
-) -> Iterable[tuple[Any, ...]]:
-    """In the order of the columns."""
-    for row in rows:
-        row.check()
-        if thinned and row.step <= thinned.get((run_id, row.attempt), -1.0):
-            continue
-        rank = NO_RANK if row.rank is None else row.rank
-        yield (run_id, row.attempt, row.step, rank, _PHASE_PLACE[row.phase], *row[4:], received_at_seconds)
 
 
 def _thinned(connection: Connection, run_ids: Iterable[int]) -> dict[tuple[int, int], float]:

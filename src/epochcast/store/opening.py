@@ -1,9 +1,11 @@
 """Opening a store: the database found, its tables checked, those of a new SQLite file made."""
 
+import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from epochcast.errors import MissingExtra
-from epochcast.store.place import database_url, shown_url, sqlite_file
+from epochcast.errors import BadInput, EpochcastError, MissingExtra
+from epochcast.store.place import VARIABLE, database_url, shown_url, sqlite_file
 
 if TYPE_CHECKING:
     from epochcast.store.store import Store
@@ -12,7 +14,7 @@ WAIT_SECONDS = 10.0
 """For another writer, or for a server to answer."""
 
 
-def open_store(database: str | None = None, *, wait_seconds: float = WAIT_SECONDS) -> "Store":
+def open_store(database: str | None = None, *, wait_seconds: float | None = None) -> "Store":
     """The store at `database`, a path or a URL; else where EPOCHCAST_STORE says; else in the user's data folder.
 
     A new SQLite file gets its tables at once; other databases by `migrated`.
@@ -34,13 +36,13 @@ def open_store(database: str | None = None, *, wait_seconds: float = WAIT_SECOND
     return store
 
 
-def existing_store(database: str | None = None, *, wait_seconds: float = WAIT_SECONDS) -> "Store | None":
+def existing_store(database: str | None = None, *, wait_seconds: float | None = None) -> "Store | None":
     """The same for whoever only reads: None where there is no SQLite file yet."""
     file = sqlite_file(database_url(database))
     return None if file is not None and not file.exists() else open_store(database, wait_seconds=wait_seconds)
 
 
-def migrated(database: str | None = None, *, wait_seconds: float = WAIT_SECONDS) -> tuple[str | None, str]:
+def migrated(database: str | None = None, *, wait_seconds: float | None = None) -> tuple[str | None, str]:
     """Bring the tables of a database to the newest version; gives the versions before and after."""
     url = database_url(database)
     with _store(url, wait_seconds) as store:
@@ -51,12 +53,46 @@ def migrated(database: str | None = None, *, wait_seconds: float = WAIT_SECONDS)
         return migrate(store.engine, url)
 
 
-def _store(url: str, wait_seconds: float) -> "Store":
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A database as it is found: `version` of its tables, None where there are none; what is wrong with it."""
+
+    database: str
+    exists: bool
+    size_bytes: int | None = None
+    version: str | None = None
+    problem: str | None = None
+
+
+def look(database: str | None = None, *, wait_seconds: float = 2.0) -> Look:
+    """Look at a database without changing or making anything."""
+    try:
+        url = database_url(database)
+    except BadInput as error:
+        return Look(str(database or os.environ.get(VARIABLE)), False, problem=str(error))
+    where, file = shown_url(url), sqlite_file(url)
+    if file is not None and not file.exists():
+        return Look(where, False)
+    size_bytes = version = None
+    try:
+        with _store(url, wait_seconds) as store:
+            from epochcast.store.schema import check_version, version_of
+
+            with store.reading() as connection:
+                version = version_of(connection)
+            size_bytes = store.size_bytes() if version is not None or file is not None else None
+            check_version(store.engine, url)
+    except EpochcastError as error:
+        return Look(where, True, size_bytes, version, str(error))
+    return Look(where, True, size_bytes, version)
+
+
+def _store(url: str, wait_seconds: float | None) -> "Store":
     try:
         from epochcast.store.engine import make_engine
         from epochcast.store.store import Store
 
-        return Store(make_engine(url, wait_seconds), url)
+        return Store(make_engine(url, WAIT_SECONDS if wait_seconds is None else wait_seconds), url)
     except ModuleNotFoundError as error:
         if error.name not in ("sqlalchemy", "alembic", "psycopg"):
             raise

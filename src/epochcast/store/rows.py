@@ -20,7 +20,7 @@ PHASES = ("train", "validation", "checkpoint", "start", "end", "pause")
 """What a report is about; the database keeps its place in this list, so that names are only ever added at its end."""
 
 LONGEST_NAME, LONGEST_TEXT = 200, 1000
-MOST_ATTEMPT, MOST_RANK = 2**31 - 1, 2**31 - 1
+MOST_ATTEMPT, MOST_RANK = 2**62, 2**31 - 1
 MOST_STEP = 2.0**62
 
 

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Result, Select, delete, func, insert, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from epochcast.errors import UnknownName
@@ -33,6 +33,7 @@ from epochcast.store.engine import writer
 from epochcast.store.errors import Unavailable, plain_errors
 from epochcast.store.fingerprint import fingerprint
 from epochcast.store.listing import Wanted, attempt_of, forecast_of, job_of, place_columns, run_of
+from epochcast.store.place import sqlite_file
 from epochcast.store.rows import (
     STATES,
     Attempt,
@@ -45,7 +46,7 @@ from epochcast.store.rows import (
     bounded,
     checked_name,
 )
-from epochcast.store.tables import attempts, forecasts, jobs, machines, measurements, observations, runs
+from epochcast.store.tables import attempts, forecasts, jobs, machines, measurements, metadata, observations, runs
 
 # How often a transaction is tried that the database itself ended, because two writers waited for each other.
 TRIES = 3
@@ -193,8 +194,7 @@ class Store:
         if attempt is not None:
             query = query.where(observations.c.attempt == attempt, observations.c.step > after_step)
         with self.reading() as connection:
-            found = connection.execution_options(yield_per=READ_ROWS).execute(query)
-            for row in found:
+            for row in in_parts(connection, query):
                 yield ingest.row_from(row)
 
     def count_observations(self, run_id: int | None = None) -> int:
@@ -286,6 +286,30 @@ class Store:
             found = connection.execute(query if kind is None else query.where(measurements.c.kind == kind))
             return [StoredMeasurement(row.machine, row.key, row.kind, row.line, row.facts) for row in found]
 
+    # ---- the database itself -------------------------------------------------------------------------
+
+    def size_bytes(self) -> int:
+        """Of the file with its log, or of the tables with their indexes on the server."""
+        file = sqlite_file(self.url)
+        if file is not None:
+            parts = (file, file.with_name(f"{file.name}-wal"))
+            return sum(part.stat().st_size for part in parts if part.exists())
+        tables = " + ".join(f"pg_total_relation_size('{name}')" for name in metadata.tables)
+        with self.reading() as connection:
+            return int(connection.execute(text(f"SELECT {tables}")).scalar_one())
+
+    def reclaim(self) -> None:
+        """Give the space of removed rows back; SQLite needs as much room again as the file has, for a while."""
+        with plain_errors(self.url), self.engine.connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            if sqlite_file(self.url) is not None:
+                driver.execute("VACUUM")
+                driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            else:
+                driver.autocommit = True
+                driver.execute(f"VACUUM (ANALYZE) {', '.join(metadata.tables)}")
+                driver.autocommit = False
+
     # ---- transactions --------------------------------------------------------------------------------
 
     @contextmanager
@@ -299,6 +323,19 @@ class Store:
         """A transaction that only reads."""
         with plain_errors(self.url), self.engine.connect() as connection:
             yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """The same, with every query seeing the same moment."""
+        with self.reading() as connection:
+            if sqlite_file(self.url) is None:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
+
+
+def in_parts(connection: Connection, query: Select[Any]) -> Result[Any]:
+    """The rows of a query that may be many, some at a time."""
+    return connection.execute(query, execution_options={"yield_per": READ_ROWS})
 
 
 def _insert(connection: Connection, table: Any) -> Any:

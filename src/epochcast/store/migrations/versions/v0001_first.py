@@ -75,7 +75,7 @@ def upgrade() -> None:
     op.create_table(
         "attempts",
         sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("attempt", sa.BigInteger(), nullable=False),
         sa.Column("state", sa.String(length=16), nullable=False),
         sa.Column("engine", sa.String(length=200), nullable=True),
         sa.Column("engine_id", sa.String(length=200), nullable=True),
@@ -107,7 +107,7 @@ def upgrade() -> None:
     op.create_table(
         "observations",
         sa.Column("run_id", sa.BigInteger(), nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("attempt", sa.BigInteger(), nullable=False),
         sa.Column("step", sa.Double(), nullable=False),
         sa.Column("rank", sa.Integer(), nullable=False),
         sa.Column("phase", sa.SmallInteger(), nullable=False),
