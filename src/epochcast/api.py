@@ -50,8 +50,8 @@ from epochcast.forecasting.settings import filled
 from epochcast.forecasting.where import PLACE_OPTIONS, Where
 from epochcast.hardware.topology import GPUS_PER_NODE, find_topology
 from epochcast.planning.answer import Goal, Plan, planned
-from epochcast.planning.asked import Asked, BatchPolicy, what_if_in
-from epochcast.planning.billing import Extras
+from epochcast.planning.asked import Asked, policy_of, what_if_in
+from epochcast.planning.billing import NO_EXTRAS, Extras
 from epochcast.planning.choice import Limits
 from epochcast.planning.learning import critical_batch as find_critical_batch
 from epochcast.planning.offers import OFFERED_GPUS, offers
@@ -250,7 +250,7 @@ def plan(
     what_if: Sequence[str] = (),
     augment_epochs: Mapping[int, int] | None = None,
     spot: Spot | float | None = None,
-    extras: Extras | None = None,
+    extras: Extras = NO_EXTRAS,
     today: date | None = None,
     config: Config = (),
     profile: str | Path | None = None,
@@ -263,14 +263,11 @@ def plan(
 
     `batch` is the job's, over all GPUs; without it every GPU takes the largest power of two that it holds. A `Job` may
     have a batch per GPU instead. `batch_policy` says otherwise (`planning.asked.BatchPolicy`). `spot` are interruptions
-    per hour and machine. `most_epochs` asks how many epochs the limits allow, `augment_epochs` has
-    the epochs to an accuracy by copies of each sample. `today` tells how old prices are. The
-    other `options` are those of `Job`.
+    per hour and machine. `most_epochs` asks how many epochs the limits allow, `augment_epochs` has the epochs to an
+    accuracy by copies of each sample. `today` tells how old prices are. The other `options` are those of `Job`.
     """
-    limits = Limits(
-        checked("deadline_seconds", float, deadline_seconds, above=0),
-        checked("budget_dollars", float, budget_dollars, above=0),
-    )
+    deadline_seconds = checked("deadline_seconds", float, deadline_seconds, above=0)
+    limits = Limits(deadline_seconds, checked("budget_dollars", float, budget_dollars, above=0))
     rented = offers(
         checked("gpus", tuple[int, ...], gpus, example="[1, 2, 4, 8]"),
         clouds=checked("clouds", tuple[str, ...], clouds, example="['aws']"),
@@ -280,11 +277,8 @@ def plan(
         any_host=any_host,
     )
     batch = checked("batch", int, batch, least=1, example="1024")
-    policy = None
-    if batch_policy is not None or max_global_batch is not None:
-        most = checked("max_global_batch", int, max_global_batch, least=1)
-        policy = BatchPolicy(batch_policy or ("auto" if batch is None else "fixed"), batch, most)
-    elif batch is not None:
+    policy = policy_of(batch_policy, batch, checked("max_global_batch", int, max_global_batch, least=1))
+    if policy is None and batch is not None:
         if options.get("global_batch") is not None:
             raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
         options = {**options, "global_batch": batch}
@@ -293,13 +287,13 @@ def plan(
         policy,
         None if critical_batch is None else find_critical_batch(str(critical_batch)),
         what_if_in(checked("what_if", tuple[str, ...], what_if, example="['precision=amp,bf16']") or ()),
-        extras or Extras(),
+        extras,
         Spot(float(spot)) if isinstance(spot, int | float) else spot,
         tuple((augment_epochs or {}).items()),
     )
     names = checked("strategies", tuple[str, ...], strategies, example="['ddp', 'zero3']")
-    question = Goal(limits, objective, most_epochs, today)
-    answer = planned(job, rented, names, question, _session(session, cost_model, profile), progress, asked)
+    goal = Goal(limits, objective, most_epochs, today)
+    answer = planned(job, rented, names, goal, _session(session, cost_model, profile), progress, asked)
     return replace(answer, notes=notes)
 
 

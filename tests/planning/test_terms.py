@@ -133,7 +133,8 @@ def test_a_job_interrupted_all_the_time_is_refused_with_the_reason() -> None:
 
 def test_boot_and_hours_are_paid_for() -> None:
     plain, paid = (
-        by_offer(planned(batch=256, gpus=(1,), extras=extras)) for extras in (None, Extras("hour", boot_seconds=300))
+        by_offer(planned(batch=256, gpus=(1,), extras=extras))
+        for extras in (Extras(), Extras("hour", boot_seconds=300))
     )
     for key, one in paid.items():
         assert one.total_seconds.mid == pytest.approx(plain[key].total_seconds.mid + 300)
