@@ -283,14 +283,10 @@ def plan(
             raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
         options = {**options, "global_batch": batch}
     job, _, notes = _asked(plan, model, options, None, config, has_place=False)
-    asked = Asked(
-        policy,
-        None if critical_batch is None else find_critical_batch(str(critical_batch)),
-        what_if_in(checked("what_if", tuple[str, ...], what_if, example="['precision=amp,bf16']") or ()),
-        extras,
-        Spot(float(spot)) if isinstance(spot, int | float) else spot,
-        tuple((augment_epochs or {}).items()),
-    )
+    critical = None if critical_batch is None else find_critical_batch(str(critical_batch))
+    tried = what_if_in(checked("what_if", tuple[str, ...], what_if, example="['precision=amp,bf16']") or ())
+    spare = Spot(float(spot)) if isinstance(spot, int | float) else spot
+    asked = Asked(policy, critical, tried, extras, spare, tuple((augment_epochs or {}).items()))
     names = checked("strategies", tuple[str, ...], strategies, example="['ddp', 'zero3']")
     goal = Goal(limits, objective, most_epochs, today)
     answer = planned(job, rented, names, goal, _session(session, cost_model, profile), progress, asked)

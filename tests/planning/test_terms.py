@@ -132,10 +132,7 @@ def test_a_job_interrupted_all_the_time_is_refused_with_the_reason() -> None:
 
 
 def test_boot_and_hours_are_paid_for() -> None:
-    plain, paid = (
-        by_offer(planned(batch=256, gpus=(1,), extras=extras))
-        for extras in (Extras(), Extras("hour", boot_seconds=300))
-    )
+    plain, paid = (by_offer(planned(batch=256, gpus=(1,), extras=extras)) for extras in (Extras(), Extras("hour", 300)))
     for key, one in paid.items():
         assert one.total_seconds.mid == pytest.approx(plain[key].total_seconds.mid + 300)
         hours = one.dollars.mid / one.offer.dollars_per_hour

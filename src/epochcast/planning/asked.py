@@ -66,7 +66,7 @@ class BatchPolicy:
 
 
 def policy_of(name: str | None, batch: int | None, most: int | None) -> BatchPolicy | None:
-    """The policy that is asked for; None where the job's own batch is. A largest batch alone keeps a given one fixed."""
+    """The policy that is asked for; None where the job's own batch is. The largest alone keeps a given one fixed."""
     if name is None and most is None:
         return None
     return BatchPolicy(name or ("auto" if batch is None else "fixed"), batch, most)
