@@ -98,6 +98,13 @@ class Plan(Displayed, Framed):
         return chosen(self.candidates, self.limits, self.objective)
 
     @property
+    def shown(self) -> tuple[Candidate, ...]:
+        """The frontier and the chosen one, which may lie behind it; the cheapest first, or most epochs first."""
+        if self.counts_epochs or self.chosen is None or self.chosen in self.frontier:
+            return self.frontier
+        return tuple(sorted((*self.frontier, self.chosen), key=lambda row: row.dollars.mid))
+
+    @property
     def goal(self) -> str | None:
         """What is looked for: cheapest, fastest or knee."""
         return objective_of(self.limits, self.objective)
@@ -182,8 +189,7 @@ class Plan(Displayed, Framed):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before renting."""
-        shown = (*self.frontier, *((self.chosen,) if self.chosen is not None else ()))
-        return (*warnings_of(self.job, self.candidates, shown, self.asked, self.today), *self.notes)
+        return (*warnings_of(self.job, self.candidates, self.shown, self.asked, self.today), *self.notes)
 
     def records(self) -> tuple[dict[str, object], ...]:
         """A row for each configuration that can run the job."""

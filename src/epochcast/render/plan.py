@@ -16,7 +16,7 @@ MOST_REASONS = 3
 
 def plan(answer: Plan) -> RenderableType:
     """The frontier and the chosen configuration, which may lie behind it; a sentence; notes."""
-    rows = sorted({*answer.frontier, *((answer.chosen,) if answer.chosen else ())}, key=lambda row: row.dollars.mid)
+    rows = list(answer.shown)
     pieces: list[RenderableType] = []
     if rows:
         pieces.append(_table(answer, rows))
