@@ -46,7 +46,15 @@ version of the software, batch per GPU) on several kinds or numbers of GPUs. The
 least forecast time per sample, or the least forecast dollars per sample at the shipped prices; it is right where the
 measured best is the same. *Above the best*: what the pick takes or costs more than the best, measured, over all
 choices. Rows whose source is in the training of the shipped model say how well it fits; below are the same choices by
-models that had not seen the device, the family or the source."""
+models that had not seen the device, the family or the source. "Not in training" is said of the cost model of a GPU;
+the networks between GPUs were fitted on some of these sources, too ([many GPUs](scaling-accuracy.md)).
+
+Picks of the cheapest meet the target. Picks of the fastest are right in fewer cases than it asks for, counted strictly,
+and in more where options nearer than 2 % count as equal. Most of their misses are one pair: a TITAN RTX that one
+source measured slower than an RTX 2080 Ti with one GPU, and faster with four, against its data sheet. Numbers of GPUs
+are chosen almost without fault, kinds of GPUs are what goes wrong: measure two rivals before you rent for long, as the
+answer of `epochcast plan` says. Where a device was never measured, picks are right in little more than half of all
+cases: that is why its interval is wide, and why limits count the high end."""
 GOALS = ("fastest", "cheapest")
 # timm and pollux measured one kind of GPU; pollux' numbers of GPUs are in the study of scaling, thousands of them.
 TABLES: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {

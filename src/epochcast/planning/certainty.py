@@ -36,7 +36,7 @@ RUNS, STEPS, RIVALS = 5, 100, 2
 RESIDUAL = 0.04
 # How much of their errors two forecasts of one job share, on the same device and on two; from studies/plan, where
 # errors of the same network on two devices were compared (docs/plan-accuracy.md).
-SAME_DEVICE_CORRELATION, OTHER_DEVICE_CORRELATION = 0.9, 0.5
+SAME_DEVICE_CORRELATION, OTHER_DEVICE_CORRELATION = 0.86, 0.72
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ class Offer:
         """What a job notices of an offer: two that agree in it take the same time, whatever they cost."""
         box, topology = self.instance, known_topology(self.instance.name)
         links = (topology.name,) if topology is not None else (box.inner_link, box.outer_link if self.nodes > 1 else "")
+        links = links if self.gpus > 1 else ()
         return (box.device, box.gpus, self.nodes, box.cpus if with_host else None, *links)
 
     @property

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from epochcast.errors import BadInput
 from epochcast.forecasting.data import data_of
 from epochcast.forecasting.forecast import Forecast
-from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.forecaster import forecast_job, has_room
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.rank_memory import rank_step
@@ -150,10 +150,9 @@ class _Trying:
         return best
 
     def _one(self, job: Job, placement: Placement) -> Forecast:
-        forecast = forecast_job(job, placement, self.session)
-        if not forecast.fits:
+        if not has_room(job, placement, self.session):
             raise _TooLarge
-        return forecast
+        return forecast_job(job, placement, self.session)
 
 
 def _largest_batch(job: Job, placement: Placement, session: Session, most: int | None = None) -> int:
