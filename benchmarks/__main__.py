@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epochcast.capture.model import Model
@@ -60,6 +61,7 @@ def figures() -> Iterator[Figure]:
     yield from planning()
     yield from recording()
     yield from capturing()
+    yield from in_callbacks()
 
 
 def start_up() -> Iterator[Figure]:
@@ -198,6 +200,50 @@ def recording() -> Iterator[Figure]:
         ):
             each = best(task, 3) / count - bare
             yield Figure(what, each * 1e6, "µs", 50, _against_tqdm(each, many))
+
+
+def in_callbacks() -> Iterator[Figure]:
+    """A step as the callback of each framework sees it; those that are installed."""
+    from epochcast.tracking import callbacks
+
+    many = 100_000
+    nothing: Any = None
+    state = SimpleNamespace(global_step=0, max_steps=many, num_train_epochs=1, is_world_process_zero=True)
+
+    def keras(file: Path) -> None:
+        callback = callbacks.KerasTracking(to=file)
+        callback.set_params({"epochs": 1, "steps": many})
+        callback.on_train_begin()
+        callback.on_epoch_begin(0)
+        for batch in range(many):
+            callback.on_train_batch_end(batch, {"loss": 0.5})
+        callback.on_train_end()
+
+    def lightning(file: Path) -> None:
+        callback = callbacks.LightningTracking(to=file)
+        callback.run = callback.given.begin(total=many)
+        for batch in range(many):
+            callback.on_train_batch_start(nothing, nothing, nothing, batch)
+            callback.on_train_batch_end(nothing, nothing, {"loss": 0.5}, nothing, batch)
+        callback.on_train_end(nothing, nothing)
+
+    def huggingface(file: Path) -> None:
+        state.global_step = 0
+        callback = callbacks.TrainerTracking(to=file)
+        callback.on_train_begin(nothing, state, nothing)
+        for _ in range(many):
+            callback.on_step_begin(nothing, state, nothing)
+            state.global_step += 1
+            callback.on_step_end(nothing, state, nothing)
+        callback.on_train_end(nothing, state, nothing)
+
+    for package, task in (("keras", keras), ("lightning", lightning), ("transformers", huggingface)):
+        if find_spec(package) is None:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            task(Path(folder) / "first.jsonl")  # imports the framework
+            each = best(partial(task, Path(folder) / "run.jsonl"), 3) / many
+        yield Figure(f"a step in the callback of {package}", each * 1e6, "µs", 50)
 
 
 def _against_tqdm(each_seconds: float, many: int) -> str:

@@ -11,12 +11,13 @@ from types import ModuleType
 import numpy as np
 
 from epochcast.errors import EpochcastError
-from epochcast.tracking import pace, pauses, remaining, spans
+from epochcast.tracking import pace, pauses, remaining, spans, unseen
 from epochcast.tracking.history import History
 from studies.track.replay import Log
 
 CONSTANTS: tuple[tuple[ModuleType, str], ...] = (
-    (remaining, "BEFORE_AN_EPOCH_ENDED"),
+    (unseen, "BEFORE_AN_EPOCH_ENDED"),
+    (unseen, "BEFORE_A_PAUSE"),
     (remaining, "OWN_SPANS"),
     (spans, "LEAST_SHARE"),
     (spans, "LEAST_DEVIATIONS"),

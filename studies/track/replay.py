@@ -89,10 +89,10 @@ def logs(folder: Path, only: Callable[[str], bool] = lambda _: True) -> Iterator
         rows = [row for row in csv.DictReader(file) if row["true_total_seconds"] and row["t_at_50"]]
     for row in rows:
         if only(row["id"]):
-            yield _read(row, gzip.decompress((folder / row["file"]).read_bytes()))
+            yield read(row, gzip.decompress((folder / row["file"]).read_bytes()))
 
 
-def _read(row: Mapping[str, str], data: bytes) -> Log:
+def read(row: Mapping[str, str], data: bytes) -> Log:
     cuts = {
         percent: int(row[f"cut_bytes_{percent}"])
         for percent in PERCENTS

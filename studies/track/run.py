@@ -8,19 +8,16 @@ The logs are other people's, of many licences: they are read from a folder besid
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
-
-import numpy as np
 
 from studies.track import alarms, constants
 from studies.track.fan import draw
-from studies.track.replay import PERCENTS, RIVALS, Case, cases, logs, logs_folder
+from studies.track.replay import PERCENTS, Case, cases, logs, logs_folder
 from studies.track.spread import Fitted, as_toml, fit, half
+from studies.track.table import METHODS, is_answered, score, table
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "track.md"
 BEGIN, END = "<!-- measured: written by python -m studies track -->\n", "<!-- end of measured -->"
-METHODS = ("epochcast", *RIVALS, "log's ETA")
 # What the study must not fall behind: median and 90th percentile of the error at 10 and at 50 %.
 LIMITS = {10: (0.015, 0.3), 50: (0.005, 0.13)}
 
@@ -44,7 +41,7 @@ def main() -> int:
     text = _measured(found, fitted) + _beside(kept, spans)
     PAGE.write_text(head + BEGIN + text + END + tail, encoding="utf-8")
     draw(found, ROOT / "docs" / "track-fan.svg")
-    print(_table([case for case in found if case.restarts == 0]))
+    print(table([case for case in found if case.restarts == 0]))
     return 1 if _failures(found) else 0
 
 
@@ -52,33 +49,11 @@ def _failures(found: Sequence[Case]) -> list[str]:
     failures = []
     for percent, limits in LIMITS.items():
         kept = [case for case in found if case.restarts == 0 and case.percent == percent]
-        for name, value, limit in zip(("median", "p90"), _score(kept, "epochcast"), limits, strict=True):
+        for name, value, limit in zip(("median", "p90"), score(kept, "epochcast"), limits, strict=True):
             if value > limit:
                 failures.append(f"{name} at {percent} % is {value:.1%}, more than {limit:.1%}")
     print("\n".join(failures))
     return failures
-
-
-def _score(kept: Sequence[Case], method: str) -> tuple[float, float]:
-    errors = [abs(error) for case in kept if (error := case.error(method)) is not None]
-    return (median(errors), float(np.percentile(errors, 90))) if errors else (float("nan"), float("nan"))
-
-
-def _is_answered(case: Case, method: str) -> bool:
-    """By the method and by all that can answer from two reports, so that all are scored on the same runs."""
-    return all(case.error(name) is not None for name in (method, "epochcast", *RIVALS))
-
-
-def _table(kept: Sequence[Case]) -> str:
-    lines = [f"| | {' | '.join(f'{percent} %' for percent in PERCENTS)} |", "|---" * (len(PERCENTS) + 1) + "|"]
-    for method in METHODS:
-        cells = []
-        for percent in PERCENTS:
-            here = [case for case in kept if case.percent == percent and _is_answered(case, method)]
-            middle, high = _score(here, method)
-            cells.append(f"{100 * middle:.2f} / {100 * high:.1f} ({len(here)})" if here else "–")
-        lines.append(f"| {method} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
 
 
 def _measured(found: Sequence[Case], fitted: Fitted) -> str:
@@ -90,15 +65,15 @@ def _measured(found: Sequence[Case], fitted: Fitted) -> str:
             _worst(whole),
             "\n### Error of the total\n\nMedian / 90th percentile in % (number of runs, "
             "all but the log's own ETA on the same); runs without restarts, steps in all given.\n",
-            _table(whole),
+            table(whole),
             "The same in either half of the logs (by number, neighbours together: often one model trained twice).\n",
-            *(_table([case for case in whole if half(case) == part]) for part in (0, 1)),
+            *(table([case for case in whole if half(case) == part]) for part in (0, 1)),
             f"### Runs with restarts\n\n{len({case.log for case in work})} runs, asked for the time of the steps that "
             "are still to be made (replayed ones and those of later attempts given, time between attempts left out):\n",
-            _table(work),
+            table(work),
             "To the end of the file nobody can tell: the time until somebody starts the job again, and whole runs "
             "appended to the same file, are in the truth.\n",
-            _table(again),
+            table(again),
             "### The interval\n",
             _coverage(whole, work, fitted),
             "![Told over true total, at 1 to 50 % of the run: the band narrows](track-fan.svg)\n",
@@ -136,9 +111,9 @@ def _behind(whole: Sequence[Case]) -> list[str]:
     behind = []
     for percent in PERCENTS:
         for method in METHODS[1:]:
-            here = [case for case in whole if case.percent == percent and _is_answered(case, method)]
+            here = [case for case in whole if case.percent == percent and is_answered(case, method)]
             for name, ours, theirs in zip(
-                ("median", "p90"), _score(here, "epochcast"), _score(here, method), strict=True
+                ("median", "p90"), score(here, "epochcast"), score(here, method), strict=True
             ):
                 if theirs < ours:
                     behind.append(f"{name} at {percent} %: {method} {100 * theirs:.2f}, we {100 * ours:.2f}")

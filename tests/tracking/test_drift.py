@@ -72,6 +72,19 @@ def test_one_slow_rank_is_named() -> None:
     assert tracker.history.reports == 30
 
 
+def test_a_rank_that_slows_down_is_told_apart() -> None:
+    """Rank 1 takes 0.7 instead of half a second from step 2,000 on; the others stay."""
+    tracker = Tracker(total=10_000)
+    for step in range(0, 4001, 10):
+        for rank in range(3):
+            seconds = 0.7 if rank == 1 and step > 2000 else 0.5
+            tracker.add(Observation(step=step, clock_seconds=step / 2 + 0.1, rank=rank, step_seconds=seconds + 0.0001))
+    [(rank, drift)] = tracker.progress().rank_drifts.items()
+    assert rank == 1
+    assert drift.ratio == pytest.approx(1.4, rel=0.01)
+    assert drift.since_step == pytest.approx(2000, abs=20)
+
+
 def slowed(data_seconds_after: float) -> tuple[str, ...]:
     """Half a second per step, 0.05 of it waiting; from step 2,000 on 0.8 seconds."""
     tracker, clock = Tracker(total=10_000), 0.1

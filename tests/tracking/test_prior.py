@@ -45,7 +45,14 @@ def test_the_start_that_was_told_is_still_to_come_while_no_step_was_timed() -> N
     history = History()
     history.add(Observation(step=0, clock_seconds=2.0))
     prior = Prior(STEP, start_seconds=5.0)
-    assert remaining(history, 1000, prior).remaining_seconds.mid == pytest.approx(100 + 3)
+    assert remaining(history, 1000, prior).remaining_seconds.mid == pytest.approx(100 + 3, rel=0.03)
+
+
+def test_pauses_that_were_told_count_where_no_epochs_are_counted() -> None:
+    history = History()
+    for step in range(0, 101, 10):
+        history.add(Observation(step=step, clock_seconds=step + 0.1))
+    assert remaining(history, 1000, Prior(pause_fraction=0.2)).remaining_seconds.mid == pytest.approx(900 * 1.2)
 
 
 def test_past_runs_that_differ_are_less_sure() -> None:

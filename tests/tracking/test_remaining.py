@@ -32,7 +32,7 @@ def validating(steps: int, period: int = 1000, pause_seconds: float = 60.0) -> I
 
 def test_a_steady_run_goes_on_as_it_was() -> None:
     left = remaining(history_of(steady(200)), 1000).remaining_seconds
-    assert left.mid == pytest.approx(400)
+    assert left.mid == pytest.approx(400, rel=0.005)
     assert left.low < 400 < left.high
 
 
@@ -106,7 +106,7 @@ def test_a_clock_that_wavers_is_not_counted_twice() -> None:
 
 def test_without_a_clock_printed_step_times_count() -> None:
     seen = [Observation(step=n, step_seconds=0.5) for n in range(0, 201, 10)]
-    assert remaining(history_of(seen), 1000).remaining_seconds.mid == pytest.approx(400)
+    assert remaining(history_of(seen), 1000).remaining_seconds.mid == pytest.approx(400, rel=0.005)
 
 
 def test_reports_without_time_do_not_make_steps_free() -> None:
@@ -117,7 +117,7 @@ def test_reports_without_time_do_not_make_steps_free() -> None:
 def test_the_forecast_answers_before_the_first_step() -> None:
     history = history_of([Observation(step=0, clock_seconds=0.0)])
     left = remaining(history, 1000, Prior(Interval(0.4, 0.5, 0.7)))
-    assert left.remaining_seconds.mid == pytest.approx(500, rel=0.02)
+    assert left.remaining_seconds.mid == pytest.approx(500, rel=0.03)
     assert left.prior_weight == 1.0
     with pytest.raises(BadInput, match="two reports"):
         remaining(history, 1000)
@@ -150,6 +150,12 @@ def test_an_epoch_that_has_not_ended_yet_will_cost_something() -> None:
 
     assert told(400) == pytest.approx(0.5 * 1.02, rel=0.001)
     assert told(700) == pytest.approx(0.5, rel=0.001)
+
+
+def test_before_a_pause_was_seen_one_is_thought_possible() -> None:
+    """By hand: 0.25 % · (1/√f − 1) is 0.25 % at a quarter of the run; a pause that was seen speaks for itself."""
+    assert remaining(history_of(steady(250)), 1000).remaining_seconds.mid == pytest.approx(375 * 1.0025)
+    assert remaining(history_of(validating(2500)), 10_000).pauses_seen == 2
 
 
 def test_a_finished_run_has_nothing_left() -> None:

@@ -51,7 +51,10 @@ def track(
         str | None, typer.Option(help="Places to move to, like 4xV100,1xA100 (2x8xH100: two machines); needs --job.")
     ] = None,
     restart: Annotated[
-        str, typer.Option(help="For a move: saving, getting the machine, loading; the log's own start-up comes on top.")
+        str,
+        typer.Option(
+            help="For a move: getting the machine, starting; start-up as logged and a checkpoint come on top."
+        ),
     ] = "5min",
     early_stopping: Annotated[
         str | None,

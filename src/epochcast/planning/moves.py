@@ -1,9 +1,11 @@
 """What if a running job moved: how long it would still take elsewhere, and what that would cost.
 
-    remaining there = remaining here · (forecast there / forecast here, per sample) + start again
+    remaining there = remaining here · (forecast there / forecast here, per sample) + start again + checkpoint
 
-so what the run has shown against its forecast (slower data, a slower cluster) is carried over, and with it its pauses.
-Staying costs no new start. A move's interval is wider than that of staying: the forecasts of both places are in it.
+A checkpoint (parameters and optimizer state) is written here and read there, each at what epochs are forecast with
+(`forecasting.epochs`). So what the run has shown against its forecast (slower data, a slower cluster) is carried over,
+and with it its pauses. Staying costs no new start. A move's interval is wider than that of staying: the forecasts of
+both places are in it.
 """
 
 import re
@@ -13,6 +15,7 @@ from math import exp, hypot, log
 from typing import Any
 
 from epochcast.errors import BadInput
+from epochcast.forecasting.epochs import CHECKPOINT_BYTES_PER_SECOND
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
@@ -21,6 +24,8 @@ from epochcast.forecasting.where import Where
 from epochcast.interval import Interval
 from epochcast.planning.choice import frontier
 
+# What a checkpoint holds, of the parts of memory.
+KEPT = ("parameters", "optimizer_state")
 _PLACE = re.compile(r"(?:(\d+)\s*[x×*]\s*)?(?:(\d+)\s*[x×*]\s*)?([^\s].*)")
 
 
@@ -35,6 +40,8 @@ class Move:
     fits: bool | None = None
     is_here: bool = False
     pareto: bool | None = None
+    restart_seconds: float = 0.0
+    checkpoint_seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -46,6 +53,8 @@ class Move:
             "fits": self.fits,
             "is_here": self.is_here,
             "pareto": self.pareto,
+            "restart_seconds": self.restart_seconds,
+            "checkpoint_seconds": self.checkpoint_seconds,
         }
 
 
@@ -89,10 +98,21 @@ def moves(
         _name(here), remaining_seconds, _dollars(remaining_seconds, here), here.global_batch, here.fits, is_here=True
     )
     found = [staying]
+    carried = checkpoint_seconds(here)
     for where in places:
         there = forecast_job(job, where.placement(job.precision), session)
-        left = _moved(remaining_seconds, here, there, restart_seconds)
-        found.append(Move(_name(there), left, _dollars(left, there), there.global_batch, there.fits))
+        left = _moved(remaining_seconds, here, there, restart_seconds + carried)
+        found.append(
+            Move(
+                _name(there),
+                left,
+                _dollars(left, there),
+                there.global_batch,
+                there.fits,
+                restart_seconds=restart_seconds,
+                checkpoint_seconds=carried,
+            )
+        )
     priced = [
         _Priced(move, move.remaining_seconds, move.dollars)
         for move in found
@@ -100,6 +120,12 @@ def moves(
     ]
     best = [one.move for one in frontier(priced)]
     return tuple(replace(move, pareto=None if move.dollars is None else move in best) for move in found)
+
+
+def checkpoint_seconds(here: Forecast) -> float:
+    """Writing and reading what is kept of the model between steps; nothing where its memory was not asked for."""
+    kept = sum(here.peak_breakdown.get(part, 0) for part in KEPT)
+    return 2 * kept / CHECKPOINT_BYTES_PER_SECOND
 
 
 def _moved(left: Interval, here: Forecast, there: Forecast, restart_seconds: float) -> Interval:

@@ -66,6 +66,7 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
         lines.append(f"{show_dollars(progress.dollars_so_far)} so far, {in_all} in all")
     if progress.drift is not None:
         lines.append(f"drift: {_change_text(progress.drift.as_dict())}")
+    lines += [f"rank {rank}: {_change_text(drift.as_dict())}" for rank, drift in progress.rank_drifts.items()]
     steady = told.get("steadiness")
     if steady is not None:
         p = steady["dickey_fuller_p"]

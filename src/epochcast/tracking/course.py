@@ -224,6 +224,19 @@ class Course:
             self.batches = batches
 
     def _step(self, sighting: Sighting) -> float | None:
+        """Where the run is. One that was counted in epochs before a line told their length stays counted in epochs."""
+        if not self.counts_epochs or self.step is None:
+            return self._steps(sighting)
+        if sighting.epochs_done is not None:
+            return sighting.epochs_done
+        steps = self._steps(sighting)
+        length = self.batches or self.longest_epoch
+        if steps is None:
+            return None
+        self.counts_epochs = bool(length)
+        return steps / length if length else steps
+
+    def _steps(self, sighting: Sighting) -> float | None:
         if sighting.epoch is not None:
             self._enter(sighting.epoch)
         length = self.batches or self.longest_epoch
@@ -308,7 +321,7 @@ class Course:
             epoch=self._epoch(sighting, step, length),
             total_steps=self._total(length),
             total_epochs=self.epochs,
-            steps_per_epoch=length,
+            steps_per_epoch=None if self.counts_epochs else length,
             step_seconds=sighting.step_seconds,
             data_seconds=sighting.data_seconds,
             remaining_seconds=sighting.remaining_seconds,
@@ -316,13 +329,13 @@ class Course:
         )
 
     def _total(self, length: float | None) -> float | None:
+        if self.counts_epochs and self.epochs is not None:
+            return self.epochs
         if self.total is not None:
             return self.total
-        if self.epochs is None:
+        if self.epochs is None or length is None:
             return None
         is_settled = self.batches is not None or self.first_epoch != self.epoch
-        if length is None:
-            return self.epochs if self.counts_epochs else None
         return (self.epochs - self._origin()) * length if is_settled else None
 
     def _epoch(self, sighting: Sighting, step: float, length: float | None) -> float | None:

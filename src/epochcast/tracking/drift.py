@@ -30,6 +30,7 @@ SLACK, LIMIT, CUT = 1.0, 20.0, 3.0
 LEAST_CHANGE = 0.02
 # A whole-second clock says little of shorter spans.
 LEAST_TICKS_SECONDS = 10.0
+MOST_RANKS = 1024
 _MAD_TO_SIGMA = 1.4826
 
 
@@ -121,6 +122,23 @@ class DriftWatch:
             return None
         self.latest = Drift(*since, exp(after - before), exp(before), exp(after))
         return self.latest
+
+
+@dataclass(slots=True)
+class RankWatch:
+    """A watch for every rank that says what its own steps take; ranks beyond the first thousand are left out."""
+
+    watches: dict[int, DriftWatch] = field(default_factory=dict)
+
+    def add(self, rank: int, at_step: float, at_seconds: float, step_seconds: float) -> None:
+        """What one rank reported."""
+        if rank not in self.watches and len(self.watches) >= MOST_RANKS:
+            return
+        self.watches.setdefault(rank, DriftWatch()).add(at_step, at_seconds, 1.0, step_seconds)
+
+    def latest(self) -> dict[int, Drift]:
+        """The latest alarm of each rank that had one."""
+        return {rank: watch.latest for rank, watch in sorted(self.watches.items()) if watch.latest is not None}
 
 
 @dataclass(frozen=True, slots=True)

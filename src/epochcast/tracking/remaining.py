@@ -1,6 +1,6 @@
 """How long a run still takes: pace of steps, pauses to come, the forecast made before, and how sure that is.
 
-    remaining = (steps left · pace + pauses to come) · (1 + ends of epochs not seen yet) + interruptions to come
+    remaining = (steps left · pace + pauses to come) · (1 + what was not seen yet) + interruptions to come
 
 The pace is what the run has shown (`pace`), combined in log space, by precision, with what a forecast said before it
 began. Two reports make the forecast a small voice; before them it is the only one. The interval is conformal: how
@@ -21,14 +21,12 @@ from epochcast.tracking.pauses import seconds_to_come
 from epochcast.tracking.prior import Prior
 from epochcast.tracking.spans import NOTHING, Pause, Spans, find_pauses, start_spans
 from epochcast.tracking.spread import spread_of
+from epochcast.tracking.unseen import unseen_fraction
 
 # What one report alone may be off by (log), shrinking with the square root of their number.
 ONE_REPORT_ERROR = 0.3
 # An attempt with so many spans has a pace of its own; one with fewer shares that of those before.
 OWN_SPANS = 2
-# What is added before any epoch has ended, for what epochs end with. Chosen on all logs of `studies/track` among some
-# twenty variants; it lowers the median error at 10 % of the run in either half of them.
-BEFORE_AN_EPOCH_ENDED = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,8 @@ def remaining(history: History, total_steps: float, prior: Prior | None = None) 
     coming = seconds_to_come(pauses, shown.begin, history.executed_steps, left) if pauses else 0.0
     # Pauses were seen at the pace seen; a forecast that corrects the pace corrects them alike.
     coming *= pace / shown.pace.step_seconds if shown.pace else 1.0
-    middle = (left * pace + coming) * (1 + _unseen(history, total_steps, prior)) + _start_to_come(shown, history, prior)
+    unseen = unseen_fraction(history, total_steps, len(pauses), prior)
+    middle = (left * pace + coming) * (1 + unseen) + _start_to_come(shown, history, prior)
     fraction = history.step / total_steps if total_steps > 0 else 1.0
     factor_low, factor_high = spread_of(min(1.0, fraction), _doubt(shown, history, prior))
     broken = interruptions_to_come(history.interruptions, history.executed_steps, left, pace)
@@ -87,18 +86,6 @@ def _start_to_come(shown: "_Shown", history: History, prior: Prior | None) -> fl
     if shown.pace is not None or prior is None or prior.start_seconds is None:
         return 0.0
     return max(0.0, prior.start_seconds - history.elapsed_seconds)
-
-
-def _unseen(history: History, total_steps: float, prior: Prior | None) -> float:
-    """What ends of epochs take beside steps, before one was seen: as told beforehand, or as is usual."""
-    length = history.steps_per_epoch
-    if not length or total_steps <= 1.5 * length:
-        return 0.0
-    is_first_epoch = history.step // length == (history.first_step or 0.0) // length
-    if not is_first_epoch:
-        return 0.0
-    told = None if prior is None else prior.pause_fraction
-    return BEFORE_AN_EPOCH_ENDED if told is None else told
 
 
 def doubt_of(history: History) -> float:

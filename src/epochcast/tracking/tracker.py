@@ -8,7 +8,7 @@
 180
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import ceil
@@ -17,7 +17,7 @@ from typing import Any
 from epochcast.errors import BadInput
 from epochcast.forecasting.forecast import Forecast
 from epochcast.interval import Interval
-from epochcast.tracking.drift import Drift, DriftWatch, Steadiness, steadiness
+from epochcast.tracking.drift import Drift, DriftWatch, RankWatch, Steadiness, steadiness
 from epochcast.tracking.history import History
 from epochcast.tracking.observation import Observation
 from epochcast.tracking.prior import Prior, combined, prior_of_forecast
@@ -46,6 +46,7 @@ class Progress:
     prior: Prior | None = None
     stopping: StoppingWatch | None = None
     stop_step: Interval | None = None
+    rank_drifts: Mapping[int, Drift] = field(default_factory=dict)
 
     @property
     def fraction(self) -> float:
@@ -113,6 +114,7 @@ class Progress:
             "dollars_so_far": self.dollars_so_far,
             "dollars_in_all": None if in_all is None else in_all.as_dict(),
             "drift": None if self.drift is None else self.drift.as_dict(),
+            "rank_drifts": [{"rank": rank, **drift.as_dict()} for rank, drift in self.rank_drifts.items()],
             "reasons": list(self.reasons),
             **({} if self.stopping is None else {"early_stopping": self._stopping_dict()}),
         }
@@ -138,10 +140,13 @@ class Tracker:
     stopping: StoppingWatch | None = None
     history: History = field(default_factory=History)
     watch: DriftWatch = field(default_factory=DriftWatch)
+    ranks: RankWatch = field(default_factory=RankWatch)
 
     def add(self, seen: Observation) -> None:
         """Take in one report."""
         span = self.history.add(seen)
+        if seen.rank is not None and seen.step_seconds is not None and seen.phase == "train":
+            self.ranks.add(seen.rank, seen.step, self.history.elapsed_seconds, seen.step_seconds)
         if span is not None:
             self.watch.add(self.history.step, self.history.elapsed_seconds, *span)
 
@@ -177,6 +182,7 @@ class Tracker:
             prior=prior,
             stopping=self.stopping,
             stop_step=stop_step,
+            rank_drifts=self.ranks.latest(),
         )
 
     def _left(self, total: Total, prior: Prior | None) -> tuple[Remaining, Interval | None]:

@@ -8,18 +8,15 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
-from epochcast.errors import MissingExtra
 from epochcast.tracking.callbacks.given import Given
 from epochcast.tracking.recording.run import Track
 from epochcast.tracking.recording.sink import Destination
 
-try:
-    from transformers import TrainerCallback
-except ImportError:
-    raise MissingExtra("hf", "transformers") from None
+# Where the base class is, and the extra that installs it.
+BASES, EXTRA = ("transformers:TrainerCallback",), "hf"
 
 
-class TrainerTracking(TrainerCallback):
+class Hooks:
     """Records a `train`."""
 
     def __init__(
@@ -31,6 +28,7 @@ class TrainerTracking(TrainerCallback):
         rank: int | None = None,
         attempt: int | None = None,
     ) -> None:
+        super().__init__()
         self.given = Given(job, to, show, rank, attempt)
         self.run: Track | None = None
         self._ready_at = 0.0

@@ -8,19 +8,18 @@ from collections.abc import Mapping, Sequence
 from threading import RLock
 from typing import Any
 
-from epochcast.errors import MissingExtra
 from epochcast.tracking.callbacks.given import Given
 from epochcast.tracking.recording.run import Track
 from epochcast.tracking.recording.sink import Destination
 
-try:
-    from keras.callbacks import Callback
-except ImportError:
-    raise MissingExtra("keras") from None
+# Where the base class is, and the extra that installs it.
+BASES, EXTRA = ("keras.callbacks:Callback",), "keras"
 
 
-class KerasTracking(Callback):  # type: ignore[misc]
+class Hooks:
     """Records a `fit`."""
+
+    params: dict[str, Any]  # Keras sets them
 
     # Keras calls other callbacks from a thread, without waiting for them, only where all say that they can bear it.
     async_safe = True

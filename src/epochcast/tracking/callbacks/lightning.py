@@ -4,38 +4,20 @@ A step is a batch, also where gradients are accumulated. A checkpoint lasts from
 the next thing that it does.
 """
 
-import sys
 from collections.abc import Sequence
-from importlib import import_module
 from math import isfinite
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from epochcast.errors import MissingExtra
 from epochcast.tracking.callbacks.given import Given
 from epochcast.tracking.recording.run import Track
 from epochcast.tracking.recording.sink import Destination
 
 # The same library under two names; a callback of one is taken by the other.
-PACKAGES = ("lightning.pytorch", "pytorch_lightning")
+BASES, EXTRA = ("lightning.pytorch:Callback", "pytorch_lightning:Callback"), "lightning"
 
 
-def _base() -> Any:
-    for name in sorted(PACKAGES, key=lambda package: package not in sys.modules):
-        try:
-            return import_module(name).Callback
-        except ImportError:
-            continue
-    raise MissingExtra("lightning")
-
-
-if TYPE_CHECKING:
-    Callback = Any
-else:
-    Callback = _base()
-
-
-class LightningTracking(Callback):  # type: ignore[misc]
+class Hooks:
     """Records a `fit`."""
 
     def __init__(

@@ -77,12 +77,15 @@ class Outbox:
         """Rows that were recorded and are not sent."""
         return len(self._pending) + len(self._rows)
 
+    def hurry(self) -> None:
+        """Nothing more comes: send what is there at once."""
+        self._closing.set()
+
     def close(self) -> None:
         """Send what is there, for as long as a training may be held up at its end, and say what was lost."""
         if self._forks != _forks:
             return
-        self._closing.set()
-        # One more answer may be waited for by a sending that had begun.
+        self.hurry()
         self._closed.wait(self._close_seconds)
         lost = self.dropped + self.waiting
         if lost:

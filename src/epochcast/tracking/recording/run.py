@@ -136,6 +136,8 @@ class Track:
         self._put("stopped" if why else "end", now, what=why)
         atexit.unregister(self.close)
         for box in self.outboxes:
+            box.hurry()
+        for box in self.outboxes:
             box.close()
 
     def settle(self) -> None:

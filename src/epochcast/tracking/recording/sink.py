@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, MissingExtra
 from epochcast.tracking.recording.records import Row, Start
 
 # Destinations that are not written in the program, separated by commas; "off" records nothing.
@@ -51,6 +52,8 @@ def _sink(given: Destination, start: Start) -> Sink:
 
         return ServerSink(text)
     if isinstance(given, str) and (text == "store" or "://" in text):
+        if find_spec("sqlalchemy") is None:
+            raise MissingExtra("store", "SQLAlchemy")
         from epochcast.tracking.recording.stored import StoreSink
 
         return StoreSink(None if text == "store" else text)

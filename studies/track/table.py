@@ -1,0 +1,32 @@
+"""Errors of the total as a table: every method at every cut, on the same runs."""
+
+from collections.abc import Sequence
+from statistics import median
+
+import numpy as np
+
+from studies.track.replay import PERCENTS, RIVALS, Case
+
+METHODS = ("epochcast", *RIVALS, "log's ETA")
+
+
+def score(kept: Sequence[Case], method: str) -> tuple[float, float]:
+    errors = [abs(error) for case in kept if (error := case.error(method)) is not None]
+    return (median(errors), float(np.percentile(errors, 90))) if errors else (float("nan"), float("nan"))
+
+
+def is_answered(case: Case, method: str) -> bool:
+    """By the method and by all that can answer from two reports, so that all are scored on the same runs."""
+    return all(case.error(name) is not None for name in (method, "epochcast", *RIVALS))
+
+
+def table(kept: Sequence[Case]) -> str:
+    lines = [f"| | {' | '.join(f'{percent} %' for percent in PERCENTS)} |", "|---" * (len(PERCENTS) + 1) + "|"]
+    for method in METHODS:
+        cells = []
+        for percent in PERCENTS:
+            here = [case for case in kept if case.percent == percent and is_answered(case, method)]
+            middle, high = score(here, method)
+            cells.append(f"{100 * middle:.2f} / {100 * high:.1f} ({len(here)})" if here else "–")
+        lines.append(f"| {method} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
