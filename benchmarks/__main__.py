@@ -77,6 +77,15 @@ def start_up() -> Iterator[Figure]:
     )
 
 
+def storing() -> Iterator[Figure]:
+    """Reports into the store; wall-clock time, because a server does much of it."""
+    from benchmarks.storing import ROWS, rates
+
+    for database, seconds, bare_seconds in rates():
+        note = f"{ROWS / seconds:,.0f} a second; {seconds / bare_seconds:.2f} times a bare executemany"
+        yield Figure(f"{ROWS:,} observations into {database}", seconds, "s", 1.0, note)
+
+
 def forecasting() -> Iterator[Figure]:
     """Forecasts in one process."""
     import epochcast as ec

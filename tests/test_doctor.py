@@ -21,6 +21,7 @@ VERSION = metadata.version("epochcast")
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EPOCHCAST_PROFILES", str(tmp_path / "profiles"))
     monkeypatch.setenv("EPOCHCAST_CACHE", str(tmp_path / "captures"))
+    monkeypatch.setenv("EPOCHCAST_STORE", str(tmp_path / "store.db"))
 
 
 def examined(here: Path) -> Report:

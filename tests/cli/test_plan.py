@@ -126,7 +126,7 @@ def test_a_host_that_cannot_feed_is_told(command: Command) -> None:
     ("line", "message"),
     [
         ("--deadline 2026-11-01", "the deadline '2026-11-01' is in the past: it is Tuesday 2026-11-17 09:00"),
-        ("--budget 0", "budget_dollars must be above 0, got 0"),
+        ("--budget 0", "--budget must be a number of dollars above 0, got 0"),
         ("--objective best", "no objective called 'best'; known: cheapest, fastest, knee"),
         ("--regions mars", "no region called 'mars'"),
         ("--gpus 8-1", "numbers of GPUs go from 1 to 4096, the smaller first"),

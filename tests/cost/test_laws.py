@@ -6,7 +6,7 @@ import pytest
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.laws import WINOGRAD, lawful, least_seconds, most_seconds
 from epochcast.cost.learned import load_learned
-from epochcast.cost.model import Costs
+from epochcast.cost.model import Array, Costs
 from epochcast.cost.product import product_columns
 from epochcast.cost.registry import find_cost_model
 from epochcast.cost.setting import TODAY, Setting
@@ -28,6 +28,9 @@ class Odd:
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         mid = np.where(columns.element_bytes < 4, 1.0, 1e-3)
         return Costs.by(self.name, 0.5 * mid, mid, 2 * mid)
+
+    def seconds(self, columns: Columns, device: Device, setting: Setting) -> Array:
+        return self.costs(columns, device, setting).mid
 
 
 def test_a_product_takes_its_flops_at_the_peak_of_the_format_that_runs() -> None:

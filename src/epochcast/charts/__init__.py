@@ -5,12 +5,15 @@ from epochcast.charts.plan import plan
 from epochcast.charts.save import check_chart_path, save_chart
 from epochcast.charts.scaling import scaling
 from epochcast.charts.scatter import OTHERS, predicted_against_measured
+from epochcast.charts.schedule import gantt, policy_costs
 
 __all__ = [
     "OTHERS",
     "check_chart_path",
+    "gantt",
     "memory_timeline",
     "plan",
+    "policy_costs",
     "predicted_against_measured",
     "save_chart",
     "scaling",

@@ -7,8 +7,9 @@ import typer
 
 from epochcast.cli.app import Json, show, wrote
 from epochcast.cli.evaluate import progress_bar
+from epochcast.cli.hand_over import HandOver, Image, Kueue, Queue, Ray, Run, SkyPilot, Slurm
 from epochcast.cli.job_options import PLACE_FLAGS, JobArguments, job_command
-from epochcast.errors import DoesNotFit, OverLimit
+from epochcast.errors import BadInput, DoesNotFit, OverLimit
 
 if TYPE_CHECKING:
     from epochcast.forecasting.job import Job
@@ -93,6 +94,13 @@ def plan(
     egress: Annotated[str | None, typer.Option(help="Taken out afterwards, like 20GB, at --egress-price.")] = None,
     egress_dollars: Annotated[float, typer.Option("--egress-price", help="Dollars per GB.")] = 0.0,
     profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
+    slurm: Slurm = False,
+    skypilot: SkyPilot = False,
+    kueue: Kueue = False,
+    ray: Ray = False,
+    command: Run = None,
+    queue: Queue = None,
+    image: Image = None,
     plot: Annotated[Path | None, typer.Option(help="Draw cost against time: .png, .svg, .html.")] = None,
     as_json: Json = False,
 ) -> int:
@@ -108,6 +116,8 @@ def plan(
     from epochcast.planning.spot import Spot
     from epochcast.units import parse_bytes, parse_seconds
 
+    if budget is not None and not 0 < budget < float("inf"):
+        raise BadInput(f"--budget must be a number of dollars above 0, got {budget:g}")
     if plot is not None:
         from epochcast import charts
 
@@ -162,7 +172,9 @@ def plan(
 
         return render.plan(answer)
 
-    show(answer.as_dict(), as_json, view)
+    wanted = HandOver(slurm=slurm, skypilot=skypilot, kueue=kueue, ray=ray, command=command, queue=queue, image=image)
+    texts = wanted.of_plan(answer)
+    show({**answer.as_dict(), **texts}, as_json, view, as_text="\n".join(texts.values()) or None)
     if not answer.fits and not answer.counts_epochs:
         return DoesNotFit.exit_code
     return 0 if answer.is_within_limits and answer.fits else OverLimit.exit_code

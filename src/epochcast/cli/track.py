@@ -15,7 +15,7 @@ import typer
 from epochcast.cli.app import FORECASTS, app, show
 from epochcast.cli.database import Database
 from epochcast.cli.help_groups import GroupedCommand
-from epochcast.cli.keeping import Keeper, keeping
+from epochcast.cli.keeping import Keeper, keeping, patient
 from epochcast.errors import BadInput, EpochcastError
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def track(
 
 def _track(runs: "Sequence[_Run]", asked: "_Asked", is_sweep: bool, follow: bool) -> int:
     if follow:
-        return _follow(runs, asked, is_sweep)
+        with patient([run.kept for run in runs]):
+            return _follow(runs, asked, is_sweep)
     for run in runs:
         run.read()
     _show(runs, asked, is_sweep)

@@ -9,12 +9,13 @@ with its interval.
 """
 
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.cost.limits import as_run
-from epochcast.cost.model import Array, CostModel, Costs
+from epochcast.cost.model import Array, Costs
 from epochcast.cost.roofline import peaks
 from epochcast.cost.setting import Setting
 from epochcast.graph.maths import op_math_index
@@ -44,7 +45,15 @@ def _by_winograd(columns: Columns) -> NDArray[np.bool_]:
     return found
 
 
-def most_seconds(columns: Columns, device: Device, setting: Setting, model: CostModel) -> Array | float:
+class Middles(Protocol):
+    """Who gives middle seconds alone."""
+
+    def seconds(self, columns: Columns, device: Device, setting: Setting) -> Array:
+        """Of every op; NaN where there is no answer."""
+        ...
+
+
+def most_seconds(columns: Columns, device: Device, setting: Setting, model: Middles) -> Array | float:
     """Of every op in half: as long as the same in float32, where the device multiplies halves on tensor cores."""
     if not device.tensor_cores:
         return np.inf
@@ -53,7 +62,7 @@ def most_seconds(columns: Columns, device: Device, setting: Setting, model: Cost
     if not len(places):
         return np.inf
     most = np.full(len(columns), np.inf)
-    in_single = model.costs(_in_single(columns.at(places)), device, setting).mid
+    in_single = model.seconds(_in_single(columns.at(places)), device, setting)
     most[places] = np.where(np.isnan(in_single), np.inf, in_single)
     return most
 
@@ -69,7 +78,7 @@ def _in_single(columns: Columns) -> Columns:
     )
 
 
-def lawful(costs: Costs, columns: Columns, device: Device, setting: Setting, model: CostModel) -> Costs:
+def lawful(costs: Costs, columns: Columns, device: Device, setting: Setting, model: Middles) -> Costs:
     """The costs within the laws; `model` is who answered them."""
     most = most_seconds(columns, device, setting, model)
     mid = np.maximum(np.minimum(costs.mid, most), least_seconds(columns, device))

@@ -134,7 +134,8 @@ class Evaluation:
         columns["inside"] = [bool(inside[i]) if p.is_forecast[i] else None for i in range(len(p))]
         columns["reason"] = [reasons.get(i) for i in range(len(p))]
         result: DataFrame = pl.DataFrame(columns, strict=False)[rows].with_columns(
-            pl.col("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds", "ape").fill_nan(None)
+            pl.col("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds", "ape").fill_nan(None),
+            pl.col(pl.Categorical).cast(pl.String),
         )
         return result
 
@@ -200,7 +201,7 @@ def evaluate(
         report = None if progress is None else _counted_on(progress, done)
         scored = _PREDICTORS[kind](chunk, model if corrected is None else corrected.model, progress=report, **options)
         parts.append(scored)
-        kept.append(chunk.select(name for name in chunk.columns if name in shown))
+        kept.append(_compact(chunk.select(name for name in chunk.columns if name in shown)))
         done += len(chunk)
     return Evaluation(kind, joined(parts), tuple(by), joined_table(kept))
 
@@ -210,6 +211,13 @@ def _chunks(table: "str | Path | DataFrame") -> "Iterator[DataFrame]":
     pieces = chunks_of(table) if isinstance(table, str | Path) else _slices(table)
     for piece in pieces:
         yield with_known_columns(piece)
+
+
+def _compact(frame: "DataFrame") -> "DataFrame":
+    """Words by number: tables of millions of rows have few different ones."""
+    pl = polars()
+    result: DataFrame = frame.with_columns(pl.col(pl.String).cast(pl.Categorical))
+    return result
 
 
 def _slices(frame: "DataFrame") -> "Iterator[DataFrame]":

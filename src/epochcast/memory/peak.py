@@ -144,7 +144,10 @@ class Step:
 
     def most_live_bytes(self, batch: int) -> int:
         """What is alive at the peak."""
-        return int(self.live_bytes(batch).sum(axis=0).max())
+        workspace = None if self.device is None else most_workspace_bytes(self.device)
+        return int(
+            self.lives.peaks.get((batch, self.shares, workspace), lambda: int(self.live_bytes(batch).sum(axis=0).max()))
+        )
 
     def is_hopeless(self, batch: int, limit_bytes: int) -> bool:
         """Whether live bytes without workspaces exceed a limit at any time: then no allocator makes it fit."""

@@ -64,8 +64,11 @@ class Offer:
     def feel(self, *, with_host: bool = True) -> tuple[object, ...]:
         """What a job notices of an offer: two that agree in it take the same time, whatever they cost."""
         box, topology = self.instance, known_topology(self.instance.name)
-        links = (topology.name,) if topology is not None else (box.inner_link, box.outer_link if self.nodes > 1 else "")
-        links = links if self.gpus > 1 else ()
+        links: tuple[str, ...] = ()  # one GPU has none
+        if self.gpus > 1 and topology is not None:
+            links = (topology.name,)
+        elif self.gpus > 1:
+            links = box.inner_link, box.outer_link if self.nodes > 1 else ""
         return (box.device, box.gpus, self.nodes, box.cpus if with_host else None, *links)
 
     @property

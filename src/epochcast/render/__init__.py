@@ -12,6 +12,7 @@ from epochcast.render.memory import memory
 from epochcast.render.plan import plan
 from epochcast.render.runs import run, runs
 from epochcast.render.scaling import scaling
+from epochcast.render.schedule import policies, simulation
 from epochcast.render.table import table
 from epochcast.render.track import track
 
@@ -34,10 +35,12 @@ __all__ = [
     "memory",
     "models",
     "plan",
+    "policies",
     "probe",
     "run",
     "runs",
     "scaling",
+    "simulation",
     "table",
     "topologies",
     "track",

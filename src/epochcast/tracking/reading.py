@@ -224,7 +224,7 @@ def stream(path: str | Path, reader: LogReader, format: str | None = None) -> It
                 size = CHUNK_BYTES
     except (OSError, EOFError) as error:
         if not has_training:
-            raise BadInput(f"cannot read {place}: {error}") from error
+            raise BadInput(f"cannot read {place}: {getattr(error, 'strerror', None) or error}") from error
     part = reader.close()
     if not (has_training or any(seen.phase == "train" for seen in part)) or reader.recognition is None:
         raise NoTraining(place, reader.bytes_read, format)

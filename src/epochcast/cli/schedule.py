@@ -1,0 +1,137 @@
+"""`epochcast schedule simulate`: a queue of jobs on machines that can be rented, under one policy or many."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from epochcast.cli.app import FORECASTS, Json, app, show, wrote
+from epochcast.cli.evaluate import progress_bar
+from epochcast.errors import BadInput
+
+if TYPE_CHECKING:
+    from epochcast.scheduling.comparison import Comparison
+    from epochcast.scheduling.workload import Workload
+
+schedule_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog="Example: epochcast schedule simulate queue.json --policy edf,atc_rollout",
+    help="Which job on which machine, for a whole queue.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(schedule_app, name="schedule", rich_help_panel=FORECASTS)
+
+
+@schedule_app.command(
+    epilog="Example: epochcast schedule simulate queue.json --policy fifo,edf,atc_rollout --gantt q.png"
+)
+def simulate(
+    file: Annotated[
+        Path, typer.Argument(help="The workload: JSON with nodes, node_types and jobs.", show_default=False)
+    ],
+    policy: Annotated[str, typer.Option(help="Policies to compare; all for every one there is.")] = "atc_rollout",
+    preemption: Annotated[
+        str, typer.Option(help="Whether running jobs may be stopped and resized: with, without, or both.")
+    ] = "with",
+    every: Annotated[
+        str | None, typer.Option(help="Decide at least this often, like 10min, besides at events.")
+    ] = None,
+    error: Annotated[float, typer.Option(help="Forecasts err by exp(σz), one z per job: σ, like 0.3.")] = 0.0,
+    reestimate: Annotated[
+        bool, typer.Option("--reestimate", help="Let the progress of running jobs correct their forecasts.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="For what is drawn at random.")] = 0,
+    bound: Annotated[bool, typer.Option(help="Solve for the lower bound, too.")] = True,
+    gantt: Annotated[
+        Path | None, typer.Option(help="Draw who ran where under the last policy: .png, .svg, .html.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw what each policy cost: .png, .svg, .html.")] = None,
+    as_json: Json = False,
+) -> int:
+    """Play a workload under policies: what machines and lateness cost, beside the least that anybody could pay."""
+    from epochcast.scheduling.comparison import compare
+    from epochcast.scheduling.policies.registry import Switches
+    from epochcast.scheduling.simulator import Rules
+    from epochcast.units import parse_seconds
+
+    for path in (gantt, plot):
+        if path is not None:
+            from epochcast import charts
+
+            charts.check_chart_path(path)
+    allowed = {"with": (True,), "without": (False,), "both": (True, False)}
+    if preemption not in allowed:
+        raise BadInput(f"--preemption is with, without or both, not {preemption!r}")
+    workload = _workload(file, error, seed)
+    every_seconds = None if every is None else parse_seconds(every)
+    if every_seconds is not None and every_seconds <= 0:
+        raise BadInput(f"--every must be more than 0, got {every}")
+    with progress_bar("simulating") as progress:
+        answer = compare(
+            workload,
+            _policies(policy),
+            [Switches(may, may, seed) for may in allowed[preemption]],
+            Rules(every_seconds, reestimate, seed),
+            bound,
+            progress,
+        )
+    _draw(answer, workload, gantt, plot)
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.simulation(answer)
+
+    show(answer.as_dict(), as_json, view)
+    return 0
+
+
+@schedule_app.command(epilog="Example: epochcast schedule policies")
+def policies(as_json: Json = False) -> int:
+    """The policies, a line each."""
+    from epochcast.scheduling.policies.registry import POLICIES
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.policies(POLICIES)
+
+    show({"policies": [{"name": name, "about": entry.about} for name, entry in POLICIES.items()]}, as_json, view)
+    return 0
+
+
+def _policies(names: str) -> list[str]:
+    from epochcast.errors import UnknownName
+    from epochcast.scheduling.policies.registry import POLICIES
+
+    if names == "all":
+        return list(POLICIES)
+    found = [name.strip() for name in names.split(",") if name.strip()]
+    if not found:
+        raise BadInput("--policy names no policy")
+    for name in found:
+        if name not in POLICIES:
+            raise UnknownName("policy", name, POLICIES)
+    return list(dict.fromkeys(found))
+
+
+def _workload(file: Path, error: float, seed: int) -> "Workload":
+    from epochcast.scheduling.workload_file import read_workload, with_error
+
+    if not 0 <= error <= 3:
+        raise BadInput(f"--error is a spread from 0 to 3, got {error:g}")
+    workload = read_workload(file)
+    return with_error(workload, error, seed) if error else workload
+
+
+def _draw(answer: "Comparison", workload: "Workload", gantt: Path | None, plot: Path | None) -> None:
+    from epochcast import charts
+
+    if gantt is not None:
+        name, outcome = list(answer.outcomes.items())[-1]
+        charts.save_chart(charts.gantt(outcome, {job.id: job.deadline_seconds for job in workload.jobs}, name), gantt)
+        wrote(gantt)
+    if plot is not None:
+        charts.save_chart(charts.policy_costs(answer), plot)
+        wrote(plot)

@@ -1,0 +1,54 @@
+"""Several policies on one workload, beside the lower bound."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from epochcast.scheduling.bound import lower_bound_dollars
+from epochcast.scheduling.outcome import Outcome
+from epochcast.scheduling.policies.registry import POLICIES, Switches, policy_named
+from epochcast.scheduling.simulator import Rules, simulate
+from epochcast.scheduling.workload import Workload
+
+KEEPING = "_keeping"
+"""Behind the name of a policy that was not allowed to stop or resize jobs."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Outcomes by name, and what nobody can pay less than (None: not asked for)."""
+
+    outcomes: Mapping[str, Outcome]
+    bound_dollars: float | None
+
+    def gap(self, name: str) -> float | None:
+        """By what fraction a policy is above the bound."""
+        return self.outcomes[name].dollars / self.bound_dollars - 1 if self.bound_dollars else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """By the names of the JSON contract."""
+        policies = {name: {**outcome.as_dict(), "gap": self.gap(name)} for name, outcome in self.outcomes.items()}
+        return {"bound_dollars": self.bound_dollars, "policies": policies}
+
+
+def compare(
+    workload: Workload,
+    policies: Sequence[str],
+    switches: Sequence[Switches],
+    rules: Rules,
+    bound: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Every policy under all switches that make a difference to it."""
+    todo = [
+        (name if one.stops else name + KEEPING, name, one)
+        for name in policies
+        for one in switches
+        if one.stops or not POLICIES[name].always_keeps or len(switches) == 1
+    ]
+    outcomes: dict[str, Outcome] = {}
+    for number, (label, name, one) in enumerate(todo):
+        if progress is not None:
+            progress(number, len(todo))
+        outcomes[label] = simulate(workload, policy_named(name, one), rules)
+    return Comparison(outcomes, lower_bound_dollars(workload) if bound else None)

@@ -1,0 +1,81 @@
+"""All policies by name. Every one goes through `scheduling.contract`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from epochcast.errors import UnknownName
+from epochcast.scheduling.policies.fairness import MaxMin
+from epochcast.scheduling.policies.milp import OneShot
+from epochcast.scheduling.policies.order import (
+    SharedMachines,
+    WholeMachines,
+    deadline,
+    importance,
+    remaining,
+    service,
+    slack,
+    submission,
+    unfairness,
+)
+from epochcast.scheduling.policies.robust import Robust
+from epochcast.scheduling.policies.rollout import Index, RollOut
+from epochcast.scheduling.policies.search import Greedy, LocalSearch, RandomGreedy
+from epochcast.scheduling.simulator import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What a policy may do to running jobs, and its seed."""
+
+    stops: bool = True
+    resizes: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A policy of the table.
+
+    What it does in a line, and how it is made. `always_keeps`: it never stops a job, whatever is asked.
+    """
+
+    about: str
+    make: Callable[[Switches], Policy]
+    always_keeps: bool = False
+
+
+DEFAULT = "atc_rollout"
+
+POLICIES: Mapping[str, Entry] = {
+    "fifo": Entry("first come, whole machines", lambda s: WholeMachines(submission), True),
+    "edf": Entry("earliest deadline, whole machines", lambda s: WholeMachines(deadline), True),
+    "priority": Entry("most important, whole machines", lambda s: WholeMachines(importance), True),
+    "fifo_shared": Entry("first come, machines shared", lambda s: SharedMachines(submission), True),
+    "edf_shared": Entry("earliest deadline, machines shared", lambda s: SharedMachines(deadline), True),
+    "priority_shared": Entry("most important, machines shared", lambda s: SharedMachines(importance), True),
+    "srtf": Entry("shortest remaining time", lambda s: SharedMachines(remaining, s.stops, s.resizes)),
+    "least_slack": Entry("least time to spare, keeps who runs", lambda s: SharedMachines(slack), True),
+    "greedy": Entry("least time to spare", lambda s: Greedy(s.stops, s.resizes)),
+    "random_greedy": Entry("best of shuffled orders", lambda s: RandomGreedy(s.stops, s.resizes, s.seed)),
+    "local_search": Entry("greedy, then single changes", lambda s: LocalSearch(s.stops, s.resizes)),
+    "atc": Entry("apparent tardiness cost", lambda s: Index(not s.stops, s.resizes)),
+    "atc_rollout": Entry(
+        "apparent tardiness cost, played to the end", lambda s: RollOut(not s.stops, s.resizes, seed=s.seed)
+    ),
+    "atc_rollout_robust": Entry(
+        "the same with the high ends of forecasts", lambda s: Robust(RollOut(not s.stops, s.resizes, seed=s.seed))
+    ),
+    "milp": Entry("one decision as an integer program", lambda s: OneShot(s.stops, s.resizes)),
+    "max_min": Entry("max-min fairness (Gavel)", lambda s: MaxMin(s.stops, s.resizes)),
+    "finish_time_fairness": Entry(
+        "finish-time fairness (Themis)", lambda s: SharedMachines(unfairness, s.stops, s.resizes)
+    ),
+    "tiresias": Entry("least attained service", lambda s: SharedMachines(service, s.stops, s.resizes)),
+}
+
+
+def policy_named(name: str, switches: Switches | None = None) -> Policy:
+    """A policy of the table."""
+    if name not in POLICIES:
+        raise UnknownName("policy", name, POLICIES)
+    return POLICIES[name].make(switches or Switches())

@@ -1,0 +1,117 @@
+"""Apparent tardiness cost with roll-outs: many settings are played to the end of the queue, the best one's decision
+counts.
+
+The settings differ in how much waiting jobs raise the price of a GPU, in how far ahead urgency looks, and in how much
+counts what waiting adds to a job's own bill; around the best of them the order of jobs is perturbed at random. As many
+roll-outs are made as a fixed amount of work allows, so that decisions over hundreds of jobs stay quick and the same
+state always gets the same answer. Jobs that may come later were played along, too (drawn from those that came): it
+gained nothing.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from epochcast.scheduling.policies.arrays import Arrays, arrays
+from epochcast.scheduling.state import Decision, State
+
+if TYPE_CHECKING:
+    from epochcast.scheduling.policies.kernel import Way
+
+Setting = tuple[float, float, float, float]
+"""Congestion, look-ahead, loss by waiting, patience."""
+
+# Chosen on two overloaded workloads (ten and twenty nodes) among 0 to 64, 0.03 to 5 and 0 to 20.
+CONGESTION = (3.0, 0.0, 4.0, 2.0, 6.0)
+AHEAD = (0.1, 0.03, 0.3)
+LOSSES = (5.0, 1.0)
+# Another choice than the best is taken only if it costs at most so many times as much; otherwise the job waits. Who may
+# be resized later takes what there is.
+TAKE_ANY = 1e30
+PATIENCE = (1.0, 1.3, 2.0, TAKE_ANY)
+SETTINGS = tuple((congestion, ahead, loss, TAKE_ANY) for loss, ahead, congestion in product(LOSSES, AHEAD, CONGESTION))
+KEEPING = tuple((congestion, ahead, 1.0, p) for ahead, congestion, p in product((0.1, 0.3), (0.0, 1.0, 3.0), PATIENCE))
+# Width (log) of the perturbations of the order of jobs.
+NOISES = (0.3, 1.0)
+PERTURBED = 30
+# Elementary steps that one decision may take: some tenths of a second on one core.
+WORK = 2e7
+
+
+@dataclass(slots=True)
+class RollOut:
+    """The default policy. `keeps`: who runs keeps its GPUs to the end; `resizes`: a job may go on with other GPUs."""
+
+    keeps: bool = False
+    resizes: bool = True
+    perturbed: int = PERTURBED
+    seed: int = 0
+    wake_seconds: float | None = None
+
+    def __call__(self, state: State) -> Decision:
+        """The first decision of the best roll-out."""
+        told = arrays(state, self.keeps, self.resizes)
+        jobs, choices = told.whole.shape
+        affordable = max(4, int(WORK / (jobs * jobs * (choices * choices + 20)))) if jobs > 1 else 1
+        may_change = self.resizes and not self.keeps
+        best = _Best(told)
+        settings = SETTINGS if may_change else KEEPING
+        for setting in settings[:affordable]:
+            best.try_out(_way(setting, may_change, self.keeps), np.ones(jobs))
+        random = np.random.default_rng([self.seed, int(state.seconds) % 2**31, jobs])
+        for number in range(min(self.perturbed, affordable - len(settings))):
+            width = NOISES[number % len(NOISES)]
+            best.try_out(best.way, np.exp(random.normal(0.0, width, jobs)))
+        self.wake_seconds = best.wake_seconds
+        return told.decision(best.chosen)
+
+
+@dataclass(slots=True)
+class Index:
+    """One setting without roll-outs: apparent tardiness cost as it is."""
+
+    keeps: bool = False
+    resizes: bool = True
+    setting: Setting = SETTINGS[0]
+    wake_seconds: float | None = None
+
+    def __call__(self, state: State) -> Decision:
+        """Who comes first by the index."""
+        from epochcast.scheduling.policies.kernel import FAR, dispatch
+
+        told = arrays(state, self.keeps, self.resizes)
+        chosen = np.empty(len(told.whole), np.int64)
+        way = _way(self.setting, self.resizes and not self.keeps, self.keeps)
+        wake = dispatch(told.queue(), told.place(), way, told.now, np.ones(len(chosen)), chosen)
+        self.wake_seconds = float(wake) if wake < FAR else None
+        return told.decision(chosen)
+
+
+def _way(setting: Setting, may_change: bool, keeps: bool) -> "Way":
+    from epochcast.scheduling.policies.kernel import Way
+
+    return Way(*setting, may_change, keeps)
+
+
+class _Best:
+    """The best roll-out so far."""
+
+    def __init__(self, told: Arrays) -> None:
+        self.told, self.queue, self.place = told, told.queue(), told.place()
+        self.dollars = np.inf
+        self.chosen: npt.NDArray[np.int64] = np.full(len(told.whole), -1)
+        self.way = _way(SETTINGS[0], True, False)
+        self.wake_seconds: float | None = None
+
+    def try_out(self, way: "Way", noise: npt.NDArray[np.float64]) -> None:
+        """Play a way to the end; keep its first decision if nothing was cheaper."""
+        from epochcast.scheduling.policies.kernel import FAR, roll_out
+
+        first = np.empty(len(self.chosen), np.int64)
+        dollars, wake = roll_out(self.queue, self.place, way, self.told.now, noise, first, self.dollars)
+        if dollars < self.dollars:
+            self.dollars, self.chosen, self.way = dollars, first, way
+            self.wake_seconds = float(wake) if wake < FAR else None

@@ -1,0 +1,188 @@
+"""Which machines to rent for the GPUs that are in use.
+
+Jobs of a device share machines, unless one is to be alone. The rule, for each device: as few machines as hold all
+jobs, the fullest packed first, each of the cheapest type that holds its jobs; then, while machines are to spare, a
+machine with an idle GPU is split into two if these cost less (three GPUs: a machine of two and one of one).
+
+Moving between machines is free for a job without `restart_seconds`. One that has some, or a machine to itself, stays
+where it is as long as its choice does; only if nothing else fits are all packed anew.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from epochcast.errors import BadInput
+from epochcast.scheduling.state import Decision, Machine, State
+from epochcast.scheduling.workload import Fleet, NodeType
+
+
+class DoesNotPack(BadInput):
+    """The machines that may be rented do not hold what a decision wants."""
+
+
+@dataclass(slots=True)
+class _Box:
+    """A machine in the making."""
+
+    device: str
+    residents: list[tuple[str, int]]
+    number: int | None = None
+    kind: NodeType | None = None
+    alone: bool = False
+
+    @property
+    def used(self) -> int:
+        return sum(gpus for _, gpus in self.residents)
+
+
+def rent(state: State, decision: Decision) -> tuple[Machine, ...]:
+    """The machines for a decision; those that stay keep their number. Raises `DoesNotPack` where none will do."""
+    boxes = _sticky(state, decision)
+    if boxes is None or not _fits(boxes, state.fleet):
+        boxes = _packed(state, decision, ())
+        if not _fits(boxes, state.fleet):
+            raise DoesNotPack(f"{len(decision)} jobs need more machines than may be rented ({state.fleet.nodes})")
+    _split(boxes, state.fleet)
+    return _numbered(boxes, state)
+
+
+def _sticky(state: State, decision: Decision) -> list[_Box] | None:
+    """Boxes in which jobs that pay for moving stay; None where nobody does and all may be packed anew."""
+    staying: dict[int, list[tuple[str, int]]] = {}
+    for name, placed in decision.items():
+        one = state.live[name]
+        stays = one.machine is not None and one.choice == placed.choice and one.alone == placed.alone
+        if stays and one.machine is not None and (placed.alone or one.job.restart_seconds > 0):
+            staying.setdefault(one.machine, []).append((name, placed.choice.gpus))
+    if not staying:
+        return None
+    kept = [
+        _Box(machine.kind.device, staying[machine.number], machine.number, machine.kind, machine.is_exclusive)
+        for machine in state.machines
+        if machine.number in staying
+    ]
+    return _packed(state, decision, kept)
+
+
+def _packed(state: State, decision: Decision, kept: Sequence[_Box]) -> list[_Box]:
+    """First fit, the largest jobs first, into what is free on kept machines and then into the largest types."""
+    boxes = list(kept)
+    placed_already = {name for box in kept for name, _ in box.residents}
+    largest = {device: max(kind.gpus for kind in kinds) for device, kinds in state.fleet.by_device.items()}
+    open_boxes: dict[str, list[_Box]] = {}
+    for box in boxes:
+        if not box.alone:
+            open_boxes.setdefault(box.device, []).append(box)
+    # Largest first; Python's sort keeps the order of the decision among equals.
+    todo = sorted(
+        ((name, placed) for name, placed in decision.items() if name not in placed_already),
+        key=lambda item: -item[1].choice.gpus,
+    )
+    for name, placed in todo:
+        device, gpus = placed.choice.device, placed.choice.gpus
+        if placed.alone:
+            boxes.append(_Box(device, [(name, gpus)], alone=True))
+            continue
+        shared = open_boxes.setdefault(device, [])
+        room = next((box for box in shared if _size(box, largest[device]) - box.used >= gpus), None)
+        if room is None:
+            room = _Box(device, [])
+            boxes.append(room)
+            shared.append(room)
+        room.residents.append((name, gpus))
+    return boxes
+
+
+def _size(box: _Box, largest: int) -> int:
+    return largest if box.kind is None else box.kind.gpus
+
+
+def _fits(boxes: Sequence[_Box], fleet: Fleet) -> bool:
+    """Give every box its type; False where nodes or quotas do not suffice."""
+    if len(boxes) > fleet.nodes:
+        return False
+    taken = _taken(box for box in boxes if box.kind is not None)
+    # The fullest first: they have the least choice.
+    for box in sorted((box for box in boxes if box.kind is None), key=lambda box: -box.used):
+        kind = _cheapest(fleet, box.device, box.used, taken, exactly=box.alone)
+        if kind is None:
+            return False
+        box.kind = kind
+        taken[kind.name] = taken.get(kind.name, 0) + 1
+    return True
+
+
+def _taken(boxes: Iterable[_Box]) -> dict[str, int]:
+    taken: dict[str, int] = {}
+    for box in boxes:
+        assert box.kind is not None
+        taken[box.kind.name] = taken.get(box.kind.name, 0) + 1
+    return taken
+
+
+def _cheapest(fleet: Fleet, device: str, gpus: int, taken: dict[str, int], exactly: bool = False) -> NodeType | None:
+    """The cheapest type that holds so many GPUs and is still to be had; one alone prefers a machine of its size."""
+    fitting = [
+        kind
+        for kind in fleet.by_device[device]
+        if kind.gpus >= gpus and (kind.quota is None or taken.get(kind.name, 0) < kind.quota)
+    ]
+    if exactly and any(kind.gpus == gpus for kind in fitting):
+        fitting = [kind for kind in fitting if kind.gpus == gpus]
+    return min(fitting, key=lambda kind: (kind.dollars_per_hour, kind.gpus), default=None)
+
+
+def _split(boxes: list[_Box], fleet: Fleet) -> None:
+    """While machines are to spare, make two of a new one with idle GPUs where these cost less."""
+    spare = fleet.nodes - len(boxes)
+    for box in list(boxes):
+        if spare < 1:
+            return
+        if (
+            box.number is not None
+            or box.alone
+            or box.kind is None
+            or box.used == box.kind.gpus
+            or len(box.residents) < 2
+        ):
+            continue
+        taken = _taken(boxes)
+        largest, others = box.residents[0], box.residents[1:]
+        first = _cheapest(fleet, box.device, largest[1], taken)
+        if first is None:
+            continue
+        taken[first.name] = taken.get(first.name, 0) + 1
+        second = _cheapest(fleet, box.device, sum(gpus for _, gpus in others), taken)
+        if second is None or first.dollars_per_hour + second.dollars_per_hour >= box.kind.dollars_per_hour:
+            continue
+        box.residents, box.kind = [largest], first
+        boxes.append(_Box(box.device, list(others), kind=second))
+        spare -= 1
+
+
+def _numbered(boxes: Sequence[_Box], state: State) -> tuple[Machine, ...]:
+    """Machines with numbers.
+
+    A box takes that of the machine of its type on which most of its jobs are, or of an idle one.
+    """
+    where = {one.job.id: one.machine for one in state.live.values()}
+    kinds = {machine.number: machine.kind for machine in state.machines}
+    used = {box.number for box in boxes if box.number is not None}
+    occupied = {machine.number for machine in state.machines if machine.residents}
+    fresh = state.machines_made
+    found = []
+    for box in boxes:
+        assert box.kind is not None
+        if box.number is None:
+            old = [where[name] for name, _ in box.residents]
+            fits = [number for number in old if number in kinds and kinds[number] == box.kind and number not in used]
+            idle = [n for n, kind in kinds.items() if kind == box.kind and n not in used and n not in occupied]
+            if fits:
+                box.number = max(sorted(set(fits)), key=fits.count)
+            elif idle:
+                box.number = min(idle)
+            else:
+                box.number, fresh = fresh, fresh + 1
+            used.add(box.number)
+        found.append(Machine(box.number, box.kind, tuple(box.residents), box.alone))
+    return tuple(sorted(found, key=lambda machine: machine.number))

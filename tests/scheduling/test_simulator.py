@@ -1,0 +1,153 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from epochcast.interval import Interval
+from epochcast.scheduling.generators import talk
+from epochcast.scheduling.policies.order import SharedMachines, WholeMachines, deadline, submission
+from epochcast.scheduling.policies.registry import policy_named
+from epochcast.scheduling.simulator import Rules, Simulation, simulate
+from epochcast.scheduling.workload import Choice, Failure, Fleet, Workload
+from epochcast.scheduling.workload_file import with_error
+
+from .conftest import FOUR, ONE, queued
+
+
+# by hand: two machines, three jobs of 100 s; the third waits for the first
+def test_three_jobs_on_two_machines_by_hand(fleet: Fleet) -> None:
+    jobs = tuple(queued(name, 0.0, 150.0, {1: 100.0}) for name in "abc")
+    outcome = simulate(Workload(fleet, jobs), WholeMachines(submission))
+    assert [(end.job, end.start_seconds, end.end_seconds) for end in outcome.ends] == [
+        ("a", 0, 100),
+        ("b", 0, 100),
+        ("c", 100, 200),
+    ]
+    assert outcome.machine_dollars == pytest.approx(300 * 0.001)
+    assert outcome.tardiness_dollars == pytest.approx(50 * 0.01)
+    assert outcome.late_jobs == 1
+
+
+def test_shared_machines_hold_several_jobs(fleet: Fleet) -> None:
+    jobs = tuple(queued(name, 0.0, 150.0, {1: 100.0}) for name in "abcde")
+    outcome = simulate(Workload(fleet, jobs), SharedMachines(submission))
+    assert all(end.end_seconds == 100 for end in outcome.ends)
+    assert outcome.most_machines == 2
+
+
+def test_an_idle_time_costs_nothing(fleet: Fleet) -> None:
+    jobs = (queued("a", 0.0, 500.0, {1: 100.0}), queued("b", 1000.0, 2000.0, {1: 100.0}))
+    outcome = simulate(Workload(fleet, jobs), WholeMachines(submission))
+    assert outcome.machine_dollars == pytest.approx(200 * 0.001)
+
+
+def test_a_stopped_job_keeps_its_progress_and_pays_its_restart(fleet: Fleet) -> None:
+    fleet = Fleet(1, (ONE,))
+    jobs = (
+        queued("long", 0.0, 1000.0, {1: 100.0}, restart_seconds=10.0),
+        queued("urgent", 50.0, 100.0, {1: 20.0}),
+    )
+    outcome = simulate(Workload(fleet, jobs), SharedMachines(deadline, stops=True))
+    assert [(end.job, end.end_seconds) for end in outcome.ends] == [("urgent", 70.0), ("long", 130.0)]
+    assert outcome.preemptions == 1 and outcome.ends[1].restarts == 1
+
+
+def test_booting_delays_the_first_job_and_is_paid() -> None:
+    fleet = Fleet(1, (replace(ONE, boot_seconds=30.0),))
+    jobs = (queued("a", 0.0, 500.0, {1: 100.0}), queued("b", 10.0, 500.0, {1: 100.0}))
+    outcome = simulate(Workload(fleet, jobs), WholeMachines(submission))
+    assert [end.end_seconds for end in outcome.ends] == [130.0, 230.0]  # the machine is warm for the second
+    assert outcome.machine_dollars == pytest.approx(230 * 0.001)
+
+
+def test_a_failure_costs_what_was_not_saved(fleet: Fleet) -> None:
+    job = queued("a", 0.0, 1000.0, {1: 100.0}, checkpoint_seconds=40.0, restart_seconds=5.0)
+    workload = Workload(fleet, (job,), failures=(Failure(50.0),))
+    outcome = simulate(workload, WholeMachines(submission))
+    assert outcome.failures == 1
+    assert outcome.ends[0].end_seconds == pytest.approx(50 + 5 + 60)  # ten seconds are lost
+
+
+def test_spot_machines_are_taken_away_and_every_job_still_ends() -> None:
+    fleet = Fleet(2, (replace(ONE, interruptions_per_hour=20.0),))
+    jobs = tuple(queued(f"j{n}", 10.0 * n, 9000.0, {1: 600.0}, checkpoint_seconds=60.0) for n in range(6))
+    first, again = (simulate(Workload(fleet, jobs), WholeMachines(submission), Rules(seed=3)) for _ in range(2))
+    assert first.failures > 0 and len(first.ends) == 6
+    assert first.ends == again.ends
+
+
+def test_a_policy_sees_the_forecast_and_time_passes_by_the_truth(fleet: Fleet) -> None:
+    job = queued("a", 0.0, 500.0, {1: 100.0})
+    workload = Workload(fleet, (job,), true_seconds={"a": {Choice("V100", 1): 140.0}})
+    assert simulate(workload, WholeMachines(submission)).ends[0].end_seconds == 140.0
+
+
+def test_progress_corrects_the_forecast_where_asked() -> None:
+    fleet = Fleet(1, (ONE,))
+    jobs = (queued("a", 0.0, 500.0, {1: 100.0}), queued("b", 50.0, 500.0, {1: 10.0}))
+    workload = Workload(fleet, jobs, true_seconds={"a": {Choice("V100", 1): 200.0}, "b": {Choice("V100", 1): 10.0}})
+    for reestimate, pace in ((True, 2.0), (False, 1.0)):
+        simulation = Simulation(workload, WholeMachines(submission), Rules(reestimate=reestimate))
+        simulation.step()
+        simulation.step()
+        assert simulation.state.seconds == 50.0
+        assert simulation.state.live["a"].pace == pace
+
+
+def test_injected_error_changes_what_is_seen_and_not_what_happens() -> None:
+    plain = talk(3, "high", 0)
+    noisy = with_error(plain, 0.3, seed=5)
+    assert noisy == with_error(plain, 0.3, seed=5)
+    for before, after in zip(plain.jobs, noisy.jobs, strict=True):
+        ratios = {round(after.seconds[c].mid / before.seconds[c].mid, 9) for c in before.seconds}
+        assert len(ratios) == 1 and ratios != {1.0}
+        assert all(noisy.run_seconds(after, c) == before.seconds[c].mid for c in before.seconds)
+
+
+def test_a_copy_of_the_state_can_be_changed_alone(fleet: Fleet) -> None:
+    simulation = Simulation(Workload(fleet, (queued("a", 0.0, 9.0, {1: 5.0}),)), WholeMachines(submission))
+    simulation.step()
+    copy = simulation.state.copy()
+    copy.live["a"].left = 0.25
+    copy.live.pop("a")
+    assert simulation.state.live["a"].left == 1.0
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), policy=st.sampled_from(["fifo", "edf_shared", "srtf", "greedy", "tiresias"]))
+def test_no_gpu_second_is_lost(seed: int, policy: str) -> None:
+    """Without restarts the work done is the work asked for, whatever was stopped and moved in between."""
+    workload = talk(2, "overload", seed, jobs=8)
+    outcome = simulate(workload, policy_named(policy))
+    for job in workload.jobs:
+        done = sum(
+            (stay.end_seconds - stay.start_seconds) / workload.run_seconds(job, stay.choice)
+            for stay in outcome.stays
+            if stay.job == job.id
+        )
+        assert done == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_machine_of_four_is_right_sized_when_jobs_leave() -> None:
+    fleet = Fleet(1, (ONE, FOUR))
+    jobs = (queued("a", 0.0, 900.0, {1: 100.0}), queued("b", 0.0, 900.0, {1: 200.0}))
+    outcome = simulate(Workload(fleet, jobs), SharedMachines(submission))
+    assert outcome.machine_dollars == pytest.approx(100 * 0.004 + 100 * 0.001)
+
+
+def test_a_job_that_pays_for_moving_stays_on_the_large_machine() -> None:
+    fleet = Fleet(1, (ONE, FOUR))
+    jobs = (
+        queued("a", 0.0, 900.0, {1: 100.0}),
+        queued("b", 0.0, 900.0, {1: 200.0}, restart_seconds=50.0),
+    )
+    outcome = simulate(Workload(fleet, jobs), SharedMachines(submission))
+    assert outcome.ends[-1].end_seconds == 200.0
+    assert outcome.machine_dollars == pytest.approx(200 * 0.004)
+
+
+def test_an_interval_of_a_forecast_needs_seconds_above_zero(fleet: Fleet) -> None:
+    job = queued("a", 0.0, 9.0, {1: 5.0})
+    with pytest.raises(ValueError, match="more than 0"):
+        replace(job, seconds={Choice("V100", 1): Interval(0.0, 1.0, 2.0)})
