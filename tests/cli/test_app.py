@@ -143,6 +143,7 @@ def test_every_module_of_commands_is_registered() -> None:
         "job_options",
         "ascii_streams",
         "captures",
+        "clock",
         "complete",
         "database",
         "hand_over",
