@@ -29,9 +29,9 @@ LANGUAGE = (
         None,
         45.0,
     ),
-    Shape("mllog", mllog(*((10 * n, "block_stop", {"samples_count": 512 * n}) for n in range(1, 6))), 2560, None, 40.0),
+    Shape("mllog", mllog(*((10 * n, "block_stop", {"samples_count": 512 * n}) for n in range(1, 6))), 2560, None, 30.0),
     Shape(
-        "mllog", mllog(*((10 * n, "eval_accuracy", {"epoch_num": 150000 * n}) for n in range(1, 6))), 750000, None, 40.0
+        "mllog", mllog(*((10 * n, "eval_accuracy", {"epoch_num": 150000 * n}) for n in range(1, 6))), 750000, None, 30.0
     ),
     Shape(
         "mllog",

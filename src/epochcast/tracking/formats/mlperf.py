@@ -65,7 +65,10 @@ class MllogParser:
         if done != self.last.get(unit):
             self.moves[unit] = self.moves.get(unit, 0) + 1
             self.last[unit] = done
-        if self.unit is None or (self.moves[unit] >= MOVES and self.moves[self.unit] <= 1):
+        if self.unit is None:
+            # Counts at the end of blocks and evaluations wait for a finer one to come.
+            self.unit = unit if " " not in unit or self.moves[unit] > 1 else None
+        elif self.moves[unit] >= MOVES and self.moves[self.unit] <= 1:
             self.unit = unit
         return unit == self.unit
 
@@ -77,11 +80,13 @@ class MllogParser:
             return "epoch_num", epoch
         for unit in COUNTS if key in DONE | ENDED else ():
             if (count := _number(metadata, unit)) is not None:
-                return (None, None) if unit == "epoch_num" and key in DONE else (unit, count)
+                if unit == "epoch_num" and key in DONE:
+                    return None, None
+                return unit if key in DONE else f"block {unit}", count
         if key in EVALUATED:
             for unit in COUNTS:
                 if (count := _number(metadata, unit)) is not None:
-                    # Some count samples here under the name of epochs: a unit of its own, counted as it is.
+                    # Some count samples here under the name of epochs: a unit of its own.
                     return f"eval {unit}", count
         return None, None
 
