@@ -155,6 +155,27 @@ def planning() -> Iterator[Figure]:
             1.0,
             f"{configurations} in {plan_seconds:.2f} s",
         )
+    yield from _plan_memory()
+
+
+def _plan_memory() -> Iterator[Figure]:
+    """What a configuration keeps: all of two variants against one, everything shared already made."""
+    import tracemalloc
+
+    import epochcast as ec
+    from epochcast.api import find_model
+
+    model, answers = find_model("mnist_cnn"), []
+    plan = partial(ec.plan, model, dataset="mnist", batch=1024)
+    answers.append(plan())
+    tracemalloc.start()
+    answers.append(plan())
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    each = kept / answers[-1].considered
+    yield Figure(
+        "memory of a planned configuration", each / 1024, "KiB", 16, f"{answers[-1].considered} configurations"
+    )
 
 
 def recording() -> Iterator[Figure]:

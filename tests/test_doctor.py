@@ -9,7 +9,8 @@ import pytest
 
 from epochcast import doctor
 from epochcast.doctor import Folder, Report, examine, extras_of
-from epochcast.hardware.catalogue import find_device, instances
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.machines import instances
 from epochcast.hardware.profile import Profile, profile_path, save_profile
 
 TODAY = date(2026, 6, 1)

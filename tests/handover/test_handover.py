@@ -14,7 +14,8 @@ from epochcast.handover.ray_job import ray_job
 from epochcast.handover.request import Request, request_of, safe_name
 from epochcast.handover.skypilot import ACCELERATORS, accelerator, device_of, skypilot
 from epochcast.handover.slurm import slurm, slurm_time
-from epochcast.hardware.catalogue import find_device, instances
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.machines import instances
 
 RUN = "python train.py --name 'a: b' # now"
 OPTIONS: dict[str, Any] = {"device": "A100", "batch": 64, "dataset": "imagenet-1k", "epochs": 90}

@@ -54,6 +54,7 @@ COMMANDS = (
     "bench",
     "fit",
     "catalogues",
+    "instances",
     "store",
     "doctor",
 )

@@ -140,6 +140,14 @@ def _utilisation(
     return utilisation(model_flops(plain), passes, step.seconds.mid, placement.gpus, placement.device, math)
 
 
+def has_room(job: Job, placement: Placement, session: Session) -> bool:
+    """Whether a job fits in the memory of a place, found out before anything is timed."""
+    longest = session.model(job)
+    batch = batch_per_pass(job, placement)
+    recipe = job.at_length(batch).recipe(batch, placement.device)
+    return bool(_memory(job, placement, longest, session.trace(longest, recipe), session).fits)
+
+
 def batch_per_pass(job: Job, placement: Placement) -> int:
     """Samples of one pass of a GPU, before augmentation: the job's own, or its share of the global batch."""
     if job.batch is not None:
