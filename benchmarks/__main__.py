@@ -77,6 +77,15 @@ def start_up() -> Iterator[Figure]:
     )
 
 
+def storing() -> Iterator[Figure]:
+    """Reports into the store; wall-clock time, because a server does much of it."""
+    from benchmarks.storing import ROWS, rates
+
+    for database, seconds, bare_seconds in rates():
+        note = f"{ROWS / seconds:,.0f} a second; {seconds / bare_seconds:.2f} times a bare executemany"
+        yield Figure(f"{ROWS:,} observations into {database}", seconds, "s", 1.0, note)
+
+
 def forecasting() -> Iterator[Figure]:
     """Forecasts in one process."""
     import epochcast as ec
@@ -146,6 +155,27 @@ def planning() -> Iterator[Figure]:
             1.0,
             f"{configurations} in {plan_seconds:.2f} s",
         )
+    yield from _plan_memory()
+
+
+def _plan_memory() -> Iterator[Figure]:
+    """What a configuration keeps: all of two variants against one, everything shared already made."""
+    import tracemalloc
+
+    import epochcast as ec
+    from epochcast.api import find_model
+
+    model, answers = find_model("mnist_cnn"), []
+    plan = partial(ec.plan, model, dataset="mnist", batch=1024)
+    answers.append(plan())
+    tracemalloc.start()
+    answers.append(plan())
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    each = kept / answers[-1].considered
+    yield Figure(
+        "memory of a planned configuration", each / 1024, "KiB", 16, f"{answers[-1].considered} configurations"
+    )
 
 
 def recording() -> Iterator[Figure]:

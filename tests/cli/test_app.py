@@ -143,10 +143,13 @@ def test_every_module_of_commands_is_registered() -> None:
         "job_options",
         "ascii_streams",
         "captures",
+        "clock",
         "complete",
         "database",
+        "hand_over",
         "help_groups",
         "keeping",
+        "track_live",
     }
     assert {path.stem for path in folder.glob("*.py")} - apart == set(application.COMMANDS)
 

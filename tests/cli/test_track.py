@@ -1,4 +1,9 @@
 import json
+import os
+import pty
+import signal
+import subprocess
+import sys
 import threading
 import time
 from datetime import datetime
@@ -82,7 +87,48 @@ def test_following_ends_with_the_last_step(command: Command, tmp_path: Path, mon
     thread.join()
     fractions = [json.loads(line)["fraction"] for line in ran.out.splitlines()]
     assert ran.code == 0
-    assert (fractions[0], fractions[-1]) == (0.5, 1.0)
+    assert (sorted(fractions), fractions[-1]) == (fractions, 1.0)
+
+
+def test_a_file_that_appears_in_a_folder_joins_in(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epochcast.cli.track.POLL_SECONDS", 0.05)
+    folder = tmp_path / "runs"
+    folder.mkdir()
+
+    def go_on() -> None:
+        time.sleep(0.3)
+        write_log(folder / "a.log", 1000)
+        write_log(folder / "b.log", 2000)
+        time.sleep(0.3)
+        write_log(folder / "a.log", 2000, start=1020)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    ran = command(f"track {folder} --total 2000 --follow --json")
+    thread.join()
+    last = [json.loads(line) for line in ran.out.splitlines()][-1]
+    assert ran.code == 0
+    assert (last["format"], last["trials"], last["done"], last["fraction"]) == ("sweep", 2, 2, 1.0)
+
+
+def test_a_terminal_gets_a_live_display_that_an_interrupt_ends(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "a.log", 1000)
+    ours, theirs = pty.openpty()
+    line = [sys.executable, "-m", "epochcast", "track", str(path), "--total", "2000", "--follow"]
+    with subprocess.Popen(
+        line, stdout=theirs, stderr=theirs, env={**os.environ, "COLUMNS": "80", "TERM": "xterm"}
+    ) as run:
+        os.close(theirs)
+        seen = b""
+        while b"between" not in seen:
+            seen += os.read(ours, 4096)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(timeout=30) == 0
+    os.close(ours)
+    assert "━" in seen.decode() and b"50.0%" in seen and b"left" in seen
+    assert b"Traceback" not in seen
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ COMMANDS = (
     "bench",
     "fit",
     "catalogues",
+    "instances",
     "store",
     "doctor",
 )
@@ -232,8 +233,10 @@ def with_notes(renderable: "RenderableType", notes: Sequence[str]) -> "Renderabl
     return Group(renderable, *(Text(f"note: {note}", style="dim") for note in notes))
 
 
-def show(answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableType"]) -> None:
-    """One JSON object, or what `view` draws."""
+def show(
+    answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableType"], *, as_text: str | None = None
+) -> None:
+    """One JSON object, or what `view` draws; `as_text` is a file to pass on, printed as it is instead."""
     output = _ANSWERS.get() or sys.stdout
     notes = [_with_flags(note) for note in _NOTES.get()]
     if as_json:
@@ -241,6 +244,9 @@ def show(answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableTy
 
         answer = {**answer, "warnings": [*answer.get("warnings", []), *notes]} if notes else answer
         output.write(json.dumps(answer, allow_nan=False) + "\n")
+        return
+    if as_text is not None:
+        output.write(as_text)
         return
     from rich.console import Console
     from rich.measure import Measurement

@@ -4,7 +4,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ import typer
 from epochcast.cli.app import FORECASTS, app, show
 from epochcast.cli.database import Database
 from epochcast.cli.help_groups import GroupedCommand
-from epochcast.cli.keeping import Keeper, keeping
+from epochcast.cli.keeping import Keeper, keeping, patient
 from epochcast.errors import BadInput, EpochcastError
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     from epochcast.tracking.observation import Observation
     from epochcast.tracking.reading import LogReader
     from epochcast.tracking.stopping import StoppingRule
+    from epochcast.tracking.sweep import Sweep
     from epochcast.tracking.tracker import Progress
+
+    Answer = tuple[Progress, dict[str, Any], tuple[Move, ...]]
 
 # Between two looks at the files.
 POLL_SECONDS = 1.0
@@ -96,20 +100,20 @@ def track(
         _stopping_rule(early_stopping),
     )
     is_sweep = any(path.is_dir() for path in logs) or trials is not None
-    files = _files(logs)
+    files = _files(logs, is_patient=follow)
     if run is not None and len(files) > 1:
         raise BadInput(f"--run names one run, but there are {len(files)} logs; --store keeps each under its path")
     try:
         with keeping(database, run, run is not None or store or database is not None) as kept:
-            return _track([_Run(path, asked, kept) for path in files], asked, is_sweep, follow)
+            if follow:
+                return _follow(logs, lambda path: _Run(path, asked, kept), asked, is_sweep)
+            return _track([_Run(path, asked, kept) for path in files], asked, is_sweep)
     except EpochcastError as error:
         error.args = (re.sub(r"`(\w+)`", lambda match: _FLAGS.get(match[1], match[0]), str(error)),)
         raise
 
 
-def _track(runs: "Sequence[_Run]", asked: "_Asked", is_sweep: bool, follow: bool) -> int:
-    if follow:
-        return _follow(runs, asked, is_sweep)
+def _track(runs: "Sequence[_Run]", asked: "_Asked", is_sweep: bool) -> int:
     for run in runs:
         run.read()
     _show(runs, asked, is_sweep)
@@ -240,15 +244,15 @@ def _named(job: str | None) -> "NamedJob | None":
     return read_job(job)
 
 
-def _files(logs: Sequence[Path]) -> list[Path]:
-    """The files themselves; of a folder all that are in it, at any depth."""
+def _files(logs: Sequence[Path], is_patient: bool = False) -> list[Path]:
+    """The files themselves; of a folder all that are in it, at any depth. The patient wait for a first one."""
     found: list[Path] = []
     for path in logs:
         if not path.is_dir():
             found.append(path)
             continue
         inside = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
-        if not inside:
+        if not inside and not is_patient:
             raise BadInput(f"there is no file in {path}")
         found += inside
     return found
@@ -266,11 +270,15 @@ def _answers(runs: Iterable[_Run], is_sweep: bool) -> "Iterator[tuple[Progress, 
             raise BadInput(f"{run.path}: {error}") from None
 
 
-def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
+def _found(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> "tuple[list[Answer], Sweep | None]":
     from epochcast.tracking.sweep import sweep
 
     found = list(_answers(runs, is_sweep))
-    whole = sweep([progress for progress, _, _ in found], asked.trials) if is_sweep else None
+    return found, sweep([progress for progress, _, _ in found], asked.trials) if is_sweep else None
+
+
+def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
+    found, whole = _found(runs, asked, is_sweep)
 
     def view() -> Any:
         from epochcast import render
@@ -286,29 +294,38 @@ def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
         show(whole.as_dict(), True, view)
 
 
-def _follow(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> int:
-    """Look at all files until each has ended; show what is new."""
-    from epochcast.tracking.reading import follow
+def _follow(logs: Sequence[Path], run_of: Callable[[Path], _Run], asked: _Asked, is_sweep: bool) -> int:
+    """Look at all files until each has ended; show what is new. Files that appear in a folder join in."""
+    from epochcast.cli.track_live import screen
+    from epochcast.tracking.following import Follower
 
-    looks = [follow(run.path, asked.format, asked.regex, poll_seconds=POLL_SECONDS / len(runs)) for run in runs]
-    try:
+    runs: dict[Path, tuple[_Run, Follower]] = {}
+    with screen(asked.as_json) as draw, ExitStack() as opened, suppress(KeyboardInterrupt):
         while True:
+            for path in _files(logs, is_patient=True):
+                if path not in runs:
+                    runs[path] = run_of(path), Follower(path, asked.format, asked.regex)
+                    opened.callback(runs[path][1].close)
+                    opened.enter_context(patient([runs[path][0].kept]))
             is_new = False
-            for run, look in zip(runs, looks, strict=True):
-                run.reader, found = next(look)
-                if found:
+            for run, follower in runs.values():
+                run.reader = follower.reader
+                if found := follower.look():
                     run.add(found)
                     run.reported_at = os.stat(run.path).st_mtime if run.path.exists() else time.time()
                     is_new = True
-            if is_new and (ready := [run for run in runs if _is_ready(run)]):
-                if sys.stdout.isatty() and not asked.as_json:
-                    sys.stdout.write("\x1b[H\x1b[2J")  # the table is drawn in the same place
+            followed = [run for run, _ in runs.values()]
+            ready = [run for run in followed if _is_ready(run)]
+            if draw is not None:
+                answers, whole = _found(ready, asked, is_sweep) if ready else ([], None)
+                draw(answers, whole, [str(run.path) for run in followed if not _is_ready(run)])
+            elif is_new and ready:
                 _show(ready, asked, is_sweep)
                 sys.stdout.flush()
-            if all(run.tracker.history.reports and _is_over(run) for run in runs):
-                return 0
-    except KeyboardInterrupt:
-        return 0
+            if ready and len(ready) == len(followed) and all(_is_over(run) for run in followed):
+                break
+            time.sleep(POLL_SECONDS)
+    return 0
 
 
 def _is_ready(run: _Run) -> bool:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 from epochcast.planning.moves import Move
@@ -31,6 +33,52 @@ def track(answers: Sequence[Answer], whole: Sweep | None = None) -> RenderableTy
     if whole is not None:
         pieces.append(Text(_sweep_text(whole), style="bold"))
     return Group(*pieces)
+
+
+# Logs up to which each has a line of its own below its bar; of more there is the bar alone.
+MOST_IN_FULL = 6
+BAR_COLUMNS = 24
+NAME_COLUMNS = 24
+
+
+def track_live(answers: Sequence[Answer], whole: Sweep | None, waiting: Sequence[str]) -> RenderableType:
+    """A bar per log, when it ends and what changed; drawn again and again in the same place."""
+    names = _names([str(told["log"]) for _, told, _ in answers])
+    width = min(NAME_COLUMNS, max(map(len, names), default=0))
+    pieces: list[RenderableType] = []
+    for name, (progress, told, _) in zip(names, answers, strict=True):
+        pieces.append(_bar_line(name, width, progress))
+        if len(answers) <= MOST_IN_FULL or progress.drift is not None:
+            pieces += [Text(f"  {line}") for line in _live_lines(progress, told)]
+    pieces += [Text(f"{name}  waiting for lines that report training", style="dim") for name in _names(waiting)]
+    if whole is not None:
+        pieces.append(Text(_sweep_text(whole), style="bold"))
+    return Group(*pieces)
+
+
+def _bar_line(name: str, width: int, progress: Progress) -> RenderableType:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=width, overflow="ellipsis", no_wrap=True)
+    for _ in range(3):
+        grid.add_column(no_wrap=True)
+    left = "done" if progress.is_done else f"{show_seconds(progress.remaining_seconds.mid)} left"
+    bar = ProgressBar(total=1.0, completed=min(progress.fraction, 1.0), width=BAR_COLUMNS)
+    grid.add_row(Text(name, style="bold"), bar, f"{progress.fraction:6.1%}", left)
+    return grid
+
+
+def _live_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+    step = (
+        f"step {progress.step:,.10g} of {progress.total.steps:,.10g}, {show_seconds(progress.left.step_seconds)} a step"
+    )
+    lines = [step]
+    if not progress.is_done:
+        left = progress.remaining_seconds
+        ends = f"{datetime.fromisoformat(told['finish_at']):%a %d %b %H:%M %Z}"
+        lines.append(f"ends {ends}; between {show_seconds(left.low)} and {show_seconds(left.high)} from here")
+    if progress.drift is not None:
+        lines.append(f"drift: {_change_text(progress.drift.as_dict())}")
+    return lines
 
 
 def _row(name: str, progress: Progress, told: Mapping[str, Any]) -> list[str]:
