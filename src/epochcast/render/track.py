@@ -99,13 +99,17 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
     lines = []
     if told["format"] is not None:
         lines.append(f"format {told['format']}, {told['format_confidence']:.0%} sure")
+    if progress.step > progress.total.steps:
+        lines.append(f"the log is beyond the total of {progress.total.steps:,.10g} steps ({progress.total.told_by})")
     if progress.total.is_inferred:
         lines.append(f"total inferred: {progress.total.told_by}; --total says otherwise")
     if not progress.is_done:
+        lines += _late_lines(progress, told)
         beside = ((progress.left.pause_seconds, _PAUSES), (progress.left.interrupted_seconds, _INTERRUPTIONS))
         lines += [f"{show_seconds(seconds)} of it for {what}" for seconds, what in beside if seconds]
     if progress.restarts:
-        lines.append(f"restarted {progress.restarts} times, {show_seconds(progress.down_seconds)} between attempts")
+        times = "once" if progress.restarts == 1 else f"{progress.restarts} times"
+        lines.append(f"restarted {times}, {show_seconds(progress.down_seconds)} between attempts")
     lines += _expected_lines(progress, told)
     if progress.stopping is not None:
         lines.append(_stopping_text(progress))
@@ -122,6 +126,15 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
         lines.append(f"step time varies by {steady['variation']:.1%}; augmented Dickey–Fuller: {test}")
         lines += [f"change: {_change_text(change)}" for change in steady["changes"]]
     return [*lines, *progress.reasons]
+
+
+def _late_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+    """Of a log that has been silent for longer than its run had left."""
+    seen_at = datetime.fromisoformat(told["seen_at"])
+    silent_seconds = (datetime.now().astimezone() - seen_at).total_seconds()
+    if silent_seconds <= progress.remaining_seconds.high:
+        return []
+    return [f"nothing new since {seen_at:%a %d %b %Y %H:%M %Z}: by now the run is over, or it broke off"]
 
 
 def _expected_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
@@ -166,7 +179,7 @@ def _moves(moves: Sequence[Move]) -> RenderableType:
             show_seconds(move.remaining_seconds.mid),
             f"{show_seconds(move.remaining_seconds.low)} … {show_seconds(move.remaining_seconds.high)}",
             "no price" if move.dollars is None else show_dollars(move.dollars.mid),
-            "" if move.fits is not False else "does not fit",
+            "" if move.fits is not False else "forecast: no fit" if move.is_here else "does not fit",
         ]
         for move in moves
     ]
