@@ -217,3 +217,12 @@ def test_a_log_that_fell_silent_or_passed_its_total_says_so(command: Command, tm
     os.utime(log, (1_700_000_000, 1_700_000_000))
     assert "nothing new since" in command(f"track {log} --total 2000").out
     assert "beyond the total of 500 steps (given)" in command(f"track {log} --total 500").out
+
+
+def test_the_table_fits_a_terminal_of_80_columns(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = command(f"track {write_log(tmp_path / 'long-name.log', 10_000, total=160_000)}")
+    assert ran.code == 0 and "left out, too narrow: a step" in ran.out
+    assert [line for line in ran.out.splitlines() if len(line) > 80] == []

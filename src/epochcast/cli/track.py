@@ -182,9 +182,7 @@ class _Asked:
 class _Run:
     """One log and what is known of it."""
 
-    def __init__(
-        self, path: Path, asked: _Asked, keeper: "Keeper | None" = None, is_named: bool = True
-    ) -> None:
+    def __init__(self, path: Path, asked: _Asked, keeper: "Keeper | None" = None, is_named: bool = True) -> None:
         from epochcast.tracking.tracker import Tracker
 
         self.path, self.asked, self.keeper, self.is_named = path, asked, keeper, is_named

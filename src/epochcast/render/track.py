@@ -24,7 +24,7 @@ def track(answers: Sequence[Answer], whole: Sweep | None = None) -> RenderableTy
     names = _names([str(told["log"]) for _, told, _ in answers])
     rows = [_row(name, progress, told) for name, (progress, told, _) in zip(names, answers, strict=True)]
     columns = "log | > done | > step | > a step | > remaining | between | ends"
-    pieces: list[RenderableType] = [table("Running jobs", columns, rows, f"between: the {INTERVAL}")]
+    pieces: list[RenderableType] = [table("Running jobs", columns, rows, f"between: the {INTERVAL}", drop=DROPPED)]
     for name, (progress, told, moves) in zip(names, answers, strict=True):
         prefix = f"{name}: " if len(answers) > 1 else ""
         pieces += [Text(f"{prefix}{line}") for line in _lines(progress, told)]
@@ -35,6 +35,8 @@ def track(answers: Sequence[Answer], whole: Sweep | None = None) -> RenderableTy
     return Group(*pieces)
 
 
+# What a narrow terminal goes without, first to last.
+DROPPED = ("a step", "step")
 # Logs up to which each has a line of its own below its bar; of more there is the bar alone.
 MOST_IN_FULL = 6
 BAR_COLUMNS = 24
@@ -184,7 +186,7 @@ def _moves(moves: Sequence[Move]) -> RenderableType:
         for move in moves
     ]
     columns = "to finish on | > global batch | > remaining | between | > cost | "
-    return table("What if it moved", columns, rows, "▸ no other is both faster and cheaper")
+    return table("What if it moved", columns, rows, "▸ no other is both faster and cheaper", drop=("global batch",))
 
 
 def _sweep_text(whole: Sweep) -> str:

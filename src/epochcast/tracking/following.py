@@ -23,7 +23,7 @@ class Arrival:
     first_seconds: float = 0.0
 
     def timed(self, seen: list[Observation]) -> list[Observation]:
-        """The same reports, where nothing else times them with the moment in the last; when earlier ones came is lost."""
+        """The same reports; where nothing times them the last has this moment, and when the others came is lost."""
         trained = [one for one in seen if one.phase == "train"]
         if self.is_needed is None and trained:
             self.is_needed = all(one.clock_seconds is None and one.step_seconds is None for one in trained)
