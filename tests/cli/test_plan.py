@@ -61,7 +61,7 @@ def test_a_chart_is_drawn(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--samples 100 --budget -5", "budget_dollars must be above 0, got -5"),
+        ("--samples 100 --budget -5", "--budget must be a number of dollars above 0, got -5"),
         ("--samples 100 --deadline soon", "'soon' is not a time; write it like '6h'"),
         ("--samples 100 --clouds asw", "no cloud called 'asw'; near: aws"),
         ("--samples 100 --devices V10", "no device called 'V10'; near: V100"),

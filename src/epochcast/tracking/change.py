@@ -11,8 +11,8 @@ import numpy as np
 
 from epochcast.tracking.spans import Spans
 
-# Ten settings were tried on the logs of `studies/track` and on `studies/trainings`. Five to twelve spans, 5 to 30 %, four
-# scatters and a fifth before make next to no difference; at two scatters the worst tenth at 10 % of a log gets worse.
+# Ten settings were tried on the logs of `studies/track` and on `studies/trainings`. Five to twelve spans, 5 to 30 %,
+# four scatters and a fifth before make next to no difference; at two scatters the worst tenth of logs gets worse.
 # Spans that are needed on either side.
 LEAST_SPANS = 8
 # The levels differ by more than this (log), and by so many scatters of a single span.
