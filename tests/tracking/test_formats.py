@@ -109,3 +109,22 @@ def test_lines_of_another_rank_do_not_move_the_run() -> None:
     _, found = read("".join(line.format(rank, 10 + n, 50 * n) for n in range(1, 4) for rank in (0, 1)))
     assert [(seen.rank, seen.step) for seen in found] == [(0, 50), (1, 50), (0, 100), (1, 100), (0, 150), (1, 150)]
     assert {seen.attempt for seen in found} == {0}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"[{n}/300] Building CXX object src/loss.cc.o\n" for n in range(1, 60)),
+        "".join(f"Step {n}/12 : RUN pip install torch\n" for n in range(1, 13)),
+        "".join(f"Downloading data: {n}%|##   | {n}.0M/99.0M [00:{n:02d}<00:30, 3.10MB/s]\r" for n in range(10, 60)),
+        "".join(f"Map (num_proc=4): {n}%|##   | {n}/100 [00:{n:02d}<00:30, 3.10 examples/s]\r" for n in range(10, 60)),
+        "".join(f" {n}192/166094648 [....] - ETA: 1:25:07\n" for n in range(1, 60)),
+        "".join(f"Test: [{n}/50]\tTime 0.1 (0.1)\tLoss 0.3 (0.3)\tAcc@1 70.0 (71.0)\n" for n in range(50)),
+        "".join(f"10.0.0.{n} - - [02/Jan/2031:03:00:{n:02d} +0000] GET /step/{n}/9 200 {n}\n" for n in range(10, 60)),
+        "".join(f"{n},{n * 2},{n * 3}\n" for n in range(60)),
+    ],
+    ids=["compiler", "docker", "download", "map", "keras download", "test", "server", "numbers"],
+)  # fmt: skip
+def test_what_is_no_training_is_not_taken_for_it(text: str) -> None:
+    _, found = read(text)
+    assert [seen for seen in found if seen.phase == "train"] == []

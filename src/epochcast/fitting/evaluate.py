@@ -83,8 +83,7 @@ class Evaluation:
         if not self.by:
             return {}
         p = self.predicted
-        columns = [self._label(name) for name in self.by]
-        keys = [SEPARATOR.join(values) for values in zip(*columns, strict=True)]
+        keys = _joined_labels([self._label(name) for name in self.by])
         is_failed = np.zeros(len(p), dtype=np.bool_)
         is_failed[[failure.row_index for failure in self.failures]] = True
         return grouped_scores(
@@ -95,7 +94,8 @@ class Evaluation:
         """The values of a column to group by: our labels, else those of the table."""
         if name in self.predicted.labels:
             return self.predicted.labels[name]
-        return ["" if value is None else str(value) for value in self.table[name]]
+        known: dict[object, str] = {None: ""}
+        return [known.get(value) or known.setdefault(value, str(value)) for value in self.table[name]]
 
     def _scores(self, is_chosen: Any, failed: int) -> Scores:
         p = self.predicted
@@ -204,6 +204,15 @@ def evaluate(
         kept.append(_compact(chunk.select(name for name in chunk.columns if name in shown)))
         done += len(chunk)
     return Evaluation(kind, joined(parts), tuple(by), joined_table(kept))
+
+
+def _joined_labels(columns: Sequence[Sequence[str]]) -> list[str]:
+    """The values of every row joined; equal ones are one text, however many rows there are."""
+    known: dict[tuple[str, ...], str] = {}
+    return [
+        known[values] if values in known else known.setdefault(values, SEPARATOR.join(values))
+        for values in zip(*columns, strict=True)
+    ]
 
 
 def _chunks(table: "str | Path | DataFrame") -> "Iterator[DataFrame]":

@@ -254,7 +254,7 @@ class Course:
         return (sighting.epochs_done - self._origin()) * (length or 1.0)
 
     def _enter(self, epoch: int) -> None:
-        if self.first_epoch is None:
+        if self.first_epoch is None or epoch < self.first_epoch:
             self.first_epoch = epoch
         self.epoch = epoch
 
