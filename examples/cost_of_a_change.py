@@ -4,7 +4,9 @@ import epochcast as ec
 
 
 def main() -> None:
-    change = ec.diff("resnet50", "resnet101", device="A100", batch=64, precision="amp", dataset="imagenet-1k", epochs=90)
+    change = ec.diff(
+        "resnet50", "resnet101", device="A100", batch=64, precision="amp", dataset="imagenet-1k", epochs=90
+    )
     assert change.dollars is not None
     for what, ratio in (("step", change.step_seconds), ("cost", change.dollars), ("memory", change.peak_bytes)):
         print(f"{what}: {ratio.mid - 1:+.0%} ({ratio.low - 1:+.0%} to {ratio.high - 1:+.0%})")
