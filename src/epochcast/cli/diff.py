@@ -67,6 +67,8 @@ def diff(
     )
     comparison = Comparison(Question(given.options, given.config), allowed, profile)
     _check(base, head, (base_revision, head_revision), lock, accept)
+    if markdown is not None and not markdown.parent.is_dir():
+        raise BadInput(f"no folder {str(markdown.parent)!r} to write {markdown.name} to")
     if accept:
         return _accept(comparison, [one for one in (base, head) if one is not None], as_json)
     if lock:

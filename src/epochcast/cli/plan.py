@@ -183,7 +183,6 @@ def _job(arguments: JobArguments, *, has_policy: bool) -> "Job":
     per GPU.
     """
     from epochcast.forecasting.job import Job
-    from epochcast.planning.spot import Spot
 
     if has_policy:
         return Job(arguments.model, **arguments.without("batch"))
