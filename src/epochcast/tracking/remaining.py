@@ -133,13 +133,22 @@ def _with_prior(shown: _Shown, history: History, prior: Prior | None) -> tuple[f
     """The pace and the weight that the forecast has in it, in log space by precision."""
     if prior is None or prior.step_seconds is None or prior.log_error is None:
         if shown.pace is None:
-            raise BadInput("no step has been timed yet: at least two reports are needed, or a forecast to begin with")
+            raise BadInput(_untimed(history))
         return shown.pace.step_seconds, 0.0
     if shown.pace is None:
         return prior.step_seconds.mid, 1.0
     own, told = _own_error(shown.pace, history) ** -2, prior.log_error**-2
     weight = told / (own + told)
     return exp((1 - weight) * log(shown.pace.step_seconds) + weight * log(prior.step_seconds.mid)), weight
+
+
+def _untimed(history: History) -> str:
+    if history.reports < 2:
+        return "no step has been timed yet: at least two reports are needed, or a forecast to begin with"
+    return (
+        f"the {history.reports:,} reports of the log have no times (no date, no seconds of a step): "
+        "follow it while it grows, or let the training print the time"
+    )
 
 
 def _own_error(pace: Pace, history: History) -> float:
