@@ -174,7 +174,7 @@ def _fraction(flag: str, text: str | None) -> float | None:
 
     if text is None:
         return None
-    fraction = _parsed(flag, text, parse_fraction)
+    fraction: float = _parsed(flag, text, parse_fraction)
     if fraction > 1 and "%" not in text:  # as a fraction, 5 would let everything pass
         raise BadInput(f"{flag}: {text!r} is {100 * fraction:.0f} %; write {text.strip()}% or {100 * fraction:.0f}%")
     return fraction

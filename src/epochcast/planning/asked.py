@@ -137,7 +137,7 @@ def what_if_in(texts: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def augment_epochs_in(text: str) -> tuple[tuple[int, int], ...]:
     """Copies with their epochs as they are typed: 1:100,4:45,16:25."""
-    found = []
+    found: list[tuple[int, int]] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,6})\s*[:=]\s*(\d{1,6})\s*", part)
         if match is None or not (int(match[1]) and int(match[2])):
