@@ -60,6 +60,7 @@ def figures() -> Iterator[Figure]:
     yield from forecasting()
     yield from planning()
     yield from recording()
+    yield from reading_logs()
     yield from capturing()
     yield from in_callbacks()
 
@@ -263,6 +264,16 @@ def _against_tqdm(each_seconds: float, many: int) -> str:
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         bar = best(lambda: [None for _ in tqdm(range(many), file=nowhere)], 3) / many
     return f"{each_seconds / bar:.1f} times what tqdm adds"
+
+
+def reading_logs() -> Iterator[Figure]:
+    """A megabyte of a long log: 50 MB/s are 20 ms."""
+    from benchmarks.reading import speeds
+
+    for name, speed, ratio in speeds():
+        yield Figure(
+            f"1 MB of log: {name}", 1e3 / speed, "ms", 20, f"{speed:.0f} MB/s, {ratio:.0f} times splitting lines"
+        )
 
 
 def capturing() -> Iterator[Figure]:

@@ -191,3 +191,13 @@ def test_a_locked_store_is_one_line_and_exit_code_2(
     ran = command(f"track a.log --run one {REGEX}")
     other.close()
     assert (ran.code, ran.out) == (2, "") and "is locked by another program" in ran.err
+
+
+def test_what_names_no_file_state_or_command_is_one_line(command: Command, tmp_path: Path) -> None:
+    for words, told in (
+        ("store", "epochcast store needs one of migrate, export, import, vacuum"),
+        (f"runs --state foo --database {tmp_path / 'none.db'}", "no state of a run called 'foo'"),
+        (f"store import {tmp_path}", "is a folder; name a file"),
+    ):
+        ran = command(words)
+        assert ran.code == 2 and told in ran.err and ran.err.count("\n") == 1

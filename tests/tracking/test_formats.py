@@ -112,6 +112,29 @@ def test_lines_of_another_rank_do_not_move_the_run() -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch: [{epoch}/10][ {batch}/1000]\tTime 2.000\tLoss 3.0000",
+        "Epoch [{epoch}/10] [{batch}/1000] loss 3.0",
+        "Epoch {epoch}/10, {batch}/1000, loss 3.0",
+        "Epoch [{epoch}/10] | {batch}/1000 | loss 3.0",
+    ],
+)
+def test_a_pair_beside_an_epoch_of_so_many_counts_its_batches(line: str) -> None:
+    lines = [line.format(epoch=epoch, batch=batch) for epoch in range(3) for batch in range(0, 1000, 100)]
+    last = read("\n".join(lines))[1][-1]
+    assert (last.step, last.total_steps, last.attempt) == (2900, 10_000, 0)
+
+
+def test_a_pattern_counts_epochs_from_0_or_from_1() -> None:
+    pattern = r"at (?P<epoch>\d+)/(?P<epochs>\d+) (?P<batch>\d+)/(?P<batches>\d+)"
+    for first in (0, 1):
+        lines = [f"at {epoch + first}/10 {batch}/100\n" for epoch in range(3) for batch in range(0, 100, 10)]
+        last = LogReader(pattern=pattern).feed("".join(lines).encode())[-1]
+        assert (last.step, last.total_steps, last.attempt) == (290, 1000, 0)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "".join(f"[{n}/300] Building CXX object src/loss.cc.o\n" for n in range(1, 60)),

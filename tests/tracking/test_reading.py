@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcast.tracking.following import follow
+from epochcast.tracking.following import Follower, follow
 from epochcast.tracking.lines import LONGEST_LINE_BYTES
 from epochcast.tracking.observation import Observation
 from epochcast.tracking.reading import LogReader, NoTraining, candidate_lines, read_log
@@ -212,3 +212,21 @@ def test_validation_is_never_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     lines[1500] += "2031-05-03 20:25:01,500 - mmdet - INFO - Iter(val) [500]\tmIoU: 0.5\n"
     found = reader.feed("".join(lines).encode()) + reader.close()
     assert sum(seen.phase == "validation" for seen in found) == 1
+
+
+def test_lines_without_times_are_timed_by_when_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("epochcast.tracking.following.time.monotonic", lambda: now[0])
+    log = tmp_path / "a.log"
+    follower = Follower(log)
+    found = []
+    with log.open("a") as file:
+        for step in range(10, 60, 10):
+            file.write("".join(f"step {step + part}/100 loss 0.3\n" for part in range(-9, 1)))
+            file.flush()
+            found.append([(one.step, one.clock_seconds) for one in follower.look()])
+            now[0] += 5
+    follower.close()
+    assert found[0] == [(10, 0.0)]
+    assert found[1][-1] == (20, 5.0) and {clock for _, clock in found[1][:-1]} == {None}
+    assert found[-1][-1] == (50, 20.0)

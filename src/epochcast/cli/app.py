@@ -171,6 +171,8 @@ def _usage(error: Exception) -> str:
     message: Callable[[], str] = getattr(error, "format_message", error.__str__)
     context = getattr(error, "ctx", None)
     command = getattr(context, "command_path", None) or "epochcast"
+    if type(error).__name__ == "NoArgsIsHelpError" and context is not None:  # its message is the whole help
+        return f"{command} needs one of {', '.join(context.command.list_commands(context))}; see: {command} --help"
     return f"{message().rstrip('.')}{_given(error)}; see: {command} --help"
 
 

@@ -16,7 +16,7 @@ import typer
 from epochcast.cli.app import FORECASTS, app, show
 from epochcast.cli.database import Database
 from epochcast.cli.help_groups import GroupedCommand
-from epochcast.cli.keeping import Keeper, keeping, patient
+from epochcast.cli.keeping import Keeper, Kept, keeping, patient
 from epochcast.errors import BadInput, EpochcastError
 
 if TYPE_CHECKING:
@@ -87,6 +87,10 @@ def track(
 
     if what_if is not None and job is None:
         raise BadInput("--what-if needs --job: what is trained, to forecast it elsewhere")
+    if what_if is not None and not what_if.strip(" ,"):
+        raise BadInput("--what-if names no place; write like 4xV100,1xA100")
+    if run is not None and not run.strip():
+        raise BadInput("--run is the name to keep the run under, got an empty one")
     asked = _Asked(
         total,
         format,
@@ -106,18 +110,37 @@ def track(
     try:
         with keeping(database, run, run is not None or store or database is not None) as kept:
             if follow:
-                return _follow(logs, lambda path: _Run(path, asked, kept), asked, is_sweep)
-            return _track([_Run(path, asked, kept) for path in files], asked, is_sweep)
+                return _follow(logs, lambda path: _Run(path, asked, kept).keep(), asked, is_sweep)
+            return _track([_Run(path, asked, kept, path in logs) for path in files], asked, is_sweep)
     except EpochcastError as error:
         error.args = (re.sub(r"`(\w+)`", lambda match: _FLAGS.get(match[1], match[0]), str(error)),)
         raise
 
 
 def _track(runs: "Sequence[_Run]", asked: "_Asked", is_sweep: bool) -> int:
+    """Of folders, files in which nothing trains (settings, checkpoints) are left out and named."""
+    from epochcast.tracking.reading import NoTraining
+
+    read: list[_Run] = []
+    left_out: list[str] = []
     for run in runs:
-        run.read()
-    _show(runs, asked, is_sweep)
+        try:
+            run.read()
+            read.append(run)
+        except NoTraining:
+            if run.is_named:
+                raise
+            left_out.append(run.path.name)
+    if not read:
+        raise BadInput(f"no file reports training among the {len(left_out)}: {_some(left_out)}")
+    if left_out:
+        sys.stderr.write(f"epochcast: left out, no training is reported in: {_some(left_out)}\n")
+    _show(read, asked, is_sweep)
     return 0
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 # What the library calls these, in its messages.
@@ -148,6 +171,8 @@ class _Asked:
         if "forecast" not in self.known:
             from epochcast.forecasting.forecaster import forecast_job
 
+            if self.job.where.device is None:
+                raise BadInput(f'the job {self.job.name!r} names no device; add one to it, like device = "V100"')
             place = self.job.where.placement(self.job.job.precision)
             self.known["forecast"] = forecast_job(self.job.job, place)
         found: Forecast = self.known["forecast"]
@@ -157,12 +182,12 @@ class _Asked:
 class _Run:
     """One log and what is known of it."""
 
-    def __init__(self, path: Path, asked: _Asked, keeper: "Keeper | None" = None) -> None:
+    def __init__(self, path: Path, asked: _Asked, keeper: "Keeper | None" = None, is_named: bool = True) -> None:
         from epochcast.tracking.tracker import Tracker
 
-        self.path, self.asked = path, asked
-        self.kept = None if keeper is None else keeper.kept(path, asked.job, asked.forecast)
-        self.tracker: Tracker = Tracker(asked.total, asked.forecast, None if self.kept is None else self.kept.prior)
+        self.path, self.asked, self.keeper, self.is_named = path, asked, keeper, is_named
+        self.kept: Kept | None = None
+        self.tracker: Tracker = Tracker(asked.total, asked.forecast)
         self.metric: MetricReader | None = None
         if asked.stopping is not None:
             from epochcast.tracking import metric, stopping
@@ -178,8 +203,17 @@ class _Run:
 
         self.reader = LogReader(self.asked.format, self.asked.regex)
         for part in stream(self.path, self.reader, self.asked.format):
-            self.add(part)
+            if part:
+                self.keep()
+                self.add(part)
         self.reported_at = self.path.stat().st_mtime
+
+    def keep(self) -> "_Run":
+        """From now on what is seen is kept, where that is asked, and past runs say what to expect."""
+        if self.keeper is not None and self.kept is None:
+            self.kept = self.keeper.kept(self.path, self.asked.job, self.asked.forecast)
+            self.tracker.past = self.kept.prior
+        return self
 
     def add(self, seen: "list[Observation]") -> None:
         """Take in reports, and keep them where that is asked."""
@@ -190,7 +224,8 @@ class _Run:
         self._evaluated()
         progress = self.tracker.progress()
         recognition = None if self.reader is None else self.reader.recognition
-        finish_at = progress.finish_at(datetime.fromtimestamp(self.reported_at).astimezone())
+        seen_at = datetime.fromtimestamp(self.reported_at).astimezone()
+        finish_at = progress.finish_at(seen_at)
         moves = self._moves(progress)
         told = {
             "log": str(self.path),
@@ -198,6 +233,7 @@ class _Run:
             "format_confidence": None if recognition is None else recognition.confidence,
             "job": None if self.asked.job is None else self.asked.job.name,
             **progress.as_dict(),
+            "seen_at": seen_at.isoformat(timespec="seconds"),
             "finish_at": finish_at.isoformat(timespec="seconds"),
             **({"moves": [move.as_dict() for move in moves]} if self.asked.what_if else {}),
             **({"steadiness": self.tracker.steadiness().as_dict()} if self.asked.changes else {}),

@@ -24,7 +24,7 @@ def track(answers: Sequence[Answer], whole: Sweep | None = None) -> RenderableTy
     names = _names([str(told["log"]) for _, told, _ in answers])
     rows = [_row(name, progress, told) for name, (progress, told, _) in zip(names, answers, strict=True)]
     columns = "log | > done | > step | > a step | > remaining | between | ends"
-    pieces: list[RenderableType] = [table("Running jobs", columns, rows, f"between: the {INTERVAL}")]
+    pieces: list[RenderableType] = [table("Running jobs", columns, rows, f"between: the {INTERVAL}", drop=DROPPED)]
     for name, (progress, told, moves) in zip(names, answers, strict=True):
         prefix = f"{name}: " if len(answers) > 1 else ""
         pieces += [Text(f"{prefix}{line}") for line in _lines(progress, told)]
@@ -35,6 +35,8 @@ def track(answers: Sequence[Answer], whole: Sweep | None = None) -> RenderableTy
     return Group(*pieces)
 
 
+# What a narrow terminal goes without, first to last.
+DROPPED = ("a step", "step")
 # Logs up to which each has a line of its own below its bar; of more there is the bar alone.
 MOST_IN_FULL = 6
 BAR_COLUMNS = 24
@@ -99,13 +101,17 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
     lines = []
     if told["format"] is not None:
         lines.append(f"format {told['format']}, {told['format_confidence']:.0%} sure")
+    if progress.step > progress.total.steps:
+        lines.append(f"the log is beyond the total of {progress.total.steps:,.10g} steps ({progress.total.told_by})")
     if progress.total.is_inferred:
         lines.append(f"total inferred: {progress.total.told_by}; --total says otherwise")
     if not progress.is_done:
+        lines += _late_lines(progress, told)
         beside = ((progress.left.pause_seconds, _PAUSES), (progress.left.interrupted_seconds, _INTERRUPTIONS))
         lines += [f"{show_seconds(seconds)} of it for {what}" for seconds, what in beside if seconds]
     if progress.restarts:
-        lines.append(f"restarted {progress.restarts} times, {show_seconds(progress.down_seconds)} between attempts")
+        times = "once" if progress.restarts == 1 else f"{progress.restarts} times"
+        lines.append(f"restarted {times}, {show_seconds(progress.down_seconds)} between attempts")
     lines += _expected_lines(progress, told)
     if progress.stopping is not None:
         lines.append(_stopping_text(progress))
@@ -122,6 +128,15 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
         lines.append(f"step time varies by {steady['variation']:.1%}; augmented Dickey–Fuller: {test}")
         lines += [f"change: {_change_text(change)}" for change in steady["changes"]]
     return [*lines, *progress.reasons]
+
+
+def _late_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+    """Of a log that has been silent for longer than its run had left."""
+    seen_at = datetime.fromisoformat(told["seen_at"])
+    silent_seconds = (datetime.now().astimezone() - seen_at).total_seconds()
+    if silent_seconds <= progress.remaining_seconds.high:
+        return []
+    return [f"nothing new since {seen_at:%a %d %b %Y %H:%M %Z}: by now the run is over, or it broke off"]
 
 
 def _expected_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
@@ -166,12 +181,12 @@ def _moves(moves: Sequence[Move]) -> RenderableType:
             show_seconds(move.remaining_seconds.mid),
             f"{show_seconds(move.remaining_seconds.low)} … {show_seconds(move.remaining_seconds.high)}",
             "no price" if move.dollars is None else show_dollars(move.dollars.mid),
-            "" if move.fits is not False else "does not fit",
+            "" if move.fits is not False else "forecast: no fit" if move.is_here else "does not fit",
         ]
         for move in moves
     ]
     columns = "to finish on | > global batch | > remaining | between | > cost | "
-    return table("What if it moved", columns, rows, "▸ no other is both faster and cheaper")
+    return table("What if it moved", columns, rows, "▸ no other is both faster and cheaper", drop=("global batch",))
 
 
 def _sweep_text(whole: Sweep) -> str:

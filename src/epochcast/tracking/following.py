@@ -4,6 +4,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,6 +13,27 @@ from epochcast.tracking.reading import CHUNK_BYTES, GZIP_MARK, LogReader
 
 # zlib's word for a gzip heading around the stream.
 _GZIP_WINDOW = 31
+
+
+@dataclass
+class Arrival:
+    """The clock of a log that writes no times: when its lines came, counted from the first look."""
+
+    is_needed: bool | None = None
+    first_seconds: float = 0.0
+
+    def timed(self, seen: list[Observation]) -> list[Observation]:
+        """The same reports; where nothing times them the last has this moment, and when the others came is lost."""
+        trained = [one for one in seen if one.phase == "train"]
+        if self.is_needed is None and trained:
+            self.is_needed = all(one.clock_seconds is None and one.step_seconds is None for one in trained)
+            if self.is_needed:
+                self.first_seconds = time.monotonic()
+                return [replace(trained[-1], clock_seconds=0.0)]
+        if not self.is_needed or not seen:
+            return seen
+        now = time.monotonic() - self.first_seconds
+        return [*(replace(one, clock_seconds=None) for one in seen[:-1]), replace(seen[-1], clock_seconds=now)]
 
 
 class Follower:
@@ -24,6 +46,7 @@ class Follower:
     def __init__(self, path: str | Path, format: str | None = None, pattern: str | None = None) -> None:
         self.path = Path(path)
         self.reader = LogReader(format, pattern)
+        self._arrival = Arrival()
         self._source: BinaryIO | None = None
         self._unpack: zlib._Decompress | None = None
         self._is_begun = False
@@ -37,9 +60,9 @@ class Follower:
             try:
                 self._source = self.path.open("rb")
             except OSError:
-                return found + self.reader.flush()
+                return self._arrival.timed(found + self.reader.flush())
             found += self._rest()
-        return found + self.reader.flush()
+        return self._arrival.timed(found + self.reader.flush())
 
     def close(self) -> None:
         """Let go of the file."""

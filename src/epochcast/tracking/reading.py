@@ -57,6 +57,7 @@ class LogReader:
         self._head: bytes | None = b""
         self._wide: codecs.IncrementalDecoder | None = None
         self.bytes_read = 0
+        self.pattern = pattern
         if format is None and pattern is None:
             self._recogniser = recogniser or Recogniser()
         else:
@@ -239,7 +240,7 @@ def stream(path: str | Path, reader: LogReader, format: str | None = None) -> It
             raise BadInput(f"cannot read {place}: {getattr(error, 'strerror', None) or error}") from error
     part = reader.close()
     if not (has_training or any(seen.phase == "train" for seen in part)) or reader.recognition is None:
-        raise NoTraining(place, reader.bytes_read, format)
+        raise NoTraining(place, reader.bytes_read, reader.pattern, format)
     yield part
 
 
@@ -252,9 +253,12 @@ def _opened(place: Path) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:
 class NoTraining(BadInput):
     """A log in which no line reports training."""
 
-    def __init__(self, path: Path, size_bytes: int, format: str | None = None) -> None:
+    def __init__(self, path: Path, size_bytes: int, pattern: str | None = None, format: str | None = None) -> None:
         if size_bytes == 0:
             super().__init__(f"{path} is empty; nothing to track yet")
+            return
+        if pattern is not None and format is None:
+            super().__init__(f"{path} has no line that matches `pattern` {pattern!r}")
             return
         looked = (
             f"the format {format!r}" if format else f"{len(FORMATS)} formats (Caffe, Keras, tqdm, PyTorch, mmengine, …)"

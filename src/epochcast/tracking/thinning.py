@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from epochcast.tracking.formats.sighting import Sighting
 
 # Reports that are all read; nothing is learned of a pace from more of them than from some.
-EXACT_REPORTS = 50_000
+EXACT_REPORTS = 32_000
 
 # Beyond these one line of so many of a kind is read.
 KEPT_OF = 32

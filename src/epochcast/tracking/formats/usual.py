@@ -22,7 +22,7 @@ _NAMED = re.compile(
     r"(?:\s{1,2}\(\s{0,4}(?P<mean>[\d.]+)s?\))?"
 )
 _PAIR = re.compile(r"\[\s*(?P<value>\d[\d,]*)\s*/\s*(?P<of>\d[\d,]*)\s*(?:\(\s*[\d.]+ ?%\)\s*)?\]")
-_BESIDE = re.compile(r"\s*[\]:,\-|]*\s*[\[(]?\s*(?P<value>\d[\d,]*)\s*/\s*(?P<of>\d[\d,]*)(?![\d.:/])")
+_BESIDE = re.compile(r"[\s\]:,\-|]{0,12}[\[(]?\s*(?P<value>\d[\d,]*)\s*/\s*(?P<of>\d[\d,]*)(?![\d.:/])")
 _FIRST = re.compile(r"^\W*(?P<value>\d[\d,]*)\s*/\s*(?P<of>\d[\d,]*)(?![\d.:/]|\s+\d+:\d)")
 _STEPS = r"(?:it|iter|iters|iterations?|steps?|batch|batches|updates?|u|ba)"
 _RATE = re.compile(rf"(?P<value>\d[\d.]*)(?P<scale>[kM]?) ?{_STEPS}\s?/\s?s(?:ec|econd)?s?\b", re.IGNORECASE)
@@ -218,7 +218,7 @@ def words_of(line: str) -> Words:
     behind = 0
     for match in _NAMED.finditer(line):
         _read(words, match, line)
-        if words.names == ("epoch",):
+        if words.names == ("epoch",) and not behind:
             behind = match.end()
     if words.value is None:
         _read_pair(words, line, behind)
@@ -247,7 +247,7 @@ def _read(words: Words, match: re.Match[str], line: str) -> None:
         if words.epoch is None:
             words.epoch, words.epochs = value, number(match["of"]) if match["of"] else None
             _start(words, "epoch", match)
-            if (beside := _BESIDE.match(line, match.end())) and match["of"] is None:
+            if beside := _BESIDE.match(line, match.end()):
                 words.value, words.of, words.is_batch = number(beside["value"]), number(beside["of"]), True
                 words.names += ("pair",)
         return
