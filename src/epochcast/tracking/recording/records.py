@@ -49,11 +49,11 @@ class Start:
             raise BadInput("`job` must be a name, got an empty one")
         for name in ("total_epochs", "total_steps", "steps_per_epoch"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, Real) and 0 < value < inf):
+            if value is not None and not (isinstance(value, Real) and 0 < float(value) < inf):
                 raise BadInput(f"`{_GIVEN_AS[name]}` must be a number above 0, got {value!r}")
         for name in ("start_step", "rank", "attempt"):
             value = getattr(self, name)
-            if not isinstance(value, Real) or value < 0:
+            if not isinstance(value, Real) or float(value) < 0:
                 raise BadInput(f"`{_GIVEN_AS.get(name, name)}` must be at least 0, got {value!r}")
 
     def as_dict(self) -> dict[str, Any]:
