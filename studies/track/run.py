@@ -107,11 +107,13 @@ def _worst(whole: Sequence[Case]) -> str:
 
 
 def _coverage(whole: Sequence[Case], work: Sequence[Case], fitted: Fitted) -> str:
-    across = ", ".join(f"{100 * share:.0f} % at {percent} %" for percent, share in fitted.coverage.items())
     held = [case.is_inside for case in work if case.is_inside is not None]
     return (
-        f"Coverage of the 90 % interval, each half of the logs under quantiles of the other: {across}. Runs with "
-        f"restarts, which set no quantile (work, all cuts): {100 * sum(held) / len(held):.0f} % of {len(held)}.\n"
+        f"Its width was fitted on {fitted.logs} of these logs and on the {fitted.trainings} trainings below without "
+        "restarts together. Coverage of the 90 % interval, each half of both under quantiles of the other: of the logs "
+        f"{fitted.held('logs')}; of the trainings told by their log {fitted.held('log')}, told by the callback "
+        f"{fitted.held('callback')}. Runs with restarts, which set no quantile (work, all cuts): "
+        f"{100 * sum(held) / len(held):.0f} % of {len(held)}.\n"
     )
 
 

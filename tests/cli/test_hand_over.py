@@ -40,7 +40,7 @@ def test_a_plan_hands_its_choice_over(command: Command) -> None:
     line = f"{PLAN} --deadline 1d"
     chosen = command(f"{line} --json").json["chosen"]
     task = yaml.safe_load(command(f"{line} --skypilot").out)
-    assert task["resources"]["infra"] == chosen["cloud"]
+    assert task["resources"]["infra"] == f"{chosen['cloud']}/{chosen['region']}"
     assert task["resources"]["instance_type"] == chosen["offer"]
     assert "#SBATCH --time=" in command(f"{line} --slurm").out
 

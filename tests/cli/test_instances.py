@@ -80,3 +80,10 @@ def test_a_malformed_own_file_is_told_wherever_prices_are_needed(command: Comman
         ran = command(line)
         assert (ran.code, ran.err.count("\n")) == (2, 1)
         assert "own.toml, line 1, [[instance]] row 1 (x): 'gpus' must be a whole number, got 'two'" in ran.err
+
+
+def test_a_price_file_without_rows_of_machines_is_told(command: Command, own_folder: Path) -> None:
+    own_folder.mkdir()
+    (own_folder / "own.toml").write_text("[instances]\nname = 'x'\n")
+    ran = command("instances")
+    assert (ran.code, "own.toml: unknown key 'instances'; machines are [[instance]] rows" in ran.err) == (2, True)

@@ -88,7 +88,34 @@ def test_a_task_of_skypilot_names_its_accelerators() -> None:
 def test_a_task_of_skypilot_rents_the_chosen_machine() -> None:
     instance = next(one for one in instances() if one.cloud == "aws" and one.device.startswith("A100"))
     chosen = replace(request(), instance=instance)
-    assert yaml.safe_load(skypilot(chosen))["resources"]["instance_type"] == instance.name
+    assert yaml.safe_load(skypilot(chosen))["resources"] == {
+        "infra": f"aws/{instance.region}",
+        "instance_type": instance.name,
+    }
+
+
+def test_a_task_of_skypilot_asks_for_spot_where_the_plan_has_its_price() -> None:
+    instance = next(one for one in instances() if one.cloud == "aws" and one.spot_dollars_per_hour)
+    assert yaml.safe_load(skypilot(replace(request(), instance=instance, is_spot=True)))["resources"]["use_spot"]
+
+
+@pytest.mark.parametrize(
+    ("cloud", "name", "asked"),
+    [
+        ("azure", "NC24ads_A100_v4", {"instance_type": "Standard_NC24ads_A100_v4"}),
+        ("gcp", "n1-standard-32+4xT4", {"instance_type": "n1-standard-32", "accelerators": "T4:4"}),
+    ],
+)
+def test_a_task_of_skypilot_spells_machines_as_skypilot_does(cloud: str, name: str, asked: dict[str, str]) -> None:
+    instance = next(one for one in instances() if (one.cloud, one.name) == (cloud, name))
+    resources = yaml.safe_load(skypilot(replace(request(), instance=instance)))["resources"]
+    assert resources == asked | {"infra": f"{cloud}/{instance.region}".rstrip("/")}
+
+
+def test_a_machine_that_skypilot_does_not_rent_is_refused() -> None:
+    instance = next(one for one in instances() if one.cloud == "in-house")
+    with pytest.raises(BadInput, match="SkyPilot rents no machines of in-house"):
+        skypilot(replace(request(), instance=instance))
 
 
 @pytest.mark.parametrize("name", ACCELERATORS)

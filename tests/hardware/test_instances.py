@@ -180,5 +180,7 @@ def test_a_price_that_makes_no_sense_names_file_and_row() -> None:
         BadInput, match=r"instances.toml, \[\[instance\]\] row 1 \(free\): dollars_per_hour must be above 0"
     ):
         load_instances(text)
+    with pytest.raises(BadInput, match="a name of an instance is one line of letters"):
+        load_instances(text.replace('"free"', '"two\\nlines"'))
     with pytest.raises(BadInput, match="priced_on must be a date like 2023"):
         load_instances(text.replace("dollars_per_hour = 0", "dollars_per_hour = 1").replace('"2023"', '"last year"'))

@@ -2,8 +2,12 @@
 versions that other tests do not have), and against its interface everywhere.
 """
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,6 +80,40 @@ def test_skypilots_optimizer_chooses_by_the_estimate(sky: Any, monkeypatch: pyte
     monkeypatch.setattr(
         sky.optimizer, "_fill_in_launchable_resources", lambda **_: ({one: [one] for one in offers}, {}, [], [])
     )
-    seconds, _ = choose([task], minimize_cost=False)
+    source, sink = (sky.Task(name=name).set_resources(offers[0]) for name in ("source", "sink"))
+    seconds, _ = choose([source, task, sink], minimize_cost=False)
     fastest = min(seconds[task], key=lambda one: seconds[task][one])
     assert fastest.accelerators == {"H100": 8}
+
+
+CATALOGUE = """\
+InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,AvailabilityZone,Arch
+{name},A100,8,96,1152,,21.9576,7.5129,{region},{region}a,x86_64
+"""
+READS = """\
+import sky, sys
+task = sky.Task.from_yaml(sys.argv[1])
+(one,) = task.resources
+print(task.num_nodes, one.cloud, one.region, one.instance_type, one.accelerators, one.use_spot)
+"""
+
+
+def test_skypilot_reads_the_machine_that_a_plan_chose(sky: Any, tmp_path: Path) -> None:
+    """In a process and a home of its own, with a catalogue of one machine: SkyPilot would fetch the real one."""
+    plan = ec.plan(JOB, clouds=["aws"], devices=["A100-SXM4-40GB"], gpus=[16], objective="cheapest", spot=0.1)
+    assert plan.chosen is not None
+    offer = plan.chosen.offer
+    request = request_of(plan.chosen.forecast, command="python train.py", instance=offer.instance, is_spot=True)
+    (tmp_path / "task.yaml").write_text(skypilot(request), encoding="utf-8")
+    version = sky.skylet.constants.CATALOG_SCHEMA_VERSION
+    catalogue = tmp_path / ".sky" / "catalogs" / version / "aws" / "vms.csv"
+    catalogue.parent.mkdir(parents=True)
+    catalogue.write_text(CATALOGUE.format(name=offer.instance.name, region=offer.instance.region), encoding="utf-8")
+    read = subprocess.run(
+        [sys.executable, "-c", READS, tmp_path / "task.yaml"],
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert read.stdout == f"2 AWS {offer.instance.region} {offer.instance.name} {{'A100': 8}} True\n", read.stderr

@@ -48,3 +48,7 @@ def test_tasks_have_a_source_and_numbers_are_taken() -> None:
 def test_what_is_no_critical_batch_is_refused(text: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         critical_batch(text)
+
+
+def test_a_recalled_value_says_so_once() -> None:
+    assert critical_batch("imagenet").credit.count("recalled") == 1

@@ -10,9 +10,9 @@ from epochcast.errors import BadInput
 
 if TYPE_CHECKING:
     from epochcast.forecasting.forecast import Forecast
-    from epochcast.hardware.instance import Instance
     from epochcast.interval import Interval
     from epochcast.planning.answer import Plan
+    from epochcast.planning.offers import Offer
 
 _PANEL = "Handed over"
 
@@ -56,12 +56,12 @@ class HandOver:
         if plan.chosen is None:
             raise BadInput("nothing is chosen that could be handed over: give a deadline or a budget")
         chosen = plan.chosen
-        return self.texts(chosen.forecast, instance=chosen.offer.instance, seconds=chosen.total_seconds)
+        return self.texts(chosen.forecast, offer=chosen.offer, seconds=chosen.total_seconds)
 
     def texts(
-        self, forecast: "Forecast", *, instance: "Instance | None" = None, seconds: "Interval | None" = None
+        self, forecast: "Forecast", *, offer: "Offer | None" = None, seconds: "Interval | None" = None
     ) -> dict[str, str]:
-        """The files by name. `instance` is what a plan chose, `seconds` its time where that is not the forecast's."""
+        """The files by name. `offer` is what a plan chose, `seconds` its time where that is not the forecast's."""
         if not self:
             return {}
         from epochcast.handover.kueue import kueue
@@ -70,7 +70,13 @@ class HandOver:
         from epochcast.handover.skypilot import skypilot
         from epochcast.handover.slurm import slurm
 
-        request = request_of(forecast, command=self.command, instance=instance, seconds=seconds)
+        request = request_of(
+            forecast,
+            command=self.command,
+            instance=offer.instance if offer else None,
+            is_spot=offer is not None and offer.is_spot,
+            seconds=seconds,
+        )
         makers: dict[str, Callable[[], str]] = {
             "slurm": lambda: slurm(request),
             "skypilot": lambda: skypilot(request),

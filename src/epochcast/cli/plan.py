@@ -13,6 +13,7 @@ from epochcast.errors import BadInput, DoesNotFit, OverLimit
 
 if TYPE_CHECKING:
     from epochcast.forecasting.job import Job
+    from epochcast.planning.spot import Spot
 
 
 @job_command(
@@ -86,7 +87,9 @@ def plan(
     checkpoint: Annotated[
         str | None, typer.Option(help="Seconds a checkpoint takes on spot; by default its bytes at 1 GB/s.")
     ] = None,
-    restart: Annotated[str, typer.Option(help="From an interruption to the first step again.")] = "5m",
+    restart: Annotated[
+        str | None, typer.Option(help="From an interruption on spot to the first step again; by default 5m.")
+    ] = None,
     billing: Annotated[str | None, typer.Option(help="Billed by the second, minute or hour; the cloud's.")] = None,
     boot: Annotated[str, typer.Option(help="Until a rented machine trains, like 4m: billed, too.")] = "0s",
     storage: Annotated[str | None, typer.Option(help="Stored during the job, like 500GB, at --storage-price.")] = None,
@@ -113,7 +116,6 @@ def plan(
     from epochcast.planning.deadline import deadline_seconds
     from epochcast.planning.offers import gpu_counts
     from epochcast.planning.search import strategies_in
-    from epochcast.planning.spot import Spot
     from epochcast.units import parse_bytes, parse_seconds
 
     if budget is not None and not 0 < budget < float("inf"):
@@ -130,11 +132,7 @@ def plan(
         0.0 if egress is None else parse_bytes(egress),
         egress_dollars,
     )
-    taken_back = (
-        None
-        if spot is None
-        else Spot(spot, None if checkpoint is None else parse_seconds(checkpoint), parse_seconds(restart))
-    )
+    taken_back = _spot(spot, checkpoint, restart)
     at = now()
     with progress_bar("planning") as progress:
         answer = api.plan(
@@ -190,3 +188,19 @@ def _job(arguments: JobArguments, *, has_policy: bool) -> "Job":
         return Job(arguments.model, **arguments.without("batch"))
     batch = {"global_batch" if "batch" in arguments.typed else "batch": arguments.options.get("batch")}
     return Job(arguments.model, **{**batch, **arguments.without("batch")})
+
+
+def _spot(interruptions: float | None, checkpoint: str | None, restart: str | None) -> "Spot | None":
+    """Interruptions as they are typed."""
+    from epochcast.planning.spot import RESTART_SECONDS, Spot
+    from epochcast.units import parse_seconds
+
+    if interruptions is None:
+        if checkpoint is not None or restart is not None:
+            raise BadInput("--checkpoint and --restart are about interruptions: give their rate with --spot, like 0.1")
+        return None
+    return Spot(
+        interruptions,
+        None if checkpoint is None else parse_seconds(checkpoint),
+        RESTART_SECONDS if restart is None else parse_seconds(restart),
+    )

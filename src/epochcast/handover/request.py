@@ -30,7 +30,7 @@ class Request:
     """One job for a scheduler. `seconds` is its 95th percentile; processors and memory are of one node.
 
     `memory_bytes` is None where nothing is known of the machine. `instance` is what `plan` chose, None where a
-    forecast names only the device.
+    forecast names only the device, and `is_spot` whether it is rented as spare capacity.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Request:
     memory_bytes: int | None
     command: str | None = None
     instance: Instance | None = None
+    is_spot: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -68,6 +69,7 @@ def request_of(
     command: str | None = None,
     name: str | None = None,
     instance: Instance | None = None,
+    is_spot: bool = False,
     seconds: Interval | None = None,
 ) -> Request:
     """The request of a forecast; `seconds` are the job's where they are not the forecast's own (spot, boot)."""
@@ -95,6 +97,7 @@ def request_of(
         memory_bytes=max(memory_bytes or 0, needed) or None,
         command=command or _command(job.model),
         instance=instance,
+        is_spot=is_spot,
         notes=notes,
     )
 

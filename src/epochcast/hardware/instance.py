@@ -50,6 +50,8 @@ class Instance:
     def __post_init__(self) -> None:
         if not self.name or not self.source:
             raise BadInput(f"an instance needs a name and a source, got {self.name!r} and {self.source!r}")
+        if not self.name.isprintable():
+            raise BadInput(f"a name of an instance is one line of letters, got {self.name!r}")
         if self.gpus < 1:
             raise BadInput(f"gpus must be at least 1, got {self.gpus}")
         if self.cpus < 1:

@@ -72,6 +72,8 @@ def load_instances(text: str, file: str = INSTANCES_FILE) -> Mapping[str, Instan
 def own_instances(path: Path) -> tuple[Instance, ...]:
     """The machines of a user's file, whose devices and links must be known."""
     text = read_text(path)
+    for key in rows.parse(text, str(path)).keys() - {"instance"}:
+        raise BadInput(f"{path}: unknown key {key!r}; machines are [[instance]] rows")
     found = tuple(dict.fromkeys(load_instances(text, str(path)).values()))
     lines = rows.header_lines(text, "instance")
     for number, one in enumerate(found, start=1):

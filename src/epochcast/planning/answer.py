@@ -236,7 +236,7 @@ class Plan(Displayed, Framed):
             "batch_policy": None if policy is None else policy.name,
             "max_global_batch": None if policy is None else policy.most,
             "critical_batch": None if critical is None else critical.samples(self.data.tokens_per_sample),
-            "critical_batch_source": None if critical is None else critical.source,
+            "critical_batch_source": None if critical is None else critical.credit,
             "interruptions_per_hour": None if spot is None else spot.interruptions_per_hour,
             "restart_seconds": None if spot is None else spot.restart_seconds,
             "boot_seconds": self.asked.extras.boot_seconds,

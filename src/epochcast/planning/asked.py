@@ -137,11 +137,13 @@ def what_if_in(texts: Iterable[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def augment_epochs_in(text: str) -> tuple[tuple[int, int], ...]:
     """Copies with their epochs as they are typed: 1:100,4:45,16:25."""
-    found = []
+    found: list[tuple[int, int]] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,6})\s*[:=]\s*(\d{1,6})\s*", part)
         if match is None or not (int(match[1]) and int(match[2])):
             raise BadInput(f"copies and their epochs are written 1:100,4:45,16:25; got {text!r}")
+        if int(match[1]) in dict(found):
+            raise BadInput(f"epochs with {int(match[1])} copies are given twice: {text!r}")
         found.append((int(match[1]), int(match[2])))
     return tuple(found)
 

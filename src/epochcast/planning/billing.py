@@ -69,6 +69,8 @@ class Extras:
             price = "storage_dollars_per_gigabyte_month" if what == "storage" else "egress_dollars_per_gigabyte"
             if getattr(self, f"{what}_bytes") and not getattr(self, price):
                 raise BadInput(f"{what} costs what its seller asks: give its price, too")
+            if getattr(self, price) and not getattr(self, f"{what}_bytes"):
+                raise BadInput(f"a price of {what} without its bytes: give how much there is, too")
 
     def dollars(self, seconds: float, dollars_per_hour: float, cloud: str) -> float:
         """The equations above."""

@@ -84,7 +84,7 @@ class Candidate:
             "total_seconds": self.total_seconds.as_dict(),
             "dollars": self.dollars.as_dict(),
             "dollars_per_hour": self.offer.dollars_per_hour,
-            "is_spot": self.offer.spot_dollars_per_hour is not None,
+            "is_spot": self.offer.is_spot,
             "on_demand_dollars_per_hour": self.offer.nodes * box.dollars_per_hour,
             "interruptions": self.interruptions,
             "checkpoint_interval_seconds": self.checkpoint_interval_seconds,

@@ -21,11 +21,12 @@ def deadline_seconds(text: str, now: datetime) -> float:
     """Seconds from now until a deadline, which must be ahead."""
     said = text.strip().casefold()
     try:
-        return parse_seconds(said)
+        left = parse_seconds(said)
     except BadInput:
-        until = _moment(said, text, now)
-    left = (until - now).total_seconds()
-    if left <= 0:
+        left = (_moment(said, text, now) - now).total_seconds()
+    if left == 0:
+        raise BadInput(f"the deadline {text!r} is now: give a later one")
+    if left < 0:
         raise BadInput(f"the deadline {text!r} is in the past: it is {now:%A %Y-%m-%d %H:%M}")
     return left
 

@@ -45,6 +45,11 @@ class CriticalBatch:
         if not (isfinite(self.size) and self.size > 0):
             raise BadInput(f"a critical batch must be above 0, got {self.size:g}")
 
+    @property
+    def credit(self) -> str:
+        """Where it is from, and whether anybody looked it up there."""
+        return self.source if self.verified else f"{self.source}, recalled"
+
     def samples(self, tokens_per_sample: float | None) -> float:
         """In samples of the job."""
         if not self.in_tokens:

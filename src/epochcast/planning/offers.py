@@ -57,6 +57,11 @@ class Offer:
         return self.nodes * (self.spot_dollars_per_hour or self.instance.dollars_per_hour)
 
     @property
+    def is_spot(self) -> bool:
+        """Whether it is rented as spare capacity."""
+        return self.spot_dollars_per_hour is not None
+
+    @property
     def where(self) -> str:
         """aws us-east-1"""
         return f"{self.instance.cloud} {self.instance.region}".rstrip()

@@ -34,8 +34,7 @@ def _batch(job: Job, candidates: Sequence[Candidate], asked: Asked) -> Iterator[
         return
     critical = asked.critical
     if critical is not None:
-        kind = "" if critical.verified else ", recalled"
-        yield f"epochs grow with the batch: critical batch {critical.name} ({critical.source}{kind})"
+        yield f"epochs grow with the batch: critical batch {critical.name} ({critical.credit})"
     elif job.global_batch is None:
         reason = (
             f"every GPU takes {job.batch}"

@@ -326,6 +326,8 @@ class Course:
             data_seconds=sighting.data_seconds,
             remaining_seconds=sighting.remaining_seconds,
             loss=sighting.loss,
+            pause_seconds=sighting.pause_seconds if sighting.what else None,
+            what=sighting.what,
         )
 
     def _total(self, length: float | None) -> float | None:

@@ -148,6 +148,8 @@ class Row(NamedTuple):
             step_seconds=step_seconds,
             data_seconds=None if step_seconds is None or self.data_seconds is None else self.data_seconds / self.steps,
             loss=number(self.loss),
+            pause_seconds=self.seconds if self.kind == "done" else None,
+            what=self.what if self.kind == "done" else "",
         )
 
 
