@@ -28,7 +28,7 @@ CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs bench fuzz studies study-local model clean
+.PHONY: help demo test lint format docs bench fuzz studies study-local model prices clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -82,6 +82,9 @@ studies: $(DEV) ## Score the forecasts on measured data
 
 study-local: $(DEV) ## Measure this machine, fit it, forecast, train for real, compare: about ten minutes
 	$(BIN)/python -m studies this_machine
+
+prices: $(DEV) ## Write the shipped price list from the table of offers
+	$(BIN)/python -m training.prices
 
 model: $(DEV) ## Train the shipped cost model from the measurements
 	$(BIN)/python -m training.published_rates

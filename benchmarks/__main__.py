@@ -60,6 +60,7 @@ def figures() -> Iterator[Figure]:
     yield from forecasting()
     yield from planning()
     yield from recording()
+    yield from reading_logs()
     yield from capturing()
     yield from in_callbacks()
 
@@ -75,6 +76,15 @@ def start_up() -> Iterator[Figure]:
     yield Figure(
         "first forecast of resnet50, with start-up", forecast_seconds, "s", 1.0, f"{forecast_seconds / bare:.1f} times"
     )
+
+
+def storing() -> Iterator[Figure]:
+    """Reports into the store; wall-clock time, because a server does much of it."""
+    from benchmarks.storing import ROWS, rates
+
+    for database, seconds, bare_seconds in rates():
+        note = f"{ROWS / seconds:,.0f} a second; {seconds / bare_seconds:.2f} times a bare executemany"
+        yield Figure(f"{ROWS:,} observations into {database}", seconds, "s", 1.0, note)
 
 
 def forecasting() -> Iterator[Figure]:
@@ -146,6 +156,27 @@ def planning() -> Iterator[Figure]:
             1.0,
             f"{configurations} in {plan_seconds:.2f} s",
         )
+    yield from _plan_memory()
+
+
+def _plan_memory() -> Iterator[Figure]:
+    """What a configuration keeps: all of two variants against one, everything shared already made."""
+    import tracemalloc
+
+    import epochcast as ec
+    from epochcast.api import find_model
+
+    model, answers = find_model("mnist_cnn"), []
+    plan = partial(ec.plan, model, dataset="mnist", batch=1024)
+    answers.append(plan())
+    tracemalloc.start()
+    answers.append(plan())
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    each = kept / answers[-1].considered
+    yield Figure(
+        "memory of a planned configuration", each / 1024, "KiB", 16, f"{answers[-1].considered} configurations"
+    )
 
 
 def recording() -> Iterator[Figure]:
@@ -233,6 +264,16 @@ def _against_tqdm(each_seconds: float, many: int) -> str:
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         bar = best(lambda: [None for _ in tqdm(range(many), file=nowhere)], 3) / many
     return f"{each_seconds / bar:.1f} times what tqdm adds"
+
+
+def reading_logs() -> Iterator[Figure]:
+    """A megabyte of a long log: 50 MB/s are 20 ms."""
+    from benchmarks.reading import speeds
+
+    for name, speed, ratio in speeds():
+        yield Figure(
+            f"1 MB of log: {name}", 1e3 / speed, "ms", 20, f"{speed:.0f} MB/s, {ratio:.0f} times splitting lines"
+        )
 
 
 def capturing() -> Iterator[Figure]:

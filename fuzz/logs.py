@@ -67,7 +67,7 @@ def _event_file(rows: list[tuple[str, float, float, float]]) -> bytes:
 
 
 def _finite(number: float) -> float:
-    return 0.0 if isnan(number) or abs(number) >= 10**300 else number
+    return 0.0 if abs(number) >= 10**300 or isnan(number) else number
 
 
 def _double(number: float) -> float:

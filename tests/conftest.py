@@ -22,6 +22,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 _STATUS = pytest.StashKey[int]()
 
 
+def pytest_configure() -> None:
+    """Answers that tell the time tell the same one, and nobody's own prices count."""
+    os.environ["EPOCHCAST_NOW"] = "2026-11-17T09:00"
+    os.environ["EPOCHCAST_PRICES"] = str(SNAPSHOTS / "no such folder")
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     session.config.stash[_STATUS] = int(exitstatus)
 

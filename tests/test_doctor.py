@@ -9,7 +9,8 @@ import pytest
 
 from epochcast import doctor
 from epochcast.doctor import Folder, Report, examine, extras_of
-from epochcast.hardware.catalogue import find_device, instances
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.machines import instances
 from epochcast.hardware.profile import Profile, profile_path, save_profile
 
 TODAY = date(2026, 6, 1)
@@ -20,6 +21,7 @@ VERSION = metadata.version("epochcast")
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EPOCHCAST_PROFILES", str(tmp_path / "profiles"))
     monkeypatch.setenv("EPOCHCAST_CACHE", str(tmp_path / "captures"))
+    monkeypatch.setenv("EPOCHCAST_STORE", str(tmp_path / "store.db"))
 
 
 def examined(here: Path) -> Report:

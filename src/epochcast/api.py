@@ -17,6 +17,7 @@ option says otherwise; so do those of the script that makes the model. `config=N
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -48,9 +49,13 @@ from epochcast.forecasting.session import Session
 from epochcast.forecasting.settings import filled
 from epochcast.forecasting.where import PLACE_OPTIONS, Where
 from epochcast.hardware.topology import GPUS_PER_NODE, find_topology
-from epochcast.planning.answer import Plan, planned
+from epochcast.planning.answer import Goal, Plan, planned
+from epochcast.planning.asked import Asked, policy_of, what_if_in
+from epochcast.planning.billing import NO_EXTRAS, Extras
 from epochcast.planning.choice import Limits
+from epochcast.planning.learning import critical_batch as find_critical_batch
 from epochcast.planning.offers import OFFERED_GPUS, offers
+from epochcast.planning.spot import Spot
 
 if TYPE_CHECKING:
     from epochcast.fitting.local import Fitted
@@ -231,10 +236,22 @@ def plan(
     batch: int | None = None,
     deadline_seconds: float | None = None,
     budget_dollars: float | None = None,
+    objective: str | None = None,
+    most_epochs: bool = False,
     clouds: Sequence[str] = (),
     devices: Sequence[str] = (),
+    regions: Sequence[str] = (),
     gpus: Sequence[int] = OFFERED_GPUS,
+    any_host: bool = False,
     strategies: Sequence[str] = (),
+    batch_policy: str | None = None,
+    max_global_batch: int | None = None,
+    critical_batch: float | str | None = None,
+    what_if: Sequence[str] = (),
+    augment_epochs: Mapping[int, int] | None = None,
+    spot: Spot | float | None = None,
+    extras: Extras = NO_EXTRAS,
+    today: date | None = None,
     config: Config = (),
     profile: str | Path | None = None,
     cost_model: CostModel | str | None = None,
@@ -245,24 +262,35 @@ def plan(
     """What to rent: every offer by time and cost, the frontier, and the one that a deadline or a budget picks.
 
     `batch` is the job's, over all GPUs; without it every GPU takes the largest power of two that it holds. A `Job` may
-    have a batch per GPU instead. The other `options` are those of `Job`.
+    have a batch per GPU instead. `batch_policy` says otherwise (`planning.asked.BatchPolicy`). `spot` are interruptions
+    per hour and machine. `most_epochs` asks how many epochs the limits allow, `augment_epochs` has the epochs to an
+    accuracy by copies of each sample. `today` tells how old prices are. The other `options` are those of `Job`.
     """
-    limits = Limits(
-        checked("deadline_seconds", float, deadline_seconds, above=0),
-        checked("budget_dollars", float, budget_dollars, above=0),
-    )
+    deadline_seconds = checked("deadline_seconds", float, deadline_seconds, above=0)
+    limits = Limits(deadline_seconds, checked("budget_dollars", float, budget_dollars, above=0))
     rented = offers(
         checked("gpus", tuple[int, ...], gpus, example="[1, 2, 4, 8]"),
         clouds=checked("clouds", tuple[str, ...], clouds, example="['aws']"),
         devices=checked("devices", tuple[str, ...], devices, example="['A100']"),
+        regions=checked("regions", tuple[str, ...], regions, example="['europe']"),
+        spot=spot is not None,
+        any_host=any_host,
     )
-    if batch is not None:
+    batch = checked("batch", int, batch, least=1, example="1024")
+    policy = policy_of(batch_policy, batch, checked("max_global_batch", int, max_global_batch, least=1))
+    if policy is None and batch is not None:
         if options.get("global_batch") is not None:
             raise BadInput("the batch of a plan is the global one: give batch or global_batch, not both")
-        options = {**options, "global_batch": checked("batch", int, batch, least=1, example="1024")}
+        options = {**options, "global_batch": batch}
     job, _, notes = _asked(plan, model, options, None, config, has_place=False)
+    critical = None if critical_batch is None else find_critical_batch(str(critical_batch))
+    tried = what_if_in(checked("what_if", tuple[str, ...], what_if, example="['precision=amp,bf16']") or ())
+    spare = Spot(float(spot)) if isinstance(spot, int | float) else spot
+    asked = Asked(policy, critical, tried, extras, spare, tuple((augment_epochs or {}).items()))
     names = checked("strategies", tuple[str, ...], strategies, example="['ddp', 'zero3']")
-    return replace(planned(job, rented, names, limits, _session(session, cost_model, profile), progress), notes=notes)
+    goal = Goal(limits, objective, most_epochs, today)
+    answer = planned(job, rented, names, goal, _session(session, cost_model, profile), progress, asked)
+    return replace(answer, notes=notes)
 
 
 @_takes(*_JOB_NAMES, *_PLACE_NAMES)

@@ -19,13 +19,12 @@ from typing import Any
 
 from epochcast.capture.cache import folder as cache_folder
 from epochcast.errors import EpochcastError, install_command
-from epochcast.hardware.catalogue import instances
 from epochcast.hardware.instance import Instance
+from epochcast.hardware.machines import instances
 from epochcast.hardware.profile import load_profiles, profiles_folder
 from epochcast.store.opening import Look, look
 
 JOB_FILE = "epochcast.toml"
-STALE_SECONDS = 90 * 24 * 3600.0
 """Prices older than this have often changed."""
 CHECKED_BYTES = 32 * 2**20
 """At most this much of the cache is read to find damaged files; the newest files first."""
@@ -329,17 +328,9 @@ def _job_file(here: Path) -> str | None:
 def _prices(rows: Iterable[Instance], today: date) -> Prices:
     listed = list(rows)
     days = sorted(row.priced_on for row in listed)
-    stale = sum((today - _last_day(row.priced_on)).total_seconds() > STALE_SECONDS for row in listed)
+    stale = sum(row.is_stale(today) for row in listed)
     recalled = sum(not row.verified for row in listed)
     return Prices(len(listed), days[0], days[-1], recalled, stale)
-
-
-def _last_day(priced_on: str) -> date:
-    """The last day a date like 2023, 2023-05 or 2023-05-31 can mean."""
-    year, month, day = (*map(int, priced_on.split("-")), 0, 0)[:3]
-    if day:
-        return date(year, month, day)
-    return date.fromordinal(date(year + (month or 12) // 12, (month or 12) % 12 + 1, 1).toordinal() - 1)
 
 
 def _price_problems(prices: Prices) -> Iterator[str]:

@@ -139,6 +139,14 @@ def parse_dollars_per_hour(text: str) -> float:
     return _finite(float(match[1]), text)
 
 
+def parse_dollars_per_kilowatt_hour(text: str) -> float:
+    """Dollars per kilowatt-hour of "0.15", "$0.15" or "0.15/kWh"."""
+    match = re.fullmatch(rf"\s*\$?\s*{_NUMBER}\s*(?:/\s*kwh)?\s*", text.casefold())
+    if not match:
+        raise BadInput(f"{text!r} is not a price of electricity; write it like 0.15/kWh")
+    return _finite(float(match[1]), text)
+
+
 def parse_fraction(text: str) -> float:
     """A fraction of "5%" or "0.05"."""
     match = re.fullmatch(rf"\s*{_NUMBER}\s*(%?)\s*", text.casefold())

@@ -131,6 +131,17 @@ def fitted_widths(pairs: Pairs) -> dict[str, float]:
     return {name: round(width(one - pairs.measured, pairs.unlike), 3) for name, one in errors.items()}
 
 
+def other_counts(pairs: Pairs) -> dict[str, float]:
+    """The median of points, counted otherwise: the mean of both directions of a pair, or one direction alone."""
+    real = np.expm1(np.abs(pairs.measured)) > REAL_CHANGE
+    forecast, measured = pairs.without_family[real], pairs.measured[real]
+    slower, faster = (
+        np.abs(np.exp(way * forecast) - np.exp(way * measured)) for way in (np.sign(measured), -np.sign(measured))
+    )
+    counted = {"mean": (slower + faster) / 2, "slower": slower, "faster": faster}
+    return {name: 100 * float(np.nanmedian(points)) for name, points in counted.items()}
+
+
 def page(pairs: Pairs, all_figures: list[Figure]) -> str:
     """docs/diff-accuracy.md, failures first."""
     main = all_figures[0]
@@ -146,6 +157,7 @@ def page(pairs: Pairs, all_figures: list[Figure]) -> str:
                 "# Comparisons, measured",
                 INTRODUCTION.format(pairs=len(pairs), families=len(np.unique(pairs.family))),
                 _targets(main),
+                COUNTS.format(both=100 * main.median_points, **other_counts(pairs)),
                 f"Networks in most of the pairs whose sign is wrong: {names}.\n\n{WHY}",
                 "\n".join(_table(all_figures[:3])),
                 "## By how unlike the steps are, and by the size of the change",
@@ -176,7 +188,7 @@ def _mean_of(rows: list[Figure]) -> float:
 
 def _targets(main: Figure) -> str:
     sign = "met" if main.sign >= WANTED_SIGN else f"missed by {100 * (WANTED_SIGN - main.sign):.1f} points"
-    size = "met" if main.median_points <= WANTED_POINTS else "missed"
+    size = "met by this count" if main.median_points <= WANTED_POINTS else "missed"
     return (
         f"| target | ours | |\n|---|---|---|\n"
         f"| sign right in 97 % where the measured change exceeds 5 % | {100 * main.sign:.1f} % | {sign} |\n"
@@ -227,6 +239,11 @@ of `studies/accuracy/left_out.csv`.
 training ([accuracy](accuracy.md) counts them). Each is the answer of one net, where the shipped model is the mean of
 three. Kernels are compared by the shipped model's seconds. All rows are of convolutional and vision networks on two
 GPUs: what holds for language models, other devices and several GPUs was not measured here."""
+
+COUNTS = """\
+How the size is counted decides it. {both:.1f} points is the median over both directions of every pair, each on its own.
+That count was chosen after another had been seen: with the mean of the two directions of each pair the median is
+{mean:.1f}. From the faster network to the slower one alone it is {slower:.1f}, the other way round {faster:.1f}."""
 
 WHY = """\
 Networks with `rpn` in their name (transformers whose norms stand behind their blocks) ran up to half again as long as

@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 
 from epochcast.errors import EpochcastError
-from epochcast.tracking import pace, pauses, remaining, spans, unseen
+from epochcast.tracking import change, pace, pauses, remaining, spans, unseen
 from epochcast.tracking.history import History
 from studies.track.replay import Log
 
@@ -19,6 +19,10 @@ CONSTANTS: tuple[tuple[ModuleType, str], ...] = (
     (unseen, "BEFORE_AN_EPOCH_ENDED"),
     (unseen, "BEFORE_A_PAUSE"),
     (remaining, "OWN_SPANS"),
+    (change, "LEAST_SPANS"),
+    (change, "LEAST_CHANGE"),
+    (change, "LEAST_SCATTERS"),
+    (change, "MOST_BEFORE"),
     (spans, "LEAST_SHARE"),
     (spans, "LEAST_DEVIATIONS"),
     (spans, "NEIGHBOURS"),
@@ -28,6 +32,7 @@ CONSTANTS: tuple[tuple[ModuleType, str], ...] = (
     (pauses, "EVEN"),
     (pauses, "HALF_LIFE"),
     (pauses, "STAYED_AWAY"),
+    (pauses, "SIDE_BY_SIDE"),
     (pauses, "ODD_FACTOR"),
     (pauses, "ODD"),
 )

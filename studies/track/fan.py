@@ -10,6 +10,7 @@ from studies.track.replay import PERCENTS, Case
 
 BANDS = ((5, 95), (25, 75))
 SHOWN = alt.Scale(type="log", domain=[0.5, 1.5], nice=False, clamp=True)
+TICKS = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5]
 
 
 def draw(found: Sequence[Case], path: Path) -> None:
@@ -39,7 +40,7 @@ def draw(found: Sequence[Case], path: Path) -> None:
         .mark_area(opacity=0.35)
         .encode(
             x=across,
-            y=alt.Y("low:Q", title="told total / true total", scale=SHOWN),
+            y=alt.Y("low:Q", title="told total / true total", scale=SHOWN, axis=alt.Axis(values=TICKS, format=".1f")),
             y2="high:Q",
             color=alt.Color("band:N", title="epochcast"),
         )

@@ -1,8 +1,15 @@
-"""The quantiles of `tracking/spread.toml`: fitted on all logs, their coverage measured across two halves of them."""
+"""The quantiles of `tracking/spread.toml`: fitted on logs of others and on the trainings that were run here.
 
-from collections.abc import Sequence
+Logs are runs of minutes to days, the trainings of seconds to minutes; one table serves both, since the scale of a score
+knows for how long a run was watched. Both are cut in halves, and coverage is that of each half under quantiles of the
+other. What the trainings said is read from the table that `studies trainings` wrote.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import hypot, log
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +17,18 @@ from studies.track.replay import PERCENTS, Case
 
 FLOOR = 0.02
 COVERAGE = 0.9
+TRAININGS = Path(__file__).parents[1] / "trainings" / "result.csv"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One answer: how far off against its scale; `of` is logs, or what told of a training: its log or callback."""
+
+    run: str
+    of: str
+    percent: int
+    half: int
+    score: float
 
 
 @dataclass(frozen=True)
@@ -17,8 +36,12 @@ class Fitted:
     """|score| within which nine of ten lie, by percent; and coverage of each half under the other's quantiles."""
 
     quantiles: dict[int, float]
-    coverage: dict[int, float]
+    coverage: dict[str, dict[int, float]]
     logs: int
+    trainings: int
+
+    def held(self, of: str) -> str:
+        return ", ".join(f"{100 * share:.0f} % at {percent} %" for percent, share in self.coverage[of].items())
 
 
 def usable(found: Sequence[Case]) -> list[Case]:
@@ -30,21 +53,30 @@ def is_open(case: Case) -> bool:
     return case.left_seconds > 0 and not case.is_misread
 
 
-def fit(found: Sequence[Case]) -> Fitted:
-    kept = usable(found)
-    inside = {
-        percent: [
-            score(case) <= quantile([c for c in kept if c.percent == percent and half(c) != half(case)])
-            for case in kept
-            if case.percent == percent
-        ]
+def fit(found: Sequence[Case], trainings: Path = TRAININGS) -> Fitted:
+    rows = [*(_of_log(case) for case in usable(found)), *_of_trainings(trainings)]
+    by_half = {
+        (percent, part): _quantile([row for row in rows if row.percent == percent and row.half != part])
         for percent in PERCENTS
+        for part in (0, 1)
+    }
+    coverage = {
+        of: {
+            percent: float(np.mean([row.score <= by_half[percent, row.half] for row in rows_of(rows, of, percent)]))
+            for percent in PERCENTS
+        }
+        for of in sorted({row.of for row in rows})
     }
     return Fitted(
-        quantiles={percent: quantile([c for c in kept if c.percent == percent]) for percent in PERCENTS},
-        coverage={percent: float(np.mean(hits)) for percent, hits in inside.items()},
-        logs=len({case.log for case in kept}),
+        quantiles={percent: _quantile([row for row in rows if row.percent == percent]) for percent in PERCENTS},
+        coverage=coverage,
+        logs=len({row.run for row in rows if row.of == "logs"}),
+        trainings=len({row.run for row in rows if row.of != "logs"}),
     )
+
+
+def rows_of(rows: Sequence[Scored], of: str, percent: int) -> list[Scored]:
+    return [row for row in rows if (row.of, row.percent) == (of, percent)]
 
 
 def half(case: Case) -> int:
@@ -52,24 +84,40 @@ def half(case: Case) -> int:
     return int(case.log.removeprefix("L")) // 2 % 2
 
 
-def score(case: Case) -> float:
+def _of_log(case: Case) -> Scored:
     told, doubt = case.told_seconds["epochcast"], case.doubt
     assert told is not None and doubt is not None
-    return abs(log(case.left_seconds / told)) / hypot(FLOOR, doubt)
+    return Scored(case.log, "logs", case.percent, half(case), score(case.left_seconds, told, doubt))
 
 
-def quantile(kept: Sequence[Case]) -> float:
+def _of_trainings(path: Path) -> Iterator[Scored]:
+    """Runs without restarts that have an answer; every other training is of one half, by name."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = sorted({row["training"] for row in rows})
+    for row in rows:
+        told, left = row["epochcast_left_seconds"], float(row["true_seconds"]) - float(row["passed_seconds"])
+        if row["restarts"] == "0" and told and float(told) > 0 and left > 0:
+            off = score(left, float(told), float(row["doubt"]))
+            yield Scored(row["training"], row["source"], int(row["percent"]), names.index(row["training"]) % 2, off)
+
+
+def score(left_seconds: float, told_seconds: float, doubt: float) -> float:
+    return abs(log(left_seconds / told_seconds)) / hypot(FLOOR, doubt)
+
+
+def _quantile(rows: Sequence[Scored]) -> float:
     """The finite-sample quantile of split conformal prediction: ⌈0.9·(n + 1)⌉ of n."""
-    scores = [score(case) for case in kept]
-    return float(np.quantile(scores, min(1.0, COVERAGE * (len(scores) + 1) / len(scores))))
+    return float(np.quantile([row.score for row in rows], min(1.0, COVERAGE * (len(rows) + 1) / len(rows))))
 
 
 def as_toml(fitted: Fitted) -> str:
     quantiles = [round(fitted.quantiles[percent], 2) for percent in PERCENTS]
-    coverage = ", ".join(f"{percent} %: {share:.0%}" for percent, share in fitted.coverage.items())
+    coverage = "; ".join(f"{of} {fitted.held(of)}" for of in fitted.coverage)
     return (
-        f'source = "python -m studies track: {fitted.logs} real logs without restarts; coverage of each half '
-        f'under the quantiles of the other: {coverage}"\n'
+        f'source = "python -m studies track: {fitted.logs} real logs and {fitted.trainings} trainings (told by their '
+        "log and by the callback) without restarts; coverage of each half under the quantiles of the other: "
+        f'{coverage}"\n'
         f"floor = {FLOOR}\n"
         f"fractions = {[percent / 100 for percent in PERCENTS]}\n"
         f"low = {[-value for value in quantiles]}\n"

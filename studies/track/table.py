@@ -30,3 +30,21 @@ def table(kept: Sequence[Case]) -> str:
             cells.append(f"{100 * middle:.2f} / {100 * high:.1f} ({len(here)})" if here else "–")
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def behind(kept: Sequence[Case]) -> list[str]:
+    """Where a rival has the lower figure, on the same runs."""
+    found = []
+    for percent in PERCENTS:
+        for method in METHODS[1:]:
+            here = [case for case in kept if case.percent == percent and is_answered(case, method)]
+            for name, ours, theirs in zip(
+                ("median", "p90"), score(here, "epochcast"), score(here, method), strict=True
+            ):
+                if theirs < ours:
+                    found.append(f"{name} at {percent} %: {method} {100 * theirs:.2f}, we {100 * ours:.2f}")
+    return [
+        f"Behind a rival in {len(found)} of {2 * len(PERCENTS) * (len(METHODS) - 1)} comparisons"
+        + (": " + "; ".join(found) if found else "")
+        + "."
+    ]

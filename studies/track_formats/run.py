@@ -9,13 +9,14 @@ table on the screen, failures first. A number agrees within 1 %.
 
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from epochcast.errors import EpochcastError
 from epochcast.tracking.observation import Observation
 from epochcast.tracking.reading import Log, read_log
+from studies.track_formats.without import own_format, reader_without
 
 NEEDS_DATA = False
 TOLERANCE = 0.01
@@ -50,7 +51,26 @@ def main() -> int:
     for row in sorted(rows, key=lambda row: (row.is_right, row.format)):
         marks = [row.steps_agree, row.total_agrees, row.seconds_agree, row.restarts_agree]
         print(f"{row.format:22} {row.found:22} {' '.join('yes' if mark else 'NO ' for mark in marks)}  {row.note}")
-    return report(rows)
+    code = report(rows)
+    report_without(Path(folder), rows)
+    return code
+
+
+def report_without(folder: Path, rows: Sequence[Row]) -> None:
+    """Every log once more, read by all formats but its own."""
+    with (folder / "index.csv").open(encoding="utf-8") as index:
+        entries = {entry["file"]: entry for entry in csv.DictReader(index)}
+    again = [
+        score(folder, entries[row.file], reader_without(own))
+        for row in rows
+        if (own := own_format(row.found)) is not None
+    ]
+    print(f"\n{len(again)} logs without the parser of their own format:")
+    read = sum(bool(row.found) for row in again)
+    steps, totals, seconds = (
+        sum(getattr(row, name) for row in again) for name in ("steps_agree", "total_agrees", "seconds_agree")
+    )
+    print(f"  {read} read, last step {steps}, announced total {totals}, seconds {seconds}")
 
 
 def report(rows: Sequence[Row]) -> int:
@@ -68,9 +88,9 @@ def report(rows: Sequence[Row]) -> int:
     return 0 if is_good and all(sum(marks) >= LEAST_AGREEING * len(marks) for marks in shares.values()) else 1
 
 
-def score(folder: Path, entry: dict[str, str]) -> Row:
+def score(folder: Path, entry: dict[str, str], read: Callable[[Path], Log] = read_log) -> Row:
     try:
-        log = read_log(folder / entry["file"])
+        log = read(folder / entry["file"])
     except EpochcastError as error:
         return Row(entry["file"], entry["format"], "", note=str(error))
     train = training(log)

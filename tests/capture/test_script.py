@@ -491,3 +491,33 @@ def test_a_file_that_may_have_the_name_is_left_to_whoever_runs_it(tmp_path: Path
 
     (tmp_path / "train.py").write_text(text)
     assert name_not_in_script(f"{tmp_path}/train.py:hidden") is None
+
+
+def test_what_another_factory_of_the_file_does_says_nothing_of_the_one_that_is_asked_for(tmp_path: Path) -> None:
+    from epochcast.capture.script.settings import script_settings
+
+    file = tmp_path / "models.py"
+    file.write_text(
+        "import torch\nfrom torch import nn\n"
+        "def plain():\n    return nn.Linear(2, 2)\n"
+        "def fast():\n    return torch.compile(nn.Linear(2, 2))\n"
+        "def train():\n    torch.optim.AdamW(plain().parameters())\n"
+    )
+    said = {s.option: s.value for one in script_settings(file, "plain") for s in one.settings}
+    assert said == {"optimizer": "adamw"}
+    said = {s.option: s.value for one in script_settings(file, "fast") for s in one.settings}
+    assert said == {"optimizer": "adamw", "compile": "inductor"}
+
+
+def test_a_function_that_makes_a_lightning_module_has_the_optimizer_of_that_module(tmp_path: Path) -> None:
+    from epochcast.capture.script.settings import script_settings
+
+    file = tmp_path / "models.py"
+    file.write_text(
+        "import lightning as L\nimport torch\n"
+        "class One(L.LightningModule):\n    def configure_optimizers(self):\n        return torch.optim.AdamW([])\n"
+        "class Two(L.LightningModule):\n    def configure_optimizers(self):\n        return torch.optim.RMSprop([])\n"
+        "def two():\n    return Two(), 1\n"
+    )
+    said = {s.option: s.value for one in script_settings(file, "two") for s in one.settings}
+    assert said == {"optimizer": "rmsprop"}

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -142,9 +143,34 @@ def test_every_module_of_commands_is_registered() -> None:
         "job_options",
         "ascii_streams",
         "captures",
+        "clock",
         "complete",
         "database",
+        "hand_over",
         "help_groups",
         "keeping",
+        "track_live",
     }
     assert {path.stem for path in folder.glob("*.py")} - apart == set(application.COMMANDS)
+
+
+def test_a_warning_is_one_line_without_a_place_in_our_code(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code = "import torch\ndef make():\n    return torch.nn.Linear(3, 4), torch.zeros(2, 3)\n"
+    (tmp_path / "net.py").write_text(code, encoding="utf-8")
+    (tmp_path / "file").touch()  # no folder to cache in
+    line = [
+        sys.executable,
+        "-m",
+        "epochcast",
+        "forecast",
+        f"{tmp_path}/net.py:make",
+        "--device",
+        "V100",
+        "--batch",
+        "4",
+    ]
+    environment = {**os.environ, "EPOCHCAST_CACHE": str(tmp_path / "file")}
+    ran = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+    (warning,) = ran.stderr.splitlines()
+    assert warning.startswith("epochcast: the capture is not cached: ")

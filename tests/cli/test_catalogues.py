@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from epochcast.capture.zoo import ZOO
-from epochcast.hardware.catalogue import devices, instances
+from epochcast.hardware.catalogue import devices
+from epochcast.hardware.machines import instances
 
 from .conftest import Command
 

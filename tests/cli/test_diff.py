@@ -42,6 +42,11 @@ def test_the_table_names_the_blocks_responsible(command: Command) -> None:
     ("line", "message"),
     [
         ("diff resnet18 resnet34 --device V100 --batch 32 --max-time-increase lots", "--max-time-increase: 'lots'"),
+        (
+            "diff resnet18 resnet34 --device V100 --batch 32 --markdown /no/such/x.md",
+            "no folder '/no/such' to write x.md to",
+        ),
+        ("diff resnet18 resnet34 --device V100 --batch 32 --max-time-increase 5", "'5' is 500 %; write 5% or 500%"),
         ("diff resnet18 resnet34 --device V100 --batch 32 --max-memory many", "--max-memory: 'many'"),
         ("diff resnet18 --device V100 --batch 32", "Missing argument 'BASE HEAD'"),
         ("diff resnet18 resnet34 --batch 32", "a comparison needs a device"),

@@ -11,6 +11,7 @@ from .conftest import Command
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EPOCHCAST_PROFILES", str(tmp_path))
     monkeypatch.setenv("EPOCHCAST_CACHE", "off")
+    monkeypatch.setenv("EPOCHCAST_STORE", str(tmp_path / "store.db"))
 
 
 def test_the_doctor_says_what_there_is(command: Command, tmp_path: Path) -> None:

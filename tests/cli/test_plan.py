@@ -61,11 +61,11 @@ def test_a_chart_is_drawn(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--samples 100 --budget -5", "budget_dollars must be above 0, got -5"),
+        ("--samples 100 --budget -5", "--budget must be a number of dollars above 0, got -5"),
         ("--samples 100 --deadline soon", "'soon' is not a time; write it like '6h'"),
-        ("--samples 100 --clouds asw", "no cloud called 'asw'; known: aws, azure, gcp, in-house, lambda"),
+        ("--samples 100 --clouds asw", "no cloud called 'asw'; near: aws"),
         ("--samples 100 --devices V10", "no device called 'V10'; near: V100"),
-        ("--samples 100 --gpus two", "numbers of GPUs are written 1,2,4,8; got 'two'"),
+        ("--samples 100 --gpus two", "numbers of GPUs are written 1,2,4,8 or 1-64; got 'two'"),
         ("--samples 100 --strategy ddpp", "no strategy called 'ddpp'; near: ddp"),
         ("--samples 100 --plot out.gif", "cannot draw out.gif"),
         ("--epochs 3", "a plan is for a whole job: give a dataset or its samples"),
@@ -76,3 +76,78 @@ def test_bad_input_is_one_line(command: Command, line: str, message: str) -> Non
     assert result.code == 2
     assert message in result.err
     assert result.err.count("\n") == 1
+
+
+NARROW = "plan mnist_cnn --samples 60000 --epochs 100 --batch 512 --clouds aws --gpus 1-8"
+
+
+def test_everything_asked_is_in_the_answer() -> None:
+    body = answer(
+        f"{NARROW} --objective knee --regions us --spot 0.1 --checkpoint 10s --restart 3m --billing minute --boot 4m "
+        "--storage 100GB --storage-price 0.08 --egress 1GB --egress-price 0.09 --what-if precision=amp "
+        "--batch-policy scale --max-global-batch 2048 --critical-batch mnist"
+    )
+    assert (body["objective"], body["batch_policy"], body["max_global_batch"]) == ("knee", "scale", 2048)
+    assert (body["critical_batch"], body["interruptions_per_hour"], body["restart_seconds"]) == (200, 0.1, 180)
+    assert (body["boot_seconds"], body["billing"]) == (240, "minute")
+    chosen = body["chosen"]
+    assert chosen["is_spot"] and chosen["region"].startswith("us-") and chosen["total_seconds"]["low"] > 240
+    assert chosen["price_age_days"] == 87
+    assert {gain["option"] for gain in body["gains"]} == {"precision"}
+    assert body["rivals"] and "to be sure" in body["certainty"]
+
+
+def test_a_deadline_is_a_time_of_the_clock() -> None:
+    body = answer(f"{NARROW} --deadline Friday18:00")
+    assert body["deadline_seconds"] == 3 * 86400 + 9 * 3600
+
+
+def test_old_prices_are_told_with_their_age(command: Command) -> None:
+    ran = command("plan mnist_cnn --samples 60000 --epochs 100 --batch 512 --clouds lambda --gpus 1")
+    assert "prices older than 90 days: gpu_1x_" in ran.out and "(106 days)" in ran.out
+
+
+def test_epochs_that_fit_are_counted(command: Command) -> None:
+    ran = command(f"{NARROW} --most-epochs --budget 2 --json")
+    assert ran.code == 0
+    assert ran.json["most_epochs"] == ran.json["chosen"]["epochs"] > 10
+    assert ran.json["chosen"]["dollars"]["high"] <= 2
+    none = command(f"{NARROW} --most-epochs --budget 0.00001 --json")
+    assert (none.code, none.json["most_epochs"]) == (3, None)
+    assert "; the nearest: " in none.json["sentence"]
+
+
+def test_a_host_that_cannot_feed_is_told(command: Command) -> None:
+    ran = command("plan resnet18 --samples 50000 --batch 256 --clouds aws --devices T4 --gpus 1 --loader-seconds 20ms")
+    assert "processors cannot feed its GPU" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--deadline 2026-11-01", "the deadline '2026-11-01' is in the past: it is Tuesday 2026-11-17 09:00"),
+        ("--deadline 0", "the deadline '0' is now: give a later one"),
+        ("--budget 0", "--budget must be a number of dollars above 0, got 0"),
+        ("--objective best", "no objective called 'best'; known: cheapest, fastest, knee"),
+        ("--regions mars", "no region called 'mars'"),
+        ("--gpus 8-1", "numbers of GPUs go from 1 to 4096, the smaller first"),
+        ("--spot -1", "interruptions per hour must be between 0 and 60, got -1"),
+        ("--restart 5m", "--checkpoint and --restart are about interruptions"),
+        ("--augment-epochs 1:9,1:5", "epochs with 1 copies are given twice"),
+        ("--egress-price 0.1", "a price of egress without its bytes"),
+        ("--regions ,", "names are written a,b; got ','"),
+        ("--what-if batch=3", "no option to try called 'batch'"),
+        ("--what-if precision=fp3", "no precision called 'fp3'"),
+        ("--batch-policy grow", "no batch policy called 'grow'"),
+        ("--critical-batch imagenot", "no task with a critical batch called 'imagenot'"),
+        ("--billing day", "no billing unit called 'day'"),
+        ("--storage 100GB", "storage costs what its seller asks: give its price"),
+        ("--most-epochs", "give a deadline or a budget"),
+        ("--most-epochs --budget 5 --batch-policy scale --critical-batch 100", "batch policy 'scale' needs a batch"),
+    ],
+)
+def test_bad_terms_are_one_line(command: Command, line: str, message: str) -> None:
+    batch = "" if "needs a batch" in message else "--batch 64 "
+    result = command(f"plan mnist_cnn --samples 100 --clouds aws --gpus 1 {batch}{line}")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert message in result.err

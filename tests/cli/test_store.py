@@ -8,6 +8,7 @@ import pytest
 from tests.cli.conftest import Command
 
 from epochcast.store.opening import open_store
+from epochcast.store.rows import ObservationRow
 
 JOBS = """
 [[job]]
@@ -24,6 +25,7 @@ epochs = 2
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EPOCHCAST_STORE", str(tmp_path / "store.db"))
+    monkeypatch.setenv("EPOCHCAST_CACHE", str(tmp_path / "cache"))  # doctor reads all of it
     (tmp_path / "epochcast.toml").write_text(JOBS)
     return tmp_path
 
@@ -119,6 +121,28 @@ def test_a_store_is_exported_and_imported_elsewhere(command: Command, here: Path
     assert command("store export -").out.splitlines()[1:] == (here / "x.jsonl").read_text().splitlines()[1:]
 
 
+def test_progress_of_a_run_that_only_sent_reports_is_worked_out_by_who_looks(command: Command) -> None:
+    with open_store() as store:
+        run = store.open_run("called", started_at_seconds=1.7e9)
+        reports = [ObservationRow(float(step), clock_seconds=0.2 * step) for step in range(0, 1001, 50)]
+        store.record(run.id, [reports[0]._replace(total_steps=2000.0), *reports[1:]])
+    [told] = command("runs --json").json["runs"]
+    assert (told["fraction"], told["state"]) == (0.5, "running")
+    assert told["step_seconds"] == pytest.approx(0.2, rel=1e-3)
+    assert told["remaining_seconds"]["mid"] == pytest.approx(200, rel=0.05)
+
+
+def test_measurements_of_bench_are_taken_in(command: Command, here: Path) -> None:
+    machine = '{"kind":"machine","machine":"m1","facts":{"cpu":"x"}}'
+    row = (
+        '{"kind":"op","key":"k1","machine":"m1","question":{},"seconds":0.1,"low_seconds":0.1,"spread":0.0,'
+        '"repeats":3,"peak_bytes":null,"failed":null,"details":{}}'
+    )
+    (here / "m.jsonl").write_text(f"{machine}\n{row}\n")
+    assert command("store import m.jsonl --json").json["added"] == {"measurement": 1}
+    assert "nothing" in command("store import m.jsonl").out
+
+
 def test_vacuum_and_migrate_say_what_they_did(command: Command, here: Path) -> None:
     assert "made, version" in command("store migrate").out
     assert command("store migrate --json").json["before"] == command("store migrate --json").json["after"]
@@ -167,3 +191,13 @@ def test_a_locked_store_is_one_line_and_exit_code_2(
     ran = command(f"track a.log --run one {REGEX}")
     other.close()
     assert (ran.code, ran.out) == (2, "") and "is locked by another program" in ran.err
+
+
+def test_what_names_no_file_state_or_command_is_one_line(command: Command, tmp_path: Path) -> None:
+    for words, told in (
+        ("store", "epochcast store needs one of migrate, export, import, vacuum"),
+        (f"runs --state foo --database {tmp_path / 'none.db'}", "no state of a run called 'foo'"),
+        (f"store import {tmp_path}", "is a folder; name a file"),
+    ):
+        ran = command(words)
+        assert ran.code == 2 and told in ran.err and ran.err.count("\n") == 1

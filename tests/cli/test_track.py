@@ -1,4 +1,9 @@
 import json
+import os
+import pty
+import signal
+import subprocess
+import sys
 import threading
 import time
 from datetime import datetime
@@ -82,7 +87,48 @@ def test_following_ends_with_the_last_step(command: Command, tmp_path: Path, mon
     thread.join()
     fractions = [json.loads(line)["fraction"] for line in ran.out.splitlines()]
     assert ran.code == 0
-    assert (fractions[0], fractions[-1]) == (0.5, 1.0)
+    assert (sorted(fractions), fractions[-1]) == (fractions, 1.0)
+
+
+def test_a_file_that_appears_in_a_folder_joins_in(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epochcast.cli.track.POLL_SECONDS", 0.05)
+    folder = tmp_path / "runs"
+    folder.mkdir()
+
+    def go_on() -> None:
+        time.sleep(0.3)
+        write_log(folder / "a.log", 1000)
+        write_log(folder / "b.log", 2000)
+        time.sleep(0.3)
+        write_log(folder / "a.log", 2000, start=1020)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    ran = command(f"track {folder} --total 2000 --follow --json")
+    thread.join()
+    last = [json.loads(line) for line in ran.out.splitlines()][-1]
+    assert ran.code == 0
+    assert (last["format"], last["trials"], last["done"], last["fraction"]) == ("sweep", 2, 2, 1.0)
+
+
+def test_a_terminal_gets_a_live_display_that_an_interrupt_ends(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "a.log", 1000)
+    ours, theirs = pty.openpty()
+    line = [sys.executable, "-m", "epochcast", "track", str(path), "--total", "2000", "--follow"]
+    with subprocess.Popen(
+        line, stdout=theirs, stderr=theirs, env={**os.environ, "COLUMNS": "80", "TERM": "xterm"}
+    ) as run:
+        os.close(theirs)
+        seen = b""
+        while b"between" not in seen:
+            seen += os.read(ours, 4096)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(timeout=30) == 0
+    os.close(ours)
+    assert "━" in seen.decode() and b"50.0%" in seen and b"left" in seen
+    assert b"Traceback" not in seen
 
 
 @pytest.mark.parametrize(
@@ -109,3 +155,74 @@ def test_a_file_that_is_not_there(command: Command) -> None:
     ran = command("track nowhere.log")
     assert (ran.code, len(ran.err.splitlines())) == (2, 1)
     assert "nowhere.log" in ran.err
+
+
+def test_of_a_folder_files_without_training_are_left_out_and_named(command: Command, tmp_path: Path) -> None:
+    write_log(tmp_path / "a.log", 1000)
+    (tmp_path / "model.pt").write_bytes(bytes(range(256)) * 40)
+    (tmp_path / "empty.log").touch()
+    ran = command(f"track {tmp_path} --total 2000 --json")
+    assert ran.code == 0
+    assert [json.loads(line)["fraction"] for line in ran.out.splitlines()] == [0.5, 0.5]
+    assert "left out, no training is reported in: empty.log, model.pt" in ran.err
+    (tmp_path / "a.log").unlink()
+    ran = command(f"track {tmp_path}")
+    assert ran.code == 2 and "no file reports training among the 2: empty.log, model.pt" in ran.err
+
+
+def test_a_file_without_training_is_not_kept_in_the_store(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    write_log(tmp_path / "runs" / "a.log", 1000)
+    (tmp_path / "runs" / "notes.txt").write_text("not a log\n")
+    database = tmp_path / "store.db"
+    assert command(f"track {tmp_path / 'runs'} --total 2000 --store --database {database}").code == 0
+    found = command(f"runs --database {database} --json").json["runs"]
+    assert [Path(run["run"]).name for run in found] == ["a.log"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--total inf", "--total must be a number above 0, got inf"),
+        ("--regex (?P<step>hello)", "has no line that matches --regex '(?P<step>hello)'"),
+        ("--run=", "--run is the name"),
+        ("--job mine --what-if ,", "--what-if names no place"),
+    ],
+)
+def test_what_says_nothing_is_refused(command: Command, tmp_path: Path, options: str, words: str) -> None:
+    ran = command(f"track {write_log(tmp_path / 'a.log', 1000)} {options}")
+    assert ran.code == 2 and words in ran.err and ran.err.count("\n") == 1
+
+
+def test_a_log_without_times_says_so_and_costs_nobody_knows_what(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.log").write_text("".join(f"step {step}/500 loss 0.3\n" for step in range(10, 200, 10)))
+    ran = command("track a.log")
+    assert ran.code == 2 and "the 19 reports of the log have no times" in ran.err
+    Path("epochcast.toml").write_text(
+        '[[job]]\nname = "mine"\nmodel = "resnet18"\nbatch = 8\nsamples = 4000\ndevice = "V100"\n'
+        '[[job]]\nname = "nowhere"\nmodel = "resnet18"\nbatch = 8\nsamples = 4000\n'
+    )
+    body = command("track a.log --job mine --json").json
+    assert body["dollars_so_far"] is None and body["dollars_in_all"] is None and body["remaining_seconds"]["mid"] > 0
+    ran = command("track a.log --job nowhere")
+    assert ran.code == 2 and "the job 'nowhere' names no device" in ran.err
+
+
+def test_a_log_that_fell_silent_or_passed_its_total_says_so(command: Command, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "a.log", 1000)
+    assert "nothing new since" not in command(f"track {log} --total 2000").out
+    os.utime(log, (1_700_000_000, 1_700_000_000))
+    assert "nothing new since" in command(f"track {log} --total 2000").out
+    assert "beyond the total of 500 steps (given)" in command(f"track {log} --total 500").out
+
+
+def test_the_table_fits_a_terminal_of_80_columns(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = command(f"track {write_log(tmp_path / 'long-name.log', 10_000, total=160_000)}")
+    assert ran.code == 0 and "left out, too narrow: a step" in ran.out
+    assert [line for line in ran.out.splitlines() if len(line) > 80] == []

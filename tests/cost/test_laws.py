@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from epochcast.capture.zoo import zoo_model
-from epochcast.cost.laws import WINOGRAD, lawful, least_seconds, most_seconds
+from epochcast.cost.laws import WINOGRAD, bounds_by_single, lawful, least_seconds
 from epochcast.cost.learned import load_learned
-from epochcast.cost.model import Costs
+from epochcast.cost.model import Array, Costs
 from epochcast.cost.product import product_columns
 from epochcast.cost.registry import find_cost_model
 from epochcast.cost.setting import TODAY, Setting
@@ -28,6 +28,9 @@ class Odd:
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         mid = np.where(columns.element_bytes < 4, 1.0, 1e-3)
         return Costs.by(self.name, 0.5 * mid, mid, 2 * mid)
+
+    def seconds(self, columns: Columns, device: Device, setting: Setting) -> Array:
+        return self.costs(columns, device, setting).mid
 
 
 def test_a_product_takes_its_flops_at_the_peak_of_the_format_that_runs() -> None:
@@ -60,7 +63,9 @@ def test_half_precision_is_no_slower_than_single_where_tensor_cores_multiply_it(
     assert lawful(odd, columns, V100, TODAY, Odd()).mid == pytest.approx(1e-3)
     bare = replace(V100, tensor_cores=False)
     assert lawful(Odd().costs(columns, bare, TODAY), columns, bare, TODAY, Odd()).mid == pytest.approx(1.0)
-    assert np.isinf(most_seconds(product_columns((1024, 1024, 1024), "bf16"), V100, TODAY, Odd())), "V100 has no bf16"
+    least, most = bounds_by_single(product_columns((1024, 1024, 1024), "bf16"), V100, TODAY, Odd())
+    assert least == pytest.approx(1e-3), "V100 has no bf16: it computes in float32"
+    assert np.isinf(most).all()
 
 
 def test_siblings_are_ordered_by_no_more_than_a_data_sheet_gains() -> None:
@@ -76,3 +81,12 @@ def test_language_models_stay_below_the_peak(device: str, precision: str) -> Non
     trace = zoo_model("gpt2").trace(Recipe(16, precision=precision))
     seconds = find_cost_model().costs(trace.columns, card, TODAY).mid.sum()
     assert trace.flops["matrix"] / seconds <= card.peak(precision)
+
+
+@pytest.mark.parametrize(("device", "precision"), [("V100", "amp_bf16"), ("T4", "bf16"), ("K80", "amp_fp16")])
+def test_a_half_that_a_device_has_not_makes_no_product_quicker(device: str, precision: str) -> None:
+    half, single = (
+        find_cost_model().costs(trace.columns, find_device(device), TODAY).mid[trace.columns.is_matrix].sum()
+        for trace in (zoo_model("gpt2").trace(Recipe(8, precision=each)) for each in (precision, "fp32"))
+    )
+    assert half >= 0.999 * single

@@ -16,7 +16,7 @@ from epochcast.cost.limits import GROUPS, TOWERS, as_run, caps, log_bounds, op_g
 from epochcast.cost.model import fill_gaps
 from epochcast.cost.product import product_columns
 from epochcast.cost.registry import find_cost_model
-from epochcast.cost.roofline import Analytic
+from epochcast.cost.roofline import Analytic, bounds
 from epochcast.cost.setting import TODAY, Setting
 from epochcast.cost.waves import TILES
 from epochcast.graph.maths import OP_MATHS, op_math_index
@@ -69,7 +69,7 @@ def test_a_flat_net_by_hand(trace: Trace) -> None:
     """seconds = bound · e^(softplus(0) - cap), softplus(0) = log 2, bound = factors · max(flops/(g·peak), …)."""
     device = find_device("RTX 3090")
     columns, kept = trace.columns, sustained(device)
-    compute, memory = (np.exp(logs) for logs in log_bounds(columns, device))
+    compute, memory = (np.exp(logs) for logs in log_bounds(columns, device, bounds(columns, device)))
     g = np.array([kept.math_fraction(math) for math in OP_MATHS])[columns.math]
     arithmetic = compute / np.where(columns.is_matrix, g, kept.vector_fraction)
     bound = np.maximum(arithmetic, memory / kept.bandwidth_fraction)
@@ -85,7 +85,8 @@ def test_traffic_that_fits_the_cache_is_four_times_as_fast(trace: Trace) -> None
     device = find_device("A100")
     assert device.l2_bytes is not None
     tiny, huge = (replace(device, l2_bytes=size) for size in (2**16, 2**40))
-    ratio = np.exp(log_bounds(trace.columns, tiny)[1] - log_bounds(trace.columns, huge)[1])
+    slow, quick = (log_bounds(trace.columns, cached, bounds(trace.columns, cached))[1] for cached in (tiny, huge))
+    ratio = np.exp(slow - quick)
     moved = trace.columns.bytes > 100 * 2**16
     assert ratio[moved] == pytest.approx(4, rel=0.04)
 

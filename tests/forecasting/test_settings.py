@@ -82,6 +82,11 @@ def test_mixed_precision_under_deepspeed_has_masters(given: Any) -> None:
     assert read.options["precision"] == "bf16_deepspeed"
 
 
+def test_updates_beside_samples_that_are_given_are_said(given: Any) -> None:
+    document = {"per_device_train_batch_size": 4, "max_steps": 1000}
+    assert "0.json says 1,000 updates; samples 52000 is given and counts" in given(document, samples=52_000).notes
+
+
 def test_updates_are_samples(given: Any) -> None:
     document = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "max_steps": 1000}
     read = given(document, gpus=8)

@@ -48,3 +48,11 @@ def test_a_place_nobody_knows_offers_near_names() -> None:
         places_in("4xV10")
     with pytest.raises(BadInput, match="no GPU"):
         places_in("0xV100")
+
+
+def test_staying_is_compared_even_where_the_forecast_denies_that_it_fits() -> None:
+    job = Job("resnet50", batch=4096)
+    here = forecast_job(job, Where("V100").placement())
+    assert here.fits is False
+    stay, there = moves(job, here, LEFT, places_in("1xV100"), restart_seconds=300)
+    assert (stay.pareto, there.pareto) == (True, False)

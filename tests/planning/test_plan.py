@@ -10,7 +10,7 @@ from epochcast import charts
 from epochcast.api import find_model
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.strategies.registry import STRATEGIES
-from epochcast.hardware.catalogue import find_instance
+from epochcast.hardware.machines import find_instance
 from epochcast.planning.answer import Plan
 from epochcast.planning.candidate import TOO_LARGE, Candidate
 from epochcast.planning.search import strategies_in
@@ -95,7 +95,8 @@ def test_every_strategy_of_forecast_is_accepted(strategy: str) -> None:
 
 def test_one_gpu_is_asked_once_whatever_the_strategies() -> None:
     answer = planned(batch=256, gpus=(1,), strategies=("ddp", "zero1", "horovod"))
-    assert [candidate.strategy for candidate in answer.candidates] == ["single"] * answer.considered == ["single"] * 2
+    assert [candidate.strategy for candidate in answer.candidates] == ["single"] * answer.considered
+    assert answer.considered == len({(one.offer.where, one.offer.name) for one in answer.candidates}) > 1
 
 
 def test_without_a_batch_every_gpu_takes_a_power_of_two_that_fits() -> None:

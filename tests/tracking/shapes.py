@@ -578,6 +578,21 @@ SHAPES = (
         500,
         70.0,
     ),
+    Shape(
+        "epochcast",
+        '{"epochcast_track": 1, "job": "mine", "attempt": 7, "at": 1900000000.0, "rank": 0, "ranks": 1, "total_steps": 90}\n'
+        + "".join(
+            f'{{"ec": "train", "step": {n}0, "at": 190000000{n}.5, "steps": 10, "step_seconds": 0.1}}\n' for n in (1, 2)
+        )
+        + '{"ec": "begin", "step": 20, "at": 1900000003.0, "what": "validation"}\n'
+        '{"ec": "done", "step": 20, "at": 1900000004.0, "what": "validation", "seconds": 1.0}\n'
+        '{"epochcast_track": 1, "job": "mine", "attempt": 8, "at": 1900000005.0, "start_step": 20, "total_steps": 90}\n'
+        + '{"ec": "train", "step": 30, "at": 1900000006.5, "steps": 10, "step_seconds": 0.1}\n{"ec": "train", "st',
+        30,
+        90,
+        6.5,
+        attempts=2,
+    ),
     Shape("csv_no_time", "epoch,acc,loss,val_acc\r\n" + "".join(f"{n},0.5,1.5,0.6\r\n" for n in range(8)), 8),
     Shape(
         "ultralytics_csv",

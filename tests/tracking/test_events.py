@@ -108,3 +108,36 @@ def test_we_read_what_tensorboard_reads(tmp_path: Path) -> None:
     ours = [(s.tag, s.step, s.wall_seconds, s.value) for s in EventReader().feed(path.read_bytes())]
     assert ours == theirs
     assert len(ours) == 100
+
+
+def test_files_of_real_writers_read_like_tensorboard_reads_them(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard", reason="tensorboard is the oracle; it is in the extra test-models")
+    pytest.importorskip("torch.utils.tensorboard", reason="torch's writer is compared; it is in the extra test-models")
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+    from tensorboard.util import tensor_util
+    from torch.utils.tensorboard import SummaryWriter
+
+    for new_style in (False, True):
+        folder = tmp_path / str(new_style)
+        with SummaryWriter(str(folder)) as writer:
+            for step in range(20):
+                writer.add_scalar("train/loss", 1 / (step + 1), step, walltime=1.9e9 + step, new_style=new_style)
+            writer.add_text("note", "no scalar", 3)
+        (path,) = folder.iterdir()
+        theirs = [
+            (value.tag, event.step, event.wall_time, float(tensor_util.make_ndarray(value.tensor)))
+            for event in EventFileLoader(str(path)).Load()
+            for value in event.summary.value
+            if value.metadata.plugin_data.plugin_name != "text"
+        ]
+        data = path.read_bytes()
+        assert [(s.tag, s.step, s.wall_seconds, s.value) for s in EventReader().feed(data)] == theirs
+        assert len(theirs) == 20
+
+
+def test_a_cut_last_record_waits_for_its_rest() -> None:
+    data = b"".join(scalar_event("loss", step, 1.9e9 + step, 0.5) for step in range(5))
+    reader = EventReader()
+    assert [s.step for s in reader.feed(data[:-7])] == [0, 1, 2, 3]
+    assert [s.step for s in reader.feed(data[-7:])] == [4]
+    assert reader.broken == 0

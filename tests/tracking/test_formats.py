@@ -18,8 +18,8 @@ every_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.n
 every_one = pytest.mark.parametrize("shape", ALL, ids=lambda shape: shape.name)
 
 
-def read(text: str, chunk_bytes: int = 1 << 20, **options: str) -> tuple[LogReader, list[Observation]]:
-    reader = LogReader(**options)
+def read(text: str, chunk_bytes: int = 1 << 20, pattern: str | None = None) -> tuple[LogReader, list[Observation]]:
+    reader = LogReader(pattern=pattern)
     data = text.encode()
     found = [seen for at in range(0, len(data), chunk_bytes) for seen in reader.feed(data[at : at + chunk_bytes])]
     return reader, found + reader.close()
@@ -63,6 +63,7 @@ def test_steps_never_fall_within_an_attempt_and_the_clock_never_runs_back(shape:
 
 def test_every_format_has_a_shape() -> None:
     flavours = {"keras": {"keras_bar"}, "csv": {"csv_no_time"}, "deepspeed_step": set(), "mlperf_v0.5": set()}
+    flavours["epochcast"] = set()  # our own recordings have their tests beside the recorder's
     names = {shape.name for shape in ALL}
     assert [f.name for f in FORMATS if not flavours.get(f.name, {f.name}) <= names] == []
 
@@ -108,3 +109,45 @@ def test_lines_of_another_rank_do_not_move_the_run() -> None:
     _, found = read("".join(line.format(rank, 10 + n, 50 * n) for n in range(1, 4) for rank in (0, 1)))
     assert [(seen.rank, seen.step) for seen in found] == [(0, 50), (1, 50), (0, 100), (1, 100), (0, 150), (1, 150)]
     assert {seen.attempt for seen in found} == {0}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch: [{epoch}/10][ {batch}/1000]\tTime 2.000\tLoss 3.0000",
+        "Epoch [{epoch}/10] [{batch}/1000] loss 3.0",
+        "Epoch {epoch}/10, {batch}/1000, loss 3.0",
+        "Epoch [{epoch}/10] | {batch}/1000 | loss 3.0",
+    ],
+)
+def test_a_pair_beside_an_epoch_of_so_many_counts_its_batches(line: str) -> None:
+    lines = [line.format(epoch=epoch, batch=batch) for epoch in range(3) for batch in range(0, 1000, 100)]
+    last = read("\n".join(lines))[1][-1]
+    assert (last.step, last.total_steps, last.attempt) == (2900, 10_000, 0)
+
+
+def test_a_pattern_counts_epochs_from_0_or_from_1() -> None:
+    pattern = r"at (?P<epoch>\d+)/(?P<epochs>\d+) (?P<batch>\d+)/(?P<batches>\d+)"
+    for first in (0, 1):
+        lines = [f"at {epoch + first}/10 {batch}/100\n" for epoch in range(3) for batch in range(0, 100, 10)]
+        last = LogReader(pattern=pattern).feed("".join(lines).encode())[-1]
+        assert (last.step, last.total_steps, last.attempt) == (290, 1000, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"[{n}/300] Building CXX object src/loss.cc.o\n" for n in range(1, 60)),
+        "".join(f"Step {n}/12 : RUN pip install torch\n" for n in range(1, 13)),
+        "".join(f"Downloading data: {n}%|##   | {n}.0M/99.0M [00:{n:02d}<00:30, 3.10MB/s]\r" for n in range(10, 60)),
+        "".join(f"Map (num_proc=4): {n}%|##   | {n}/100 [00:{n:02d}<00:30, 3.10 examples/s]\r" for n in range(10, 60)),
+        "".join(f" {n}192/166094648 [....] - ETA: 1:25:07\n" for n in range(1, 60)),
+        "".join(f"Test: [{n}/50]\tTime 0.1 (0.1)\tLoss 0.3 (0.3)\tAcc@1 70.0 (71.0)\n" for n in range(50)),
+        "".join(f"10.0.0.{n} - - [02/Jan/2031:03:00:{n:02d} +0000] GET /step/{n}/9 200 {n}\n" for n in range(10, 60)),
+        "".join(f"{n},{n * 2},{n * 3}\n" for n in range(60)),
+    ],
+    ids=["compiler", "docker", "download", "map", "keras download", "test", "server", "numbers"],
+)  # fmt: skip
+def test_what_is_no_training_is_not_taken_for_it(text: str) -> None:
+    _, found = read(text)
+    assert [seen for seen in found if seen.phase == "train"] == []

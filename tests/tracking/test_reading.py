@@ -4,13 +4,15 @@ import gzip
 import os
 import random
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from epochcast.tracking.following import Follower, follow
 from epochcast.tracking.lines import LONGEST_LINE_BYTES
 from epochcast.tracking.observation import Observation
-from epochcast.tracking.reading import LogReader, NoTraining, candidate_lines, follow, read_log
+from epochcast.tracking.reading import LogReader, NoTraining, candidate_lines, read_log
 
 LINE = "2031-05-03 20:{:02d}:{:02d},000 - mmdet - INFO - Iter [{}/900]\tlr: 2e-02, time: 0.5, data_time: 0.1\n"
 
@@ -140,3 +142,91 @@ def test_a_log_of_one_line_is_read_when_asked_to_decide() -> None:
     assert reader.feed(log_lines(1, 1)) == []
     assert steps(reader.flush()) == [1]
     assert reader.recognition is not None and 0 < reader.recognition.confidence < 1
+
+
+def looker(path: Path) -> Callable[[], list[float]]:
+    watching = follow(path, poll_seconds=0.0)
+    return lambda: steps(next(watching)[1])
+
+
+def test_what_was_written_last_before_a_rotation_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes(log_lines(1, 3))
+    look = looker(path)
+    assert look() == [1, 2, 3]
+    with path.open("ab") as more:
+        more.write(log_lines(4, 5))
+    path.rename(tmp_path / "train.log.1")
+    path.write_bytes(log_lines(6, 7))
+    assert look() == [4, 5, 6, 7]
+
+
+def test_a_log_that_is_copied_and_truncated_goes_on_behind_its_holes(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    with path.open("wb") as writer:
+        writer.write(log_lines(1, 3))
+        writer.flush()
+        look = looker(path)
+        assert look() == [1, 2, 3]
+        os.truncate(path, 0)
+        assert look() == []
+        writer.write(log_lines(4, 5))  # at its old place: zeros come before it
+        writer.flush()
+        assert look() == [4, 5]
+
+
+def test_a_packed_log_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "train.log.gz"
+    path.write_bytes(gzip.compress(log_lines(1, 3)))
+    assert looker(path)() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_log_of_two_bytes_per_letter_reads_like_a_plain_one(encoding: str) -> None:
+    reader = LogReader()
+    data = log_lines(1, 9).decode().encode(encoding)
+    found = [seen for at in range(0, len(data), 7) for seen in reader.feed(data[at : at + 7])] + reader.close()
+    assert steps(found) == list(range(1, 10))
+
+
+def test_a_clock_that_jumps_breaks_nothing() -> None:
+    reader = LogReader()
+    text = log_lines(1, 3) + log_lines(4, 6).replace(b"20", b"19", 1) + log_lines(7, 9)
+    assert steps(reader.feed(text) + reader.close())[-1] == 9
+
+
+def test_of_a_very_long_log_some_lines_are_read_and_the_last_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochcast.tracking.thinning.EXACT_REPORTS", 100)
+    reader = LogReader()
+    text = "".join(LINE.format(n // 60 % 60, n % 60, n).replace("900]", "9000]") for n in range(1, 3500)).encode()
+    found = steps([seen for at in range(0, len(text), 100_000) for seen in reader.feed(text[at : at + 100_000])])
+    assert len(found) < 1500
+    assert found[:100] == list(range(1, 101))
+    assert found[-1] == 3499
+
+
+def test_validation_is_never_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochcast.tracking.thinning.EXACT_REPORTS", 100)
+    reader = LogReader()
+    lines = [LINE.format(n // 60 % 60, n % 60, n).replace("900]", "9000]") for n in range(1, 2000)]
+    lines[1500] += "2031-05-03 20:25:01,500 - mmdet - INFO - Iter(val) [500]\tmIoU: 0.5\n"
+    found = reader.feed("".join(lines).encode()) + reader.close()
+    assert sum(seen.phase == "validation" for seen in found) == 1
+
+
+def test_lines_without_times_are_timed_by_when_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("epochcast.tracking.following.time.monotonic", lambda: now[0])
+    log = tmp_path / "a.log"
+    follower = Follower(log)
+    found = []
+    with log.open("a") as file:
+        for step in range(10, 60, 10):
+            file.write("".join(f"step {step + part}/100 loss 0.3\n" for part in range(-9, 1)))
+            file.flush()
+            found.append([(one.step, one.clock_seconds) for one in follower.look()])
+            now[0] += 5
+    follower.close()
+    assert found[0] == [(10, 0.0)]
+    assert found[1][-1] == (20, 5.0) and {clock for _, clock in found[1][:-1]} == {None}
+    assert found[-1][-1] == (50, 20.0)

@@ -172,3 +172,41 @@ def test_a_slower_clock_only_scales_the_answer(pace: float, reports: int, scale:
         return remaining(history_of(seen), 10_000).remaining_seconds.mid
 
     assert told(scale) == pytest.approx(scale * told(1.0), rel=0.02)
+
+
+def recorded(steps: int, period: int, seconds: float, what: str) -> Iterator[Observation]:
+    """Half a second a step, reported every ten; after every `period` steps a recorded pause, shorter than a report."""
+    clock = 0.25
+    for step in range(0, steps + 1, 10):
+        clock += 5.0 * (step > 0)
+        yield Observation(step=step, clock_seconds=clock)
+        if step and step % period == 0:
+            clock += seconds
+            yield Observation(step=step, clock_seconds=clock, phase="validation", pause_seconds=seconds, what=what)
+
+
+def test_recorded_pauses_are_counted_as_they_were_up_to_the_last_step() -> None:
+    """Two seconds every 100 of 1,000 steps, seen to step 250: eight are to come, one of them after the last step."""
+    left = remaining(history_of(recorded(250, 100, 2.0, "validation")), 1000)
+    assert left.step_seconds == pytest.approx(0.5, rel=1e-6)
+    assert left.pause_seconds == pytest.approx(8 * 2.0, rel=1e-6)
+
+
+def test_the_first_recorded_pause_tells_of_all_that_follow() -> None:
+    left = remaining(history_of(recorded(150, 100, 2.0, "validation")), 1000)
+    assert left.pause_seconds == pytest.approx(9 * 2.0, rel=1e-6)
+
+
+def test_two_slow_spans_side_by_side_are_not_expected_at_every_step() -> None:
+    def clock(step: int) -> float:
+        return 0.25 + 0.5 * step + 20 * (step >= 495) + 20 * (step >= 500)
+
+    seen = [Observation(step=step, clock_seconds=clock(step)) for step in range(0, 501, 5)]
+    assert remaining(history_of(seen), 1000).pause_seconds < 60
+
+
+def test_an_interval_is_wider_where_the_run_was_watched_for_seconds_only() -> None:
+    short, long = (
+        remaining(history_of(steady(200, step_seconds=seconds)), 1000).remaining_seconds for seconds in (0.05, 50.0)
+    )
+    assert short.high / short.mid > 1.5 * long.high / long.mid

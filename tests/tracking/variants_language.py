@@ -1,9 +1,51 @@
 """Other versions, options and habits of the formats in `shapes`: trainers of language models, speech and translation."""
 
+import json
+
 from tests.tracking.shapes import Shape, bar
 from tests.tracking.variants_vision import lines, minutes
 
+
+def mllog(*events: tuple[int, str, dict[str, int]]) -> str:
+    """MLPerf events: seconds, key, metadata."""
+    form = (
+        '0: :::MLLOG {{"namespace": "", "time_ms": {}, "event_type": "X", "key": "{}", "value": 0.5, "metadata": {}}}\n'
+    )
+    return "".join(form.format(1914680500000 + 1000 * at, key, json.dumps(told)) for at, key, told in events)
+
+
 LANGUAGE = (
+    Shape(
+        "mllog",
+        mllog(
+            (0, "block_start", {"first_epoch_num": 1, "epoch_count": 4}),
+            (40, "block_stop", {"first_epoch_num": 1}),
+            (41, "eval_start", {"epoch_num": 4}),
+            (45, "eval_stop", {"epoch_num": 4}),
+            (45, "block_start", {"first_epoch_num": 5, "epoch_count": 4}),
+            (85, "block_stop", {"first_epoch_num": 5}),
+        ),
+        8,
+        None,
+        45.0,
+    ),
+    Shape("mllog", mllog(*((10 * n, "block_stop", {"samples_count": 512 * n}) for n in range(1, 6))), 2560, None, 30.0),
+    Shape(
+        "mllog", mllog(*((10 * n, "eval_accuracy", {"epoch_num": 150000 * n}) for n in range(1, 6))), 750000, None, 30.0
+    ),
+    Shape(
+        "mllog",
+        mllog(
+            *(
+                (10 * n, key, told)
+                for n in range(1, 9)
+                for key, told in (("block_stop", {"first_epoch_num": 1}), ("eval_accuracy", {"epoch_num": 150000 * n}))
+            )
+        ),
+        1200000,
+        None,
+        70.0,
+    ),
     Shape(
         "megatron",
         minutes(

@@ -22,9 +22,11 @@ def check_reference(reference: str) -> None:
     if not place:
         raise BadInput(f"{reference!r} is no loader; write it like file.py:make_loader or package.module:make_loader")
     if place.endswith(".py"):
-        error = name_not_in_script(reference) if Path(place).is_file() else BadInput(f"there is no file {place!r}")
+        if not Path(place).is_file():
+            raise BadInput(f"there is no file {place!r}")
+        error = name_not_in_script(reference)
         if error is not None:
-            raise error
+            raise BadInput(str(error))  # without what it says of models
 
 
 def question_of(reference: str = "", batch: int = BATCH, limit_seconds: float = LIMIT_SECONDS) -> Question:

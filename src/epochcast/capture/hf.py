@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from epochcast.capture.cache import CachedModel, about
 from epochcast.capture.model import Model
 from epochcast.capture.workload import Workload
 from epochcast.errors import BadInput, MissingExtra, UnknownName
+from epochcast.graph.four_bit import EIGHT, FOUR
 
 if TYPE_CHECKING:
     from epochcast.capture.torch.model import TorchModel
@@ -127,15 +129,17 @@ def hf_model(
     return model
 
 
-def from_hugging_face(workload: Workload, input_shape: tuple[int, ...] | None = None) -> "TorchModel":
-    """The model of a live configuration, model class or model, also one that PEFT has wrapped."""
+def from_hugging_face(workload: Workload, input_shape: tuple[int, ...] | None = None, **options: Any) -> "TorchModel":
+    """The model of a live configuration, model class or model, also one that PEFT has wrapped. Options are those of
+    `from_workload`.
+    """
     transformers = _transformers()
     given = workload.model
     if isinstance(given, type):
         given = _of_class(transformers, given)
     if isinstance(given, transformers.PretrainedConfig):
         return _from_config(given, workload, input_shape)
-    return _from_module(given, workload, input_shape)
+    return _from_module(given, workload, input_shape, **options)
 
 
 def _of_class(transformers: Any, kind: type) -> Any:
@@ -170,10 +174,11 @@ def _from_config(config: Any, workload: Workload, input_shape: tuple[int, ...] |
     model = from_workload(
         replace(workload, model=module, inputs=example), label, None, values, in_place=True, around=_quiet, **options
     )
-    return replace(model, units_per_sample=length, notes=notes, four_bit=_is_four_bit(config))
+    packed = model.packed or _packed(model.module, config)
+    return replace(model, units_per_sample=length, notes=notes, packed=packed)
 
 
-def _from_module(module: Any, workload: Workload, input_shape: tuple[int, ...] | None) -> "TorchModel":
+def _from_module(module: Any, workload: Workload, input_shape: tuple[int, ...] | None, **options: Any) -> "TorchModel":
     """A live model; its class tells the task."""
     from epochcast.capture.torch.own import from_workload
 
@@ -181,8 +186,12 @@ def _from_module(module: Any, workload: Workload, input_shape: tuple[int, ...] |
     config = inner.config
     task = _task_of([type(inner).__name__]) or _task(config)
     example, length, notes = _fed(config, task, input_shape, workload)
-    model = from_workload(replace(workload, model=module, inputs=example), workload.name, None, around=_quiet)
-    return replace(model, units_per_sample=length, notes=(*model.notes, *notes), four_bit=_is_four_bit(config))
+    if workload.inputs is None and "labels" not in signature(inner.forward).parameters:
+        example = replace(example, kwargs={name: value for name, value in example.kwargs.items() if name != "labels"})
+    options = {"around": _quiet, **options}
+    model = from_workload(replace(workload, model=module, inputs=example), workload.name, None, **options)
+    packed = model.packed or _packed(model.module, config)
+    return replace(model, units_per_sample=length, notes=(*model.notes, *notes), packed=packed)
 
 
 def _fed(
@@ -196,12 +205,24 @@ def _fed(
     return inputs, int(tokens.shape[1]) if tokens is not None and tokens.dim() > 1 else 1, ()
 
 
-def _is_four_bit(config: Any) -> bool:
-    """Whether weights are loaded in four bits (bitsandbytes)."""
+def _packed(module: Any, config: Any) -> tuple[tuple[str, int], ...]:
+    """Weights that will be loaded in four or eight bits (bitsandbytes), where the configuration says so: frozen ones of
+    linear layers but the last, which stays as it is.
+    """
+    import torch
+
     quantization = getattr(config, "quantization_config", None)
-    if isinstance(quantization, Mapping):
-        return bool(quantization.get("load_in_4bit"))
-    return bool(getattr(quantization, "load_in_4bit", False))
+    said = quantization if isinstance(quantization, Mapping) else vars(quantization or object)
+    bits = FOUR if said.get("load_in_4bit", said.get("_load_in_4bit")) else EIGHT
+    if bits == EIGHT and not said.get("load_in_8bit", said.get("_load_in_8bit")):
+        return ()
+    inner = module.get_base_model() if hasattr(module, "get_base_model") else module
+    head = inner.get_output_embeddings()
+    return tuple(
+        (f"{name}.weight", bits)
+        for name, part in module.named_modules()
+        if isinstance(part, torch.nn.Linear) and part is not head and not part.weight.requires_grad
+    )
 
 
 @contextmanager

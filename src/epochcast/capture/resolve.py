@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.capture.model import Model
+from epochcast.capture.torch.factory import is_hugging_face, packages_of
 from epochcast.capture.workload import Workload
 from epochcast.documents import parse_json, read_text
 from epochcast.errors import BadInput
@@ -159,18 +160,12 @@ def check_live(value: object) -> None:
     """Raise if it is neither a `Model`, a `Workload` nor a model of a framework."""
     if isinstance(value, Workload):
         return  # what it holds turns out when it is looked at
-    if not (_is_model(value) or _packages(value) & {*_KERAS, "torch", "transformers"}):
+    if not (_is_model(value) or packages_of(value) & {*_KERAS, "torch", "transformers"}):
         raise BadInput(f"a {type(value).__name__} is not a model: give a name, a file, an nn.Module or a Keras model")
 
 
 def _is_model(value: object) -> bool:
     return callable(getattr(value, "trace", None)) and callable(getattr(value, "graph", None))
-
-
-def _packages(value: object) -> set[str]:
-    """Top-level packages of its class (or of the class that it is) and of the bases."""
-    kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
-    return {kind.__module__.partition(".")[0] for kind in kinds}
 
 
 def _from_object(value: Any, input_shape: tuple[int, ...] | None) -> Model:
@@ -179,7 +174,7 @@ def _from_object(value: Any, input_shape: tuple[int, ...] | None) -> Model:
     if _is_model(value) and not isinstance(value, type):
         model: Model = value
         return model
-    if _packages(value) & _KERAS:
+    if packages_of(value) & _KERAS:
         from epochcast.capture.keras import from_keras
 
         return from_keras(value)
@@ -196,7 +191,7 @@ def _from_torch(workload: Workload, input_shape: tuple[int, ...] | None) -> Mode
         from epochcast.capture.hf import hf_model
 
         return hf_model(workload.model, input_shape, inputs=workload.inputs)
-    if _packages(workload.model) & {"transformers", "peft"}:
+    if is_hugging_face(workload.model):
         from epochcast.capture.hf import from_hugging_face
 
         return from_hugging_face(workload, input_shape)

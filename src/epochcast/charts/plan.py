@@ -18,7 +18,7 @@ def plan(answer: Plan) -> Any:
     if not answer.candidates:
         raise BadInput(f"nothing to draw: {answer.sentence}")
     alt = altair_module()
-    labelled = sorted({*answer.frontier, *((answer.chosen,) if answer.chosen else ())}, key=lambda c: c.dollars.mid)
+    labelled = answer.shown
     rows = [
         _row(candidate) | {"number": number, "label": _label(number, candidate)}
         for number, candidate in enumerate(labelled, 1)

@@ -54,6 +54,7 @@ COMMANDS = (
     "bench",
     "fit",
     "catalogues",
+    "instances",
     "store",
     "doctor",
 )
@@ -108,8 +109,21 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for module in COMMANDS:
         import_module(f"epochcast.cli.{module}")
-    with ascii_where_asked():
+    with ascii_where_asked(), _warnings_as_lines():
         return _run(arguments)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """A warning is one line as errors are, without the place in our code that gave it."""
+    import warnings
+
+    shown = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"epochcast: {' '.join(str(message).split())}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = shown
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -157,7 +171,15 @@ def _usage(error: Exception) -> str:
     message: Callable[[], str] = getattr(error, "format_message", error.__str__)
     context = getattr(error, "ctx", None)
     command = getattr(context, "command_path", None) or "epochcast"
-    return f"{message().rstrip('.')}; see: {command} --help"
+    if type(error).__name__ == "NoArgsIsHelpError" and context is not None:  # its message is the whole help
+        return f"{command} needs one of {', '.join(context.command.list_commands(context))}; see: {command} --help"
+    return f"{message().rstrip('.')}{_given(error)}; see: {command} --help"
+
+
+def _given(error: Exception) -> str:
+    """The value that was refused, where the message has it not."""
+    details = getattr(error.__cause__, "errors", None)
+    return f", got {details()[0].get('input')!r}" if callable(details) else ""
 
 
 def _with_flags(line: str) -> str:
@@ -213,8 +235,10 @@ def with_notes(renderable: "RenderableType", notes: Sequence[str]) -> "Renderabl
     return Group(renderable, *(Text(f"note: {note}", style="dim") for note in notes))
 
 
-def show(answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableType"]) -> None:
-    """One JSON object, or what `view` draws."""
+def show(
+    answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableType"], *, as_text: str | None = None
+) -> None:
+    """One JSON object, or what `view` draws; `as_text` is a file to pass on, printed as it is instead."""
     output = _ANSWERS.get() or sys.stdout
     notes = [_with_flags(note) for note in _NOTES.get()]
     if as_json:
@@ -222,6 +246,9 @@ def show(answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableTy
 
         answer = {**answer, "warnings": [*answer.get("warnings", []), *notes]} if notes else answer
         output.write(json.dumps(answer, allow_nan=False) + "\n")
+        return
+    if as_text is not None:
+        output.write(as_text)
         return
     from rich.console import Console
     from rich.measure import Measurement

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 bench = typer.Typer(
     help="Measure this machine, or a fleet through Ray.",
     epilog="Example: epochcast bench ops --budget 5m --out here.jsonl",
-    no_args_is_help=True,
     rich_markup_mode=None,
 )
 app.add_typer(bench, name="bench", rich_help_panel=MEASURES)

@@ -1,4 +1,4 @@
-"""`epochcast models`, `devices`, `instances`, `datasets`, `links`, `topologies`: the catalogues."""
+"""`epochcast models`, `devices`, `datasets`, `links`, `topologies`: the catalogues."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,24 +83,6 @@ def _sheet(device: "Device") -> Any:
     from epochcast.hardware.data_sheet import data_sheet_text
 
     return Text(data_sheet_text(device).rstrip("\n"))
-
-
-@app.command(epilog="Example: epochcast instances", cls=GroupedCommand, rich_help_panel=NAMES)
-def instances(as_json: Json = False) -> int:
-    """Cloud instances and their list prices."""
-    from dataclasses import asdict
-
-    from epochcast.hardware.catalogue import instances as all_instances
-
-    rows = all_instances()
-
-    def view() -> Any:
-        from epochcast import render
-
-        return render.instances(rows)
-
-    show({"instances": [asdict(row) for row in rows]}, as_json, view)
-    return 0
 
 
 @app.command(epilog="Example: epochcast datasets", cls=GroupedCommand, rich_help_panel=NAMES)

@@ -67,6 +67,8 @@ def diff(
     )
     comparison = Comparison(Question(given.options, given.config), allowed, profile)
     _check(base, head, (base_revision, head_revision), lock, accept)
+    if markdown is not None and not markdown.parent.is_dir():
+        raise BadInput(f"no folder {str(markdown.parent)!r} to write {markdown.name} to")
     if accept:
         return _accept(comparison, [one for one in (base, head) if one is not None], as_json)
     if lock:
@@ -170,7 +172,12 @@ def _answer(answers: "Mapping[str, Diff]", markdown: Path | None, as_json: bool,
 def _fraction(flag: str, text: str | None) -> float | None:
     from epochcast.units import parse_fraction
 
-    return None if text is None else _parsed(flag, text, parse_fraction)
+    if text is None:
+        return None
+    fraction: float = _parsed(flag, text, parse_fraction)
+    if fraction > 1 and "%" not in text:  # as a fraction, 5 would let everything pass
+        raise BadInput(f"{flag}: {text!r} is {100 * fraction:.0f} %; write {text.strip()}% or {100 * fraction:.0f}%")
+    return fraction
 
 
 def _bytes(flag: str, text: str | None) -> int | None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from epochcast.cli.app import Json, show
+from epochcast.cli.hand_over import HandOver, Image, Kueue, Queue, Ray, Run, SkyPilot, Slurm
 from epochcast.cli.job_options import JobArguments, job_command, save_job
 from epochcast.errors import DoesNotFit
 
@@ -19,6 +20,13 @@ def forecast(
     arguments: JobArguments,
     profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Where the time goes, by layer and class of op.")] = False,
+    slurm: Slurm = False,
+    skypilot: SkyPilot = False,
+    kueue: Kueue = False,
+    ray: Ray = False,
+    command: Run = None,
+    queue: Queue = None,
+    image: Image = None,
     save_as: Annotated[
         str | None, typer.Option("--save-job", help="Write this job into epochcast.toml under a name.")
     ] = None,
@@ -34,6 +42,10 @@ def forecast(
 
         body["explain"] = as_dict(answer)
 
+    wanted = HandOver(slurm=slurm, skypilot=skypilot, kueue=kueue, ray=ray, command=command, queue=queue, image=image)
+    texts = wanted.texts(answer)
+    body |= texts
+
     def view() -> Any:
         from epochcast import render
 
@@ -42,5 +54,5 @@ def forecast(
     if save_as is not None:
         path = save_job(save_as, arguments)
         sys.stderr.write(f"epochcast: job {save_as!r} is written to {path}\n")
-    show(body, as_json, view)
+    show(body, as_json, view, as_text="\n".join(texts.values()) or None)
     return 0 if answer.fits else DoesNotFit.exit_code

@@ -1,6 +1,6 @@
 """What `epochcast track` keeps in a store, and what past runs tell it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,3 +62,15 @@ def keeping(database: str | None, name: str | None, is_asked: bool) -> Iterator[
 
     with open_store(database) as store:
         yield Keeper(store, name)
+
+
+@contextmanager
+def patient(kept: Sequence[Kept | None]) -> Iterator[None]:
+    """Meanwhile reports wait for a store that is locked or away; at the end it has to be there."""
+    following = [one.run for one in kept if one is not None]
+    for run in following:
+        run.is_patient = True
+    yield
+    for run in following:
+        run.is_patient = False
+        run.flush()

@@ -37,6 +37,7 @@ def runs(
     from epochcast.store.place import database_url, shown_url
     from epochcast.tracking.kept import refreshed
 
+    wanted = _wanted(state or [], job, model, device, since, most)
     store = existing_store(database)
     where = shown_url(database_url(database))
     if store is None:
@@ -46,7 +47,6 @@ def runs(
     with store:
         if name is not None:
             return _one(store, refreshed(store, store.run(name)), as_json)
-        wanted = _wanted(state or [], job, model, device, since, most)
         return _listed(where, [refreshed(store, run) for run in store.runs(wanted)], as_json)
 
 

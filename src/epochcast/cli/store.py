@@ -47,6 +47,8 @@ def export(
 
     if str(file) == "-" and as_json:
         raise BadInput("--json and the export both want standard output: name a file")
+    if file.is_dir():
+        raise BadInput(f"{file} is a folder; name a file to write to")
     with _existing(database) as store, counted("lines written") as done, _output(file) as output:
         lines = 0
         for lines, line in enumerate(export_lines(store), 1):
@@ -68,7 +70,7 @@ def import_(
     from epochcast.store.opening import open_store
 
     if str(file) != "-" and not file.is_file():
-        raise BadInput(f"there is no file {file}")
+        raise BadInput(f"{file} is a folder; name a file" if file.is_dir() else f"there is no file {file}")
     with open_store(database) as store:
         if str(file) != "-" and is_measurements(file):
             added = {"measurement": import_measurements(store, file)}

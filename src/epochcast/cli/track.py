@@ -4,7 +4,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ import typer
 from epochcast.cli.app import FORECASTS, app, show
 from epochcast.cli.database import Database
 from epochcast.cli.help_groups import GroupedCommand
-from epochcast.cli.keeping import Keeper, keeping
+from epochcast.cli.keeping import Keeper, Kept, keeping, patient
 from epochcast.errors import BadInput, EpochcastError
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     from epochcast.tracking.observation import Observation
     from epochcast.tracking.reading import LogReader
     from epochcast.tracking.stopping import StoppingRule
+    from epochcast.tracking.sweep import Sweep
     from epochcast.tracking.tracker import Progress
+
+    Answer = tuple[Progress, dict[str, Any], tuple[Move, ...]]
 
 # Between two looks at the files.
 POLL_SECONDS = 1.0
@@ -83,6 +87,10 @@ def track(
 
     if what_if is not None and job is None:
         raise BadInput("--what-if needs --job: what is trained, to forecast it elsewhere")
+    if what_if is not None and not what_if.strip(" ,"):
+        raise BadInput("--what-if names no place; write like 4xV100,1xA100")
+    if run is not None and not run.strip():
+        raise BadInput("--run is the name to keep the run under, got an empty one")
     asked = _Asked(
         total,
         format,
@@ -96,24 +104,43 @@ def track(
         _stopping_rule(early_stopping),
     )
     is_sweep = any(path.is_dir() for path in logs) or trials is not None
-    files = _files(logs)
+    files = _files(logs, is_patient=follow)
     if run is not None and len(files) > 1:
         raise BadInput(f"--run names one run, but there are {len(files)} logs; --store keeps each under its path")
     try:
         with keeping(database, run, run is not None or store or database is not None) as kept:
-            return _track([_Run(path, asked, kept) for path in files], asked, is_sweep, follow)
+            if follow:
+                return _follow(logs, lambda path: _Run(path, asked, kept).keep(), asked, is_sweep)
+            return _track([_Run(path, asked, kept, path in logs) for path in files], asked, is_sweep)
     except EpochcastError as error:
         error.args = (re.sub(r"`(\w+)`", lambda match: _FLAGS.get(match[1], match[0]), str(error)),)
         raise
 
 
-def _track(runs: "Sequence[_Run]", asked: "_Asked", is_sweep: bool, follow: bool) -> int:
-    if follow:
-        return _follow(runs, asked, is_sweep)
+def _track(runs: "Sequence[_Run]", asked: "_Asked", is_sweep: bool) -> int:
+    """Of folders, files in which nothing trains (settings, checkpoints) are left out and named."""
+    from epochcast.tracking.reading import NoTraining
+
+    read: list[_Run] = []
+    left_out: list[str] = []
     for run in runs:
-        run.read()
-    _show(runs, asked, is_sweep)
+        try:
+            run.read()
+            read.append(run)
+        except NoTraining:
+            if run.is_named:
+                raise
+            left_out.append(run.path.name)
+    if not read:
+        raise BadInput(f"no file reports training among the {len(left_out)}: {_some(left_out)}")
+    if left_out:
+        sys.stderr.write(f"epochcast: left out, no training is reported in: {_some(left_out)}\n")
+    _show(read, asked, is_sweep)
     return 0
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 # What the library calls these, in its messages.
@@ -144,6 +171,8 @@ class _Asked:
         if "forecast" not in self.known:
             from epochcast.forecasting.forecaster import forecast_job
 
+            if self.job.where.device is None:
+                raise BadInput(f'the job {self.job.name!r} names no device; add one to it, like device = "V100"')
             place = self.job.where.placement(self.job.job.precision)
             self.known["forecast"] = forecast_job(self.job.job, place)
         found: Forecast = self.known["forecast"]
@@ -153,12 +182,12 @@ class _Asked:
 class _Run:
     """One log and what is known of it."""
 
-    def __init__(self, path: Path, asked: _Asked, keeper: "Keeper | None" = None) -> None:
+    def __init__(self, path: Path, asked: _Asked, keeper: "Keeper | None" = None, is_named: bool = True) -> None:
         from epochcast.tracking.tracker import Tracker
 
-        self.path, self.asked = path, asked
-        self.kept = None if keeper is None else keeper.kept(path, asked.job, asked.forecast)
-        self.tracker: Tracker = Tracker(asked.total, asked.forecast, None if self.kept is None else self.kept.prior)
+        self.path, self.asked, self.keeper, self.is_named = path, asked, keeper, is_named
+        self.kept: Kept | None = None
+        self.tracker: Tracker = Tracker(asked.total, asked.forecast)
         self.metric: MetricReader | None = None
         if asked.stopping is not None:
             from epochcast.tracking import metric, stopping
@@ -174,8 +203,17 @@ class _Run:
 
         self.reader = LogReader(self.asked.format, self.asked.regex)
         for part in stream(self.path, self.reader, self.asked.format):
-            self.add(part)
+            if part:
+                self.keep()
+                self.add(part)
         self.reported_at = self.path.stat().st_mtime
+
+    def keep(self) -> "_Run":
+        """From now on what is seen is kept, where that is asked, and past runs say what to expect."""
+        if self.keeper is not None and self.kept is None:
+            self.kept = self.keeper.kept(self.path, self.asked.job, self.asked.forecast)
+            self.tracker.past = self.kept.prior
+        return self
 
     def add(self, seen: "list[Observation]") -> None:
         """Take in reports, and keep them where that is asked."""
@@ -186,7 +224,8 @@ class _Run:
         self._evaluated()
         progress = self.tracker.progress()
         recognition = None if self.reader is None else self.reader.recognition
-        finish_at = progress.finish_at(datetime.fromtimestamp(self.reported_at).astimezone())
+        seen_at = datetime.fromtimestamp(self.reported_at).astimezone()
+        finish_at = progress.finish_at(seen_at)
         moves = self._moves(progress)
         told = {
             "log": str(self.path),
@@ -194,6 +233,7 @@ class _Run:
             "format_confidence": None if recognition is None else recognition.confidence,
             "job": None if self.asked.job is None else self.asked.job.name,
             **progress.as_dict(),
+            "seen_at": seen_at.isoformat(timespec="seconds"),
             "finish_at": finish_at.isoformat(timespec="seconds"),
             **({"moves": [move.as_dict() for move in moves]} if self.asked.what_if else {}),
             **({"steadiness": self.tracker.steadiness().as_dict()} if self.asked.changes else {}),
@@ -240,15 +280,15 @@ def _named(job: str | None) -> "NamedJob | None":
     return read_job(job)
 
 
-def _files(logs: Sequence[Path]) -> list[Path]:
-    """The files themselves; of a folder all that are in it, at any depth."""
+def _files(logs: Sequence[Path], is_patient: bool = False) -> list[Path]:
+    """The files themselves; of a folder all that are in it, at any depth. The patient wait for a first one."""
     found: list[Path] = []
     for path in logs:
         if not path.is_dir():
             found.append(path)
             continue
         inside = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
-        if not inside:
+        if not inside and not is_patient:
             raise BadInput(f"there is no file in {path}")
         found += inside
     return found
@@ -266,11 +306,15 @@ def _answers(runs: Iterable[_Run], is_sweep: bool) -> "Iterator[tuple[Progress, 
             raise BadInput(f"{run.path}: {error}") from None
 
 
-def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
+def _found(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> "tuple[list[Answer], Sweep | None]":
     from epochcast.tracking.sweep import sweep
 
     found = list(_answers(runs, is_sweep))
-    whole = sweep([progress for progress, _, _ in found], asked.trials) if is_sweep else None
+    return found, sweep([progress for progress, _, _ in found], asked.trials) if is_sweep else None
+
+
+def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
+    found, whole = _found(runs, asked, is_sweep)
 
     def view() -> Any:
         from epochcast import render
@@ -286,29 +330,38 @@ def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
         show(whole.as_dict(), True, view)
 
 
-def _follow(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> int:
-    """Look at all files until each has ended; show what is new."""
-    from epochcast.tracking.reading import follow
+def _follow(logs: Sequence[Path], run_of: Callable[[Path], _Run], asked: _Asked, is_sweep: bool) -> int:
+    """Look at all files until each has ended; show what is new. Files that appear in a folder join in."""
+    from epochcast.cli.track_live import screen
+    from epochcast.tracking.following import Follower
 
-    looks = [follow(run.path, asked.format, asked.regex, poll_seconds=POLL_SECONDS / len(runs)) for run in runs]
-    try:
+    runs: dict[Path, tuple[_Run, Follower]] = {}
+    with screen(asked.as_json) as draw, ExitStack() as opened, suppress(KeyboardInterrupt):
         while True:
+            for path in _files(logs, is_patient=True):
+                if path not in runs:
+                    runs[path] = run_of(path), Follower(path, asked.format, asked.regex)
+                    opened.callback(runs[path][1].close)
+                    opened.enter_context(patient([runs[path][0].kept]))
             is_new = False
-            for run, look in zip(runs, looks, strict=True):
-                run.reader, found = next(look)
-                if found:
+            for run, follower in runs.values():
+                run.reader = follower.reader
+                if found := follower.look():
                     run.add(found)
                     run.reported_at = os.stat(run.path).st_mtime if run.path.exists() else time.time()
                     is_new = True
-            if is_new and (ready := [run for run in runs if _is_ready(run)]):
-                if sys.stdout.isatty() and not asked.as_json:
-                    sys.stdout.write("\x1b[H\x1b[2J")  # the table is drawn in the same place
+            followed = [run for run, _ in runs.values()]
+            ready = [run for run in followed if _is_ready(run)]
+            if draw is not None:
+                answers, whole = _found(ready, asked, is_sweep) if ready else ([], None)
+                draw(answers, whole, [str(run.path) for run in followed if not _is_ready(run)])
+            elif is_new and ready:
                 _show(ready, asked, is_sweep)
                 sys.stdout.flush()
-            if all(run.tracker.history.reports and _is_over(run) for run in runs):
-                return 0
-    except KeyboardInterrupt:
-        return 0
+            if ready and len(ready) == len(followed) and all(_is_over(run) for run in followed):
+                break
+            time.sleep(POLL_SECONDS)
+    return 0
 
 
 def _is_ready(run: _Run) -> bool:

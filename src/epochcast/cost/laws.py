@@ -2,6 +2,7 @@
 
     seconds ≥ flops / (w · peak)         no product runs above the peak of the format it really runs in
     seconds in half ≤ seconds in float32  of any op, where tensor cores multiply halves
+    seconds in half ≥ seconds in float32  of products, where the device has no such half: it computes them in float32
 
 w is 1 but for convolutions that Winograd's method may do: F(2x2, 3x3) multiplies 2.25 times less than is counted (Lavin
 & Gray 2016). Boost clocks above the data sheet's are not counted on. An answer that breaks a law is moved to its bound,
@@ -9,12 +10,13 @@ with its interval.
 """
 
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.cost.limits import as_run
-from epochcast.cost.model import Array, CostModel, Costs
+from epochcast.cost.model import Array, Costs
 from epochcast.cost.roofline import peaks
 from epochcast.cost.setting import Setting
 from epochcast.graph.maths import op_math_index
@@ -44,18 +46,32 @@ def _by_winograd(columns: Columns) -> NDArray[np.bool_]:
     return found
 
 
-def most_seconds(columns: Columns, device: Device, setting: Setting, model: CostModel) -> Array | float:
-    """Of every op in half: as long as the same in float32, where the device multiplies halves on tensor cores."""
-    if not device.tensor_cores:
-        return np.inf
-    own = [math for math, name in _HALVES.items() if name in device.peak_flops_per_second]
-    places = np.flatnonzero((columns.element_bytes < SINGLE_BYTES) & np.isin(columns.math, own))
+class Middles(Protocol):
+    """Who gives middle seconds alone."""
+
+    def seconds(self, columns: Columns, device: Device, setting: Setting) -> Array:
+        """Of every op; NaN where there is no answer."""
+        ...
+
+
+def bounds_by_single(
+    columns: Columns, device: Device, setting: Setting, model: Middles
+) -> tuple[Array | float, Array | float]:
+    """The least and the most seconds of every op in half, by the same in float32: at most as long where the device
+    multiplies that half on tensor cores, and a product at least as long where it has no such half.
+    """
+    lacking = [math for math, name in _HALVES.items() if name not in device.peak_flops_per_second]
+    own = [math for math in _HALVES if math not in lacking] if device.tensor_cores else []
+    is_half = columns.element_bytes < SINGLE_BYTES
+    is_quicker = is_half & np.isin(columns.math, own)
+    is_slower = is_half & columns.is_matrix & np.isin(columns.math, lacking)
+    places = np.flatnonzero(is_quicker | is_slower)
     if not len(places):
-        return np.inf
-    most = np.full(len(columns), np.inf)
-    in_single = model.costs(_in_single(columns.at(places)), device, setting).mid
-    most[places] = np.where(np.isnan(in_single), np.inf, in_single)
-    return most
+        return 0.0, np.inf
+    in_single = np.full(len(columns), np.nan)
+    in_single[places] = model.seconds(_in_single(columns.at(places)), device, setting)
+    is_known = ~np.isnan(in_single)
+    return np.where(is_slower & is_known, in_single, 0.0), np.where(is_quicker & is_known, in_single, np.inf)
 
 
 def _in_single(columns: Columns) -> Columns:
@@ -69,10 +85,10 @@ def _in_single(columns: Columns) -> Columns:
     )
 
 
-def lawful(costs: Costs, columns: Columns, device: Device, setting: Setting, model: CostModel) -> Costs:
+def lawful(costs: Costs, columns: Columns, device: Device, setting: Setting, model: Middles) -> Costs:
     """The costs within the laws; `model` is who answered them."""
-    most = most_seconds(columns, device, setting, model)
-    mid = np.maximum(np.minimum(costs.mid, most), least_seconds(columns, device))
+    least, most = bounds_by_single(columns, device, setting, model)
+    mid = np.maximum(np.minimum(costs.mid, most), np.maximum(least, least_seconds(columns, device)))
     if np.array_equal(mid, costs.mid, equal_nan=True):
         return costs
     moved = mid / costs.mid

@@ -58,6 +58,7 @@ LEAST_WIDTH, MOST_WIDTH = 0.5, 2.0
 ROWS_AT_ONCE = 48
 # No kernel is shorter than this from its launch to its end.
 KERNEL_SECONDS = 1.5e-6
+_P, _Q = np.array(POWERS).T
 _TF32, _FP32 = op_math_index("tf32"), op_math_index("fp32")
 
 
@@ -155,7 +156,7 @@ class Learned:
         """Seconds of every op; low and high are those of a step, distributed over its ops."""
         columns = as_run(columns, device)
         outputs = self._net_outputs(columns, setting)
-        mid = self._middle(columns, device, setting)
+        mid = self._middle(columns, device, setting, outputs)
         low, high = self.spreads.of(columns, device, setting)
         widths = np.clip(outputs.distances.mean(axis=1) / self.quantiles.typical, LEAST_WIDTH, MOST_WIDTH)
         return Costs.by(self.name, mid * (low**widths)[outputs.index], mid, mid * (high**widths)[outputs.index])
@@ -164,7 +165,7 @@ class Learned:
         """The same for ops on their own: low and high are the quantiles of each op."""
         columns = as_run(columns, device)
         outputs = self._net_outputs(columns, setting)
-        mid = self._middle(columns, device, setting)
+        mid = self._middle(columns, device, setting, outputs)
         below, above = outputs.distances[outputs.index].T
         return Costs.by(self.name, mid * np.exp(-below), mid, mid * np.exp(above))
 
@@ -185,28 +186,30 @@ class Learned:
         outputs[:, :, BOUND] = np.logaddexp(0.0, outputs[:, :, BOUND])  # softplus
         return NetOutputs(np.exp(outputs), self.quantiles(inputs), index)
 
-    def _middle(self, columns: Columns, device: Device, setting: Setting) -> Array:
-        mid = self._seconds(columns, device, setting)
+    def seconds(self, columns: Columns, device: Device, setting: Setting) -> Array:
+        """The middle alone."""
+        columns = as_run(columns, device)
+        return self._middle(columns, device, setting, self._net_outputs(columns, setting))
+
+    def _middle(self, columns: Columns, device: Device, setting: Setting, outputs: NetOutputs) -> Array:
+        mid = self._seconds(columns, device, setting, outputs)
         is_tf32 = columns.math == _TF32
         if is_tf32.any():
             plain = replace(columns, math=np.where(is_tf32, _FP32, columns.math))
-            mid = np.minimum(mid, self._seconds(plain, device, setting))
+            mid = np.minimum(mid, self._seconds(plain, device, setting, self._net_outputs(plain, setting)))
         mid[~self.knows(columns, device)] = np.nan
         return mid
 
-    def _seconds(self, columns: Columns, device: Device, setting: Setting) -> Array:
-        own, groups = sustained(device), op_groups(columns, setting)
-        outputs, limit = self._net_outputs(columns, setting), limits(columns, device)
-        fractions = np.array([own.math_fraction(math) for math in OP_MATHS])
+    def _seconds(self, columns: Columns, device: Device, setting: Setting, outputs: NetOutputs) -> Array:
+        own, groups, limit = sustained(device), op_groups(columns, setting), limits(columns, device)
+        fractions, group_factors = _tables(device)
         rates = np.log(np.where(columns.is_matrix, fractions[columns.math], own.vector_fraction))
         free, arithmetic, traffic = self.laws.limbs(limit, groups)
         free, arithmetic, traffic = free - rates, arithmetic - rates, traffic - np.log(own.bandwidth_fraction)
         sharp = np.maximum(arithmetic, traffic)
-        factors = np.array([own.group_factors.get(group, 1.0) for group in GROUPS])[groups]
-        factors = factors * own.generation_factors.get(GENERATIONS[setting.generation], 1.0)
+        factors = group_factors[groups] * own.generation_factors.get(GENERATIONS[setting.generation], 1.0)
         bound = factors * np.exp(sharp)
-        p, q = np.array(POWERS).T
-        powers = np.outer(np.log(bound / UNIT_SECONDS), p - 1) + np.outer(limit.traffic, q)
+        powers = np.outer(np.log(bound / UNIT_SECONDS), _P - 1) + np.outer(limit.traffic, _Q)
         terms = np.concatenate([powers, np.stack([free - sharp, traffic - sharp], axis=1)], axis=1)
         seconds: Array = np.maximum(bound * np.exp(outputs.slowdown(terms) - caps(columns)), KERNEL_SECONDS)
         return seconds
@@ -216,6 +219,14 @@ class Learned:
         trained = math_features(self.seen[1]) > math_features(self.seen[0])
         is_known = (columns.op_class != CLASSES.index(OpClass.OPAQUE)) & trained[columns.math]
         return is_known if device.kind == "gpu" else np.zeros_like(is_known)
+
+
+@remembered(256)
+def _tables(device: Device) -> tuple[Array, Array]:
+    """What a device sustains by math, and how it runs groups of ops."""
+    own = sustained(device)
+    fractions = np.array([own.math_fraction(math) for math in OP_MATHS])
+    return fractions, np.array([own.group_factors.get(group, 1.0) for group in GROUPS])
 
 
 @remembered(1)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.roofline import bounds, peaks
+from epochcast.caching import remembered
+from epochcast.cost.roofline import Bounds, peaks
 from epochcast.cost.setting import Setting
 from epochcast.cost.waves import is_tiled, log_paddings
 from epochcast.graph.maths import OP_MATHS, op_math_index
@@ -75,16 +76,17 @@ def op_groups(columns: Columns, setting: Setting) -> NDArray[np.int64]:
 
 def caps(columns: Columns) -> Array:
     """The logarithm of how much faster than its bound each op may be."""
-    table = np.array([_CONVOLUTION_CAP if c in _WINOGRAD else _CAP for c in CLASSES])
-    return table[columns.op_class]
+    return _CAPS[columns.op_class]
 
 
-def log_bounds(columns: Columns, device: Device) -> tuple[Array, Array]:
+_CAPS = np.array([_CONVOLUTION_CAP if c in _WINOGRAD else _CAP for c in CLASSES])
+
+
+def log_bounds(columns: Columns, device: Device, bound: Bounds) -> tuple[Array, Array]:
     """Logarithms of the two sides of the roofline: arithmetic, and memory traffic with the L2 cache considered.
 
     What fits into the cache was written by the op before, and is read several times faster than from memory.
     """
-    bound = bounds(columns, device)
     cached = np.minimum(1.0, (device.l2_bytes or 0) / np.maximum(columns.bytes, 1.0))
     memory = bound.memory / (1 + (CACHE_SPEED - 1) * cached)
     return np.log(np.maximum(bound.compute, 1e-12)), np.log(np.maximum(memory, 1e-12))
@@ -129,8 +131,10 @@ class Limits:
 
 def limits(columns: Columns, device: Device) -> Limits:
     """Of every op on a device."""
-    compute, memory = log_bounds(columns, device)
-    peak = np.where(columns.is_matrix, np.log(peaks(columns, device) / _REFERENCES[columns.math]), 0.0)
+    own_peaks = peaks(columns, device)
+    bound = Bounds(columns.flops / own_peaks, columns.bytes / device.memory_bytes_per_second)
+    compute, memory = log_bounds(columns, device, bound)
+    peak = np.where(columns.is_matrix, np.log(own_peaks / _REFERENCES[columns.math]), 0.0)
     return Limits(
         compute,
         memory,
@@ -147,12 +151,17 @@ def as_run(columns: Columns, device: Device) -> Columns:
 
     What is moved stays as it is: it is stored in the narrow format.
     """
-    table = np.array([op_math_index(_run_math(math, device)) for math in OP_MATHS])
-    math = table[columns.math]
+    math = _run_maths(device)[columns.math]
     if np.array_equal(math, columns.math):
         return columns
     is_widened = np.isin(columns.math, _NARROW) & ~np.isin(math, _NARROW)
     return replace(columns, math=math, element_bytes=np.where(is_widened, 2.0, columns.element_bytes))
+
+
+@remembered(256)
+def _run_maths(device: Device) -> NDArray[np.int64]:
+    """By math, the one that runs."""
+    return np.array([op_math_index(_run_math(math, device)) for math in OP_MATHS])
 
 
 def _run_math(math: str, device: Device) -> str:

@@ -10,14 +10,17 @@ Tiles, waves and the choice of algorithm are not modelled: a convolution by Wino
 flops, and a small op does not fill the device. The width of an interval is its class's factor.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.caching import remembered
 from epochcast.cost.efficiency import Priors, priors
 from epochcast.cost.model import Array, Costs
 from epochcast.cost.setting import Setting
+from epochcast.errors import EpochcastError
 from epochcast.graph.maths import MATHS, OP_MATHS
 from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
@@ -41,17 +44,33 @@ def bounds(columns: Columns, device: Device) -> Bounds:
 
 
 def peaks(columns: Columns, device: Device) -> Array:
-    """The peak that bounds each op. Only maths that occur are looked up, so a device may lack the others."""
-    by_library = _BY_LIBRARY[columns.op_class]
-    places = [by_library, columns.is_matrix & ~by_library, ~columns.is_matrix]
-    found = np.ones((len(places), len(OP_MATHS)))
-    for row, place in enumerate(places):
-        for index in set(columns.math[place].tolist()):
-            own = OP_MATHS[index]
-            in_library = MATHS[own].convolution if MATHS[own].convolution in device.peak_flops_per_second else own
-            found[row, index] = device.peak((in_library, own, MATHS[own].vector)[row])
-    own_peaks: Array = found[np.select(places, [0, 1, 2]), columns.math]
-    return own_peaks
+    """The peak that bounds each op. A device may lack maths that do not occur."""
+    ways = np.where(_BY_LIBRARY[columns.op_class], _IN_LIBRARY, np.where(columns.is_matrix, _PRODUCT, _VECTOR))
+    found: Array = _peak_table(device)[ways, columns.math]
+    missing = np.flatnonzero(np.isnan(found))
+    if len(missing):
+        _peak(device, int(ways[missing[0]]), OP_MATHS[columns.math[missing[0]]])  # raises, and says which
+    return found
+
+
+# A product by a library of its own, another product, and everything else.
+_IN_LIBRARY, _PRODUCT, _VECTOR = range(3)
+
+
+@remembered(256)
+def _peak_table(device: Device) -> Array:
+    """By way and math; NaN where the device has no peak."""
+    table = np.full((3, len(OP_MATHS)), np.nan)
+    for way in range(len(table)):
+        for index, math in enumerate(OP_MATHS):
+            with suppress(EpochcastError):
+                table[way, index] = _peak(device, way, math)
+    return table
+
+
+def _peak(device: Device, way: int, own: str) -> float:
+    in_library = MATHS[own].convolution if MATHS[own].convolution in device.peak_flops_per_second else own
+    return device.peak((in_library, own, MATHS[own].vector)[way])
 
 
 @dataclass(frozen=True)

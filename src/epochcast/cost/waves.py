@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 
 TILES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32))
 """Rows and columns of the output tiles of CUTLASS' and cuBLAS' kernels."""
+_ROWS, _WIDTHS = np.array(TILES, dtype=np.float64).T
 CHOICES = len(TILES) + 1
 """The tiles, and dividing the inner size."""
 _TILED = np.array(
@@ -54,12 +55,11 @@ def is_tiled(columns: Columns) -> NDArray[np.bool_]:
 def log_paddings(columns: Columns, device: Device) -> Array:
     """log padding(a, b) of every op by tile, 0 for the inner size divided. Fused attention has tiles of rows only."""
     units = float(device.compute_units)
-    m, n, count = (np.maximum(values, 1.0) for values in (columns.m, columns.n, columns.count))
+    m, n, count = (np.maximum(values, 1.0)[:, None] for values in (columns.m, columns.n, columns.count))
+    wide = np.where((columns.op_class == _ATTENTION)[:, None], n, _WIDTHS)
+    tiles = count * np.ceil(m / _ROWS) * np.ceil(n / wide)
     paddings = np.zeros((len(columns), CHOICES))
-    for place, (rows, width) in enumerate(TILES):
-        wide = np.where(columns.op_class == _ATTENTION, n, float(width))
-        tiles = count * np.ceil(m / rows) * np.ceil(n / wide)
-        paddings[:, place] = np.log(np.ceil(tiles / units) * units * rows * wide / (count * m * n))
+    paddings[:, : len(TILES)] = np.log(np.ceil(tiles / units) * units * _ROWS * wide / (count * m * n))
     return paddings
 
 

@@ -83,8 +83,7 @@ class Evaluation:
         if not self.by:
             return {}
         p = self.predicted
-        columns = [self._label(name) for name in self.by]
-        keys = [SEPARATOR.join(values) for values in zip(*columns, strict=True)]
+        keys = _joined_labels([self._label(name) for name in self.by])
         is_failed = np.zeros(len(p), dtype=np.bool_)
         is_failed[[failure.row_index for failure in self.failures]] = True
         return grouped_scores(
@@ -95,7 +94,8 @@ class Evaluation:
         """The values of a column to group by: our labels, else those of the table."""
         if name in self.predicted.labels:
             return self.predicted.labels[name]
-        return ["" if value is None else str(value) for value in self.table[name]]
+        known: dict[object, str] = {None: ""}
+        return [known.get(value) or known.setdefault(value, str(value)) for value in self.table[name]]
 
     def _scores(self, is_chosen: Any, failed: int) -> Scores:
         p = self.predicted
@@ -134,7 +134,8 @@ class Evaluation:
         columns["inside"] = [bool(inside[i]) if p.is_forecast[i] else None for i in range(len(p))]
         columns["reason"] = [reasons.get(i) for i in range(len(p))]
         result: DataFrame = pl.DataFrame(columns, strict=False)[rows].with_columns(
-            pl.col("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds", "ape").fill_nan(None)
+            pl.col("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds", "ape").fill_nan(None),
+            pl.col(pl.Categorical).cast(pl.String),
         )
         return result
 
@@ -200,9 +201,18 @@ def evaluate(
         report = None if progress is None else _counted_on(progress, done)
         scored = _PREDICTORS[kind](chunk, model if corrected is None else corrected.model, progress=report, **options)
         parts.append(scored)
-        kept.append(chunk.select(name for name in chunk.columns if name in shown))
+        kept.append(_compact(chunk.select(name for name in chunk.columns if name in shown)))
         done += len(chunk)
     return Evaluation(kind, joined(parts), tuple(by), joined_table(kept))
+
+
+def _joined_labels(columns: Sequence[Sequence[str]]) -> list[str]:
+    """The values of every row joined; equal ones are one text, however many rows there are."""
+    known: dict[tuple[str, ...], str] = {}
+    return [
+        known[values] if values in known else known.setdefault(values, SEPARATOR.join(values))
+        for values in zip(*columns, strict=True)
+    ]
 
 
 def _chunks(table: "str | Path | DataFrame") -> "Iterator[DataFrame]":
@@ -210,6 +220,13 @@ def _chunks(table: "str | Path | DataFrame") -> "Iterator[DataFrame]":
     pieces = chunks_of(table) if isinstance(table, str | Path) else _slices(table)
     for piece in pieces:
         yield with_known_columns(piece)
+
+
+def _compact(frame: "DataFrame") -> "DataFrame":
+    """Words by number: tables of millions of rows have few different ones."""
+    pl = polars()
+    result: DataFrame = frame.with_columns(pl.col(pl.String).cast(pl.Categorical))
+    return result
 
 
 def _slices(frame: "DataFrame") -> "Iterator[DataFrame]":

@@ -7,6 +7,7 @@ models. A cell that cannot be used costs its row. Rows whose `quality` is doubtf
 
 import re
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 from epochcast.capture.resolve import is_code, no_code
@@ -121,7 +122,8 @@ def read_runs(
                 raise BadInput(f"left out for its quality: {text(row, 'quality')}")
             runs.append(_run(row_index, row, with_bare, own_device, allow_code))
         except EpochcastError as error:
-            failures.append(Failure(row_index, str(row.get("model")), str(error)))
+            # a reason is kept once, however many rows have it
+            failures.append(Failure(row_index, str(row.get("model")), intern(str(error))))
     return runs, failures
 
 

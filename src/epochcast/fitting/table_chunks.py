@@ -39,7 +39,7 @@ def chunks_of(path: str | Path, rows: int = CHUNK_ROWS) -> Iterator["DataFrame"]
     polars()
     file = Path(path)
     if not file.is_file():
-        raise BadInput(f"no file {str(path)!r}")
+        raise BadInput(f"{str(path)!r} is a folder, not a table" if file.is_dir() else f"no file {str(path)!r}")
     read = READERS.get(file.suffix.lower())
     if read is None:
         raise BadInput(f"{file.name} has an unknown ending; known endings: {', '.join(READERS)}")

@@ -8,7 +8,7 @@ from epochcast.forecasting.placement import Placement
 from epochcast.graph.tensor import Tensor
 from epochcast.graph.trace import Trace
 from epochcast.hardware.host import HOST_NAMES
-from epochcast.hardware.price import listed_dollars_per_hour
+from epochcast.hardware.price import usual_box
 from epochcast.units import show_seconds
 
 # Decoding, cutting and normalising one 500×375 JPEG file to 3×224×224 by Pillow and numpy on one core, and how much it
@@ -50,7 +50,7 @@ def host_of(
     memory_bytes: float | None = None,
     disk_bytes_per_second: float | None = None,
 ) -> tuple[Host, tuple[str, ...]]:
-    """The box of so many ranks. What is not given is the cheapest offer's with this device, its share for them."""
+    """The box of so many ranks. What is not given is that of the usual machine with this device, its share for them."""
     if cpus is not None and not cpus > 0:
         raise BadInput(f"cpus must be above 0, got {cpus}")
     ranks = placement.ranks_per_node
@@ -69,10 +69,9 @@ def _box(placement: Placement, ranks: int) -> tuple[float, float, str]:
     device = placement.device
     if set(HOST_NAMES) & set(device.aliases):
         return device.compute_units, device.memory_bytes, "this host"
-    offer = listed_dollars_per_hour(device, ranks)
-    if offer is None:
+    instance = usual_box(device, ranks)
+    if instance is None:
         return CPUS_PER_GPU * ranks, inf, f"a node with {CPUS_PER_GPU} processors per GPU and memory without limit"
-    instance = offer[1]
     share = min(1.0, ranks / instance.gpus)
     part = "" if share == 1 else f"{ranks} of {instance.gpus} GPUs of "
     return share * instance.cpus, share * instance.host_memory_bytes, f"{part}{instance.cloud} {instance.name}"

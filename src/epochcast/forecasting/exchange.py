@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
+import numpy as np
+
 from epochcast.caching import remembered
 from epochcast.comm.waiting import Batch, waiting, waiting_seconds
 from epochcast.forecasting.parts import StepParts
 from epochcast.graph.backward import grad
 from epochcast.graph.kinds import Embedding, Recurrent
 from epochcast.graph.op import Parameter, Phase
-from epochcast.graph.trace import Trace
+from epochcast.graph.trace import PHASES, Trace
 from epochcast.hardware.cluster import Group
 
 # Tables of fewer rows are no vocabulary: BERT's two token types, positions, users and items of small recommenders.
@@ -39,10 +41,15 @@ def gradients(trace: Trace) -> Gradients:
 
 
 def gradients_of(trace: Trace, parameters: Iterable[Parameter]) -> Gradients:
-    """The gradients of some of the parameters."""
+    """The gradients of some of the parameters. Places are among the kernels of forward and backward: a step of the
+    user's own may update between them.
+    """
     trained = {grad(p.tensor).name for p in parameters if p.trainable}
     ready: dict[str, tuple[int, int]] = {}
-    entries = trace.entries.tolist()  # a view is ready with the kernel before it
+    is_update = trace.columns.phase == PHASES.index(Phase.UPDATE)
+    before = np.cumsum(is_update)
+    # a view is ready with the kernel before it
+    entries = [entry - int(before[entry]) if len(before) else entry for entry in trace.entries.tolist()]
     for entry, op in zip(entries, trace.template.base, strict=True):
         if op.phase is Phase.BACKWARD:
             ready.update({t.name: (entry, t.bytes) for t in op.outputs if t.name in trained})

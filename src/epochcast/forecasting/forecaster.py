@@ -45,7 +45,9 @@ def forecast_job(
     longest = session.model(job)
     as_it_comes = job.at_length(batch)
     model = longest if as_it_comes is job else session.model(as_it_comes)
-    trace = session.trace(model, as_it_comes.recipe(batch, placement.device))
+    asked = as_it_comes.recipe(batch, placement.device)
+    trace = session.trace(model, asked)
+    precision = job.precision if trace.recipe.precision == asked.precision else trace.recipe.precision
     check_offload(trace.recipe, placement)
     data = data_of(job, trace)
     step, loader_notes = _step(as_it_comes, placement, model, trace, session)
@@ -57,6 +59,7 @@ def forecast_job(
     per_gpu = batch * job.accumulate
     warnings = (
         *_model_notes(trace),
+        *_stored_notes(job, precision),
         *session.hints(placement.device, trace.recipe.precision_rules.math),
         *loader_notes,
         *_length_notes(job, batch),
@@ -84,7 +87,7 @@ def forecast_job(
         link_assumed=placement.link_assumed,
         strategy=placement.strategy.name,
         replicas=placement.replicas,
-        precision=job.precision,
+        precision=precision,
         weights=trace.recipe.precision_rules.weights.name,
         offload=job.offload,
         optimizer=job.optimizer,
@@ -135,6 +138,14 @@ def _utilisation(
     passes = job.accumulate * placement.replicas
     math = recipe.precision_rules.math
     return utilisation(model_flops(plain), passes, step.seconds.mid, placement.gpus, placement.device, math)
+
+
+def has_room(job: Job, placement: Placement, session: Session) -> bool:
+    """Whether a job fits in the memory of a place, found out before anything is timed."""
+    longest = session.model(job)
+    batch = batch_per_pass(job, placement)
+    recipe = job.at_length(batch).recipe(batch, placement.device)
+    return bool(_memory(job, placement, longest, session.trace(longest, recipe), session).fits)
 
 
 def batch_per_pass(job: Job, placement: Placement) -> int:
@@ -215,6 +226,12 @@ def _model_notes(trace: Trace) -> tuple[str, ...]:
     """What its front end says of a model; that it is compiled is no news where the job says so."""
     is_compiled = trace.recipe.is_compiled
     return tuple(note for note in trace.notes if note != COMPILED_NOTE or not is_compiled)
+
+
+def _stored_notes(job: Job, precision: str) -> Iterator[str]:
+    """Whether the weights of a live model decide the precision."""
+    if precision != job.precision:
+        yield f"the weights of the model are in {precision}, so it runs in {precision}, not in {job.precision}"
 
 
 def _length_notes(job: Job, batch: int) -> tuple[str, ...]:

@@ -196,6 +196,8 @@ def check_fields(value: Any, options: Iterable[Option]) -> None:
     """Give every field of a new frozen value its own type, or refuse it."""
     for one in options:
         given = getattr(value, one.name)
+        if given is one.default:
+            continue
         checked = one.check(given)
         if checked is not given:
             object.__setattr__(value, one.name, checked)

@@ -101,6 +101,7 @@ def _update_end(kernels: Seconds, launches: Seconds, arrived_seconds: float, lau
         return arrived_seconds
     # The wait is a kernel in front of the others that was launched at once.
     waited = kernel_ends(
-        np.array([arrived_seconds, *kernels]), np.array([0.0, launched_seconds + launches[0], *launches[1:]])
+        np.concatenate([[arrived_seconds], kernels]),
+        np.concatenate([[0.0, launched_seconds + launches[0]], launches[1:]]),
     )
     return float(waited[-1])

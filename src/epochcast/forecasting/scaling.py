@@ -296,8 +296,13 @@ def counts_in(text: str) -> tuple[int, ...]:
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
-    """a,b as names."""
-    return tuple(_trimmed(text.split(","))) if text else ()
+    """a,b as names; none where nothing was said, which an empty text is not."""
+    if text is None:
+        return ()
+    names = tuple(_trimmed(text.split(",")))
+    if not names:
+        raise BadInput(f"names are written a,b; got {text!r}")
+    return names
 
 
 def _trimmed(parts: Iterable[str]) -> Iterable[str]:

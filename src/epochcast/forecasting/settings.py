@@ -157,7 +157,10 @@ class _Filling:
         if STEPS not in self.found or "samples" not in self.taken:
             return
         setting, source = self.found[STEPS]
-        if any(self.given.get(name) is not None for name in ("epochs", "samples", "tokens")):
+        said = next((name for name in ("epochs", "samples", "tokens") if self.given.get(name) is not None), None)
+        if said is not None:
+            mine = f"{said} {self.given[said]}"
+            self.notes.append(f"{source.name} says {setting.value:,} updates; {mine} is given and counts")
             return
         strategy = str(options.get("strategy") or "ddp")
         is_split = degrees_in(strategy) is not None or strategy.partition(":")[0] not in _DATA_PARALLEL

@@ -9,7 +9,8 @@ The peak is the data sheet's, dense, in the format that products really run in; 
 precision, that of the format which stands in for it.
 """
 
-from epochcast.graph.trace import CLASSES, Trace
+from epochcast.graph.op import Gradient, Phase
+from epochcast.graph.trace import CLASSES, PHASES, Trace
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
@@ -19,10 +20,15 @@ ATTENTION_KEPT_FRACTION = 4 / 5
 
 
 def model_flops(trace: Trace) -> float:
-    """Of one pass of a step without checkpointing."""
+    """Of one pass of a step without checkpointing. What the model itself runs again (a live model that checkpoints) is
+    in the backward pass and no gradient.
+    """
     columns = trace.columns
-    is_again = (columns.op_class == _ATTENTION) & (columns.phase != 0)
-    again = float(trace.counted_flops[is_again].sum()) * (1 - ATTENTION_KEPT_FRACTION)
+    is_backward = columns.phase == PHASES.index(Phase.BACKWARD)
+    is_again = is_backward & columns.is_matrix & (columns.gradient == list(Gradient).index(Gradient.NONE))
+    again = float(trace.counted_flops[is_again].sum())
+    is_attention = (columns.op_class == _ATTENTION) & (columns.phase != 0) & ~is_again
+    again += float(trace.counted_flops[is_attention].sum()) * (1 - ATTENTION_KEPT_FRACTION)
     return trace.flops["matrix"] - again
 
 

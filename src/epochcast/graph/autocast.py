@@ -169,6 +169,8 @@ class _Autocast:
         return max(dtypes or results, key=lambda d: d.bytes, default=DType.FLOAT32)
 
     def _current(self, tensor: Tensor) -> Tensor:
+        if not tensor.dtype.is_float:  # a packed weight has the name of the weight, and is bytes
+            return tensor
         return replace(tensor, dtype=self.stored.get(tensor.name, tensor.dtype))
 
     def _in_dtype(self, tensor: Tensor, dtype: DType, op: Op) -> Tensor:

@@ -145,8 +145,11 @@ class Trace:
 
     def under(self, recipe: Recipe) -> "Trace":
         """The same ops by a recipe that differs in its compiler or its batch alone. Every compiler has a template of
-        its own: what others read off a step depends on its kernels.
+        its own: what others read off a step depends on its kernels. The precision stays: a model whose weights are in
+        half runs in half, whatever was asked.
         """
+        if recipe.precision != self.recipe.precision:
+            recipe = replace(recipe, precision=self.recipe.precision)
         if recipe.compile == self.recipe.compile:
             return replace(self, recipe=recipe)
         template: Template = self.template.derived.get(

@@ -1,4 +1,4 @@
-"""The catalogue: devices, links, data sets and instances by name, read from the `.toml` files in this folder.
+"""The catalogue: devices, links and data sets by name, read from the `.toml` files in this folder.
 
 Files are read on first use, checked row by row and cached. Names are compared by `names.plain`.
 
@@ -25,16 +25,10 @@ from epochcast.hardware import rows
 from epochcast.hardware.dataset import Dataset
 from epochcast.hardware.device import Device
 from epochcast.hardware.host import HOST_NAMES, HOST_PREFIX, detect_host
-from epochcast.hardware.instance import Instance
 from epochcast.hardware.link import Link, from_text
 from epochcast.hardware.names import plain
 
-DEVICES_FILE, LINKS_FILE, DATASETS_FILE, INSTANCES_FILE = (
-    "devices.toml",
-    "links.toml",
-    "datasets.toml",
-    "instances.toml",
-)
+DEVICES_FILE, LINKS_FILE, DATASETS_FILE = "devices.toml", "links.toml", "datasets.toml"
 
 
 class _Named(Protocol):
@@ -117,11 +111,6 @@ def find_dataset(name: str) -> Dataset:
     return _find("dataset", name, _datasets())
 
 
-def find_instance(name: str) -> Instance:
-    """The instance called `name`."""
-    return _find("instance", name, _instances())
-
-
 def devices() -> tuple[Device, ...]:
     """Every device of the catalogue, in the order of the file (this machine is not among them)."""
     return _device_table().devices
@@ -135,11 +124,6 @@ def links() -> tuple[Link, ...]:
 def datasets() -> tuple[Dataset, ...]:
     """Every data set of the catalogue."""
     return tuple(dict.fromkeys(_datasets().values()))
-
-
-def instances() -> tuple[Instance, ...]:
-    """Every instance of the catalogue."""
-    return tuple(dict.fromkeys(_instances().values()))
 
 
 def family(name: str) -> tuple[Device, ...]:
@@ -160,31 +144,31 @@ def load_devices(text: str, file: str = DEVICES_FILE) -> DeviceTable:
 
     families = {
         plain(name): tuple(
-            named(variant, f"[family] {name}") for variant in _names(variants, f"{file}, [family] {name}")
+            named(variant, f"[family] {name}") for variant in rows.texts_in(variants, f"{file}, [family] {name}")
         )
-        for name, variants in _section(document, "family", file).items()
+        for name, variants in rows.section(document, "family", file).items()
     }
     ambiguous = {
         plain(name): tuple(
             named(candidate, f"[ambiguous] {name}").name
-            for candidate in _names(candidates, f"{file}, [ambiguous] {name}")
+            for candidate in rows.texts_in(candidates, f"{file}, [ambiguous] {name}")
         )
-        for name, candidates in _section(document, "ambiguous", file).items()
+        for name, candidates in rows.section(document, "ambiguous", file).items()
     }
-    refused = {plain(name): str(reason) for name, reason in _section(document, "refused", file).items()}
+    refused = {plain(name): str(reason) for name, reason in rows.section(document, "refused", file).items()}
     by_source = {
         source: {
             plain(name): named(str(device), f"[alias_by_source.{source}]")
-            for name, device in _section(_section(document, "alias_by_source", file), source, file).items()
+            for name, device in rows.section(rows.section(document, "alias_by_source", file), source, file).items()
         }
-        for source in _section(document, "alias_by_source", file)
+        for source in rows.section(document, "alias_by_source", file)
     }
     for key in [*families, *ambiguous, *refused]:
         if key in by_name:
             raise BadInput(
                 f"{file}: {key!r} is both a family, ambiguous or refused name and that of {by_name[key].name!r}"
             )
-    offered = tuple(device.name for device in all_devices) + tuple(_section(document, "family", file))
+    offered = tuple(device.name for device in all_devices) + tuple(rows.section(document, "family", file))
     return DeviceTable(all_devices, by_name, families, ambiguous, refused, by_source, offered)
 
 
@@ -196,11 +180,6 @@ def load_links(text: str, file: str = LINKS_FILE) -> Mapping[str, Link]:
 def load_datasets(text: str, file: str = DATASETS_FILE) -> Mapping[str, Dataset]:
     """The data sets in a TOML text by plain name."""
     return _index(rows.read(rows.parse(text, file), "dataset", file, _dataset), file)
-
-
-def load_instances(text: str, file: str = INSTANCES_FILE) -> Mapping[str, Instance]:
-    """The instances in a TOML text by plain name."""
-    return _index(rows.read(rows.parse(text, file), "instance", file, _instance), file)
 
 
 @remembered(1)
@@ -216,11 +195,6 @@ def _links() -> Mapping[str, Link]:
 @remembered(1)
 def _datasets() -> Mapping[str, Dataset]:
     return load_datasets(rows.shipped(DATASETS_FILE))
-
-
-@remembered(1)
-def _instances() -> Mapping[str, Instance]:
-    return load_instances(rows.shipped(INSTANCES_FILE))
 
 
 def _device(row: rows.Row) -> Device:
@@ -293,24 +267,6 @@ def _dataset(row: rows.Row) -> Dataset:
     )
 
 
-def _instance(row: rows.Row) -> Instance:
-    return Instance(
-        name=row.text("name"),
-        cloud=row.text("cloud"),
-        device=row.text("device"),
-        gpus=row.count("gpus"),
-        dollars_per_hour=row.number("dollars_per_hour"),
-        cpus=row.count("cpus"),
-        host_memory_bytes=row.size_bytes("host_memory"),
-        inner_link=row.text("inner_link"),
-        outer_link=row.text("outer_link"),
-        source=row.text("source"),
-        priced_on=row.text("priced_on"),
-        verified=row.flag("verified"),
-        aliases=row.texts("aliases"),
-    )
-
-
 def _index(rows: Iterable[N], file: str) -> dict[str, N]:
     """Rows by plain name and alias; raises if two rows share a name."""
     index: dict[str, N] = {}
@@ -342,16 +298,3 @@ def _nearest(variants: tuple[Device, ...], memory_bytes: float | None) -> Device
     if memory_bytes is None or not memory_bytes > 0:
         return variants[0]
     return min(variants, key=lambda device: abs(log(device.memory_bytes / memory_bytes)))
-
-
-def _section(document: Mapping[str, object], name: str, file: str) -> Mapping[str, object]:
-    section = document.get(name, {})
-    if not isinstance(section, dict):
-        raise BadInput(f"{file}: [{name}] must be a table")
-    return section
-
-
-def _names(value: object, where: str) -> list[str]:
-    if not isinstance(value, list) or not value or not all(isinstance(name, str) for name in value):
-        raise BadInput(f"{where}: must be a list of device names, got {value!r}")
-    return value

@@ -78,6 +78,7 @@ class Rule:
         return Network(_of_each(link, gpus // nodes) if self.per_gpu else link, self.what)
 
 
+@remembered(1024)
 def usual_network(device: Device, gpus: int, nodes: int) -> Network:
     """What joins `nodes` machines of a device, with `gpus` in all, as they are sold."""
     return next(rule for rule in _rules() if rule.matches(device)).network(device, gpus, nodes)

@@ -3,6 +3,7 @@
 Quantities are written with their unit ("16 GiB", "900 GB/s") and become base units here.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import TypeVar
@@ -16,9 +17,9 @@ MOST_NUMBER = 1e30
 """No quantity of a catalogue is larger."""
 
 
-def shipped(file: str) -> str:
-    """The text of a catalogue file of this package."""
-    return files("epochcast.hardware").joinpath(file).read_text(encoding="utf-8")
+def shipped(file: str, package: str = "epochcast.hardware") -> str:
+    """The text of a table that ships with a package."""
+    return files(package).joinpath(file).read_text(encoding="utf-8")
 
 
 def parse(text: str, file: str) -> Mapping[str, object]:
@@ -129,13 +130,17 @@ class Row:
         return tuple(items)
 
 
-def read(document: Mapping[str, object], table: str, file: str, build: Callable[[Row], T]) -> Iterator[T]:
-    """What `build` makes of every row of `[[table]]`; errors name the file and the row."""
+def read(
+    document: Mapping[str, object], table: str, file: str, build: Callable[[Row], T], text: str = ""
+) -> Iterator[T]:
+    """What `build` makes of every row of `[[table]]`; errors name the file and the row, of a `text` also its line."""
     entries = document.get(table, [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise BadInput(f"{file}: {table!r} must be written as [[{table}]] rows")
+    lines = header_lines(text, table)
     for index, cells in enumerate(entries, start=1):
-        where = f"{file}, [[{table}]] row {index} ({cells.get('name', 'without a name')})"
+        line = f", line {lines[index - 1]}" if len(lines) >= index else ""
+        where = f"{file}{line}, [[{table}]] row {index} ({cells.get('name', 'without a name')})"
         row = Row(cells, where)
         try:
             built = build(row)
@@ -144,6 +149,27 @@ def read(document: Mapping[str, object], table: str, file: str, build: Callable[
             raise BadInput(message if message.startswith(where) else f"{where}: {message}") from None
         row.finish()
         yield built
+
+
+def header_lines(text: str, table: str) -> list[int]:
+    """The lines of a TOML text on which rows of `[[table]]` begin."""
+    header = re.compile(rf"\s*\[\[\s*{re.escape(table)}\s*\]\]\s*(#.*)?")
+    return [number for number, line in enumerate(text.splitlines(), start=1) if header.fullmatch(line)]
+
+
+def section(document: Mapping[str, object], name: str, file: str) -> Mapping[str, object]:
+    """The table `[name]`; absent is empty."""
+    found = document.get(name, {})
+    if not isinstance(found, dict):
+        raise BadInput(f"{file}: [{name}] must be a table")
+    return found
+
+
+def texts_in(value: object, where: str) -> tuple[str, ...]:
+    """A list of names that is not empty."""
+    if not isinstance(value, list) or not value or not all(isinstance(name, str) for name in value):
+        raise BadInput(f"{where}: must be a list of names, got {value!r}")
+    return tuple(value)
 
 
 def _is(value: object, kind: type | tuple[type, ...]) -> bool:

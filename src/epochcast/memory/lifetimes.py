@@ -85,6 +85,8 @@ class Lifetimes:
     derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 64))
     replays: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 256))
     """Results of replays, by sizes and limit: devices of one generation have the same."""
+    peaks: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 256))
+    """What is alive at the peak, by batch and share."""
 
     def __len__(self) -> int:
         return len(self.names)

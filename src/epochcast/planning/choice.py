@@ -10,14 +10,18 @@ to finish in time.
     budget              the fastest of those that meet it
     both                the cheapest of those that meet both
     neither             nothing is chosen
+
+An objective says it directly, with limits or without: `cheapest`, `fastest`, or `knee`, the point of the frontier of
+those that meet the limits that lies farthest below the line from its cheapest to its fastest, on logarithmic axes
+scaled to 0 … 1 (Satopää et al. 2011): before it, money buys much time, behind it little.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, log
 from typing import Protocol, TypeVar
 
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
 from epochcast.planning.candidate import Candidate
 
@@ -62,6 +66,9 @@ class Limits:
         return max(ratios)
 
 
+NO_LIMITS = Limits()
+
+
 def frontier(candidates: Iterable[Choice]) -> tuple[Choice, ...]:
     """The candidates that are not dominated, the cheapest first; of equal ones the first."""
     undominated: list[Choice] = []
@@ -71,12 +78,44 @@ def frontier(candidates: Iterable[Choice]) -> tuple[Choice, ...]:
     return tuple(undominated)
 
 
-def chosen(candidates: Sequence[Candidate], limits: Limits) -> Candidate | None:
-    """The candidate that the limits pick; None where there are no limits or nothing meets them."""
+def chosen(candidates: Sequence[Candidate], limits: Limits, objective: str | None = None) -> Candidate | None:
+    """The candidate that limits and objective pick; None where there are neither or nothing meets the limits."""
+    goal = objective_of(limits, objective)
+    if goal is None:
+        return None
+    meeting = [candidate for candidate in candidates if limits.excess(candidate) <= 1]
+    if goal == "knee":
+        return knee(frontier(meeting))
+    return min(meeting, key=_fastest_first if goal == "fastest" else _cheapest_first, default=None)
+
+
+def objective_of(limits: Limits, objective: str | None = None) -> str | None:
+    """What is looked for: as said, or what the limits leave free; None where nobody said anything."""
+    if objective is not None:
+        if objective not in OBJECTIVES:
+            raise UnknownName("objective", objective, OBJECTIVES)
+        return objective
     if not limits:
         return None
-    meeting = (candidate for candidate in candidates if limits.excess(candidate) <= 1)
-    return min(meeting, key=_fastest_first if limits.deadline_seconds is None else _cheapest_first, default=None)
+    return "fastest" if limits.deadline_seconds is None else "cheapest"
+
+
+def knee(undominated: Sequence[Choice]) -> Choice | None:
+    """The point of a frontier (cheapest first) that is farthest below the line between its ends; of two the first."""
+    if len(undominated) < 3:
+        return undominated[0] if undominated else None
+    first, last = undominated[0], undominated[-1]
+    slower, dearer = log(first.total_seconds.mid / last.total_seconds.mid), log(last.dollars.mid / first.dollars.mid)
+
+    def below(one: Choice) -> float:
+        took = log(one.total_seconds.mid / last.total_seconds.mid) / slower
+        paid = log(one.dollars.mid / first.dollars.mid) / dearer if dearer else 0.0
+        return took + paid
+
+    return min(undominated, key=below)
+
+
+OBJECTIVES = ("cheapest", "fastest", "knee")
 
 
 def nearest(candidates: Sequence[Candidate], limits: Limits) -> Candidate | None:

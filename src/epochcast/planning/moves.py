@@ -92,7 +92,7 @@ def moves(
     restart_seconds: float,
     session: Session | None = None,
 ) -> tuple[Move, ...]:
-    """Staying, and every move; the Pareto set is of those that fit and have a price."""
+    """Staying, and every move; the Pareto set is of those that fit and have a price. Where it runs it fits."""
     session = session or Session()
     staying = Move(
         _name(here), remaining_seconds, _dollars(remaining_seconds, here), here.global_batch, here.fits, is_here=True
@@ -116,7 +116,7 @@ def moves(
     priced = [
         _Priced(move, move.remaining_seconds, move.dollars)
         for move in found
-        if move.dollars is not None and move.fits is not False
+        if move.dollars is not None and (move.is_here or move.fits is not False)
     ]
     best = [one.move for one in frontier(priced)]
     return tuple(replace(move, pareto=None if move.dollars is None else move in best) for move in found)

@@ -1,15 +1,20 @@
-"""Every configuration for a job: offer × strategy, each forecast as `epochcast forecast` does.
+"""Every configuration for a job: offer × strategy × what else is tried, each forecast as `epochcast forecast` does.
 
-The batch of a GPU is the job's own, or its part of the global batch. Where the job has neither, it is the largest power
-of two that fits almost surely (`memory.largest`) and leaves every GPU a full step per epoch.
+The batch of a GPU is the job's own, its part of the global batch, or what a policy makes of it (`asked.BatchPolicy`).
+Where there is none, it is the largest power of two that fits almost surely (`memory.largest`) and leaves every GPU a
+full step per epoch; where epochs depend on the batch, the one below it with which the job is done first.
+
+Offers that a job cannot tell apart (`Offer.feel`: the same boards, links and, where data is loaded, processors) share a
+forecast, whatever they cost.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 
 from epochcast.errors import BadInput
 from epochcast.forecasting.data import data_of
-from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.forecaster import forecast_job, has_room
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.rank_memory import rank_step
@@ -18,10 +23,13 @@ from epochcast.forecasting.session import Session
 from epochcast.forecasting.strategies.degrees import degrees_in
 from epochcast.forecasting.strategies.registry import strategy_for
 from epochcast.forecasting.strategies.strategy import Strategy
-from epochcast.planning.candidate import TOO_LARGE, Candidate, Refusal
+from epochcast.planning.asked import Asked, BatchPolicy, Variant
+from epochcast.planning.candidate import TOO_LARGE, Candidate, Pricing, Refusal, priced
+from epochcast.planning.learning import Learning
 from epochcast.planning.offers import Offer
 
 Configuration = tuple[Offer, Strategy]
+INTERRUPTED = "is interrupted too often to get on"
 
 
 def strategies_in(texts: Sequence[str]) -> tuple[str, ...]:
@@ -35,20 +43,28 @@ def search(
     strategies: Sequence[str] = (),
     session: Session | None = None,
     progress: Callable[[int, int], None] | None = None,
+    asked: Asked | None = None,
 ) -> tuple[tuple[Candidate, ...], tuple[Refusal, ...]]:
     """Every strategy on every offer: those that can run the job, and those that cannot."""
+    asked = asked or Asked()
     session = session or Session()
+    job = job if asked.policy is None else asked.policy.job(job)
+    variants = asked.variants(job)
     configurations, refusals = _configurations(offers, strategies)
+    trying = _Trying(asked, asked.learning(job), session)
     candidates: list[Candidate] = []
-    for done, (offer, strategy) in enumerate(configurations, start=1):
-        try:
-            candidates.append(_candidate(job, offer, strategy, session))
-        except _TooLarge:
-            refusals.append(Refusal(offer, strategy.name, TOO_LARGE))
-        except BadInput as error:
-            refusals.append(Refusal(offer, strategy.name, str(error)))
-        if progress is not None:
-            progress(done, len(configurations))
+    total = len(configurations) * len(variants)
+    done = 0
+    for variant, changed in variants:
+        for offer, strategy in configurations:
+            done += 1
+            found = trying.candidate(changed, variant, offer, strategy)
+            if isinstance(found, Candidate):
+                candidates.append(found)
+            else:
+                refusals.append(Refusal(offer, strategy.name, found))
+            if progress is not None:
+                progress(done, total)
     return tuple(candidates), tuple(refusals)
 
 
@@ -69,17 +85,77 @@ class _TooLarge(Exception):
     """The step does not fit on a GPU of the offer."""
 
 
-def _candidate(job: Job, offer: Offer, strategy: Strategy, session: Session) -> Candidate:
-    placement = offer.placement(strategy)
-    if job.batch is None and job.global_batch is None:
-        job = replace(job, batch=_largest_batch(job, placement, session))
-    forecast = forecast_job(job, placement, session)
-    if not forecast.fits:
-        raise _TooLarge
-    return Candidate.of(offer, forecast)
+@dataclass
+class _Trying:
+    """Forecasts of one plan, and those it has made by what a job notices of an offer."""
+
+    asked: Asked
+    learning: Learning | None
+    session: Session
+    made: dict[Hashable, Forecast | str] = field(default_factory=dict)
+
+    def candidate(self, job: Job, variant: Variant, offer: Offer, strategy: Strategy) -> Candidate | str:
+        """The job on an offer, or why it cannot run there."""
+        key = (*offer.feel(with_host=job.loader_seconds is not None), strategy, variant)
+        if key not in self.made:
+            self.made[key] = self._forecast(job, offer, strategy)
+        forecast = self.made[key]
+        if isinstance(forecast, str):
+            return forecast
+        return self._priced(priced(forecast, offer), offer, variant) or INTERRUPTED
+
+    def _priced(self, forecast: Forecast, offer: Offer, variant: Variant = ()) -> Candidate | None:
+        pricing = Pricing(self.asked.extras, self.asked.spot)
+        return pricing.candidate(offer, forecast, self._epochs(forecast), variant)
+
+    def _epochs(self, forecast: Forecast) -> float:
+        if self.learning is None:
+            return forecast.epochs
+        return forecast.epochs * self.learning.factor(forecast.global_batch, forecast.tokens_per_sample)
+
+    def _forecast(self, job: Job, offer: Offer, strategy: Strategy) -> Forecast | str:
+        try:
+            placement = offer.placement(strategy)
+            if job.loader_seconds is not None and job.cpus is None:
+                job = replace(job, cpus=float(offer.instance.cpus))
+            return self._best(self._with_batch(job, placement), offer, placement)
+        except _TooLarge:
+            return TOO_LARGE
+        except BadInput as error:
+            return str(error)
+
+    def _with_batch(self, job: Job, placement: Placement) -> Job:
+        policy = self.asked.policy or BatchPolicy("auto")
+        passes = placement.replicas * job.accumulate
+        if job.batch is not None:
+            most = policy.most_per_pass(passes)
+            return job if most is None else replace(job, batch=min(job.batch, most))
+        if job.global_batch is not None:
+            return job
+        return replace(job, batch=_largest_batch(job, placement, self.session, policy.most_per_pass(passes)))
+
+    def _best(self, job: Job, offer: Offer, placement: Placement) -> Forecast:
+        """At the job's batch; where that is ours to choose and costs epochs, at the half, a quarter … while that is
+        done earlier.
+        """
+        best = self._one(job, placement)
+        is_ours = self.learning is not None and (self.asked.policy is None or self.asked.policy.name == "auto")
+        while is_ours and job.batch is not None and job.batch > 1:
+            job = replace(job, batch=job.batch // 2)
+            smaller = self._one(job, placement)
+            ours, theirs = self._priced(best, offer), self._priced(smaller, offer)
+            if theirs is None or (ours is not None and theirs.total_seconds.mid >= ours.total_seconds.mid):
+                break
+            best = smaller
+        return best
+
+    def _one(self, job: Job, placement: Placement) -> Forecast:
+        if not has_room(job, placement, self.session):
+            raise _TooLarge
+        return forecast_job(job, placement, self.session)
 
 
-def _largest_batch(job: Job, placement: Placement, session: Session) -> int:
+def _largest_batch(job: Job, placement: Placement, session: Session, most: int | None = None) -> int:
     """The largest power of two that a GPU holds almost surely, and that leaves every GPU a full step per epoch."""
     trace = session.trace(session.model(job), job.recipe(1))
     samples, passes = data_of(job, trace).samples or 0, placement.replicas * job.accumulate
@@ -87,7 +163,7 @@ def _largest_batch(job: Job, placement: Placement, session: Session) -> int:
         accumulated = f" and {job.accumulate} passes" if job.accumulate > 1 else ""
         raise BadInput(f"an epoch of {samples} samples does not divide over {placement.replicas} replicas{accumulated}")
     step = rank_step(job, placement, trace)
-    batch = _power_of_two(samples // passes)
+    batch = _power_of_two(min(samples // passes, samples if most is None else most))
     while batch and not step.is_sure(batch * job.augment):
         batch //= 2
     if not batch:

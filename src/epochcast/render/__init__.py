@@ -14,7 +14,7 @@ from epochcast.render.runs import run, runs
 from epochcast.render.scaling import scaling
 from epochcast.render.schedule import policies, simulation
 from epochcast.render.table import table
-from epochcast.render.track import track
+from epochcast.render.track import track, track_live
 
 __all__ = [
     "advice",
@@ -44,4 +44,5 @@ __all__ = [
     "table",
     "topologies",
     "track",
+    "track_live",
 ]

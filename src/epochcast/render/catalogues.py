@@ -1,13 +1,14 @@
 """Tables of the catalogues: models, devices, instances, data sets, links, topologies."""
 
 from collections.abc import Iterable, Mapping
+from datetime import date
 from typing import Any
 
 from rich.console import RenderableType
 
 from epochcast.hardware.dataset import Dataset
 from epochcast.hardware.device import Device
-from epochcast.hardware.instance import Instance
+from epochcast.hardware.instance import FRESH, Instance
 from epochcast.hardware.link import Link
 from epochcast.hardware.topology import Topology
 from epochcast.render.table import shape, table
@@ -71,24 +72,32 @@ def devices(rows: Iterable[Device]) -> RenderableType:
     )
 
 
-def instances(rows: Iterable[Instance]) -> RenderableType:
+def instances(rows: Iterable[Instance], today: date) -> RenderableType:
     """The catalogue of instances."""
+    listed = list(rows)
     cells = [
         (
             i.name,
             i.cloud,
-            i.device,
+            i.device + (" ?" if i.board_is_assumed else ""),
             str(i.gpus),
             show_dollars(i.dollars_per_hour),
+            "" if i.spot_dollars_per_hour is None else show_dollars(i.spot_dollars_per_hour),
+            i.region,
             str(i.cpus or "?"),
             show_bytes(i.host_memory_bytes) if i.host_memory_bytes else "?",
-            i.priced_on,
+            i.priced_on + (" (old)" if i.is_stale(today) else ""),
         )
-        for i in rows
+        for i in listed
     ]
-    columns = "instance | cloud | device | > GPUs | > per hour | > CPUs | > memory | priced on"
+    columns = "instance | cloud | device | > GPUs | > per hour | > spot | region | > CPUs | > memory | priced on"
     return table(
-        "instances", columns, cells, caption="on-demand list prices of that day", drop=("CPUs", "priced on", "memory")
+        "instances",
+        columns,
+        cells,
+        caption="list prices of that day, in the cheapest region; ?: the seller names only the family of the board; "
+        f"old: more than {FRESH.days} days before today",
+        drop=("CPUs", "memory", "region", "spot", "priced on"),
     )
 
 

@@ -6,6 +6,7 @@ from rich.text import Text
 from epochcast.memory.verdict import TIGHT
 from epochcast.planning.answer import Plan
 from epochcast.planning.candidate import Candidate
+from epochcast.planning.gains import Gain
 from epochcast.render.table import INTERVAL, table
 from epochcast.units import show_dollars, show_seconds
 
@@ -15,11 +16,14 @@ MOST_REASONS = 3
 
 def plan(answer: Plan) -> RenderableType:
     """The frontier and the chosen configuration, which may lie behind it; a sentence; notes."""
-    rows = sorted({*answer.frontier, *((answer.chosen,) if answer.chosen else ())}, key=lambda row: row.dollars.mid)
+    rows = list(answer.shown)
     pieces: list[RenderableType] = []
     if rows:
         pieces.append(_table(answer, rows))
     pieces.append(Text(answer.sentence, style="bold"))
+    pieces += [Text(_gain_text(gain)) for gain in answer.gains]
+    if answer.certainty:
+        pieces.append(Text(answer.certainty))
     pieces.append(Text(_count_text(answer), style="dim"))
     pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
     return Group(*pieces)
@@ -30,6 +34,8 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
     is_shown = {
         "strategy": len({row.strategy for row in rows} - {"single"}) > 1,
         "batch": len({row.global_batch for row in rows}) > 1,
+        "epochs": len({row.epochs for row in rows}) > 1 or answer.counts_epochs,
+        "with": any(row.variant for row in rows),
     }
     job = answer.job
     title = f"{answer.model}{f' on {job.dataset}' if job.dataset else ''}, {answer.amount}"
@@ -42,7 +48,7 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
     return table(f"{title} · {job.precision}", columns, rows_shown, caption, drop=("cloud",))
 
 
-_TEXT_COLUMNS = ("offer", "cloud", "GPUs", "strategy")
+_TEXT_COLUMNS = ("offer", "cloud", "GPUs", "strategy", "with")
 
 
 def _cells(row: Candidate, is_chosen: bool) -> dict[str, str]:
@@ -53,12 +59,22 @@ def _cells(row: Candidate, is_chosen: bool) -> dict[str, str]:
         "GPUs": f"{offer.gpus} × {offer.instance.device}"
         + (" (tight)" if row.forecast.memory_verdict == TIGHT else ""),
         "strategy": row.strategy,
+        "with": " ".join(f"{name} {value}" if name == "augment" else value for name, value in row.variant),
         "batch": f"{row.global_batch:,}",
+        "epochs": f"{row.epochs:,.4g}" if row.epochs != int(row.epochs) else f"{int(row.epochs):,}",
         "job": show_seconds(row.total_seconds.mid),
         "up to": show_seconds(row.total_seconds.high),
         "cost": show_dollars(row.dollars.mid),
         "up to ": show_dollars(row.dollars.high),
     }
+
+
+def _gain_text(gain: Gain) -> str:
+    """What one change brings."""
+    change = f"{gain.option} {gain.value}"
+    if gain.seconds_ratio is None or gain.dollars_ratio is None:
+        return f"{change}: {gain.reason}"
+    return f"{change}: {gain.seconds_ratio - 1:+.0%} time, {gain.dollars_ratio - 1:+.0%} cost"
 
 
 def _count_text(answer: Plan) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 from epochcast.planning.moves import Move
@@ -22,7 +24,7 @@ def track(answers: Sequence[Answer], whole: Sweep | None = None) -> RenderableTy
     names = _names([str(told["log"]) for _, told, _ in answers])
     rows = [_row(name, progress, told) for name, (progress, told, _) in zip(names, answers, strict=True)]
     columns = "log | > done | > step | > a step | > remaining | between | ends"
-    pieces: list[RenderableType] = [table("Running jobs", columns, rows, f"between: the {INTERVAL}")]
+    pieces: list[RenderableType] = [table("Running jobs", columns, rows, f"between: the {INTERVAL}", drop=DROPPED)]
     for name, (progress, told, moves) in zip(names, answers, strict=True):
         prefix = f"{name}: " if len(answers) > 1 else ""
         pieces += [Text(f"{prefix}{line}") for line in _lines(progress, told)]
@@ -31,6 +33,54 @@ def track(answers: Sequence[Answer], whole: Sweep | None = None) -> RenderableTy
     if whole is not None:
         pieces.append(Text(_sweep_text(whole), style="bold"))
     return Group(*pieces)
+
+
+# What a narrow terminal goes without, first to last.
+DROPPED = ("a step", "step")
+# Logs up to which each has a line of its own below its bar; of more there is the bar alone.
+MOST_IN_FULL = 6
+BAR_COLUMNS = 24
+NAME_COLUMNS = 24
+
+
+def track_live(answers: Sequence[Answer], whole: Sweep | None, waiting: Sequence[str]) -> RenderableType:
+    """A bar per log, when it ends and what changed; drawn again and again in the same place."""
+    names = _names([str(told["log"]) for _, told, _ in answers])
+    width = min(NAME_COLUMNS, max(map(len, names), default=0))
+    pieces: list[RenderableType] = []
+    for name, (progress, told, _) in zip(names, answers, strict=True):
+        pieces.append(_bar_line(name, width, progress))
+        if len(answers) <= MOST_IN_FULL or progress.drift is not None:
+            pieces += [Text(f"  {line}") for line in _live_lines(progress, told)]
+    pieces += [Text(f"{name}  waiting for lines that report training", style="dim") for name in _names(waiting)]
+    if whole is not None:
+        pieces.append(Text(_sweep_text(whole), style="bold"))
+    return Group(*pieces)
+
+
+def _bar_line(name: str, width: int, progress: Progress) -> RenderableType:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=width, overflow="ellipsis", no_wrap=True)
+    for _ in range(3):
+        grid.add_column(no_wrap=True)
+    left = "done" if progress.is_done else f"{show_seconds(progress.remaining_seconds.mid)} left"
+    bar = ProgressBar(total=1.0, completed=min(progress.fraction, 1.0), width=BAR_COLUMNS)
+    grid.add_row(Text(name, style="bold"), bar, f"{progress.fraction:6.1%}", left)
+    return grid
+
+
+def _live_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+    step = (
+        f"step {progress.step:,.10g} of {progress.total.steps:,.10g}, {show_seconds(progress.left.step_seconds)} a step"
+    )
+    lines = [step]
+    if not progress.is_done:
+        left = progress.remaining_seconds
+        ends = f"{datetime.fromisoformat(told['finish_at']):%a %d %b %H:%M %Z}"
+        lines.append(f"ends {ends}; between {show_seconds(left.low)} and {show_seconds(left.high)} from here")
+    if progress.drift is not None:
+        lines.append(f"drift: {_change_text(progress.drift.as_dict())}")
+    return lines
 
 
 def _row(name: str, progress: Progress, told: Mapping[str, Any]) -> list[str]:
@@ -51,13 +101,17 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
     lines = []
     if told["format"] is not None:
         lines.append(f"format {told['format']}, {told['format_confidence']:.0%} sure")
+    if progress.step > progress.total.steps:
+        lines.append(f"the log is beyond the total of {progress.total.steps:,.10g} steps ({progress.total.told_by})")
     if progress.total.is_inferred:
         lines.append(f"total inferred: {progress.total.told_by}; --total says otherwise")
     if not progress.is_done:
+        lines += _late_lines(progress, told)
         beside = ((progress.left.pause_seconds, _PAUSES), (progress.left.interrupted_seconds, _INTERRUPTIONS))
         lines += [f"{show_seconds(seconds)} of it for {what}" for seconds, what in beside if seconds]
     if progress.restarts:
-        lines.append(f"restarted {progress.restarts} times, {show_seconds(progress.down_seconds)} between attempts")
+        times = "once" if progress.restarts == 1 else f"{progress.restarts} times"
+        lines.append(f"restarted {times}, {show_seconds(progress.down_seconds)} between attempts")
     lines += _expected_lines(progress, told)
     if progress.stopping is not None:
         lines.append(_stopping_text(progress))
@@ -74,6 +128,15 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
         lines.append(f"step time varies by {steady['variation']:.1%}; augmented Dickey–Fuller: {test}")
         lines += [f"change: {_change_text(change)}" for change in steady["changes"]]
     return [*lines, *progress.reasons]
+
+
+def _late_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+    """Of a log that has been silent for longer than its run had left."""
+    seen_at = datetime.fromisoformat(told["seen_at"])
+    silent_seconds = (datetime.now().astimezone() - seen_at).total_seconds()
+    if silent_seconds <= progress.remaining_seconds.high:
+        return []
+    return [f"nothing new since {seen_at:%a %d %b %Y %H:%M %Z}: by now the run is over, or it broke off"]
 
 
 def _expected_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
@@ -118,12 +181,12 @@ def _moves(moves: Sequence[Move]) -> RenderableType:
             show_seconds(move.remaining_seconds.mid),
             f"{show_seconds(move.remaining_seconds.low)} … {show_seconds(move.remaining_seconds.high)}",
             "no price" if move.dollars is None else show_dollars(move.dollars.mid),
-            "" if move.fits is not False else "does not fit",
+            "" if move.fits is not False else "forecast: no fit" if move.is_here else "does not fit",
         ]
         for move in moves
     ]
     columns = "to finish on | > global batch | > remaining | between | > cost | "
-    return table("What if it moved", columns, rows, "▸ no other is both faster and cheaper")
+    return table("What if it moved", columns, rows, "▸ no other is both faster and cheaper", drop=("global batch",))
 
 
 def _sweep_text(whole: Sweep) -> str:

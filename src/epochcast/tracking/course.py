@@ -254,7 +254,7 @@ class Course:
         return (sighting.epochs_done - self._origin()) * (length or 1.0)
 
     def _enter(self, epoch: int) -> None:
-        if self.first_epoch is None:
+        if self.first_epoch is None or epoch < self.first_epoch:
             self.first_epoch = epoch
         self.epoch = epoch
 
@@ -326,6 +326,8 @@ class Course:
             data_seconds=sighting.data_seconds,
             remaining_seconds=sighting.remaining_seconds,
             loss=sighting.loss,
+            pause_seconds=sighting.pause_seconds if sighting.what else None,
+            what=sighting.what,
         )
 
     def _total(self, length: float | None) -> float | None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from epochcast.tracking.interruptions import Interruption
 from epochcast.tracking.observation import Observation
-from epochcast.tracking.spans import Spans, find_pauses
+from epochcast.tracking.spans import Pause, Spans, find_pauses
 
 MOST_SPANS = 4096
 MOST_PAUSES = 2048
@@ -67,7 +67,8 @@ class History:
     _ends: list[float] = field(default_factory=list)
     _steps: list[float] = field(default_factory=list)
     _seconds: list[float] = field(default_factory=list)
-    _pauses: list[tuple[float, float]] = field(default_factory=list)
+    _pauses: list[Pause] = field(default_factory=list)
+    _paused_seconds: float = 0.0
 
     def add(self, seen: Observation) -> tuple[float, float] | None:
         """Take in one report; gives the steps and seconds of the span that it ends, if it ends one."""
@@ -78,6 +79,7 @@ class History:
         if seen.phase != "train":
             self.has_ended = self.has_ended or seen.phase == "end"
             self._advance(seen.clock_seconds)
+            self._note_pause(seen)
             return None
         had_ended, self.has_ended = self.has_ended or self._is_through(), False
         self.reports += 1
@@ -91,15 +93,24 @@ class History:
         elif begins_anew:
             self._begin_anew(seen, had_ended)
         elif was_timed and not ran_back and seen.step > self._timed_step:
-            span = seen.step - self._timed_step, self.elapsed_seconds - self._timed_seconds
+            seconds = self.elapsed_seconds - self._timed_seconds
+            span = seen.step - self._timed_step, max(0.0, seconds - self._paused_seconds)
             self._add_span(*span)
         elif not ran_back:
             # No time, or the step of before: what passed belongs to the span that ends with a later report.
             self.step = seen.step
             return None
         self.attempt, self.step = seen.attempt, seen.step
-        self._timed_step, self._timed_seconds = seen.step, self.elapsed_seconds
+        self._timed_step, self._timed_seconds, self._paused_seconds = seen.step, self.elapsed_seconds, 0.0
         return span
+
+    def _note_pause(self, seen: Observation) -> None:
+        """A pause whose length was recorded is no part of the span in which it lies."""
+        if seen.pause_seconds is None or self.first_step is None:
+            return
+        at_step = self.executed_steps + max(0.0, self.step - self._timed_step)
+        self._paused_seconds += seen.pause_seconds
+        self._pauses = [*self._pauses, Pause(at_step, seen.pause_seconds, seen.what)][-MOST_PAUSES:]
 
     def _is_through(self) -> bool:
         return self.total_steps is not None and self.step >= self.total_steps
@@ -178,7 +189,7 @@ class History:
         """Write pauses down apart, then join neighbouring spans."""
         spans = self.spans()
         pauses = find_pauses(spans)
-        self._pauses = [*self._pauses, *((p.at_step, p.seconds) for p in pauses.new)][-MOST_PAUSES:]
+        self._pauses = [*self._pauses, *pauses.new][-MOST_PAUSES:]
         ends, steps, seconds = spans.ends[1::2], spans.steps, spans.seconds - pauses.span_seconds
         if len(steps) % 2:
             ends, steps, seconds = (np.append(ends, spans.ends[-1]), np.append(steps, 0.0), np.append(seconds, 0.0))

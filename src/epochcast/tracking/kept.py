@@ -12,6 +12,7 @@ from typing import Any
 
 from epochcast.errors import BadInput
 from epochcast.forecasting.forecast import Forecast
+from epochcast.store.errors import Unavailable
 from epochcast.store.past import Past
 from epochcast.store.rows import ObservationRow, Run
 from epochcast.store.store import Store
@@ -22,6 +23,8 @@ from epochcast.tracking.tracker import Progress, Tracker
 
 BATCH_ROWS = 5_000
 """Reports that are written at once while a long log is read."""
+MOST_WAITING = 100_000
+"""Reports that wait for a store that is away."""
 # Two clocks of one report differ by no more, unless they are of different logs.
 SAME_SECONDS = 1e-6
 
@@ -53,10 +56,13 @@ def observation_of(row: ObservationRow) -> Observation:
 
 
 class KeptRun:
-    """A run of the store that is being followed; `take` is given what its log says, part by part."""
+    """A run of the store that is being followed; `take` is given what its log says, part by part.
+
+    While `is_patient`, reports wait for a store that is locked or away; the log has them, too.
+    """
 
     def __init__(self, store: Store, run: Run) -> None:
-        self.store, self.run = store, run
+        self.store, self.run, self.is_patient = store, run, False
         self._waiting: list[ObservationRow] = []
         self._is_placed = False
         self._first_attempt = 0
@@ -78,11 +84,17 @@ class KeptRun:
             self.flush()
         return [*before, *told]
 
-    def flush(self) -> None:
-        """Write what waits."""
-        if self._waiting:
-            self.store.record(self.run.id, self._waiting)
-            self._waiting = []
+    def flush(self) -> bool:
+        """Write what waits; false where it has to wait longer, for a store that is locked or away."""
+        try:
+            if self._waiting:
+                self.store.record(self.run.id, self._waiting)
+        except Unavailable:
+            if not self.is_patient or len(self._waiting) > MOST_WAITING:
+                raise
+            return False
+        self._waiting = []
+        return True
 
     def tell(
         self,
@@ -93,7 +105,8 @@ class KeptRun:
         state: str | None = None,
     ) -> None:
         """Write down how the run stands, after the reports that it follows from."""
-        self.flush()
+        if not self.flush():
+            return
         if state is None or progress.is_done:
             state = "ended" if progress.is_done else "running"
         shown = _shown(tracker, progress)

@@ -49,6 +49,8 @@ class LineSplitter:
         return self._clean(whole)
 
     def _clean(self, block: bytes) -> bytes:
+        if b"\0" in block:  # a file that was truncated while its writer went on begins with as many as it had bytes
+            block = block.replace(b"\0", b"")
         if b"\x1b" in block:
             block = _COLOUR.sub(b"", block)
         if self.is_document:

@@ -28,3 +28,6 @@ class Observation:
     data_seconds: float | None = None
     remaining_seconds: float | None = None
     loss: float | None = None
+    pause_seconds: float | None = None
+    """How long the pause took that ends with this report, where it was recorded; `what` is its name."""
+    what: str = ""

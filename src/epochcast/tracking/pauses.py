@@ -5,6 +5,7 @@ distances is expected to go on so, until the last step; one that came unevenly, 
 once may come back: as often as so far while it is recent, seldom once it has stayed away for longer than it took to
 come. One pause that is far longer than all others (a machine was away) hardly ever comes back. Lengths are averaged
 with a short memory, since they change: a translation model that learns to stop validates faster and faster.
+Pauses whose name and length were recorded (`ec.track`, callbacks) are of one kind by their name, whatever their length.
 """
 
 from collections.abc import Sequence
@@ -21,14 +22,17 @@ EVEN = 0.1
 HALF_LIFE = 0.25
 # How often a kind seen once comes back, against once in the steps seen: recent, and stayed away.
 STAYED_AWAY = 0.25
+# Two that lie closer together than this share of what lay before are one happening, not a habit.
+SIDE_BY_SIDE = 0.02
 # One that is longer than all others by this factor, and its weight.
 ODD_FACTOR, ODD = 8.0, 0.1
 
 
 def seconds_to_come(pauses: Sequence[Pause], begin: float, now: float, left: float) -> float:
     """Seconds of pauses in the `left` steps after `now`, where steps were watched since `begin`."""
-    kinds = _kinds(pauses)
-    total = 0.0
+    kinds = _kinds([pause for pause in pauses if not pause.what])
+    named = [[pause for pause in pauses if pause.what == name] for name in sorted({p.what for p in pauses} - {""})]
+    total = sum(_count(kind, begin, now, left) * _length(kind, begin, now) for kind in named)
     for place, kind in enumerate(kinds):
         count = _count(kind, begin, now, left)
         if len(kind) == 1 and place and kind[0].seconds > ODD_FACTOR * max(p.seconds for p in kinds[place - 1]):
@@ -52,17 +56,19 @@ def _count(kind: list[Pause], begin: float, now: float, left: float) -> float:
     """How many of a kind are still to come."""
     watched = now - begin
     rate = len(kind) / watched
-    last = kind[-1].at_step
+    last, is_named = kind[-1].at_step, bool(kind[0].what)
     if len(kind) == 1:
-        return rate * left * (1.0 if now - last < 1.1 * (last - begin) else STAYED_AWAY)
+        if now - last >= 1.1 * (last - begin):
+            return rate * left * STAYED_AWAY
+        return float(np.floor((now + left - last) / last * (1 + 1e-9))) if is_named else rate * left
     gaps = np.diff([pause.at_step for pause in kind])
     gap = float(np.median(gaps))
-    if gap <= 0:
+    if gap <= 0 or (len(kind) == 2 and gap < SIDE_BY_SIDE * (kind[0].at_step - begin)):
         return rate * left
     if np.median(np.abs(gaps - gap)) >= EVEN * gap or now - last >= 1.5 * gap:
         return rate * left * (1.0 if now - last < 3 * gap else 0.5)
-    # A pause at the very end of the run comes after the last report.
-    count = float(np.floor((now + left - last) / gap * (1 - 1e-9)))
+    # A pause at the very end of the run comes after the last report of a log, but is recorded where pauses are.
+    count = float(np.floor((now + left - last) / gap * (1 + (1e-9 if is_named else -1e-9))))
     missed = len(kind) / max(1, round((last - kind[0].at_step) / gap) + 1) if len(kind) > 3 else 1.0
     return count * min(1.0, missed)
 

@@ -1,13 +1,11 @@
 """Reading logs: bytes in, observations out, as a stream that keeps little in memory.
 
-`LogReader` takes bytes as they come; `read_log` reads a whole file, plain or gzip; `follow` waits for more and survives
-that a file is rotated, truncated or not there yet.
+`LogReader` takes bytes as they come; `read_log` reads a whole file, plain or gzip.
 """
 
+import codecs
 import gzip
-import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +23,7 @@ from epochcast.tracking.lines import LONGEST_LINE_BYTES, LineSplitter
 from epochcast.tracking.observation import Observation
 from epochcast.tracking.recognition import Recogniser, Recognition, sight
 from epochcast.tracking.stamps import Stamps
+from epochcast.tracking.thinning import Thinner
 
 CHUNK_BYTES = 1 << 20
 FIRST_CHUNK_BYTES = 1 << 16  # most logs are recognised by these; comparing formats is slower than reading one
@@ -33,12 +32,15 @@ FIRST_CHUNK_BYTES = 1 << 16  # most logs are recognised by these; comparing form
 UNSTAMPED_LINES = 32
 
 _RECORD_HEAD_BYTES = 12
+GZIP_MARK = b"\x1f\x8b"
 
 
 class LogReader:
     """Turns the bytes of a log into observations. `format` is a known name, `pattern` your own regular expression."""
 
-    def __init__(self, format: str | None = None, pattern: str | None = None) -> None:
+    def __init__(
+        self, format: str | None = None, pattern: str | None = None, recogniser: Recogniser | None = None
+    ) -> None:
         if format is not None and pattern is not None:
             raise BadInput("give `format` or `pattern`, not both")
         self._splitter = LineSplitter()
@@ -49,12 +51,15 @@ class LogReader:
         self._recognition: Recognition | None = None
         self._course = Course()
         self._stamps = Stamps()
+        self._thinner = Thinner()
         self._unstamped = 0
         self._is_dated = False
         self._head: bytes | None = b""
+        self._wide: codecs.IncrementalDecoder | None = None
         self.bytes_read = 0
+        self.pattern = pattern
         if format is None and pattern is None:
-            self._recogniser = Recogniser()
+            self._recogniser = recogniser or Recogniser()
         else:
             chosen = find_format(format) if format is not None else pattern_format(str(pattern))
             self._choose(chosen, Recognition(chosen.name, chosen.framework, 1.0, 0))
@@ -83,6 +88,8 @@ class LogReader:
             self._begin(data)
         if self._curves is not None:
             return self._placed(self._curves.feed(data))
+        if self._wide is not None:
+            data = self._wide.decode(data).encode()
         return self._block(self._splitter.feed(data))
 
     def flush(self) -> list[Observation]:
@@ -106,6 +113,8 @@ class LogReader:
 
     def _begin(self, head: bytes) -> None:
         self._head = None
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # what Windows' shells redirect
+            self._wide = codecs.getincrementaldecoder("utf-16")("replace")
         if is_event_file(head) and self._recogniser is not None:
             self._curves = CurveReader()
             self._recogniser = None
@@ -143,24 +152,28 @@ class LogReader:
             return []
         kept = self._recogniser.kept
         self._choose(*decided)
-        return [seen for line in kept if (seen := self._line(line)) is not None]
+        return self._placed([seen for line in kept if (seen := self._sighting(line)) is not None])
 
     def _read(self, block: bytes) -> list[Observation]:
         found = []
-        for start, end in candidate_lines(block, self._needles):
-            seen = self._line(block[start : min(end, start + LONGEST_LINE_BYTES)].decode("utf-8", "replace"))
-            if seen is not None:
+        spans = candidate_lines(block, self._needles)
+        last = spans[-1][0] if spans else 0  # where the run stands now is always read
+        for start, end in spans:
+            line = block[start : min(end, start + LONGEST_LINE_BYTES)]
+            if self._thinner.is_on and start != last and self._thinner.leaves_out(line):
+                continue
+            sighting = self._sighting(line.decode("utf-8", "replace"))
+            self._thinner.note(line, sighting)
+            if sighting is not None and (seen := self._course.place(sighting)) is not None:
                 found.append(seen)
         return found
 
-    def _line(self, line: str) -> Observation | None:
+    def _sighting(self, line: str) -> Sighting | None:
         assert self._parser is not None
         sighting = sight(self._parser, line)
-        if sighting is None:
-            return None
-        if sighting.stamp_seconds is None and self._unstamped < UNSTAMPED_LINES:
+        if sighting is not None and sighting.stamp_seconds is None and self._unstamped < UNSTAMPED_LINES:
             self._stamp(sighting, line)
-        return self._course.place(sighting)
+        return sighting
 
     def _stamp(self, sighting: Sighting, line: str) -> None:
         sighting.stamp_seconds = self._stamps.seconds(line)
@@ -224,25 +237,28 @@ def stream(path: str | Path, reader: LogReader, format: str | None = None) -> It
                 size = CHUNK_BYTES
     except (OSError, EOFError) as error:
         if not has_training:
-            raise BadInput(f"cannot read {place}: {error}") from error
+            raise BadInput(f"cannot read {place}: {getattr(error, 'strerror', None) or error}") from error
     part = reader.close()
     if not (has_training or any(seen.phase == "train" for seen in part)) or reader.recognition is None:
-        raise NoTraining(place, reader.bytes_read, format)
+        raise NoTraining(place, reader.bytes_read, reader.pattern, format)
     yield part
 
 
 def _opened(place: Path) -> AbstractContextManager[BinaryIO | gzip.GzipFile]:
     with place.open("rb") as plain:
-        is_packed = plain.read(2) == b"\x1f\x8b"
+        is_packed = plain.read(2) == GZIP_MARK
     return gzip.open(place, "rb") if is_packed else place.open("rb")
 
 
 class NoTraining(BadInput):
     """A log in which no line reports training."""
 
-    def __init__(self, path: Path, size_bytes: int, format: str | None = None) -> None:
+    def __init__(self, path: Path, size_bytes: int, pattern: str | None = None, format: str | None = None) -> None:
         if size_bytes == 0:
             super().__init__(f"{path} is empty; nothing to track yet")
+            return
+        if pattern is not None and format is None:
+            super().__init__(f"{path} has no line that matches `pattern` {pattern!r}")
             return
         looked = (
             f"the format {format!r}" if format else f"{len(FORMATS)} formats (Caffe, Keras, tqdm, PyTorch, mmengine, …)"
@@ -251,38 +267,3 @@ class NoTraining(BadInput):
             f"{path} has no line that reports training; looked for {looked}. "
             "Give `pattern`, a regular expression with named groups such as (?P<step>…) and (?P<total>…)"
         )
-
-
-def follow(
-    path: str | Path,
-    format: str | None = None,
-    pattern: str | None = None,
-    poll_seconds: float = 1.0,
-    is_over: Callable[[], bool] = lambda: False,
-) -> Iterator[tuple[LogReader, list[Observation]]]:
-    """What is new in a growing file, at every look, an empty list where nothing is; ends when `is_over` says so.
-
-    A file that was replaced (another inode) or that became shorter is read from its start: by the same reader, so that
-    the run goes on in a new attempt or where it was.
-    """
-    place = Path(path)
-    reader = LogReader(format, pattern)
-    position, identity = 0, None
-    while True:
-        found: list[Observation] = []
-        try:
-            with place.open("rb") as source:
-                status = os.fstat(source.fileno())
-                if identity not in (None, status.st_ino) or status.st_size < position:
-                    position = 0
-                identity = status.st_ino
-                source.seek(position)
-                while chunk := source.read(CHUNK_BYTES):
-                    position += len(chunk)
-                    found += reader.feed(chunk)
-        except FileNotFoundError:
-            pass  # between rotation and the first line of the new file
-        yield reader, found + reader.flush()
-        if is_over():
-            return
-        time.sleep(poll_seconds)

@@ -15,6 +15,10 @@ SOME_EVIDENCE = 0.4
 # Lines that some format could read are kept until it is clear which; more than these are not needed to tell.
 MOST_KEPT_LINES = 20_000
 
+# Below this a format's lines are of a common shape; all of them together say less than one that nobody else prints.
+COMMON_SURENESS = 0.2
+MOST_COMMON_EVIDENCE = 0.9
+
 # Lines of one format are not counted beyond this, so that a coarse format is not outvoted by many lines of a bar.
 MOST_LINES = 40
 
@@ -44,8 +48,14 @@ class Candidate:
 
     @property
     def evidence(self) -> float:
-        """Fitting lines, weighed."""
-        return min(self.lines, MOST_LINES) * self.format.sureness
+        """Fitting lines, weighed; common words, however many, against a line or two that nobody else prints."""
+        whole = min(self.lines, MOST_LINES) * self.format.sureness
+        return min(whole, MOST_COMMON_EVIDENCE) if self.is_common else whole
+
+    @property
+    def is_common(self) -> bool:
+        """Whether its lines are of so common a shape that many trainers print them beside their own."""
+        return self.format.sureness < COMMON_SURENESS
 
 
 @dataclass
@@ -92,7 +102,11 @@ class Recogniser:
 
     def _is_clear(self) -> bool:
         ahead = self.ranked()
-        if not ahead or ahead[0].evidence < ENOUGH_EVIDENCE:
+        if not ahead:
+            return False
+        if ahead[0].is_common:
+            return ahead[0].lines >= MOST_LINES and all(other.is_common for other in ahead)
+        if ahead[0].evidence < ENOUGH_EVIDENCE:
             return False
         return len(ahead) == 1 or ahead[0].evidence >= 1.25 * ahead[1].evidence
 

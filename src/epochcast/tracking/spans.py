@@ -20,13 +20,22 @@ START_FACTOR, MOST_START = 1.3, 0.25
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """Seconds lost at one place, beyond the steps that were made meanwhile; `what` is known where it was recorded."""
+
+    at_step: float
+    seconds: float
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Spans:
     """Where spans end (in executed steps), their steps and seconds; and pauses that were taken out of them before."""
 
     ends: np.ndarray
     steps: np.ndarray
     seconds: np.ndarray
-    known_pauses: tuple[tuple[float, float], ...] = ()
+    known_pauses: tuple[Pause, ...] = ()
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -37,22 +46,18 @@ class Spans:
         first = Spans(self.ends[:count], self.steps[:count], self.seconds[:count], self.known_pauses)
         return first, Spans(self.ends[count:], self.steps[count:], self.seconds[count:])
 
+    def first(self, count: int) -> "Spans":
+        """The first `count` spans."""
+        return Spans(self.ends[:count], self.steps[:count], self.seconds[:count])
+
     def after(self, count: int) -> "Spans":
         """Without the first `count` spans."""
         begin = self.ends[count] - self.steps[count]
-        kept = tuple(pause for pause in self.known_pauses if pause[0] > begin)
+        kept = tuple(pause for pause in self.known_pauses if pause.at_step > begin)
         return Spans(self.ends[count:], self.steps[count:], self.seconds[count:], kept)
 
 
 NOTHING = Spans(np.array([]), np.array([]), np.array([]))
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Seconds lost at one place, beyond the steps that were made meanwhile."""
-
-    at_step: float
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

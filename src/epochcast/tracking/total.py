@@ -1,6 +1,7 @@
 """How many steps a run has in all: given, announced by the log, or inferred from its epochs."""
 
 from dataclasses import dataclass
+from math import inf
 
 from epochcast.errors import BadInput
 from epochcast.tracking.history import History
@@ -22,8 +23,8 @@ class Total:
 def total_of(history: History, given: float | None = None) -> Total:
     """The total; asks for one where nothing tells it."""
     if given is not None:
-        if not given > 0:
-            raise BadInput(f"`total` must be above 0, got {given:g}")
+        if not 0 < given < inf:
+            raise BadInput(f"`total` must be a number above 0, got {given:g}")
         return Total(given, "given")
     if history.total_steps:
         return Total(history.total_steps, "the log")

@@ -67,9 +67,13 @@ class Progress:
 
     @property
     def dollars_so_far(self) -> float | None:
-        """What was paid while the job ran, all attempts; the time between attempts is not counted."""
+        """What was paid while the job ran, all attempts; the time between attempts is not counted.
+
+        None for a log that is past its first step and has not told any time.
+        """
         each = None if self.forecast is None else self.forecast.dollars_per_hour
-        return None if each is None else (self.elapsed_seconds - self.down_seconds) / 3600 * each
+        is_untimed = self.elapsed_seconds == 0 and self.step > 0
+        return None if each is None or is_untimed else (self.elapsed_seconds - self.down_seconds) / 3600 * each
 
     @property
     def dollars_in_all(self) -> Interval | None:

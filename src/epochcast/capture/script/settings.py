@@ -14,7 +14,7 @@ from epochcast.capture.script.called import UNREAD, arguments, known, plain
 from epochcast.capture.script.models import ScriptNames
 from epochcast.capture.script.names import Imports
 from epochcast.capture.script.statement import constants, option, option_defaults
-from epochcast.capture.script.tree import Definition, definitions, statements, syntax_tree, too_deep
+from epochcast.capture.script.tree import Definition, definitions, required_arguments, statements, syntax_tree, too_deep
 from epochcast.capture.settings.lightning import read_trainer
 from epochcast.capture.settings.optimizers import found_optimizer
 from epochcast.capture.settings.precisions import KERAS, MIXED
@@ -82,7 +82,8 @@ class _Reading:
 
     def settings(self) -> tuple[Settings, ...]:
         """One pass over all calls, then what they agree on."""
-        self.calls = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
+        unrelated = {id(node) for other in self._other_factories() for node in ast.walk(other)}
+        self.calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call) and id(n) not in unrelated]
         self.calls.sort(key=lambda call: (call.lineno, call.col_offset))
         self.names = ScriptNames(Imports.of(self.tree), constants(self.tree), option_defaults(self.calls))
         inside = self._optimizer_calls()
@@ -102,6 +103,21 @@ class _Reading:
             uses_deepspeed=self.uses_deepspeed,
         )
         return (own, *self.deepspeed) if own.settings or own.not_modelled or own.notes or self.deepspeed else ()
+
+    def _other_factories(self) -> list[ast.FunctionDef]:
+        """Where a function of the file is asked for: others like it, which return something and which nobody calls."""
+        functions = [node for node in self.tree.body if isinstance(node, ast.FunctionDef)]
+        if all(function.name != self.name for function in functions):
+            return []
+        mentioned = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        return [
+            function
+            for function in functions
+            if function.name != self.name
+            and function.name not in mentioned
+            and not required_arguments(function)
+            and any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function))
+        ]
 
     def _set(self, option: str, value: Any, node: ast.AST, *, problem: str = "") -> None:
         self.found.append(Setting(option, value, f"line {getattr(node, 'lineno', 0)}", problem=problem))
@@ -268,13 +284,18 @@ class _Reading:
     # ---- optimizers -----------------------------------------------------------------------------
 
     def _optimizer_calls(self) -> list[ast.Call]:
-        """Calls among which the optimizer is looked for: a Lightning class says its own, else the whole file."""
-        for node, _ in definitions(self.tree.body):
-            if isinstance(node, ast.ClassDef) and node.name == self.name:
-                method = _method(node, "configure_optimizers")
-                if method is not None:
-                    return [inner for inner in ast.walk(method) if isinstance(inner, ast.Call)]
-        return self.calls
+        """Calls among which the optimizer is looked for: a Lightning class says its own, else the file. A function
+        that makes one such class stands for it.
+        """
+        methods = {
+            node.name: method
+            for node, _ in definitions(self.tree.body)
+            if isinstance(node, ast.ClassDef) and (method := _method(node, "configure_optimizers")) is not None
+        }
+        function = next((n for n in self.tree.body if isinstance(n, ast.FunctionDef) and n.name == self.name), None)
+        named = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)} if function is not None else {self.name}
+        chosen = [method for name, method in methods.items() if name in named]
+        return [c for c in ast.walk(chosen[0]) if isinstance(c, ast.Call)] if len(chosen) == 1 else self.calls
 
     def _is_optimizer(self, package: str, last: str) -> bool:
         if not last[:1].isupper() or last in _NO_OPTIMIZERS or "lr_scheduler" in package or last.endswith("LR"):

@@ -133,6 +133,8 @@ RULES: Mapping[str, Rule] = {
     **{name: plain(Loss(name.removesuffix("_loss"))) for name in _LOSSES},
     **{f"{name}_backward": plain(Loss(name.removesuffix("_loss")), Gradient.DATA) for name in _LOSSES},
     "binary_cross_entropy_with_logits": plain(Loss("bce")),
+    "_ctc_loss": plain(Loss("ctc")),
+    "_ctc_loss_backward": plain(Loss("ctc"), Gradient.DATA),
     **{f"max_pool{d}d_with_indices": pool("max") for d in (2, 3)},
     **{f"max_pool{d}d_with_indices_backward": pool_backward("max") for d in (2, 3)},
     **{f"adaptive_max_pool{d}d": pool("max") for d in (2, 3)},

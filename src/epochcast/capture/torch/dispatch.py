@@ -20,6 +20,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from epochcast.capture.torch.call import Call, Piece, View, dtype_of
+from epochcast.capture.torch.ctc import CTC
 from epochcast.capture.torch.host import Host
 from epochcast.capture.torch.packed import PACKED
 from epochcast.capture.torch.plans import Plan, plan_of
@@ -34,6 +35,10 @@ _UNDIRECTED = (Elementwise, Copy, Reduce, Gather, Scatter, Matmul)
 # Arithmetic per element of a pass over lists of tensors, as graph/optimizer.py counts it.
 _FOREACH_FLOPS = {"lerp": 3, "addcmul": 3, "addcdiv": 3, "sqrt": 2, "norm": 2}
 
+
+_JOINS = ("cat", "stack")
+# What PyTorch has no `meta` kernels for.
+_BY_HAND = {**PACKED, **CTC}
 
 _sequence: Any = torch._C._autograd._get_sequence_nr
 
@@ -158,6 +163,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 args, kwargs = self._on_meta(args), {k: self._on_meta((v,))[0] for k, v in kwargs.items()}
                 on_device = [t for t in _tensors((*args, *kwargs.values())) if t.device.type == "meta"]
         result, args = self._result(func, plan, args, kwargs, on_device)
+        self.host.choices.follow(plan.name, args, result)
         layer = self._layer()
         if self.phase is not Phase.UPDATE and torch.is_grad_enabled():
             self._layers.setdefault(_sequence() - 1, layer)
@@ -200,8 +206,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """What a call on `meta` returns where that is known without PyTorch's help."""
         if plan.is_foreach and plan.writes:
             return None  # writing on meta does nothing
-        if plan.name in PACKED:
-            return PACKED[plan.name](self.host.values, *args, **kwargs)
+        if plan.name in _BY_HAND:
+            return _BY_HAND[plan.name](self.host.values, *args, **kwargs)
         return plan.quick(*args, **kwargs) if plan.quick else NotImplemented
 
     def _scalar(self, tensor: torch.Tensor) -> Any:
@@ -251,6 +257,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not operands and any(True for _ in _tensors((*args, *kwargs.values()))):
             return  # a copy from the host to the device, which is the loader's work
         tensors = tuple(self._see_read(t) for t in operands)
+        if plan.name in _JOINS:
+            tensors = tuple(_together(tensors))
         read = {view.storage for view in tensors}
         new_views = [self.see(t) for t in _tensors((result,)) if t.device.type == "meta"]
         results = [view for view in new_views if view.storage not in read]
@@ -266,7 +274,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             )
             pieces = plan.rule(call)
         phase = self.running_phase()
-        is_gradient = phase is Phase.BACKWARD and not torch.is_grad_enabled()
+        # what a module computes again is no gradient; a gradient that is itself differentiated runs in no module
+        is_gradient = phase is Phase.BACKWARD and not (torch.is_grad_enabled() and self.modules)
         for piece in pieces:
             if is_gradient and piece.gradient is Gradient.NONE and isinstance(piece.kind, _UNDIRECTED):
                 piece = piece._replace(gradient=Gradient.DATA)
@@ -292,10 +301,8 @@ class AsksForValues(BadInput):
             f"{where} needs the values of a tensor ({operator}), which a forecast does not have: "
             "its work depends on the data"
         )
-        self.add_note(
-            "hint: example inputs with real values may tell (`inputs`, or what the factory returns); torch.where"
-        )
-        self.add_note("needs no values; .item(), nonzero and masks as indices do")
+        self.add_note("hint: example inputs with real values may tell (`inputs`, or what the factory returns);")
+        self.add_note("torch.where(mask, a, b) needs no values; .item(), nonzero and masks as indices do")
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
@@ -304,6 +311,15 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield value
         elif isinstance(value, list | tuple):
             yield from _tensors(value)
+
+
+def _together(views: Iterable[View]) -> Iterator[View]:
+    """Operands that lie in one storage as one: a batch that was taken apart by samples has as many as samples."""
+    by_storage: dict[tuple[int, Any], list[View]] = {}
+    for view in views:
+        by_storage.setdefault((view.storage, view.dtype), []).append(view)
+    for (storage, dtype), parts in by_storage.items():
+        yield parts[0] if len(parts) == 1 else View(storage, (sum(map(_elements, parts)),), dtype)
 
 
 def _is_host(device: Any) -> bool:

@@ -73,5 +73,15 @@ def _beside(folder: Path) -> Iterator[None]:
 
 def is_keras(model: object) -> bool:
     """Whether an object is a Keras model, without importing Keras."""
-    packages = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
-    return bool(packages & {"keras", "tensorflow", "tf_keras"})
+    return bool(packages_of(model) & {"keras", "tensorflow", "tf_keras"})
+
+
+def is_hugging_face(model: object) -> bool:
+    """Whether it is a configuration, a model or a class of transformers, or a model that PEFT has wrapped."""
+    return bool(packages_of(model) & {"transformers", "peft"})
+
+
+def packages_of(value: object) -> set[str]:
+    """Top-level packages of its class (or of the class that it is) and of the bases."""
+    kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    return {kind.__module__.partition(".")[0] for kind in kinds}

@@ -23,6 +23,11 @@ def example_for(
 
     Small integers and masks among them keep their values.
     """
+    if any(kind.__module__.startswith("torchvision.models.detection") for kind in type(module).__mro__):
+        raise BadInput(
+            f"{name} is a detector of torchvision, whose work depends on what it finds: forecast it by its name, "
+            "such as fasterrcnn_resnet50_fpn (`epochcast models` lists the detectors)"
+        )
     for attribute in ("example_inputs", "example_input_array"):  # the second is Lightning's
         if inputs is None:
             inputs = getattr(module, attribute, None)
@@ -66,7 +71,9 @@ def _takes_one(module: torch.nn.Module, inputs: Mapping[str, Any]) -> bool:
 
 def unknown_size(name: str) -> BadInput:
     """The error for a model whose input size must be given."""
-    return BadInput(f"the input size of {name} is not known; give `input_shape`, for example 3x224x224")
+    return BadInput(
+        f"the input size of {name} is not known; give `input_shape`, for example 3x224x224 for images or 512 for tokens"
+    )
 
 
 def _first_layer(module: torch.nn.Module) -> torch.nn.Module | None:

@@ -14,11 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from epochcast.capture.torch.choices import Choices, places_of
 from epochcast.capture.torch.values import Unknown, Values, is_small
 
 # A model that asks more often than this probably waits for a value to change.
 MOST_ASSUMED = 10_000
-_ASSUMED = {"all": True, "any": False}
+_ASSUMED = {"all": True, "any": False, "_is_all_true": True, "_is_any_true": False}
 _MASKED = ("index", "index_put", "_index_put_impl", "_unsafe_index", "_unsafe_index_put")
 _SELECTIONS = (torch.ops.aten.nonzero.default, torch.ops.aten.masked_select.default)
 _OTHERWISE: Mapping[torch.dtype, Any] = {torch.bool: False, torch.float32: 1.0, torch.float64: 1.0}
@@ -33,6 +34,7 @@ class Host:
         self._rates = iter(list(values.rates))
         self.notes: dict[str, None] = {}
         self._times_assumed = 0
+        self.choices = Choices()
 
     def scalar(self, tensor: Tensor, layer: str) -> Any:
         """What `.item()` gives; raises `Unknown`."""
@@ -58,10 +60,19 @@ class Host:
 
     def lifted(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The call on known values, its results on `meta`; raises `Unknown`. For results whose shape is a value."""
+        if func is _SELECTIONS[0] and self.choices.part(args[0]) is not None:
+            return torch.stack(self._balanced(args[0]), 1)
         result = func(*self.values.on_host(args), **{k: self.values.on_host(v) for k, v in kwargs.items()})
         if func in _SELECTIONS:
             (result,) = self._evenly((result,))
         return _mapped(result, self.values.moved)
+
+    def _balanced(self, mask: Tensor) -> list[Tensor]:
+        """The places where a mask over balanced choices is true, as many per sample."""
+        part = self.choices.part(mask)
+        assert part is not None
+        self.notes.setdefault("choices among experts are taken as balanced: each gets as many tokens")
+        return places_of(mask, max(1, round(mask.numel() * part / self._batch)) * self._batch)
 
     def _evenly(self, places: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """As many places as grow evenly with the batch."""
@@ -79,7 +90,9 @@ class Host:
             return args
         indices: list[Any] = []
         for index in args[1]:
-            if _is_mask(index):
+            if _is_mask(index) and self.choices.part(index) is not None:
+                indices.extend(self._balanced(index))
+            elif _is_mask(index):
                 places = self._evenly(self.values.of(index).nonzero(as_tuple=True))
                 indices.extend(self.values.moved(place) for place in places)
             else:

@@ -5,6 +5,7 @@ a `Workload`; a module may also carry `example_inputs` (or Lightning's `example_
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ import torch
 from epochcast.capture.model import Model
 from epochcast.capture.torch.construct import constructed, on_meta
 from epochcast.capture.torch.example import Example, image, tensors_in
-from epochcast.capture.torch.factory import is_keras, named_object
+from epochcast.capture.torch.factory import is_hugging_face, is_keras, named_object
 from epochcast.capture.torch.feeding import unknown_size
 from epochcast.capture.torch.model import TorchModel
 from epochcast.capture.torch.own import from_workload
@@ -141,7 +142,7 @@ def _with_torchvision(make: Callable[[], Any]) -> Any:
 
 def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[str, Any]) -> Model:
     factory = _with_torchvision(lambda: named_object(reference))
-    is_model = isinstance(factory, torch.nn.Module) or is_keras(factory)
+    is_model = isinstance(factory, torch.nn.Module) or is_keras(factory) or is_hugging_face(factory)
 
     def make() -> Any:
         return factory() if callable(factory) and not is_model else factory
@@ -158,6 +159,11 @@ def _from_factory(reference: str, input_shape: Shape | None, options: Mapping[st
         workload = Workload(*result)
     else:
         workload = Workload(result)
+    if is_hugging_face(workload.model):
+        from epochcast.capture.hf import from_hugging_face
+
+        workload = replace(workload, name=reference)
+        return from_hugging_face(workload, input_shape, values=values, in_place=True, **options)
     return from_workload(workload, reference, input_shape, values, in_place=True, **options)
 
 

@@ -20,10 +20,11 @@ from epochcast.capture.torch.loops import loops
 from epochcast.capture.torch.lora import with_lora
 from epochcast.capture.torch.own_step import Step
 from epochcast.capture.torch.steps import Captured, How, Loss, derived_update, parameters_of, run
+from epochcast.capture.torch.stored import FOLLOW_WEIGHTS, packed_notes, stored_in, unpacked
 from epochcast.capture.torch.values import Values
 from epochcast.errors import BadInput
 from epochcast.graph.backward import grad
-from epochcast.graph.four_bit import with_four_bits
+from epochcast.graph.four_bit import with_packed
 from epochcast.graph.kinds import OptimizerUpdate, View
 from epochcast.graph.op import Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Template
@@ -41,7 +42,7 @@ class TorchModel:
     `loss` takes the module's result (and the batch) and gives the number to differentiate (chosen by shape where there
     is none). `step` runs a whole step instead, on `passed`: the module, or the modules that it holds.
     `grad_scaler` adds the pass that unscales gradients and looks for infinities, for amp_fp16. `around` is a context
-    in which the module runs. `four_bit`: its frozen weights are loaded in four bits.
+    in which the module runs. `packed`: weights that it keeps in few bits, and in how many.
     """
 
     name: str
@@ -56,7 +57,7 @@ class TorchModel:
     units_per_sample: int = 1
     notes: tuple[str, ...] = ()
     around: Callable[[], AbstractContextManager[None]] = nullcontext
-    four_bit: bool = False
+    packed: tuple[tuple[str, int], ...] = ()
     _pairs: Cache[Recipe, tuple[Captured, Captured]] = field(init=False, repr=False, default_factory=partial(Cache, 8))
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
 
@@ -70,9 +71,11 @@ class TorchModel:
         one sample; None where the module has them.
         """
         values = Values()
-        copied, notes = copied_to_meta(module, values), compiled_notes(module)
+        notes = compiled_notes(module)
+        copied, packed = unpacked(copied_to_meta(module, values))
+        options = {"notes": notes, "packed": packed, **options}
         own = type(copied).__name__
-        return cls(name or own, copied, example_for(copied, inputs, own, values), values=values, notes=notes, **options)
+        return cls(name or own, copied, example_for(copied, inputs, own, values), values=values, **options)
 
     def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
         """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""
@@ -91,6 +94,9 @@ class TorchModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The captured step. Another batch size or precision of it runs nothing."""
+        stored = stored_in(self.module)
+        if stored is not None and recipe.precision in FOLLOW_WEIGHTS:
+            recipe = replace(recipe, precision=stored)
         key = replace(recipe.at(1).eager(), offload=OFFLOADS[0])
         trace = self._traces.get(key, lambda: self._adapted(key) if recipe.lora else self._trace(key))
         return trace.under(recipe)
@@ -108,13 +114,15 @@ class TorchModel:
         update = () if small.has_updated else derived_update(parameters, recipe)
         tail = (*self._unscaled(recipe, parameters), *update)
         joined = [_joined(c.ops, tail) for c in (small, large)]
-        if self.four_bit and not recipe.four_bit:
-            joined = [with_four_bits(ops, parameters) for ops in joined]
-        steps = [as_recipe_stores(ops, parameters, recipe) for ops in joined]
+        if self.packed:
+            joined = [with_packed(ops, dict(self.packed)) for ops in joined]
+        is_as_captured = recipe.precision == stored_in(self.module)
+        stores = replace(recipe, precision="fp32") if is_as_captured else recipe
+        steps = [as_recipe_stores(ops, parameters, stores) for ops in joined]
         steps = [as_recipe_keeps(ops, self.name, recipe) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
-        notes = (*self.notes, *small.notes, *loops(small.ops))
+        notes = (*self.notes, *small.notes, *loops(small.ops), *packed_notes(self.packed))
         return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, notes)
 
     def _captured(self, recipe: Recipe) -> tuple[Captured, Captured]:

@@ -1,7 +1,8 @@
 """From a `Workload` to a model: the user's modules on `meta`, their inputs, their loss or their step."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,10 +11,13 @@ from epochcast.capture.torch.construct import compiled_notes, copied_to_meta, on
 from epochcast.capture.torch.example import Example
 from epochcast.capture.torch.feeding import example_for
 from epochcast.capture.torch.feeding import on_meta as inputs_on_meta
+from epochcast.capture.torch.lightning import has_training_step, optimizes_by_hand, training_step
 from epochcast.capture.torch.model import TorchModel
+from epochcast.capture.torch.own_step import Step
+from epochcast.capture.torch.stored import unpacked, with_dense_gradients
 from epochcast.capture.torch.values import Values
 from epochcast.capture.workload import Workload
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, EpochcastError
 
 
 def from_workload(
@@ -35,24 +39,55 @@ def from_workload(
         module = on_meta(getattr(module, "_orig_mod", module), values)
     else:
         module = copied_to_meta(module, values)
+    module, packed = unpacked(module)
+    options["notes"] = (*options["notes"], *with_dense_gradients(module))
     passed = module if passed is None else _like(passed, module)
     inputs = workload.inputs if input_shape is None else input_shape
+    options = {"packed": packed, "passed": passed, "values": values, **options}
+
+    def stepping(step: Step) -> TorchModel:
+        batch = inputs() if callable(inputs) else inputs
+        example = inputs_on_meta(Example((batch,)), values, workload.batch_dimension)
+        return TorchModel(label, module, example, step=step, **options)
+
+    def feeding() -> TorchModel:
+        example = example_for(module, inputs, label, values, workload.batch_dimension)
+        return TorchModel(label, module, example, loss=workload.loss, **options)
+
     if workload.step is not None:
         _check_step(workload.step)
-        if callable(inputs):
-            inputs = inputs()
-        example = inputs_on_meta(Example((inputs,)), values, workload.batch_dimension)
-    else:
-        example = example_for(module, inputs, label, values, workload.batch_dimension)
-    return TorchModel(
-        label, module, example, loss=workload.loss, step=workload.step, passed=passed, values=values, **options
-    )
+        return stepping(workload.step)
+    if workload.loss is None and has_training_step(module):
+        return _trained_by_lightning(module, stepping if workload.inputs is inputs is not None else None, feeding)
+    return feeding()
+
+
+def _trained_by_lightning(
+    module: torch.nn.Module, stepping: Callable[[Step], TorchModel] | None, feeding: Callable[[], TorchModel]
+) -> TorchModel:
+    """By its `training_step` where the inputs are a batch for that, else by its `forward`."""
+    why = "no batch is given"
+    if stepping is not None:
+        try:
+            model = stepping(training_step)
+            model.graph(1)
+            return model
+        except EpochcastError as problem:
+            why = str(problem)
+    kind, advice = type(module).__name__, "return (module, batch) with a batch as its loader gives it"
+    if optimizes_by_hand(module):
+        raise BadInput(f"{kind} goes backward by itself in `training_step`, which cannot be run: {why}; {advice}")
+    model = feeding()
+    note = f"`forward` of {kind} is forecast, not its `training_step` ({why}); {advice}"
+    return replace(model, notes=(*model.notes, note))
 
 
 def _module(model: object, label: str, has_step: bool) -> Any:
     if isinstance(model, type) and issubclass(model, torch.nn.Module):
         model = _made(model)
     if isinstance(model, torch.nn.Module):
+        if any(isinstance(part, torch.jit.ScriptModule) for part in model.modules()):
+            raise BadInput(f"{label} is scripted (torch.jit), which hides its layers: give the model as it is before")
         return model
     members = list(model.values()) if isinstance(model, Mapping) else model
     if isinstance(members, list | tuple) and members and all(isinstance(m, torch.nn.Module) for m in members):

@@ -24,3 +24,20 @@ class Given:
         to = self.to if is_first_rank or self.rank is not None else ()
         show = self.show and (is_first_rank or self.rank is not None)
         return track(job=self.job, to=to, show=show, rank=self.rank, attempt=self.attempt, **known)
+
+
+class Recording:
+    """What all callbacks have: what was given, and the recording while there is one."""
+
+    def __init__(
+        self,
+        job: str | None = None,
+        *,
+        to: Destination | Sequence[Destination] | None = None,
+        show: bool = False,
+        rank: int | None = None,
+        attempt: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.given = Given(job, to, show, rank, attempt)
+        self.run: Track | None = None

@@ -4,36 +4,22 @@ A step is a step of the optimizer, as the trainer counts them. The trainer tells
 over: it lasted since the step before.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
-from epochcast.tracking.callbacks.given import Given
-from epochcast.tracking.recording.run import Track
-from epochcast.tracking.recording.sink import Destination
+from epochcast.tracking.callbacks.given import Recording
 
 # Where the base class is, and the extra that installs it.
 BASES, EXTRA = ("transformers:TrainerCallback",), "hf"
 
 
-class Hooks:
+class Hooks(Recording):
     """Records a `train`."""
 
-    def __init__(
-        self,
-        job: str | None = None,
-        *,
-        to: Destination | Sequence[Destination] | None = None,
-        show: bool = False,
-        rank: int | None = None,
-        attempt: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.given = Given(job, to, show, rank, attempt)
-        self.run: Track | None = None
-        self._ready_at = 0.0
-        self._data_seconds = 0.0
-        self._loss: float | None = None
+    _ready_at = 0.0
+    _data_seconds = 0.0
+    _loss: float | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """A training before that was interrupted ends here."""

@@ -4,19 +4,17 @@ A step is a batch. Validation is what runs between `on_test_begin` and `on_test_
 is saved: a checkpoint is in the time of the step behind it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from threading import RLock
 from typing import Any
 
-from epochcast.tracking.callbacks.given import Given
-from epochcast.tracking.recording.run import Track
-from epochcast.tracking.recording.sink import Destination
+from epochcast.tracking.callbacks.given import Recording
 
 # Where the base class is, and the extra that installs it.
 BASES, EXTRA = ("keras.callbacks:Callback",), "keras"
 
 
-class Hooks:
+class Hooks(Recording):
     """Records a `fit`."""
 
     params: dict[str, Any]  # Keras sets them
@@ -24,20 +22,8 @@ class Hooks:
     # Keras calls other callbacks from a thread, without waiting for them, only where all say that they can bear it.
     async_safe = True
 
-    def __init__(
-        self,
-        job: str | None = None,
-        *,
-        to: Destination | Sequence[Destination] | None = None,
-        show: bool = False,
-        rank: int | None = None,
-        attempt: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.given = Given(job, to, show, rank, attempt)
-        self.run: Track | None = None
-        self._lock: Any = None
-        self._batch = -1
+    _lock: Any = None
+    _batch = -1
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """A `fit` before that was interrupted ends here."""

@@ -4,37 +4,22 @@ A step is a batch, also where gradients are accumulated. A checkpoint lasts from
 the next thing that it does.
 """
 
-from collections.abc import Sequence
 from math import isfinite
 from time import perf_counter
 from typing import Any
 
-from epochcast.tracking.callbacks.given import Given
-from epochcast.tracking.recording.run import Track
-from epochcast.tracking.recording.sink import Destination
+from epochcast.tracking.callbacks.given import Recording
 
 # The same library under two names; a callback of one is taken by the other.
 BASES, EXTRA = ("lightning.pytorch:Callback", "pytorch_lightning:Callback"), "lightning"
 
 
-class Hooks:
+class Hooks(Recording):
     """Records a `fit`."""
 
-    def __init__(
-        self,
-        job: str | None = None,
-        *,
-        to: Destination | Sequence[Destination] | None = None,
-        show: bool = False,
-        rank: int | None = None,
-        attempt: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.given = Given(job, to, show, rank, attempt)
-        self.run: Track | None = None
-        self._ready_at = 0.0
-        self._saving_at: float | None = None
-        self._data_seconds = 0.0
+    _ready_at = 0.0
+    _saving_at: float | None = None
+    _data_seconds = 0.0
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """After the sanity check."""

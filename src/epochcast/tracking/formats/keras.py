@@ -68,6 +68,7 @@ class KerasParser:
                 batch=done,
                 batches=total,
                 epoch_remaining_seconds=rest,
+                average_seconds=_step_seconds(match) if flavour == "keras3" else None,
                 step_seconds=_step_seconds(match),
                 loss=_loss(match["behind"]),
             )

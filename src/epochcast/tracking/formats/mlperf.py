@@ -1,7 +1,7 @@
 """MLPerf's :::MLLOG events: epochs, samples or steps that are done, with the time in milliseconds."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from epochcast.tracking.formats.rule import Format, Rule, format_of
@@ -10,14 +10,22 @@ from epochcast.tracking.formats.sighting import Sighting
 MARK = ":::MLLOG"
 DONE = {"train_loss", "tracked_stats", "train_accuracy", "learning_rate", "throughput"}
 ENDED = {"epoch_stop", "block_stop"}
+EVALUATED = {"eval_accuracy", "eval_error", "eval_stop"}
+COUNTS = ("step_num", "samples_count", "epoch_num")
+
+# Changes of another count after which one that does not move at all is given up.
+MOVES = 3
 
 
 @dataclass
 class MllogParser:
-    """Progress in the finest unit that the log counts: steps, samples or epochs."""
+    """Progress in the first unit that the log counts and that moves: steps, samples or epochs."""
 
     flavour: str = "mllog"
     unit: str | None = None
+    block_epochs: float = 1.0
+    last: dict[str, float] = field(default_factory=dict)
+    moves: dict[str, int] = field(default_factory=dict)
 
     def sight(self, line: str) -> Sighting | None:
         """What one event says."""
@@ -35,34 +43,57 @@ class MllogParser:
         )
 
     def _read(self, key: str, value: Any, metadata: dict[str, Any], seconds: float) -> Sighting | None:
-        if key.startswith("eval_st"):
+        if key == "eval_start":
             return Sighting("validation", stamp_seconds=seconds)
         if key == "run_stop":
             return Sighting("end", stamp_seconds=seconds)
-        unit, done = _progress(key, metadata)
-        if done is None or unit is None or (self.unit is not None and unit != self.unit):
-            return None
-        self.unit = unit
+        if key == "block_start":
+            self.block_epochs = _number(metadata, "epoch_count") or 1.0
+        unit, done = self._progress(key, metadata)
+        if done is None or unit is None or not self._counts(unit, done):
+            return Sighting("validation", stamp_seconds=seconds) if key == "eval_stop" else None
         loss = value if key == "train_loss" and isinstance(value, int | float) else None
         sighting = Sighting(stamp_seconds=seconds, loss=loss)
-        if unit == "epoch_num":
+        if unit.endswith("epoch_num") and not unit.startswith("eval"):
             sighting.epochs_done = done
         else:
             sighting.step = done
         return sighting
 
+    def _counts(self, unit: str, done: float) -> bool:
+        """Whether this is the count that the run is told by."""
+        if done != self.last.get(unit):
+            self.moves[unit] = self.moves.get(unit, 0) + 1
+            self.last[unit] = done
+        if self.unit is None:
+            # Counts at the end of blocks and evaluations wait for a finer one to come.
+            self.unit = unit if " " not in unit or self.moves[unit] > 1 else None
+        elif self.moves[unit] >= MOVES and self.moves[self.unit] <= 1:
+            self.unit = unit
+        return unit == self.unit
 
-def _progress(key: str, metadata: dict[str, Any]) -> tuple[str | None, float | None]:
-    """The unit and the count of an event that says that work is done."""
-    if key in DONE:
-        for unit in ("step_num", "samples_count"):
-            if isinstance(metadata.get(unit), int | float):
-                return unit, float(metadata[unit])
-    if key in ENDED:
-        name = "epoch_num" if key == "epoch_stop" else "first_epoch_num"
-        if isinstance(metadata.get(name), int | float):
-            return "epoch_num", float(metadata[name]) + float(metadata.get("epoch_count") or 1) - 1
-    return None, None
+    def _progress(self, key: str, metadata: dict[str, Any]) -> tuple[str | None, float | None]:
+        """The unit and the count of an event that says that work is done."""
+        if key in ENDED and (first := _number(metadata, "first_epoch_num")) is not None:
+            return "epoch_num", first + (_number(metadata, "epoch_count") or self.block_epochs) - 1
+        if key == "epoch_stop" and (epoch := _number(metadata, "epoch_num")) is not None:
+            return "epoch_num", epoch
+        for unit in COUNTS if key in DONE | ENDED else ():
+            if (count := _number(metadata, unit)) is not None:
+                if unit == "epoch_num" and key in DONE:
+                    return None, None
+                return unit if key in DONE else f"block {unit}", count
+        if key in EVALUATED:
+            for unit in COUNTS:
+                if (count := _number(metadata, unit)) is not None:
+                    # Some count samples here under the name of epochs: a unit of its own.
+                    return f"eval {unit}", count
+        return None, None
+
+
+def _number(metadata: dict[str, Any], name: str) -> float | None:
+    value = metadata.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 MLLOG = Format("mllog", "MLPerf", (MARK,), MllogParser, sureness=0.4)

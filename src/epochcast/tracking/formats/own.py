@@ -29,8 +29,10 @@ class OwnParser:
             case "train":
                 return self._train(record)
             case "begin" | "done":
-                phase = _PAUSES.get(str(record.get("what")), "pause")
-                return Sighting(phase, stamp_seconds=_number(record, "at"), rank=self.rank)
+                what = str(record.get("what") or "pause")
+                phase = _PAUSES.get(what, "pause")
+                at, seconds = _number(record, "at"), _number(record, "seconds")
+                return Sighting(phase, stamp_seconds=at, pause_seconds=seconds, rank=self.rank, what=what)
             case "end":
                 at, step = _number(record, "at"), _number(record, "step")
                 return Sighting("end", step=step, stamp_seconds=at, rank=self.rank)

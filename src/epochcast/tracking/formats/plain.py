@@ -44,4 +44,6 @@ def pattern_format(pattern: str) -> Format:
     positions = {"step", "index", "batch", "batch_index", "epochs_done", "epochs_done_index"}
     if not positions.intersection(compiled.groupindex):
         raise BadInput(f"`pattern` needs a named group for the position: one of {', '.join(sorted(positions))}")
-    return format_of("pattern", "your pattern", Rule("", pattern))
+    # Whether a log counts epochs from 0 or from 1 is seen from the log.
+    either_way = re.sub(r"(\(\?P[<=])epoch([>)])", r"\1epoch_any\2", pattern)
+    return format_of("pattern", "your pattern", Rule("", either_way))

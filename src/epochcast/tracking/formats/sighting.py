@@ -15,6 +15,7 @@ class Sighting:
     since the run's start, `section_seconds` since the start of this epoch or bar, `interval_seconds` since the report
     before, `step_seconds`. `pause_seconds` is time that passed outside of training steps.
     `attempt` is a number that changes with every start of the job, where lines say it.
+    `what` is the name of a pause that was recorded from its beginning to its end.
     `section` tells sections apart that the epoch does not; `forgets_total` takes back a total of but one epoch.
     """
 
@@ -44,6 +45,7 @@ class Sighting:
     closes_epoch: bool = False
     forgets_total: bool = False
     is_sampled: bool = False
+    what: str = ""
 
     def leave_out_nonsense(self) -> None:
         """Forget numbers that no run has, as of a damaged line: they were not said."""

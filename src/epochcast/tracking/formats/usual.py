@@ -15,14 +15,14 @@ from epochcast.tracking.formats.sighting import Sighting
 from epochcast.tracking.stamps import UNITS, clock_text_seconds
 
 _NAMED = re.compile(
-    r"(?P<name>[A-Za-z][A-Za-z_/.\- ]{0,40}?)(?: ?\((?P<note>[A-Za-z]{1,10})\))?[\"'\]]{0,2} {0,12}[:=#\[(|]{0,3}"
+    r"(?P<name>[A-Za-z][A-Za-z_/ ]{0,40}+)(?:\((?P<note>[A-Za-z]{1,10})\))?[\"'\]]{0,2} {0,12}[:=#\[(|]{0,3}"
     rf"\s{{0,12}}[\"'\[(]?\s{{0,8}}(?P<value>{DURATION}|\d+[dhm](?: ?\d+[hms])+|{NUMBER})"
     r"(?:\s{0,8}(?:/|of)\s{0,8}\[?(?P<of>\d[\d,]*)(?![\d.:]))?"
     r"(?: ?(?P<unit>ms|us|secs?|seconds?|s|mins?|minutes?|m|hours?|hrs?|h)(?![\w/]))?"
     r"(?:\s{1,2}\(\s{0,4}(?P<mean>[\d.]+)s?\))?"
 )
 _PAIR = re.compile(r"\[\s*(?P<value>\d[\d,]*)\s*/\s*(?P<of>\d[\d,]*)\s*(?:\(\s*[\d.]+ ?%\)\s*)?\]")
-_BESIDE = re.compile(r"\s*[\]:,\-|]*\s*[\[(]?\s*(?P<value>\d[\d,]*)\s*/\s*(?P<of>\d[\d,]*)(?![\d.:/])")
+_BESIDE = re.compile(r"[\s\]:,\-|]{0,12}[\[(]?\s*(?P<value>\d[\d,]*)\s*/\s*(?P<of>\d[\d,]*)(?![\d.:/])")
 _FIRST = re.compile(r"^\W*(?P<value>\d[\d,]*)\s*/\s*(?P<of>\d[\d,]*)(?![\d.:/]|\s+\d+:\d)")
 _STEPS = r"(?:it|iter|iters|iterations?|steps?|batch|batches|updates?|u|ba)"
 _RATE = re.compile(rf"(?P<value>\d[\d.]*)(?P<scale>[kM]?) ?{_STEPS}\s?/\s?s(?:ec|econd)?s?\b", re.IGNORECASE)
@@ -32,6 +32,9 @@ _RATE_NAMED = re.compile(
 _PACE = re.compile(rf"(?P<value>\d[\d.]*) ?(?P<unit>us|ms|s|secs?|seconds)\s?/\s?{_STEPS}\b", re.IGNORECASE)
 
 _VALIDATING = re.compile(r"(?i)(?<![a-z])(?:valid\w*|val|test\w*|eval\w*|dev|infer\w*|predict\w*)(?![a-z])")
+_COMMAND = re.compile(r" --[a-z]|^\W*(?:\d+: )?\+{1,3} |\bexport ")
+_TRAIN_LOSS = re.compile(r"(?i)(?<![a-z_])(?:train\w*[ _/]?)?loss|train")
+_OTHER_LOSS = re.compile(r"(?i)(?:valid\w*|val|test|eval\w*|dev)[ _/]?loss")
 _PREPARING = re.compile(
     r"(?i)\b(?:download|loading|tokeniz|preprocess|extracting|caching|scanning|copying|resum\w* from|restor)"
 )
@@ -40,6 +43,7 @@ _MEASURED = re.compile(
     r"|tps|wer|cer|miou)[\"')\]]{0,2}\s{0,4}[:=|]?\s{0,8}[\"'(\[]{0,2}\s{0,4}[-+]?\.?(?:\d|nan|inf)"
 )
 _RATED = re.compile(r"\d ?\w{0,12}/s(?:ec)?(?!\w)")
+_COUNT = re.compile(r"\d+(?:\.\d*)?|\d{1,3}(?:,\d{3})+")
 _BARE_MS = re.compile(r"(?<![\d.:=])[ |(](?P<value>\d[\d.]*) ?ms\b(?!/)")
 _EPOCH_LINE = re.compile(
     r"(?i)(?:^|[\s\]:|-])(?:training |starting |begin\w* )?epoch\W{0,4}(\d+)(?:\s*(?:/|of)\s*(\d+))?\W*$"
@@ -117,13 +121,13 @@ class UsualParser:
 
     def sight(self, line: str) -> Sighting | None:
         """What the words say of the run."""
-        if "Namespace(" in line:
+        if "Namespace(" in line or _COMMAND.search(line):
             return self._announced(line)
         line = line[:LONGEST]
         words = words_of(line)
         if words.start < 0 or not words.is_report(line) or _PREPARING.search(line[: words.start]):
             return self._heading(line)
-        if _VALIDATING.search(line[: words.start]) or _validates(line):
+        if _speaks_of_validation(line) and (_VALIDATING.search(line[: words.start]) or _validates(line)):
             return Sighting("validation")
         if words.epoch is None and words.names == ("pair",):
             words.epoch, words.epochs, words.is_batch = self.epoch, self.epochs, self.epoch is not None
@@ -199,10 +203,13 @@ class UsualParser:
 
 def _validates(line: str) -> bool:
     """A line with losses of validation alone."""
-    return _VALIDATING.search(line) is not None and not re.search(
-        r"(?i)(?<![a-z_])(?:train\w*[ _/]?)?loss|train",
-        re.sub(r"(?i)(?:valid\w*|val|test|eval\w*|dev)[ _/]?loss", "", line),
-    )
+    return _VALIDATING.search(line) is not None and not _TRAIN_LOSS.search(_OTHER_LOSS.sub("", line))
+
+
+def _speaks_of_validation(line: str) -> bool:
+    """Whether one of its words is in the line at all: patterns that look at every letter are slow."""
+    lower = line.lower()
+    return any(mark in lower for mark in ("val", "test", "dev", "infer", "predict"))
 
 
 def words_of(line: str) -> Words:
@@ -211,7 +218,7 @@ def words_of(line: str) -> Words:
     behind = 0
     for match in _NAMED.finditer(line):
         _read(words, match, line)
-        if words.names == ("epoch",):
+        if words.names == ("epoch",) and not behind:
             behind = match.end()
     if words.value is None:
         _read_pair(words, line, behind)
@@ -231,7 +238,7 @@ def _read(words: Words, match: re.Match[str], line: str) -> None:
     else:
         _read_value(words, names, match)
         return
-    if NOT_POSITIONS.intersection(names) or ":" in match["value"] or not match["value"][0].isdigit():
+    if NOT_POSITIONS.intersection(names) or not _COUNT.fullmatch(match["value"].rstrip(",")):
         return
     if match["unit"] or line[match.end() : match.end() + 1] == "%":
         return
@@ -240,7 +247,7 @@ def _read(words: Words, match: re.Match[str], line: str) -> None:
         if words.epoch is None:
             words.epoch, words.epochs = value, number(match["of"]) if match["of"] else None
             _start(words, "epoch", match)
-            if (beside := _BESIDE.match(line, match.end())) and match["of"] is None:
+            if beside := _BESIDE.match(line, match.end()):
                 words.value, words.of, words.is_batch = number(beside["value"]), number(beside["of"]), True
                 words.names += ("pair",)
         return
@@ -328,11 +335,12 @@ def _read_pair(words: Words, line: str, behind: int) -> None:
 def _read_rates(words: Words, line: str) -> None:
     if words.step_seconds is not None:
         return
-    if pace := _PACE.search(line):
+    is_rated = any(mark in line for mark in ("/s", "/it", "/b", "/u", "/ ", "/S"))
+    if is_rated and (pace := _PACE.search(line)):
         words.step_seconds = float(pace["value"]) * UNITS.get(pace["unit"] if pace["unit"] in UNITS else "s", 1.0)
-    elif (rate := _RATE.search(line) or _RATE_NAMED.search(line)) and float(rate["value"]) > 0:
+    elif is_rated and (rate := _RATE.search(line) or _RATE_NAMED.search(line)) and float(rate["value"]) > 0:
         words.step_seconds = 1 / (float(rate["value"]) * (1e3 if rate["scale"] else 1.0))
-    elif words.seconds is None and words.elapsed is None and (bare := _BARE_MS.search(line)):
+    elif words.seconds is None and words.elapsed is None and "ms" in line and (bare := _BARE_MS.search(line)):
         words.step_seconds = float(bare["value"]) / 1e3
 
 

@@ -75,7 +75,12 @@ class Outbox:
     @property
     def waiting(self) -> int:
         """Rows that were recorded and are not sent."""
-        return len(self._pending) + len(self._rows)
+        return sum(row.kind != "dropped" for row in self._pending) + len(self._rows)
+
+    @property
+    def lost(self) -> int:
+        """Rows that were dropped, and at the end those that were never sent."""
+        return self.dropped + (self.waiting if self._closing.is_set() else 0)
 
     def hurry(self) -> None:
         """Nothing more comes: send what is there at once."""
@@ -87,10 +92,9 @@ class Outbox:
             return
         self.hurry()
         self._closed.wait(self._close_seconds)
-        lost = self.dropped + self.waiting
-        if lost:
+        if self.lost:
             reason = f" ({self.error})" if self.error else ""
-            _logger.warning("%s: %d records of %r were lost%s", self.sink.name, lost, self.start.job, reason)
+            _logger.warning("%s: %d records of %r were lost%s", self.sink.name, self.lost, self.start.job, reason)
 
     def _run(self) -> None:
         while not self._closing.wait(self._wait_seconds()):

@@ -66,8 +66,8 @@ class Track:
 
     @property
     def lost(self) -> Mapping[str, int]:
-        """Rows that did not fit into the buffer while a sink was away, by the sink's name."""
-        return {box.sink.name: box.dropped for box in self.outboxes}
+        """Rows that did not reach a sink that was away, by the sink's name."""
+        return {box.sink.name: box.lost for box in self.outboxes}
 
     def step(self, count: int = 1, *, loss: object = None, data_seconds: float | None = None) -> None:
         """`count` more steps are finished; the loop waited `data_seconds` for their data, where that was measured."""

@@ -1,0 +1,27 @@
+"""A job of Ray: the body of POST /api/jobs/, which `JobSubmissionClient.submit_job(**spec)` takes, too.
+
+The entry point reserves processors, GPUs and memory on one node. Over several nodes the training itself asks Ray for
+its GPUs (Ray Train does), so the entry point reserves none.
+"""
+
+import json
+from typing import Any
+
+from epochcast.handover.request import Request, percentile_note
+
+
+def ray_job(request: Request) -> str:
+    """The specification as JSON."""
+    spec: dict[str, Any] = {"entrypoint": request.started(), "runtime_env": {"working_dir": "."}}
+    if request.nodes == 1:
+        spec |= {"entrypoint_num_cpus": request.cpus, "entrypoint_num_gpus": request.gpus}
+        if request.memory_bytes is not None:
+            spec["entrypoint_memory"] = request.memory_bytes
+    spec["metadata"] = {
+        "name": request.name,
+        "epochcast_seconds_expected": str(round(request.middle_seconds)),
+        "epochcast_seconds_p95": str(request.seconds),
+        "epochcast_placement": f"{request.nodes} nodes with {request.gpus_per_node} × {request.device.name}",
+        "epochcast_note": percentile_note(request),
+    }
+    return json.dumps(spec, indent=2, ensure_ascii=False) + "\n"

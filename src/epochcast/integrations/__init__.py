@@ -1,0 +1,1 @@
+"""epochcast inside other tools, in the terms of each."""

@@ -1,0 +1,1 @@
+"""Whether plans choose what measurements say is best."""

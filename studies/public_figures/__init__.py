@@ -1,0 +1,1 @@
+"""Public figures against our forecasts."""
