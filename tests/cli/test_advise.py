@@ -146,7 +146,7 @@ def test_two_real_steps_solve_the_equations(file: Path) -> None:
 BAD = {
     "--loader {file}:broken": "the loader {file}:broken fails: RuntimeError: the disk is gone",
     "--loader {file}:late": "the loader {file}:late fails: KeyError: 'label'",
-    "--loader {file}:none": "no factory in {file} called 'none'",
+    "--loader {file}:none": "mine.py has no 'none'",
     "--loader-seconds fast": "'fast' is not a time",
     "--loader-seconds 1s/0": "'1s/0' is no time per sample",
     "--loader-seconds 1ms --probe-loader": "give the loader's time (--loader-seconds) or have it measured",

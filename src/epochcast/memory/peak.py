@@ -32,9 +32,9 @@ from epochcast.memory.verdict import DOES_NOT_FIT, TIGHT, memory_verdict, peak_i
 from epochcast.memory.workspaces import most_workspace_bytes, with_workspaces
 
 SMALLER_TRIED = 6
-MOST_LOST = 1.3
+MOST_LOST = 1.6
 """How many smaller batches are replayed, of those whose storages could reserve as much: an allocator seldom reserves
-1.3 times what is alive. What is left are small falls between batches of other sizes."""
+1.6 times what is alive (U-Net at a batch of 32: 1.5). What is left are small falls between batches of other sizes."""
 
 ALLOCATORS: Mapping[str, Callable[[int | None], Allocator]] = {
     "caching": CachingAllocator,
