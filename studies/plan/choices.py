@@ -93,14 +93,14 @@ class Verdict:
         return fmean(one <= within + 1e-12 for one in self.excesses)
 
 
-def judged(choice: Choice, goal: str) -> Verdict:
-    """The option of the least forecast value, measured."""
+def judged(choice: Choice, goal: str, told: Callable[[Interval], float] = lambda forecast: forecast.mid) -> Verdict:
+    """The option of the least forecast value, measured; `told` is what counts of a forecast."""
 
     def value(one: Option, seconds: float) -> float:
         return seconds * (one.dollars_per_hour or 0.0) if goal == "cheapest" else seconds
 
-    least = min(value(one, one.forecast.mid) for one in choice.options)
-    picked = [one for one in choice.options if value(one, one.forecast.mid) <= least * (1 + 1e-9)]
+    least = min(value(one, told(one.forecast)) for one in choice.options)
+    picked = [one for one in choice.options if value(one, told(one.forecast)) <= least * (1 + 1e-9)]
     best = min(choice.options, key=lambda one: value(one, one.measured))
     excesses = tuple(value(one, one.measured) / value(best, best.measured) - 1 for one in picked)
     return Verdict(choice, picked[0], best, excesses)

@@ -138,7 +138,7 @@ def _errors(rows: list[list[object]]) -> str:
                 ratios = [_run(w, "atc_rollout", reestimate=reestimate).dollars / perfect[seed] for seed, w in runs]
                 more.append(mean(ratios) - 1)
             rows.append(["error", load, error, round(more[0], 4), round(more[1], 4)])
-            lines.append(f"| {load} | {error} | +{more[0]:.1%} | +{more[1]:.1%} |")
+            lines.append(f"| {load} | {error} | {more[0]:+.1%} | {more[1]:+.1%} |")
     return "\n".join(lines) + "\n"
 
 

@@ -206,8 +206,9 @@ def _fed(
 
 
 def _packed(module: Any, config: Any) -> tuple[tuple[str, int], ...]:
-    """Weights that will be loaded in four or eight bits (bitsandbytes), where the configuration says so: frozen ones of
-    linear layers but the last, which stays as it is.
+    """Weights that will be loaded in four or eight bits (bitsandbytes), where the configuration says so.
+
+    Those of linear layers but the last, which stays as it is, and but adapters: trained layers beside frozen ones.
     """
     import torch
 
@@ -218,10 +219,11 @@ def _packed(module: Any, config: Any) -> tuple[tuple[str, int], ...]:
         return ()
     inner = module.get_base_model() if hasattr(module, "get_base_model") else module
     head = inner.get_output_embeddings()
+    has_adapters = any(not parameter.requires_grad for parameter in module.parameters())
     return tuple(
         (f"{name}.weight", bits)
         for name, part in module.named_modules()
-        if isinstance(part, torch.nn.Linear) and part is not head and not part.weight.requires_grad
+        if isinstance(part, torch.nn.Linear) and part is not head and not (has_adapters and part.weight.requires_grad)
     )
 
 

@@ -27,7 +27,7 @@ from epochcast.hardware.names import plain
 from epochcast.units import parse_count
 
 CRITICAL_FILE = "critical_batches.toml"
-# Kaplan et al. 2020, eq. 1.4 and table 5.
+# Kaplan et al. 2020, eq. 1.4 and table 5; recalled, not looked up.
 LANGUAGE_TOKENS, LANGUAGE_EXPONENT = 2e8, 0.21
 
 

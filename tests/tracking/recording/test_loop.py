@@ -220,9 +220,16 @@ def test_destinations_can_come_from_outside(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"total": -1}, "`total` must be above 0, got -1"),
-        ({"epochs": -2}, "`epochs` must be above 0, got -2"),
+        ({"total": -1}, "`total` must be a number above 0, got -1"),
+        ({"total": 0}, "`total` must be a number above 0, got 0"),
+        ({"total": "ten"}, "`total` must be a number above 0, got 'ten'"),
+        ({"total": float("inf")}, "`total` must be a number above 0, got inf"),
+        ({"epochs": -2}, "`epochs` must be a number above 0, got -2"),
+        ({"batches": [1, 2], "epochs": "two"}, "`epochs` must be a number above 0, got 'two'"),
         ({"start": -1}, "`start` must be at least 0, got -1"),
+        ({"start": "one"}, "`start` must be at least 0, got 'one'"),
+        ({"to": ""}, "`to` must be a file, got the folder ."),
+        ({"to": "ftp://there"}, "the database is SQLite (a path or sqlite:///PATH) or postgresql://…, got ftp://…"),
         ({"job": " "}, "`job` must be a name, got an empty one"),
         ({"to": 5}, "`to` must be a path, a URL or a sink, got int"),
     ],

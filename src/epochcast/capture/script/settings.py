@@ -82,8 +82,8 @@ class _Reading:
 
     def settings(self) -> tuple[Settings, ...]:
         """One pass over all calls, then what they agree on."""
-        unrelated = {id(node) for other in self._other_factories() for node in ast.walk(other)}
-        self.calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call) and id(n) not in unrelated]
+        unrelated = {node for other in self._other_factories() for node in ast.walk(other)}
+        self.calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call) and n not in unrelated]
         self.calls.sort(key=lambda call: (call.lineno, call.col_offset))
         self.names = ScriptNames(Imports.of(self.tree), constants(self.tree), option_defaults(self.calls))
         inside = self._optimizer_calls()

@@ -105,8 +105,14 @@ class TorchModel:
         """The step of a copy of the module with low-rank updates."""
         if self.step is not None:
             raise BadInput("`lora` changes a module, not a step of your own: put the adapters into the model")
-        module = with_lora(deepcopy(self.module), recipe.lora, recipe.lora_targets)
-        return replace(self, module=module)._trace(recipe)
+        module = deepcopy(self.module)
+        layers = [(module.get_submodule(name.removesuffix(".weight")), bits) for name, bits in self.packed]
+        module = with_lora(module, recipe.lora, recipe.lora_targets)
+        # A layer with an update beside it has another name than before.
+        packed = tuple(
+            (f"{path}.weight", bits) for path, part in module.named_modules() for layer, bits in layers if part is layer
+        )
+        return replace(self, module=module, packed=packed)._trace(recipe)
 
     def _trace(self, recipe: Recipe) -> Trace:
         parameters = self.parameters(recipe.freeze)
@@ -114,15 +120,17 @@ class TorchModel:
         update = () if small.has_updated else derived_update(parameters, recipe)
         tail = (*self._unscaled(recipe, parameters), *update)
         joined = [_joined(c.ops, tail) for c in (small, large)]
-        if self.packed:
-            joined = [with_packed(ops, dict(self.packed)) for ops in joined]
+        frozen = {parameter.name for parameter in parameters if not parameter.trainable}
+        packed = {name: bits for name, bits in self.packed if name in frozen}
+        if packed:
+            joined = [with_packed(ops, packed) for ops in joined]
         is_as_captured = recipe.precision == stored_in(self.module)
         stores = replace(recipe, precision="fp32") if is_as_captured else recipe
         steps = [as_recipe_stores(ops, parameters, stores) for ops in joined]
         steps = [as_recipe_keeps(ops, self.name, recipe) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
-        notes = (*self.notes, *small.notes, *loops(small.ops), *packed_notes(self.packed))
+        notes = (*self.notes, *small.notes, *loops(small.ops), *packed_notes(packed.items()))
         return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, notes)
 
     def _captured(self, recipe: Recipe) -> tuple[Captured, Captured]:

@@ -47,13 +47,13 @@ def unpacked(module: torch.nn.Module) -> tuple[torch.nn.Module, tuple[tuple[str,
     bits = _bits(module)
     if bits is not None:
         return _plain(module, bits), ((("weight", bits),) if bits else ())
-    made: dict[int, torch.nn.Module] = {}  # by the id of a layer, which may be in several places
+    made: dict[torch.nn.Module, torch.nn.Module] = {}  # by the layer, which may be in several places
     for part in list(module.modules()):
         for name, child in list(part.named_children()):
             child_bits = _bits(child)
             if child_bits is not None:
-                made.setdefault(id(child), _plain(child, child_bits))
-                setattr(part, name, made[id(child)])
+                made.setdefault(child, _plain(child, child_bits))
+                setattr(part, name, made[child])
     parts = ((name, part) for name, part in module.named_modules() if isinstance(part, _Unpacked))
     return module, tuple((f"{name}.weight", part.bits) for name, part in parts if part.bits)
 

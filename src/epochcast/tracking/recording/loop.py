@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Generic, TypeVar, overload
@@ -103,20 +104,20 @@ def track(
     """
     own_rank, ranks = told_rank()
     length = _length(batches)
-    steps_in_all = total if total is not None else None if length is None else length * (epochs or 1)
-    if length is None and total and epochs and total % epochs == 0:
-        length = int(total / epochs)
+    steps_in_all = total if total is not None or not length else length * (epochs or 1)
     begun = Start(
         job=default_job() if job is None else job,
         attempt=new_attempt() if attempt is None else attempt,
         started_at_seconds=time.time(),
         start_step=start,
-        total_steps=steps_in_all or None,
+        total_steps=steps_in_all,
         total_epochs=epochs,
         steps_per_epoch=length or None,
         rank=own_rank if rank is None else rank,
         ranks=ranks,
     )
+    if length is None and total and epochs and total % epochs == 0:
+        begun = replace(begun, steps_per_epoch=int(total / epochs))
     run: TrackedLoop[Any] = TrackedLoop(begun, _sinks(begun, to, show, is_asked=rank is not None))
     run.batches = () if batches is None else batches
     return run

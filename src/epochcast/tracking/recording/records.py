@@ -14,7 +14,8 @@ can be sent twice without harm, since (job, attempt, rank, number of the row) te
 
 import json
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 from epochcast.errors import BadInput
@@ -46,13 +47,14 @@ class Start:
     def __post_init__(self) -> None:
         if not self.job.strip():
             raise BadInput("`job` must be a name, got an empty one")
-        for name in ("total_steps", "total_epochs", "steps_per_epoch"):
+        for name in ("total_epochs", "total_steps", "steps_per_epoch"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise BadInput(f"`{_GIVEN_AS[name]}` must be above 0, got {value:g}")
+            if value is not None and not (isinstance(value, Real) and 0 < float(value) < inf):
+                raise BadInput(f"`{_GIVEN_AS[name]}` must be a number above 0, got {value!r}")
         for name in ("start_step", "rank", "attempt"):
-            if getattr(self, name) < 0:
-                raise BadInput(f"`{_GIVEN_AS.get(name, name)}` must be at least 0, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if not isinstance(value, Real) or float(value) < 0:
+                raise BadInput(f"`{_GIVEN_AS.get(name, name)}` must be at least 0, got {value!r}")
 
     def as_dict(self) -> dict[str, Any]:
         """What is known, by the names of the file."""

@@ -54,12 +54,17 @@ def _sink(given: Destination, start: Start) -> Sink:
     if isinstance(given, str) and (text == "store" or "://" in text):
         if find_spec("sqlalchemy") is None:
             raise MissingExtra("store", "SQLAlchemy")
+        from epochcast.store.place import database_url
         from epochcast.tracking.recording.stored import StoreSink
 
+        if text != "store":
+            database_url(text)  # a kind of database that there is not is refused now
         return StoreSink(None if text == "store" else text)
     from epochcast.tracking.recording.file import FileSink
 
     path = Path(given)
+    if path.is_dir():
+        raise BadInput(f"`to` must be a file, got the folder {path}")
     own = path if start.rank == 0 else path.with_suffix(f".rank{start.rank}{path.suffix}")
     return FileSink(own, continues=start.start_step > 0)
 
