@@ -27,8 +27,7 @@ targets = features @ truth
 
 def stop(_signal: int, _frame: object) -> None:
     """Leave the loop after this step."""
-    global asked  # noqa: PLW0603
-    asked = True
+    asked.append(True)
 
 
 def load() -> tuple[int, np.ndarray]:
@@ -47,7 +46,7 @@ def save(step: int, weights: np.ndarray) -> None:
     new.replace(folder / "checkpoint.npz")
 
 
-asked = False
+asked: list[bool] = []
 signal.signal(signal.SIGTERM, stop)
 begin, weights = load()
 about = {name: os.environ.get(f"EPOCHCAST_{name}") for name in ("ATTEMPT", "GPUS", "NODE_TYPE", "START")}

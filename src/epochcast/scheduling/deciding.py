@@ -1,8 +1,8 @@
 """From what a policy decides to what is to be done on real nodes.
 
 Machines that are down count as not there. Starting a job again is never free in reality, so a job that does not say its
-`restart_seconds` pays `RESTART_SECONDS`: it is not stopped or moved for nothing. Where a decision does not fit the machines
-(a policy packs more coarsely than `renting`), who runs already keeps its place and the others follow in order.
+`restart_seconds` pays `RESTART_SECONDS`: it is not stopped or moved for nothing. Where a decision does not fit the
+machines (a policy packs more coarsely than `renting`), who runs already keeps its place and the others follow in order.
 """
 
 from collections import Counter

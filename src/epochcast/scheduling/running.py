@@ -181,7 +181,9 @@ class Scheduler:
                 return None
         number, used = target.machine.number, {one.number for one in queue.machines}
         if number in used:  # returned since the decision
-            number = 1 + max(used | {one.machine.number for one in self._plan.targets.values()} | set(self._numbers.values()))
+            number = 1 + max(
+                used | {one.machine.number for one in self._plan.targets.values()} | set(self._numbers.values())
+            )
             self._numbers[target.machine.number] = number
         return Rented(number, queue.fleet.by_name[target.machine.kind.name], node, now), True
 

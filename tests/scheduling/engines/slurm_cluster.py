@@ -82,7 +82,7 @@ class SlurmCluster:
         self._munge = subprocess.Popen(
             ["/usr/sbin/" + words[0], *words[1:]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        _until(lambda: (folder / "socket").exists(), "munged")
+        _until((folder / "socket").exists, "munged")
 
     def _spawn(self, program: str, *words: str) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
@@ -98,7 +98,7 @@ class SlurmCluster:
         self._nodes[node] = self._spawn("slurmd", "-D", "-N", node)
 
     def kill_node(self, node: str) -> None:
-        """The node's daemon and everything that runs on it die at once; the controller is told, as by a health check."""
+        """Its daemon and everything that runs on it die at once; the controller is told, as by a health check."""
         self._nodes[node].kill()
         for pid in _running_in(self.run / f"spool.{node}", node):
             os.kill(pid, signal.SIGKILL)
@@ -143,7 +143,10 @@ def _running_in(spool: Path, node: str) -> list[int]:
             words = (entry / "cmdline").read_bytes()
         except OSError:
             continue
-        here = f"SLURMD_NODENAME={node}".encode() in variables and f"SLURM_CONF={spool.parent}/slurm.conf".encode() in variables
+        here = (
+            f"SLURMD_NODENAME={node}".encode() in variables
+            and f"SLURM_CONF={spool.parent}/slurm.conf".encode() in variables
+        )
         if here or (b"slurmstepd" in words and str(spool).encode() in words):
             found.append(int(entry.name))
     return found

@@ -1,7 +1,6 @@
 """The same stories on every engine: real trainings, stopped, resized, broken off, lost with their node, adopted."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.scheduling.engines.conftest import Place, until
 
 from epochcast.scheduling.doing import Event
 from epochcast.scheduling.engines.executor import Order
-from epochcast.scheduling.held_queue import QueueHeld, take_queue
+from epochcast.scheduling.held_queue import take_queue
 from epochcast.scheduling.kept_queue import keep_queue, kept_queue
 from epochcast.scheduling.queue_file import queue_of
 from epochcast.scheduling.queue_rows import KeptQueue
@@ -22,7 +22,6 @@ from epochcast.scheduling.state import Decision, Placed, State
 from epochcast.scheduling.workload import Choice
 from epochcast.store.opening import open_store
 from epochcast.store.store import Store
-from tests.scheduling.engines.conftest import Place, until
 
 TRAINER = Path(__file__).parents[1] / "trainer.py"
 TYPES = [
@@ -144,7 +143,7 @@ def test_a_start_that_was_asked_for_and_not_written_down_is_adopted(place: Place
             place.engine.start(order)
             raise Crash
 
-    scheduler.hands.engine = Dying()  # type: ignore[assignment]
+    scheduler.hands.engine = Dying()
     with pytest.raises(Crash):
         scheduler.tick()
     assert [one.state for one in story.queue.starts] == ["asked"]
@@ -171,7 +170,7 @@ def test_a_start_that_was_written_down_and_not_asked_for_is_made_up_for(place: P
         def start(self, order: Order) -> str:
             raise Crash
 
-    scheduler.hands.engine = Dead()  # type: ignore[assignment]
+    scheduler.hands.engine = Dead()
     with pytest.raises(Crash):
         scheduler.tick()
     scheduler.held.release()
@@ -198,7 +197,7 @@ def test_a_killed_scheduler_and_a_dead_node_lose_no_job_and_start_none_twice(pla
     with subprocess.Popen(words, stdout=subprocess.DEVNULL) as first:
         until(lambda: bool(told("a") and told("b")), "two jobs run", 120)
         first.send_signal(signal.SIGKILL)
-    until(lambda: (folder / "checkpoints/a/checkpoint.npz").exists(), "a checkpoint is kept")
+    until((folder / "checkpoints/a/checkpoint.npz").exists, "a checkpoint is kept")
     place.kill_node("NC12")
     second = subprocess.run(words, capture_output=True, text=True, timeout=150, check=False)
     place.revive_node("NC12")
@@ -212,13 +211,3 @@ def test_a_killed_scheduler_and_a_dead_node_lose_no_job_and_start_none_twice(pla
     ends = {job: [start.end for start in queue.starts if start.job == job] for job in fast_on}
     assert ends == {"a": ["lost", "finished"], "b": ["finished"], "c": ["finished"]}, second.stdout
     assert told("a")[1]["begin"] >= 10
-
-
-def test_a_queue_that_is_worked_off_is_refused_to_a_second_scheduler(tmp_path: Path) -> None:
-    with open_store(str(tmp_path / "store.db")) as store:
-        keep_queue(store, "q", queue_of(document(training("a")), tmp_path))
-        held, _ = take_queue(store, "q", "local", "fifo")
-        with pytest.raises(QueueHeld, match=rf"is being worked off by process {os.getpid()} on "):
-            take_queue(store, "q", "local", "fifo")
-        held.release()
-        take_queue(store, "q", "local", "fifo")

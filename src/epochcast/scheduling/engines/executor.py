@@ -111,7 +111,9 @@ class Node:
 class Executor(Protocol):
     """An engine."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As the command line has it."""
 
     def start(self, order: Order) -> str:
         """Start a job, once for every key; gives the engine's own name of it."""
