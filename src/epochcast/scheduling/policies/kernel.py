@@ -12,6 +12,9 @@ exactly, and the policy asks to be woken in between. Jobs are placed in the orde
     (w · exp(−slack / (K·mean τ)) + m) / (g·τ)          (Vepsalainen & Morton 1987; m: what a second of waiting adds to
                                                          the job's own bill, because more of its run must then be fast)
 
+A roll-out ends early when its bill so far, and the least that the jobs still there can pay, are above the best bill
+that is known.
+
 Limits: machines cost as their GPUs do in a full one; boot times are left out; jobs that have not come yet are not seen.
 """
 
@@ -32,13 +35,16 @@ FAR = 1e30
 SHORTEST_LEG = 1.0
 # How far ahead, in mean run times, a waiting job raises the price of a GPU.
 PRICE_AHEAD = 1.0
+import os
+CARRY=bool(os.environ.get('CARRY'))
 
 
 class Queue(NamedTuple):
     """The jobs.
 
-    `whole[j, c]`: the whole run; `restart`: owed if it starts now with another choice; `pay`: for any later
-    change.
+    `whole[j, c]`: the whole run; `restart`: owed if it starts now with another choice; `pay`: for any later change;
+    `least` and `fastest`: dollars and seconds of the cheapest and of the fastest whole run; `steps[j, :]`: choices of
+    which none is slower and dearer than another, from fast to slow, then −1.
     """
 
     left: Any
@@ -50,7 +56,9 @@ class Queue(NamedTuple):
     weight: Any
     now_on: Any
     held: Any
-    alive: Any
+    least: Any
+    fastest: Any
+    steps: Any
 
 
 class Place(NamedTuple):
@@ -77,175 +85,205 @@ class Way(NamedTuple):
 
 
 class Wishes(NamedTuple):
-    """Of every job: dollars, when to change (leg) and what waiting loses by choice; choices from best to worst."""
+    """Of every job: dollars, when to change (leg) and what waiting loses by choice; the best choice and its seconds."""
 
     dollars: Any
     leg: Any
     loss: Any
-    order: Any
+    best: Any
     tau: Any
 
 
-@njit(cache=True)
+class Room(NamedTuple):
+    """Machines while a decision is made: `free[d, k]` have k free GPUs; `opened[d]` are rented, `used[0]` in all."""
+
+    free: Any
+    opened: Any
+    used: Any
+
+
+@njit(cache=True, error_model="numpy", fastmath=True)
 def _seconds_left(queue: Queue, job: int, choice: int) -> float:
     """Until the end with a choice, restart included where that is a change."""
     begin = queue.owed[job] if choice == queue.now_on[job] else queue.restart[job]
     return float(begin + queue.left[job] * queue.whole[job, choice])
 
 
-@njit(cache=True)
-def _two_legs(queue: Queue, place: Place, job: int, now: float, on_top: float, c: int, d: int) -> tuple[float, float]:
-    """Dollars of beginning with c and going on with d so that the deadline is met exactly, and when to change.
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _legs(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_top: float, step: int) -> None:
+    """Try to begin with a step c, which is in time, and to go on with a slower d that is not: the deadline is met.
 
-    `on_top` is λ, dollars per GPU second.
+    `on_top` is λ. The dollars of the best such pair, when to change, and what a second of waiting would add.
     """
-    fast, slow = queue.whole[job, c], queue.whole[job, d]
-    first, then = place.rate[c] + on_top * place.gpus[c], place.rate[d] + on_top * place.gpus[d]
-    if slow >= FAR or slow <= fast or then >= first:
-        return FAR, FAR
+    c = queue.steps[job, step]
     begin = queue.owed[job] if c == queue.now_on[job] else queue.restart[job]
+    left, fast = queue.left[job], queue.whole[job, c]
+    first = place.rate[c] + on_top * place.gpus[c]
     # begin + x + pay + y = spare and x/fast + y/slow = left
     spare = queue.due[job] - now - begin - queue.pay[job]
-    x = (queue.left[job] - spare / slow) / (1.0 / fast - 1.0 / slow)
-    y = spare - x
-    if x <= SHORTEST_LEG or y <= 0:
-        return FAR, FAR
-    return (begin + x) * first + (queue.pay[job] + y) * then, begin + x
+    best = wishes.dollars[job, c] * (1 - 1e-9)
+    for after in range(step + 1, queue.steps.shape[1]):
+        d = queue.steps[job, after]
+        if d < 0:
+            break
+        slow = queue.whole[job, d]
+        then = place.rate[d] + on_top * place.gpus[d]
+        if then >= first or slow * left <= spare:
+            continue
+        x = (left * slow - spare) * fast / (slow - fast)
+        y = spare - x
+        if x <= SHORTEST_LEG or y <= 0:
+            continue
+        dollars = (begin + x) * first + (queue.pay[job] + y) * then
+        if dollars < best:
+            best = dollars
+            wishes.dollars[job, c] = dollars
+            wishes.leg[job, c] = begin + x
+            gain = (place.rate[c] - place.rate[d]) * fast / (slow - fast) - place.rate[d]
+            wishes.loss[job, c] = max(0.0, gain)
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy", fastmath=True)
 def _wish(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_top: float, may_change: bool) -> None:
     """Fill in what a job wants."""
+    least, best, seconds = FAR, 0, FAR
     for c in range(place.rate.shape[0]):
         wishes.leg[job, c], wishes.loss[job, c], wishes.dollars[job, c] = FAR, 0.0, FAR
         if queue.whole[job, c] >= FAR:
             continue
         tau = _seconds_left(queue, job, c)
         late = now + tau - queue.due[job]
-        best = tau * (place.rate[c] + on_top * place.gpus[c]) + queue.weight[job] * max(0.0, late)
-        if may_change and late < -1e-6 * tau:
-            for d in range(place.rate.shape[0]):
-                dollars, leg = _two_legs(queue, place, job, now, on_top, c, d)
-                if dollars < best * (1 - 1e-9):
-                    best = dollars
-                    wishes.leg[job, c] = leg
-                    fast, slow = queue.whole[job, c], queue.whole[job, d]
-                    gain = (place.rate[c] - place.rate[d]) * fast / (slow - fast) - place.rate[d]
-                    wishes.loss[job, c] = max(0.0, gain)
-        wishes.dollars[job, c] = best
-    wishes.order[job, :] = np.argsort(wishes.dollars[job], kind="mergesort")
-    wishes.tau[job] = _seconds_left(queue, job, wishes.order[job, 0])
+        wishes.dollars[job, c] = tau * (place.rate[c] + on_top * place.gpus[c])
+        if late > 0:
+            wishes.dollars[job, c] += queue.weight[job] * late
+        if wishes.dollars[job, c] < least:
+            least, best, seconds = wishes.dollars[job, c], c, tau
+    wishes.best[job], wishes.tau[job] = best, seconds
+    if not may_change or now + _seconds_left(queue, job, queue.steps[job, 0]) >= queue.due[job]:
+        return
+    for step in range(queue.steps.shape[1] - 1):
+        c = queue.steps[job, step]
+        if c < 0:
+            break
+        tau = _seconds_left(queue, job, c)
+        if now + tau - queue.due[job] >= -1e-6 * tau:
+            break
+        _legs(queue, place, wishes, job, now, on_top, step)
+        if wishes.dollars[job, c] < least:
+            least, wishes.best[job], wishes.tau[job] = wishes.dollars[job, c], c, tau
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy", fastmath=True)
 def _urgency(slack: float, scale: float) -> float:
     return float(np.exp(-slack / scale)) if slack > 0 else 1.0
 
 
-@njit(cache=True)
-def _ranked(queue: Queue, place: Place, way: Way, wishes: Wishes, now: float, noise: Any, mean: float) -> Any:
-    """Jobs by their index, the most urgent first; those that are held to their GPUs before all others."""
-    index = np.full(queue.left.shape[0], FAR)
-    for j in range(index.shape[0]):
-        if not queue.alive[j]:
-            continue
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _ranked(
+    queue: Queue, place: Place, way: Way, wishes: Wishes, live: Any, now: float, noise: Any, mean: float
+) -> Any:
+    """Live jobs, the most urgent first; those that are held to their GPUs before all others."""
+    index = np.empty(live.shape[0])
+    for n in range(live.shape[0]):
+        j = live[n]
         if queue.held[j]:
-            index[j] = -FAR
+            index[n] = -FAR
             continue
-        best = wishes.order[j, 0]
+        best = wishes.best[j]
         urgency = _urgency(queue.due[j] - now - wishes.tau[j], way.ahead * mean)
         worth = (queue.weight[j] + 1e-12) * urgency + way.waiting_loss * wishes.loss[j, best]
-        index[j] = -worth / (place.gpus[best] * wishes.tau[j]) * noise[j]
-    return np.argsort(index, kind="mergesort")
+        index[n] = -worth / (place.gpus[best] * wishes.tau[j]) * noise[j]
+    return live[np.argsort(index)]
 
 
-@njit(cache=True)
-def _take(place: Place, free: Any, opened: Any, choice: int) -> bool:
-    """GPUs of the fullest open machine that has room, or of a new one. free[d, k]: machines with k free GPUs."""
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _take(place: Place, room: Room, choice: int) -> bool:
+    """GPUs of the fullest open machine that has room, or of a new one."""
     d, g = place.device[choice], place.gpus[choice]
     for k in range(g, place.size[d]):
-        if free[d, k] > 0:
-            free[d, k] -= 1
-            free[d, k - g] += 1
+        if room.free[d, k] > 0:
+            room.free[d, k] -= 1
+            room.free[d, k - g] += 1
             return True
-    if g > place.size[d] or opened.sum() >= place.nodes or opened[d] >= place.quota[d]:
+    if g > place.size[d] or room.used[0] >= place.nodes or room.opened[d] >= place.quota[d]:
         return False
-    opened[d] += 1
-    free[d, place.size[d] - g] += 1
+    room.opened[d] += 1
+    room.used[0] += 1
+    room.free[d, place.size[d] - g] += 1
     return True
 
 
-@njit(cache=True)
-def _first_fitting(queue: Queue, place: Place, wishes: Wishes, way: Way, free: Any, opened: Any, job: int) -> int:
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _is_full(place: Place, room: Room) -> bool:
+    """Whether no GPU is left, and no machine may be rented."""
+    return bool(room.used[0] >= place.nodes and room.free[:, 1:].sum() == 0)
+
+
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _first_fitting(queue: Queue, place: Place, wishes: Wishes, way: Way, room: Room, job: int) -> int:
     """The best choice of a job that has room, or −1."""
     if queue.held[job]:
-        _take(place, free, opened, queue.now_on[job])
+        _take(place, room, queue.now_on[job])
         return int(queue.now_on[job])
-    best = wishes.dollars[job, wishes.order[job, 0]]
-    for n in range(wishes.order.shape[1]):
-        c = wishes.order[job, n]
-        if queue.whole[job, c] >= FAR or wishes.dollars[job, c] > way.patience * best:
-            break
-        if _take(place, free, opened, c):
+    c = wishes.best[job]
+    if _take(place, room, c):
+        return int(c)
+    most = way.patience * wishes.dollars[job, c]
+    last, tried = wishes.dollars[job, c], c
+    for _ in range(place.rate.shape[0] - 1):
+        # The next dearer one; among equals by number.
+        c, least = -1, FAR
+        for other in range(place.rate.shape[0]):
+            dollars = wishes.dollars[job, other]
+            if dollars < least and (dollars > last or (dollars == last and other > tried)):
+                c, least = other, dollars
+        if c < 0 or least > most:
+            return -1
+        if _take(place, room, c):
             return int(c)
+        last, tried = least, c
     return -1
 
 
-@njit(cache=True)
-def dispatch(queue: Queue, place: Place, way: Way, now: float, noise: Any, chosen: Any) -> float:
-    """Who runs from now on with which choice (−1.
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _place_all(
+    queue: Queue, place: Place, way: Way, wishes: Wishes, live: Any, now: float, noise: Any, room: Room, on_top: float,
+    chosen: Any,
+) -> tuple[float, float]:  # fmt: skip
+    """Give every job its wish, in order, while there is room.
 
-    Waits), into `chosen`; returns after how many seconds to look again.
+    Returns when the first leg ends, and what those that wait would pay for a second, in dollars.
     """
-    jobs, choices = queue.whole.shape
-    wishes = Wishes(
-        np.empty((jobs, choices)),
-        np.empty((jobs, choices)),
-        np.empty((jobs, choices)),
-        np.empty((jobs, choices), np.int64),
-        np.empty(jobs),
-    )
-    free = np.zeros((place.size.shape[0], place.size.max() + 1), np.int64)
-    opened = np.zeros(place.size.shape[0], np.int64)
-    on_top, wake = 0.0, FAR
-    many = max(1, queue.alive.sum())
-    for attempt in range(2):
-        total = 0.0
-        for j in range(jobs):
-            chosen[j] = -1
-            if queue.alive[j]:
-                _wish(queue, place, wishes, j, now, on_top, way.may_change)
-                total += wishes.tau[j]
-        ranked = _ranked(queue, place, way, wishes, now, noise, total / many)
-        free[:], opened[:] = 0, 0
-        wake, waiting = FAR, 0.0
-        for r in range(queue.alive.sum()):
-            j = ranked[r]
-            c = _first_fitting(queue, place, wishes, way, free, opened, j)
-            chosen[j] = c
-            if c >= 0:
-                wake = min(wake, FAR if queue.held[j] else wishes.leg[j, c])
-            else:
-                slack = queue.due[j] - now - wishes.tau[j]
-                waiting += queue.weight[j] * _urgency(slack, PRICE_AHEAD * total / many)
-        # The first attempt finds out who would wait, the second lets them raise the price.
-        on_top = way.congestion * waiting / place.capacity
-        if attempt == 0 and on_top <= 0.0:
-            break
-    _enlarge(queue, place, now, free, chosen)
-    return float(wake)
+    total = 0.0
+    for n in range(live.shape[0]):
+        _wish(queue, place, wishes, live[n], now, on_top, way.may_change)
+        total += wishes.tau[live[n]]
+    mean = total / max(1, live.shape[0])
+    ranked = _ranked(queue, place, way, wishes, live, now, noise, mean)
+    room.free[:], room.opened[:], room.used[0] = 0, 0, 0
+    wake, waiting, is_full = FAR, 0.0, False
+    for n in range(ranked.shape[0]):
+        j = ranked[n]
+        c = -1 if is_full else _first_fitting(queue, place, wishes, way, room, j)
+        chosen[j] = c
+        if c >= 0:
+            wake = min(wake, FAR if queue.held[j] else wishes.leg[j, c])
+        else:
+            is_full = is_full or _is_full(place, room)
+            waiting += queue.weight[j] * _urgency(queue.due[j] - now - wishes.tau[j], PRICE_AHEAD * mean)
+    return wake, waiting
 
 
-@njit(cache=True)
-def _room(free: Any, device: int, gpus: int) -> int:
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _room_left(room: Room, device: int, gpus: int) -> int:
     """The least room of an open machine that has so many GPUs to spare; 0 where none has."""
-    for k in range(gpus, free.shape[1]):
-        if free[device, k] > 0:
+    for k in range(gpus, room.free.shape[1]):
+        if room.free[device, k] > 0:
             return int(k)
     return 0
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy", fastmath=True)
 def _gain(queue: Queue, place: Place, now: float, job: int, c: int, e: int) -> float:
     """Dollars saved by giving a late job more GPUs."""
     tau, then = _seconds_left(queue, job, c), _seconds_left(queue, job, e)
@@ -253,41 +291,83 @@ def _gain(queue: Queue, place: Place, now: float, job: int, c: int, e: int) -> f
     return float(tau * place.rate[c] - then * place.rate[e] + queue.weight[job] * (late - late_then))
 
 
-@njit(cache=True)
-def _enlarge(queue: Queue, place: Place, now: float, free: Any, chosen: Any) -> None:
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _enlarge(queue: Queue, place: Place, live: Any, now: float, room: Room, chosen: Any) -> None:
     """Give idle GPUs of open machines to running jobs that are late without them, the largest gain first."""
-    for _ in range(chosen.shape[0]):
+    for _ in range(live.shape[0]):
+        if room.free[:, 1:].sum() == 0:
+            return
         most, winner, better = 1e-9, -1, -1
-        for j in range(chosen.shape[0]):
+        for n in range(live.shape[0]):
+            j = live[n]
             c = chosen[j]
-            if not queue.alive[j] or c < 0 or queue.held[j]:
-                continue
-            if now + _seconds_left(queue, j, c) <= queue.due[j]:
+            if c < 0 or queue.held[j] or now + _seconds_left(queue, j, c) <= queue.due[j]:
                 continue
             for e in range(place.rate.shape[0]):
                 more = place.gpus[e] - place.gpus[c]
                 is_larger = place.device[e] == place.device[c] and more > 0 and queue.whole[j, e] < FAR
-                if is_larger and _room(free, place.device[e], more) > 0:
+                if is_larger and _room_left(room, place.device[e], more) > 0:
                     gain = _gain(queue, place, now, j, c, e)
                     if gain > most:
                         most, winner, better = gain, j, e
         if winner < 0:
             return
         d, more = place.device[better], place.gpus[better] - place.gpus[chosen[winner]]
-        k = _room(free, d, more)
-        free[d, k] -= 1
-        free[d, k - more] += 1
+        k = _room_left(room, d, more)
+        room.free[d, k] -= 1
+        room.free[d, k - more] += 1
         chosen[winner] = better
 
 
-@njit(cache=True)
-def _start(queue: Queue, place: Place, way: Way, chosen: Any) -> tuple[float, float]:
+@njit(cache=True, error_model="numpy", fastmath=True)
+def dispatch(
+    queue: Queue, place: Place, way: Way, wishes: Wishes, room: Room, live: Any, now: float, noise: Any, chosen: Any, waited: float
+) -> tuple[float, float]:
+    """Who runs from now on with which choice (−1: waits), into `chosen`; returns after how many seconds to look again.
+
+    A first attempt finds out who would wait, a second lets them raise the price.
+    """
+    if waited < 0:
+        wake, waited = _place_all(queue, place, way, wishes, live, now, noise, room, 0.0, chosen)
+        if way.congestion * waited > 0:
+            wake, after = _place_all(queue, place, way, wishes, live, now, noise, room, way.congestion * waited / place.capacity, chosen)
+    else:
+        wake, waited = _place_all(queue, place, way, wishes, live, now, noise, room, way.congestion * waited / place.capacity, chosen)
+    _enlarge(queue, place, live, now, room, chosen)
+    return float(wake), waited
+
+
+@njit(cache=True, error_model="numpy", fastmath=True)
+def scratch(queue: Queue, place: Place) -> tuple[Wishes, Room]:
+    """Arrays that `dispatch` fills."""
+    jobs, choices = queue.whole.shape
+    wishes = Wishes(
+        np.empty((jobs, choices)),
+        np.empty((jobs, choices)),
+        np.empty((jobs, choices)),
+        np.empty(jobs, np.int64),
+        np.empty(jobs),
+    )
+    devices = place.size.shape[0]
+    room = Room(np.zeros((devices, place.size.max() + 1), np.int64), np.zeros(devices, np.int64), np.zeros(1, np.int64))
+    return wishes, room
+
+
+@njit(cache=True, error_model="numpy", fastmath=True)
+def first_decision(queue: Queue, place: Place, way: Way, now: float, noise: Any, chosen: Any) -> float:
+    """`dispatch` of a whole queue, by itself."""
+    wishes, room = scratch(queue, place)
+    live = np.arange(queue.left.shape[0])
+    return float(dispatch(queue, place, way, wishes, room, live, now, noise, chosen, -1.0)[0])
+
+
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _start(queue: Queue, place: Place, way: Way, live: Any, chosen: Any) -> tuple[float, float]:
     """Let a decision hold: what changes owes a restart. Returns dollars per second, and when the first job ends."""
     spent, soonest = 0.0, FAR
-    for j in range(chosen.shape[0]):
+    for n in range(live.shape[0]):
+        j = live[n]
         c = chosen[j]
-        if not queue.alive[j]:
-            continue
         if c != queue.now_on[j]:
             if queue.now_on[j] >= 0:
                 queue.restart[j] = queue.pay[j]
@@ -301,52 +381,66 @@ def _start(queue: Queue, place: Place, way: Way, chosen: Any) -> tuple[float, fl
     return spent, soonest
 
 
-@njit(cache=True)
-def _work(queue: Queue, now: float, seconds: float) -> float:
-    """Let time pass until `now`; returns what lateness costs those that end."""
-    dollars = 0.0
-    for j in range(queue.left.shape[0]):
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _work(queue: Queue, live: Any, now: float, seconds: float) -> tuple[float, float, int]:
+    """Let time pass until `now`. Who is still there is moved to the front of `live`.
+
+    Returns what lateness costs those that end, the least that the others can still pay, and how many they are.
+    """
+    late_dollars, least, many = 0.0, 0.0, 0
+    for n in range(live.shape[0]):
+        j = live[n]
         c = queue.now_on[j]
-        if not queue.alive[j] or c < 0:
-            continue
-        worked = seconds - queue.owed[j]
-        queue.owed[j] = max(0.0, -worked)
-        if worked > 0:
-            queue.left[j] -= worked / queue.whole[j, c]
-        if queue.left[j] <= 1e-9 and queue.owed[j] <= 0:
-            queue.alive[j] = False
-            queue.now_on[j] = -1
-            dollars += queue.weight[j] * max(0.0, now - queue.due[j])
-    return dollars
+        if c >= 0:
+            worked = seconds - queue.owed[j]
+            queue.owed[j] = max(0.0, -worked)
+            if worked > 0:
+                queue.left[j] -= worked / queue.whole[j, c]
+            if queue.left[j] <= 1e-9 and queue.owed[j] <= 0:
+                late_dollars += queue.weight[j] * max(0.0, now - queue.due[j])
+                continue
+        live[many] = j
+        many += 1
+        least += queue.left[j] * queue.least[j]
+        late = now + queue.left[j] * queue.fastest[j] - queue.due[j]
+        if late > 0:
+            least += queue.weight[j] * late
+    return late_dollars, least, many
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy", fastmath=True)
 def roll_out(
     jobs: Queue, place: Place, way: Way, now: float, noise: Any, first: Any, limit: float
-) -> tuple[float, float]:
-    """Dollars until the last job has ended, and after how many seconds the first decision wants to be looked at again.
+) -> tuple[float, float, int]:
+    """Dollars until the last job has ended, after how many seconds the first decision wants to be looked at again, work.
 
-    The first decision is left in `first`; the jobs stay as they were. It ends as soon as the bill is above `limit`.
+    The first decision is left in `first`; the jobs stay as they were. It ends as soon as the bill must become larger
+    than `limit`. The work is the number of jobs looked at, over all decisions.
     """
     queue = Queue(
         jobs.left.copy(), jobs.whole, jobs.owed.copy(), jobs.restart.copy(), jobs.pay, jobs.due, jobs.weight,
-        jobs.now_on.copy(), jobs.held.copy(), jobs.alive.copy(),
+        jobs.now_on.copy(), jobs.held.copy(), jobs.least, jobs.fastest, jobs.steps,
     )  # fmt: skip
-    chosen = np.empty(queue.left.shape[0], np.int64)
-    dollars, first_wake = 0.0, FAR
-    for event in range(20 * chosen.shape[0] + 20):
-        wake = dispatch(queue, place, way, now, noise, chosen)
+    many = queue.left.shape[0]
+    every, chosen = np.arange(many), np.empty(many, np.int64)
+    wishes, room = scratch(queue, place)
+    dollars, first_wake, work, waited = 0.0, FAR, 0, -1.0
+    for event in range(20 * many + 20):
+        live = every[:many]
+        work += many
+        wake, waited = dispatch(queue, place, way, wishes, room, live, now, noise, chosen, waited if CARRY else -1.0)
         if event == 0:
             first[:] = chosen
             first_wake = wake
-        spent, ends = _start(queue, place, way, chosen)
+        spent, ends = _start(queue, place, way, live, chosen)
         seconds = min(wake, ends)
         if seconds >= FAR:
             break
         now += seconds
-        dollars += spent * seconds + _work(queue, now, seconds)
-        if not queue.alive.any():
-            return dollars, first_wake
-        if dollars > limit:
+        late_dollars, least, many = _work(queue, live, now, seconds)
+        dollars += spent * seconds + late_dollars
+        if many == 0:
+            return dollars, first_wake, work
+        if dollars + least > limit:
             break
-    return FAR, first_wake
+    return FAR, first_wake, work

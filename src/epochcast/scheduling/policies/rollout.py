@@ -80,12 +80,12 @@ class Index:
 
     def __call__(self, state: State) -> Decision:
         """Who comes first by the index."""
-        from epochcast.scheduling.policies.kernel import FAR, dispatch
+        from epochcast.scheduling.policies.kernel import FAR, first_decision
 
         told = arrays(state, self.keeps, self.resizes)
         chosen = np.empty(len(told.whole), np.int64)
         way = _way(self.setting, self.resizes and not self.keeps, self.keeps)
-        wake = dispatch(told.queue(), told.place(), way, told.now, np.ones(len(chosen)), chosen)
+        wake = first_decision(told.queue(), told.place(), way, told.now, np.ones(len(chosen)), chosen)
         self.wake_seconds = float(wake) if wake < FAR else None
         return told.decision(chosen)
 
@@ -111,7 +111,7 @@ class _Best:
         from epochcast.scheduling.policies.kernel import FAR, roll_out
 
         first = np.empty(len(self.chosen), np.int64)
-        dollars, wake = roll_out(self.queue, self.place, way, self.told.now, noise, first, self.dollars)
+        dollars, wake, work = roll_out(self.queue, self.place, way, self.told.now, noise, first, self.dollars)
         if dollars < self.dollars:
             self.dollars, self.chosen, self.way = dollars, first, way
             self.wake_seconds = float(wake) if wake < FAR else None
