@@ -10,7 +10,7 @@ from epochcast.scheduling.state import Decision, LiveJob, Placed, State
 from epochcast.scheduling.workload import Choice, Fleet
 
 if TYPE_CHECKING:
-    from epochcast.scheduling.policies.kernel import Place, Queue
+    from epochcast.scheduling.policies.dispatching import Place, Queue
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -45,7 +45,7 @@ class Arrays:
 
     def queue(self) -> "Queue":
         """The jobs, as the compiled functions take them."""
-        from epochcast.scheduling.policies.kernel import Queue
+        from epochcast.scheduling.policies.dispatching import Queue
 
         fixed = (self.left, self.whole, self.owed, self.restart, self.pay, self.due, self.weight)
         least = (self.whole * self.rate).min(axis=1)
@@ -68,7 +68,7 @@ class Arrays:
 
     def place(self) -> "Place":
         """The choices and the machines, as the compiled functions take them."""
-        from epochcast.scheduling.policies.kernel import Place
+        from epochcast.scheduling.policies.dispatching import Place
 
         return Place(self.rate, self.device, self.gpus, self.size, self.quota, self.nodes, self.capacity)
 
