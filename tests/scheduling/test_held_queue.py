@@ -6,6 +6,8 @@ import sys
 
 import pytest
 from sqlalchemy import update
+from tests.scheduling.conftest import FOUR, TWO, queued
+from tests.scheduling.test_kept_queue import a_queue
 
 from epochcast.errors import UnknownName
 from epochcast.interval import Interval
@@ -18,8 +20,6 @@ from epochcast.scheduling.state import LiveJob, Placed, State
 from epochcast.scheduling.workload import Choice, Fleet, QueuedJob
 from epochcast.store.store import Store
 from epochcast.store.tables import queues
-from tests.scheduling.conftest import FOUR, TWO, queued
-from tests.scheduling.test_kept_queue import a_queue
 
 V1, V2, V4 = (Choice("V100", gpus) for gpus in (1, 2, 4))
 

@@ -57,7 +57,7 @@ def main(started: str, exit_file: str, gpus: str, command: list[str]) -> int:
     try:
         code = subprocess.Popen(command, stdin=subprocess.DEVNULL).wait()
     except OSError as error:
-        print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"cannot start {command[0]}: {error.strerror}\n")
         code = 127
     with open(f"{exit_file}.new", "w", encoding="utf-8") as stream:
         stream.write(str(code if code >= 0 else 128 - code))
