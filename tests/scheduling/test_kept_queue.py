@@ -112,3 +112,12 @@ def test_an_unknown_queue_names_the_known_ones(store: Store) -> None:
     keep_queue(store, "nightly", a_queue(), 1000.0)
     with pytest.raises(UnknownName, match="no queue called 'q'; known: nightly"):
         kept_queue(store, "q")
+
+
+def test_a_job_that_has_not_shown_its_pace_is_expected_to_be_as_slow_as_the_others(store: Store) -> None:
+    keep_queue(store, "q", a_queue({}, {"id": "b"}), 1000.0)
+    with store.writing() as connection:
+        shown = {"pace": 8.0, "is_observed": True}
+        connection.execute(update(queue_jobs).where(queue_jobs.c.job == "a").values(**shown))
+    live = live_state(store, "q", 1001.0).live
+    assert (live["a"].pace, live["b"].pace) == (8.0, pytest.approx(2.0))  # the third root: two more as forecast

@@ -6,6 +6,7 @@ at the pace it had shown.
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -197,13 +198,14 @@ def state_of(queue: KeptQueue, now_at_seconds: float) -> State:
     """The state of a queue at a time.
 
     Jobs that were submitted by then and are not over, in the order of submission; whoever is being stopped waits. A job
-    that comes after others is there when these have ended.
+    that comes after others is there when these have ended. One that has not shown its pace is expected to be as much
+    slower or faster than its forecast as the others were (`KeptQueue.usual_pace`).
     """
     now = queue.seconds(now_at_seconds)
-    last = queue.last_starts()
+    last, usual = queue.last_starts(), queue.usual_pace
     ended = {name for name, kept in queue.jobs.items() if kept.state == ENDED}
     live = {
-        name: live_job(kept, last.get(name), now_at_seconds)
+        name: live_job(kept if kept.is_observed else replace(kept, pace=usual), last.get(name), now_at_seconds)
         for name, kept in sorted(queue.jobs.items(), key=lambda item: (item[1].job.submit_seconds, item[1].number))
         if not kept.is_over and kept.job.submit_seconds <= now and ended.issuperset(kept.job.after)
     }
