@@ -53,6 +53,7 @@ COMMANDS = (
     "calibrate",
     "bench",
     "fit",
+    "history",
     "catalogues",
     "instances",
     "store",
