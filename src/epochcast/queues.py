@@ -5,12 +5,13 @@ catalogue get their device and price, models get their forecasts. What is left i
 is all that `scheduling` sees. A job that makes no sense is refused with a line, and the others go on.
 """
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import exp
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epochcast.display import register_view
 from epochcast.errors import BadInput
@@ -24,14 +25,20 @@ from epochcast.scheduling.projection import DRAWS, Asked, project
 from epochcast.scheduling.queue_clock import Clock, timed
 from epochcast.scheduling.queue_now import QueueNow, queue_now
 from epochcast.scheduling.simulator import Rules
-from epochcast.scheduling.timetable import Timetable
+from epochcast.scheduling.timetable import PastJob, Timetable
 from epochcast.scheduling.workload import QueuedJob, Workload
-from epochcast.scheduling.workload_file import Refused, read_document, read_rows
+from epochcast.scheduling.workload_file import Refused, read_document, read_rows, rules_of
+from epochcast.units import show_seconds
+
+if TYPE_CHECKING:
+    from epochcast.store.store import Store
 
 Progress = Callable[[int, int], None]
 
 FILES = ("queue.toml", "queue.json")
 """Looked for from the working directory upward where no file is named."""
+UNSEEN_SECONDS = 600.0
+"""A scheduler that works writes at every event; after so long without one a reader is warned."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +53,89 @@ class ReadQueue:
     refused: tuple[Refused, ...]
     notes: tuple[str, ...]
 
-    def now(self, at: datetime) -> QueueNow:
-        """Who waits and who runs at a time."""
-        return queue_now(self.workload, self.rows, self.clock.seconds(at))
+    def view(self, at: datetime, error: float | None = None) -> "QueueView":
+        """Who waits and who runs at a time; `error` is the spread of seconds that have no interval."""
+        workload, notes = _with_spread(self.workload, error)
+        return QueueView(
+            queue_now(workload, self.rows, self.clock.seconds(at)),
+            self.clock,
+            self.rules,
+            commands(self.rows),
+            self.refused,
+            (*self.notes, *notes),
+        )
+
+
+@dataclass(frozen=True)
+class QueueView:
+    """A queue at a moment, from a file or from the store. `past` are jobs that are over."""
+
+    now: QueueNow
+    clock: Clock
+    rules: Rules
+    commands: Mapping[str, str]
+    refused: tuple[Refused, ...] = ()
+    notes: tuple[str, ...] = ()
+    past: tuple[PastJob, ...] = ()
+
+    def timetable(self, asked: Asked, progress: Progress | None = None) -> Timetable:
+        """The queue as it will go on."""
+        rules = self.rules if asked.every_seconds is None else replace(self.rules, every_seconds=asked.every_seconds)
+        return replace(
+            project(self.now, self.clock, asked, rules, progress),
+            refused=self.refused,
+            notes=self.notes,
+            commands=self.commands,
+            past=self.past,
+        )
+
+
+def kept_view(store: "Store", name: str, at: datetime) -> QueueView:
+    """A queue that `schedule run` works off, as the store has it."""
+    from epochcast.scheduling.kept_queue import kept_queue, state_of
+    from epochcast.scheduling.queue_rows import ENDED
+
+    kept = kept_queue(store, name)
+    clock = Clock(datetime.fromtimestamp(kept.added_at_seconds, at.tzinfo))
+    now = at.timestamp()
+    ended = {job for job, one in kept.jobs.items() if one.state == ENDED}
+    over = {job for job, one in kept.jobs.items() if one.is_over}
+    jobs = tuple(
+        replace(one.job, after=tuple(other for other in one.job.after if other not in ended))
+        for job, one in kept.jobs.items()
+        if job not in over and not over.difference(ended).intersection(one.job.after)
+    )
+    starts = {start.job: start for start in reversed(kept.starts)}
+    running = kept.open_starts()
+    return QueueView(
+        QueueNow(
+            Workload(kept.fleet, jobs),
+            state_of(kept, now),
+            {job: kept.seconds(start.asked_at_seconds) for job, start in running.items()},
+        ),
+        clock,
+        rules_of(kept.fleet_document),
+        {job: shlex.join(one.work.command) for job, one in kept.jobs.items() if one.work is not None},
+        notes=_age(kept.seen_at_seconds, now),
+        past=tuple(
+            PastJob(
+                job,
+                one.state,
+                kept.seconds(starts[job].asked_at_seconds) if job in starts else None,
+                None if one.ended_at_seconds is None else kept.seconds(one.ended_at_seconds),
+            )
+            for job, one in kept.jobs.items()
+            if job in over
+        ),
+    )
+
+
+def _age(seen_at_seconds: float, now_at_seconds: float) -> tuple[str, ...]:
+    """A word where nobody has written to a queue for long."""
+    passed = now_at_seconds - seen_at_seconds
+    if passed <= UNSEEN_SECONDS:
+        return ()
+    return (f"no scheduler has written to this queue for {show_seconds(passed)}: running jobs may have ended since",)
 
 
 def find_queue_file(start: Path | None = None) -> Path:
@@ -85,13 +172,17 @@ def _read(document: Any, folder: Path, at: datetime, session: Session | None, pr
     known = with_instances(on_clock.document, at.date())
     filled = with_forecasts(known.document, folder, session or Session(), progress)
     read = read_rows(filled.document)
+    refused = (*on_clock.refused, *(Refused(*pair) for pair in filled.refused), *read.refused)
+    if refused and not read.workload.jobs:
+        more = f" ({len(refused) - 1} more jobs are refused, too)" if len(refused) > 1 else ""
+        raise BadInput(f"{refused[0].why}{more}")
     return ReadQueue(
         workload=read.workload,
         rules=read.rules,
         clock=on_clock.clock,
         rows=read.rows,
         document={**filled.document, "jobs": list(read.rows.values())},
-        refused=(*on_clock.refused, *(Refused(*pair) for pair in filled.refused), *read.refused),
+        refused=refused,
         notes=(*known.notes, *filled.notes),
     )
 
@@ -114,21 +205,23 @@ def schedule_plan(
     `queue` is a file or what one says. `error` is the spread σ of seconds that come without an interval, as exp(σz);
     `every_seconds` has the policy decide at least so often, besides at arrivals and ends.
     """
-    moment = (at or datetime.now()).astimezone() if at is None or at.tzinfo is None else at
-    read = read_queue(queue, moment, session=session, progress=progress)
-    rules = read.rules if every_seconds is None else replace(read.rules, every_seconds=every_seconds)
-    asked = Asked(policy, Switches(preemption, preemption, seed), rules, draws, seed)
-    return planned(read, moment, asked, error, progress)
+    moment = datetime.now().astimezone() if at is None else at if at.tzinfo else at.astimezone()
+    asked = Asked(policy, Switches(preemption, preemption, seed), every_seconds, draws, seed)
+    return read_queue(queue, moment, session=session, progress=progress).view(moment, error).timetable(asked, progress)
 
 
-def planned(
-    read: ReadQueue, at: datetime, asked: Asked, error: float | None = None, progress: Progress | None = None
-) -> Timetable:
-    """The timetable of a queue that was read."""
-    widened, notes = _with_spread(read.workload, error)
-    now = replace(read, workload=widened).now(at)
-    found = project(now, read.clock, asked, progress)
-    return replace(found, refused=read.refused, notes=(*read.notes, *notes), rows=read.rows)
+def commands(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What starts the jobs, as lines of a shell, where their rows say it."""
+    found = {}
+    for name, row in rows.items():
+        told = row.get("command")
+        if isinstance(told, str) and told.strip():
+            found[name] = told
+        elif isinstance(told, list) and told and all(isinstance(word, str) for word in told):
+            found[name] = shlex.join(told)
+        elif told is not None:
+            raise BadInput(f"command of job {name!r} is {told!r}; a list of words or a line for the shell is needed")
+    return found
 
 
 def _with_spread(workload: Workload, error: float | None) -> tuple[Workload, tuple[str, ...]]:

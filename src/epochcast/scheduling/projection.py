@@ -11,6 +11,7 @@ Machines that may be taken back are so in the draws and not in the plan. What co
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from random import Random
 
 from epochcast.errors import BadInput
@@ -53,7 +54,7 @@ class Asked:
 
     policy: str
     switches: Switches
-    rules: Rules
+    every_seconds: float | None = None
     draws: int = DRAWS
     seed: int = 0
     law: Law = LAW
@@ -62,15 +63,17 @@ class Asked:
         policy_named(self.policy, self.switches)
         if not 1 <= self.draws <= MOST_DRAWS:
             raise BadInput(f"draws must be from 1 to {MOST_DRAWS}, got {self.draws}")
+        if self.every_seconds is not None and not 0 < self.every_seconds < inf:
+            raise BadInput(f"every_seconds must be more than 0, got {self.every_seconds:g}")
 
     def stand_in(self, jobs: int) -> str:
         """Who decides in the draws of a queue of so many jobs."""
         return self.policy if jobs <= FEW_JOBS else STAND_INS.get(self.policy, self.policy)
 
 
-def project(queue: QueueNow, clock: Clock, asked: Asked, progress: Progress | None = None) -> Timetable:
-    """The timetable of a queue."""
-    rules = replace(asked.rules, reestimate=True, seed=asked.seed)
+def project(queue: QueueNow, clock: Clock, asked: Asked, rules: Rules, progress: Progress | None = None) -> Timetable:
+    """The timetable of a queue; `rules` say when decisions are made."""
+    rules = replace(rules, reestimate=True, seed=asked.seed)
     calm = _calm(queue)
     planned = _played(calm, middle(queue), asked.policy, asked.switches, rules)
     drawn_by = asked.stand_in(len(queue.workload.jobs))
@@ -90,6 +93,7 @@ def project(queue: QueueNow, clock: Clock, asked: Asked, progress: Progress | No
         machine_dollars=spread(planned.machine_dollars, [one.machine_dollars for one in drawn]),
         draws=asked.draws,
         drawn_by=drawn_by,
+        workload=queue.workload,
     )
 
 

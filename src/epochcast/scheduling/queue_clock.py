@@ -65,7 +65,7 @@ def timed(document: Mapping[str, Any], at: datetime) -> Timed:
                 submitted[place] = _time(row["submit_at"], f"submit_at of job {name_of(row, place + 1)!r}", at)
             except BadInput as error:
                 refused.append(Refused(name_of(row, place + 1), str(error)))
-    clock = Clock(_start(document, at) or min([at, *submitted.values()]))
+    clock = Clock(_start(document, at) or min([at, *submitted.values()]).astimezone(at.tzinfo))
     kept = []
     for place, row in enumerate(rows):
         if not isinstance(row, dict):
@@ -79,7 +79,9 @@ def timed(document: Mapping[str, Any], at: datetime) -> Timed:
 
 
 def _start(document: Mapping[str, Any], at: datetime) -> datetime | None:
-    return None if document.get("start_at") is None else _time(document["start_at"], "start_at of the file", at)
+    """Second 0, in the zone of whoever asks."""
+    told = document.get("start_at")
+    return None if told is None else _time(told, "start_at of the file", at).astimezone(at.tzinfo)
 
 
 def _time(told: Any, what: str, at: datetime) -> datetime:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epochcast.display import Displayed
+from epochcast.errors import UnknownName
 from epochcast.interval import Interval
 from epochcast.scheduling.queue_clock import Clock
-from epochcast.scheduling.workload import Choice
+from epochcast.scheduling.workload import Choice, Workload
 from epochcast.scheduling.workload_file import Refused
 
 RUNNING, WAITING, STOPPED, TO_COME = "running", "waiting", "stopped", "to come"
@@ -101,6 +102,30 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class PastJob:
+    """A job that is over; when it started and ended, as far as that is known."""
+
+    job: str
+    state: str
+    start_seconds: float | None
+    end_seconds: float | None
+
+    def queue_row(self, clock: Clock) -> dict[str, Any]:
+        """As a place in the queue: it has none any more."""
+        start = None if self.start_seconds is None else clock.text(self.start_seconds)
+        end = None if self.end_seconds is None else clock.text(self.end_seconds)
+        return {
+            "job": self.job,
+            "state": self.state,
+            "position": None,
+            **{f"start_at{part}": start for part in ("", "_low", "_high")},
+            **{f"end_at{part}": end for part in ("", "_low", "_high")},
+            "waits_for": [],
+            "reason": None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class MachineUse:
     """Machines of a type: how many from now on, how many at most at a time, for how long and what for, in the plan."""
 
@@ -125,7 +150,11 @@ class MachineUse:
 
 @dataclass(frozen=True)
 class Timetable(Displayed):
-    """The plan of a queue. `drawn_by` is the policy that decided in the draws: a quick one stands in for a slow one."""
+    """The plan of a queue.
+
+    `drawn_by` is the policy that decided in the draws: a quick one stands in for a slow one. `commands` start the jobs
+    that have one.
+    """
 
     clock: Clock
     now_seconds: float
@@ -138,7 +167,9 @@ class Timetable(Displayed):
     drawn_by: str
     refused: tuple[Refused, ...] = ()
     notes: tuple[str, ...] = ()
-    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    workload: Workload | None = field(default=None, repr=False)
+    commands: Mapping[str, str] = field(default_factory=dict, repr=False)
+    past: tuple[PastJob, ...] = ()
 
     @property
     def end(self) -> Interval | None:
@@ -154,14 +185,18 @@ class Timetable(Displayed):
         """Of the intervals."""
         return self.dollars.coverage
 
-    def line(self, job: str) -> Line:
-        """The line of a job."""
-        from epochcast.errors import UnknownName
+    @property
+    def jobs(self) -> "tuple[Line | PastJob, ...]":
+        """All of them, those that are over last."""
+        found: list[Line | PastJob] = [*self.lines, *self.past]
+        return tuple(found)
 
-        found = next((line for line in self.lines if line.job == job), None)
-        if found is None:
-            raise UnknownName("job in the queue", job, [line.job for line in self.lines])
-        return found
+    def line(self, job: str) -> Line | PastJob:
+        """The line of a job, or what is known of one that is over."""
+        found = {one.job: one for one in self.jobs}
+        if job not in found:
+            raise UnknownName("job in the queue", job, found)
+        return found[job]
 
     @property
     def likely_late(self) -> tuple[Line, ...]:
@@ -183,9 +218,9 @@ class Timetable(Displayed):
             **self._rest(),
         }
 
-    def queue_dict(self, jobs: Sequence[Line] | None = None) -> dict[str, Any]:
-        """The same as places in the queue."""
-        rows = [line.queue_row(self.clock) for line in (self.lines if jobs is None else jobs)]
+    def queue_dict(self, jobs: Sequence[Line | PastJob] | None = None) -> dict[str, Any]:
+        """The same as places in the queue: of all jobs, or of those given."""
+        rows = [one.queue_row(self.clock) for one in (self.jobs if jobs is None else jobs)]
         return {"at": self.clock.text(self.now_seconds), "policy": self.policy, "jobs": rows, **self._rest()}
 
     def _rest(self) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def rules_of(document: Mapping[str, Any]) -> Rules:
     triggers = fields.names(document, "decide_on", "the file") if "decide_on" in document else TRIGGERS
     for name in triggers:
         if name not in TRIGGERS:
-            raise UnknownName("trigger in decide_on", name, TRIGGERS)
+            raise BadInput(str(UnknownName("trigger in decide_on", name, TRIGGERS)))
     every = fields.optional_number(document, "every_seconds", "the file")
     if every is not None and not 0 < every < inf:
         raise BadInput(f"every_seconds of the file is {every:g}; more than 0 is needed")
