@@ -146,14 +146,22 @@ def queue_command(
 
 
 def _moment(at: str | None) -> "datetime":
-    """The time of the plan: now, or what was asked for."""
-    from datetime import timedelta
+    """The time of the plan: now, or what was asked for, in its own zone where it has one."""
+    from datetime import datetime, timedelta
 
     from epochcast.cli.clock import now
     from epochcast.planning.deadline import seconds_until
 
     moment = now()
-    return moment if at is None else moment + timedelta(seconds=seconds_until(at, moment))
+    if at is None:
+        return moment
+    try:
+        told = datetime.fromisoformat(at)
+    except ValueError:
+        told = None
+    if told is not None and told.tzinfo is not None:
+        return told
+    return moment + timedelta(seconds=seconds_until(at, moment))
 
 
 def _until(deadline: str | None, moment: "datetime") -> "datetime | None":
