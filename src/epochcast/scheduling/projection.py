@@ -6,7 +6,8 @@ then. The k-th smallest and the k-th largest of n draws leave 2k/(n+1) of truths
 same law: with 99 draws the fifth of either side, for nine in ten. An interval is widened to hold the plan's own time.
 
 A policy that thinks long (roll-outs) decides the plan; in the draws of longer queues a quick one stands in for it.
-Machines that may be taken back are so in the draws and not in the plan. What comes after the known jobs is not drawn.
+Machines that may be taken back, or be slow, are so in the draws and not in the plan, and what progress tells errs in
+the draws as trackers were measured to. What comes after the known jobs is not drawn.
 """
 
 from collections.abc import Callable, Sequence
@@ -82,7 +83,7 @@ def project(queue: QueueNow, clock: Clock, asked: Asked, rules: Rules, progress:
         if progress is not None:
             progress(number, asked.draws)
         truth = asked.law.draw(queue, Random(f"draw {asked.seed} {number}"))
-        drawn.append(_played(queue, truth, drawn_by, asked.switches, replace(rules, seed=asked.seed + number + 1)))
+        drawn.append(_played(queue, truth, drawn_by, asked.switches, in_draws(rules, asked.seed + number + 1)))
     return Timetable(
         clock=clock,
         now_seconds=queue.state.seconds,
@@ -97,6 +98,11 @@ def project(queue: QueueNow, clock: Clock, asked: Asked, rules: Rules, progress:
     )
 
 
+def in_draws(rules: Rules, seed: int) -> Rules:
+    """How a draw is played: progress corrects forecasts, as well as trackers can tell it."""
+    return replace(rules, reestimate=True, tracking_error=1.0, seed=seed)
+
+
 def spread(planned: float, drawn: Sequence[float]) -> Interval:
     """What nine in ten draws stay within, and the plan."""
     ordered, n = sorted(drawn), len(drawn)
@@ -108,16 +114,16 @@ def spread(planned: float, drawn: Sequence[float]) -> Interval:
 
 
 def _played(queue: QueueNow, truth: Truth, policy: str, switches: Switches, rules: Rules) -> Outcome:
-    workload = replace(queue.workload, true_seconds=truth, failures=())
+    workload = replace(queue.workload, true_seconds=truth, failures=(), stragglers=())
     return simulate(workload, policy_named(policy, switches), rules, begin=queue.state)
 
 
 def _calm(queue: QueueNow) -> QueueNow:
-    """The same queue on machines that nobody takes back."""
+    """The same queue on machines that nobody takes back and that are never slow."""
     fleet = queue.workload.fleet
-    if not any(kind.interruptions_per_hour for kind in fleet.types):
+    if not any(kind.interruptions_per_hour or kind.slow_fraction for kind in fleet.types):
         return queue
-    kinds = {kind.name: replace(kind, interruptions_per_hour=0.0) for kind in fleet.types}
+    kinds = {kind.name: replace(kind, interruptions_per_hour=0.0, slow_fraction=0.0) for kind in fleet.types}
     calm = Fleet(fleet.nodes, tuple(kinds.values()))
     state = queue.state.copy()
     machines = tuple(replace(machine, kind=kinds[machine.kind.name]) for machine in state.machines)

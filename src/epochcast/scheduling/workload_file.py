@@ -21,13 +21,16 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.interval import Interval
 from epochcast.scheduling import fields
 from epochcast.scheduling.simulator import Rules
-from epochcast.scheduling.workload import Choice, Failure, Fleet, NodeType, QueuedJob, Workload, order_faults
+from epochcast.scheduling.workload import Choice, Failure, Fleet, NodeType, QueuedJob, Straggler, Workload, order_faults
 from epochcast.units import show_dollars
 
-FILE_KEYS = ("nodes", "node_types", "jobs", "boot_seconds", "failures", "start_at", "decide_on", "every_seconds")
+FILE_KEYS = (
+    *("nodes", "node_types", "jobs", "boot_seconds", "failures", "stragglers", "start_at"),
+    *("decide_on", "every_seconds"),
+)
 TYPE_KEYS = (
     *("name", "device", "gpus", "dollars_per_hour", "quota", "boot_seconds", "interruptions_per_hour"),
-    *("in_house", "count", "instance"),
+    *("slow_fraction", "slowdown", "in_house", "count", "instance"),
 )
 JOB_KEYS = (
     *("id", "submit_seconds", "deadline_seconds", "tardiness_dollars_per_second", "run_seconds", "forecast_seconds"),
@@ -107,7 +110,8 @@ def read_rows(document: Any) -> ReadWorkload:
         refused.append(Refused(name, fault))
         del jobs[name]
     failures = tuple(_failure(row) for row in _rows(document, "failures")) if "failures" in document else ()
-    workload = Workload(fleet, tuple(jobs.values()), {n: truths[n] for n in jobs if n in truths}, failures)
+    slow = tuple(_straggler(row) for row in _rows(document, "stragglers")) if "stragglers" in document else ()
+    workload = Workload(fleet, tuple(jobs.values()), {n: truths[n] for n in jobs if n in truths}, failures, slow)
     return ReadWorkload(workload, rules, tuple(refused), {name: rows[name] for name in jobs})
 
 
@@ -176,6 +180,8 @@ def _type(row: Any, place: int, boot_seconds: float) -> NodeType:
         quota=None if most is None else fields.count(most, f"{'count' if in_house else 'quota'} of {what}", least=0),
         boot_seconds=fields.number(row, "boot_seconds", what, 0.0 if in_house else boot_seconds),
         interruptions_per_hour=fields.number(row, "interruptions_per_hour", what, 0.0),
+        slow_fraction=fields.number(row, "slow_fraction", what, 0.0),
+        slowdown=fields.number(row, "slowdown", what, 2.0),
         is_in_house=in_house,
         instance=None if row.get("instance") is None else fields.text(row, "instance", what),
     )
@@ -268,12 +274,20 @@ def _seconds(value: Any, what: str) -> dict[Choice, Interval]:
 def _failure(row: Any) -> Failure:
     if not isinstance(row, dict) or "at_seconds" not in row:
         raise BadInput("a failure is an object with at_seconds, and machine (a number) or node_type")
+    return Failure(fields.number(row, "at_seconds", "a failure"), *_which(row, "a failure"))
+
+
+def _straggler(row: Any) -> Straggler:
+    if not isinstance(row, dict) or "at_seconds" not in row:
+        raise BadInput("a straggler is an object with at_seconds, slowdown, and machine (a number) or node_type")
+    at, slowdown = (fields.number(row, key, "a straggler") for key in ("at_seconds", "slowdown"))
+    return Straggler(at, slowdown, *_which(row, "a straggler"))
+
+
+def _which(row: Mapping[str, Any], what: str) -> tuple[int, str | None]:
+    """Of the machines rented: by number, or one of a type."""
     kind = row.get("node_type")
-    return Failure(
-        fields.number(row, "at_seconds", "a failure"),
-        fields.count(row.get("machine", 0), "machine of a failure", least=0),
-        None if kind is None else str(kind),
-    )
+    return fields.count(row.get("machine", 0), f"machine of {what}", least=0), None if kind is None else str(kind)
 
 
 def with_error(workload: Workload, spread: float, seed: int) -> Workload:
