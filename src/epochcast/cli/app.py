@@ -48,6 +48,7 @@ COMMANDS = (
     "track",
     "schedule",
     "schedule_plan",
+    "schedule_run",
     "runs",
     "jobs",
     "evaluate",
