@@ -3,10 +3,11 @@
     python -m studies prototype                     processes of this machine
     python -m studies.prototype.run ray             the same on a Ray cluster of two nodes
 
-Jobs are trainings on the CPU (`train.py`, four widths) on two nodes of different types, one K80 and one M60 by name, with
-the talk's prices. How long a step and a start take on each is measured first, for some seconds, both nodes busy. Then
-`schedule run`'s loop works the queue off under the default policy, and at the beginning of every slot the state that the
-store has is played forward: that is the prediction. A second stands for six minutes in prices and penalties.
+Jobs are trainings on the CPU (`train.py`, four widths) on two nodes of different types, one K80 and one M60 by name,
+with the talk's prices. How long a step and a start take on each is measured first, for some seconds, both nodes busy.
+Then the loop of `schedule run` works the queue off under the default policy, and at the beginning of every slot the
+state that the store has is played forward: that is the prediction. A second stands for six minutes in prices and
+penalties.
 
 The talk reported 16.02 dollars predicted and 16.71 paid over 11 slots on the real prototype, 4.12 %.
 """
@@ -89,14 +90,13 @@ def calibrated(folder: Path) -> dict[tuple[int, str], Pace]:
     """Every width on both devices, one process of each at a time, so that both cores are busy as they will be."""
     found: dict[tuple[int, str], Pace] = {}
     for width in WIDTHS:
-        guess = _timed(folder, width, dict.fromkeys(("K80", "M60"), 5))
-        # As many steps as take some seconds, then that many again: the difference is steps, the rest is the start.
-        many = {device: max(10, round(CALIBRATION_SECONDS / (seconds / 5))) for device, seconds in guess.items()}
-        short = _timed(folder, width, many)
-        long = _timed(folder, width, {device: 2 * steps for device, steps in many.items()})
-        for device, steps in many.items():
-            step = max(1e-4, (long[device] - short[device]) / steps)
-            found[width, device] = Pace(step, max(0.05, short[device] - steps * step))
+        starts = _timed(folder, width, dict.fromkeys(("K80", "M60"), 1))
+        steps = dict.fromkeys(starts, 20)
+        # As many steps as take some seconds beside the start.
+        while min((told := _timed(folder, width, steps)).values()) < CALIBRATION_SECONDS + max(starts.values()):
+            steps = {device: 3 * count for device, count in steps.items()}
+        for device, count in steps.items():
+            found[width, device] = Pace((told[device] - starts[device]) / count, starts[device])
     return found
 
 
@@ -108,7 +108,8 @@ def _timed(folder: Path, width: int, steps: dict[str, int]) -> dict[str, float]:
         place = tempfile.mkdtemp(dir=folder)
         env = {**os.environ, "EPOCHCAST_CHECKPOINT_FOLDER": place, "EPOCHCAST_DEVICE": device}
         words = [sys.executable, str(TRAIN), str(width), str(count)]
-        running[device] = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL)
+        # In a session of its own, as jobs are: Linux shares processors out among sessions.
+        running[device] = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, start_new_session=True)
     while len(ends) < len(running):
         for device, process in running.items():
             if device not in ends and process.poll() is not None:
@@ -121,7 +122,7 @@ def _timed(folder: Path, width: int, steps: dict[str, int]) -> dict[str, float]:
 
 
 def drawn(paces: dict[tuple[int, str], Pace], seed: int) -> dict[str, Any]:
-    """A queue: jobs of 10 to 25 seconds on the faster node, submitted at beginnings of slots; penalties as in the talk."""
+    """A queue: jobs of 10 to 25 seconds on the faster node, submitted as slots begin; penalties as in the talk."""
     random = Random(f"prototype {seed}")
     jobs = []
     for number in range(JOBS):
@@ -173,7 +174,7 @@ def _engine(name: str) -> Iterator[Executor]:
 
 
 def worked_off(document: dict[str, Any], engine: Executor, folder: Path) -> tuple[list[Slot], float, KeptQueue]:
-    """Work the queue off; slots with what was predicted and paid, what the plan said before, and the queue at its end."""
+    """Work the queue off: slots, predicted and paid; what the plan said before; the queue at its end."""
     policy_named(DEFAULT)(state_of_first(document))  # compiled before the clock runs
     with open_store(str(folder / "store.db")) as store:
         keep_queue(store, "prototype", queue_of(document, folder))
@@ -261,16 +262,15 @@ def report(engine: str, slots: list[Slot], before: float, queue: KeptQueue, load
     print(f"{'slot':>4} {'begins':>7} {'predicted':>10} {'paid':>7}")
     for number, slot in enumerate(slots):
         print(f"{number:4d} {slot.begin_seconds:6.1f}s {slot.predicted:9.3f}$ {slot.paid:6.3f}$")
-    states = [kept.state for kept in queue.jobs.values()]
+    ended = sum(kept.state == "ended" for kept in queue.jobs.values())
+    error, plan_error = predicted / paid - 1, before / paid - 1
     print(
-        f"{engine}: {len(slots)} slots, predicted {predicted:.2f} $, paid {paid:.2f} $ ({predicted / paid - 1:+.2%}; theirs {THEIRS:.2%})"
+        f"{engine}: {len(slots)} slots, predicted {predicted:.2f} $, paid {paid:.2f} $: {error:+.2%} (talk: {THEIRS:.2%})"
     )
     print(
-        f"machines {parts[0]:.2f} $, lateness {parts[1]:.2f} $; the plan before the start said {before:.2f} $ ({before / paid - 1:+.2%})"
+        f"machines {parts[0]:.2f} $, lateness {parts[1]:.2f} $; the first plan said {before:.2f} $: {plan_error:+.2%}"
     )
-    print(
-        f"{len(queue.starts)} starts of {len(queue.jobs)} jobs ({states.count('ended')} ended); load of the machine {load[0]:.1f} to {load[1]:.1f}"
-    )
+    print(f"{len(queue.starts)} starts of {len(queue.jobs)} jobs, {ended} ended; load {load[0]:.1f} to {load[1]:.1f}")
     row = {
         "engine": engine,
         "slots": len(slots),

@@ -2,8 +2,8 @@
 
     python train.py WIDTH STEPS
 
-It goes on from its checkpoint and saves itself on SIGTERM. On a K80 of this study a step does half as much work again: the
-type of node that is slower. What is slower is the work, not a pause: both types compute all the time.
+It goes on from its checkpoint and saves itself on SIGTERM. On a K80 of this study a step does half as much work again:
+the type of node that is slower. It computes all the time as the other does; there are no pauses.
 """
 
 import os
