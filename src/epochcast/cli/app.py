@@ -47,6 +47,7 @@ COMMANDS = (
     "diff",
     "track",
     "schedule",
+    "serve",
     "runs",
     "jobs",
     "evaluate",

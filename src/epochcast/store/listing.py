@@ -21,6 +21,7 @@ class Wanted:
     job_id: int | None = None
     model: str | None = None
     device: str | None = None
+    project: str | None = None
     seen_after_seconds: float | None = None
     before_id: int | None = None
     most: int | None = None
@@ -43,6 +44,8 @@ class Wanted:
             wanted.append(runs.c.job_id == self.job_id)
         if self.device is not None:
             wanted.append(runs.c.device == self.device)
+        if self.project is not None:
+            wanted.append(runs.c.project == self.project)
         if self.seen_after_seconds is not None:
             wanted.append(runs.c.seen_at_seconds >= self.seen_after_seconds)
         if self.before_id is not None:

@@ -1,0 +1,41 @@
+"""The application: routes, the guard around them, and the life of what runs behind."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from epochcast import __version__
+from epochcast.web import asking, names, problems, runs
+from epochcast.web.guard import Guard
+from epochcast.web.running import make_running
+from epochcast.web.settings import Settings
+
+
+def make_app(settings: Settings) -> FastAPI:
+    """The application of a server; the store is opened here, processes start with it."""
+    running = make_running(settings)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await running.start()
+        try:
+            yield
+        finally:
+            await running.end()
+
+    app = FastAPI(
+        title="epochcast",
+        version=__version__,
+        description="How long a training job takes, what it needs and what it costs; and when running jobs end.",
+        lifespan=lifespan,
+        docs_url=None,  # pages of others' scripts
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+    )
+    app.state.running = running
+    problems.install(app)
+    for router in (asking.router, runs.router, names.router, names.itself):
+        app.include_router(router)
+    app.add_middleware(Guard, limits=settings.limits, metrics=running.metrics)
+    return app
