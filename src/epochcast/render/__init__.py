@@ -14,6 +14,7 @@ from epochcast.render.runs import run, runs
 from epochcast.render.scaling import scaling
 from epochcast.render.schedule import policies, simulation
 from epochcast.render.table import table
+from epochcast.render.tokens import tokens
 from epochcast.render.track import track, track_live
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "scaling",
     "simulation",
     "table",
+    "tokens",
     "topologies",
     "track",
     "track_live",

@@ -17,6 +17,7 @@ class Wanted:
     """Which runs: all that are told apart by these, the newest first. None of them: every run."""
 
     states: Sequence[str] = ()
+    ids: Sequence[int] = ()
     job_name: str | None = None
     job_id: int | None = None
     model: str | None = None
@@ -36,6 +37,8 @@ class Wanted:
 
     def _conditions(self) -> list[ColumnElement[bool]]:
         wanted: list[ColumnElement[bool]] = []
+        if self.ids:
+            wanted.append(runs.c.id.in_(self.ids))
         if self.states:
             wanted.append(runs.c.state.in_(self.states))
         if self.job_name is not None:

@@ -189,12 +189,20 @@ class Store:
         raise AssertionError("unreachable")
 
     def observations(
-        self, run_id: int, *, attempt: int | None = None, after_step: float = -1.0
+        self,
+        run_id: int,
+        *,
+        attempt: int | None = None,
+        after_step: float = -1.0,
+        after: tuple[int, float] | None = None,
     ) -> Iterator[ObservationRow]:
-        """Reports of a run in the order of attempts and steps, read part by part."""
+        """Reports of a run in the order of attempts and steps, read part by part; `after` an attempt and step, all."""
         query = select(observations).where(observations.c.run_id == run_id).order_by(*observations.primary_key.columns)
         if attempt is not None:
             query = query.where(observations.c.attempt == attempt, observations.c.step > after_step)
+        if after is not None:
+            in_same = (observations.c.attempt == after[0]) & (observations.c.step > after[1])
+            query = query.where((observations.c.attempt > after[0]) | in_same)
         with self.reading() as connection:
             for row in in_parts(connection, query):
                 yield ingest.row_from(row)

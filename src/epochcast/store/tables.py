@@ -161,3 +161,15 @@ leases = Table(
     Column("holder", String(LONGEST_NAME), nullable=False),
     Column("until_seconds", Double, nullable=False),
 )
+
+notices = Table(
+    "notices",
+    metadata,
+    Column("key", String(400), primary_key=True),
+    Column("to", String(LONGEST_TEXT), nullable=False),
+    Column("message", JSON, nullable=False),
+    Column("state", String(16), nullable=False, index=True),
+    Column("tries", Integer, nullable=False),
+    Column("next_at_seconds", Double, nullable=False),
+    Column("added_at_seconds", Double, nullable=False),
+)

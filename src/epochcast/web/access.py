@@ -49,11 +49,15 @@ class Access:
     store: Store
     _known: dict[str, tuple[float, Token | None]] = field(default_factory=dict)
 
-    async def caller(self, request: Request, scope: str) -> Caller:
-        """Who asks, if they may; otherwise a `Problem`."""
+    def check_page(self, request: Request) -> None:
+        """Refuse what a page of another site has a browser do."""
         self._check_name(request)
         if request.method not in _SAFE:
             _check_origin(request)
+
+    async def caller(self, request: Request, scope: str) -> Caller:
+        """Who asks, if they may; otherwise a `Problem`."""
+        self.check_page(request)
         found = await self._identified(request)
         if scope not in found.scopes:
             raise Problem(HTTPStatus.FORBIDDEN, f"this token may not {scope}")

@@ -24,18 +24,18 @@ class Metrics:
     webhooks: Counter = field(init=False)
 
     def __post_init__(self) -> None:
-        own = {"registry": self.registry}
-        self.requests = Counter("epochcast_requests", "Requests by route and status.", ["route", "status"], **own)
+        own = self.registry
+        self.requests = Counter("epochcast_requests", "Requests by route and status.", ["route", "status"], registry=own)
         self.request_seconds = Histogram(
-            "epochcast_request_seconds", "Seconds until a request is answered.", ["route"], buckets=SECONDS, **own
+            "epochcast_request_seconds", "Seconds until a request is answered.", ["route"], buckets=SECONDS, registry=own
         )
-        self.answers = Counter("epochcast_answers", "Answers by verb, made or kept.", ["verb", "source"], **own)
-        self.observations = Counter("epochcast_observations", "Reports of running jobs that were kept.", **own)
-        self.events = Counter("epochcast_events", "Events sent to listeners.", **own)
-        self.waiting = Gauge("epochcast_questions_waiting", "Questions without a worker.", **own)
-        self.streams = Gauge("epochcast_streams", "Listeners to live events.", **own)
-        self.runs = Gauge("epochcast_runs", "Runs of the store by state.", ["state"], **own)
-        self.webhooks = Counter("epochcast_webhooks", "Messages to webhooks.", ["event", "outcome"], **own)
+        self.answers = Counter("epochcast_answers", "Answers by verb, made or kept.", ["verb", "source"], registry=own)
+        self.observations = Counter("epochcast_observations", "Reports of running jobs that were kept.", registry=own)
+        self.events = Counter("epochcast_events", "Events sent to listeners.", registry=own)
+        self.waiting = Gauge("epochcast_questions_waiting", "Questions without a worker.", registry=own)
+        self.streams = Gauge("epochcast_streams", "Listeners to live events.", registry=own)
+        self.runs = Gauge("epochcast_runs", "Runs of the store by state.", ["state"], registry=own)
+        self.webhooks = Counter("epochcast_webhooks", "Messages to webhooks.", ["event", "outcome"], registry=own)
 
     def text(self) -> bytes:
         """All of them, as Prometheus reads them."""

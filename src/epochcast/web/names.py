@@ -55,7 +55,7 @@ async def instances(
     most: Annotated[int, Query(ge=1, le=1_000)] = 200,
 ) -> Response:
     """A page of the price list; `next` begins the next one."""
-    from epochcast.hardware.instance import instances as all_instances
+    from epochcast.hardware.machines import instances as all_instances
 
     listed = all_instances()
     page = [_plain(asdict(row)) for row in listed[after : after + most]]

@@ -10,6 +10,7 @@ from epochcast.store.rows import Run
 from epochcast.store.store import Store
 from epochcast.web.access import Access
 from epochcast.web.answers import Answers
+from epochcast.web.beside import Beside
 from epochcast.web.ingest import Ingest
 from epochcast.web.live import Live
 from epochcast.web.metrics import Metrics
@@ -20,7 +21,7 @@ from epochcast.web.workers import Workers
 
 @dataclass(slots=True)
 class Running:
-    """A running server. `name` tells it from others on the same database."""
+    """A running server."""
 
     settings: Settings
     store: Store
@@ -31,8 +32,8 @@ class Running:
     ingest: Ingest
     live: Live
     metrics: Metrics
+    beside: Beside
     known_runs: Recent[tuple[str, int, str | None], Run] = field(default_factory=lambda: Recent(10_000, 30.0))
-    name: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}")
 
     async def start(self) -> None:
         """Start processes and tasks."""
@@ -40,10 +41,12 @@ class Running:
         await self.parsers.start()
         self.ingest.start()
         self.live.start()
+        self.beside.start()
 
     async def end(self) -> None:
         """End them; rows that wait are written first."""
         await self.ingest.end()
+        await self.beside.end()
         await self.live.end()
         await self.workers.end()
         await self.parsers.end()
@@ -65,4 +68,10 @@ def make_running(settings: Settings) -> Running:
         ingest=Ingest(store),
         live=Live(store, limits.streams),
         metrics=metrics,
+        beside=Beside(store.url, own_name(), settings.webhooks),
     )
+
+
+def own_name() -> str:
+    """What tells this server from others on the same database."""
+    return f"{socket.gethostname()[:100]}-{os.getpid()}-{uuid4().hex[:8]}"

@@ -12,41 +12,20 @@ import uvicorn
 from epochcast.errors import BadInput
 from epochcast.store.opening import open_store
 from epochcast.store.tokens import all_tokens, make_token
-from epochcast.web.settings import Settings, is_loopback
+from epochcast.web.settings import Settings
 
 Say = Callable[[str], None]
 # How long open requests may take when the server is told to end.
 END_SECONDS = 10
 
 
-def run_server(
-    *,
-    host: str,
-    port: int,
-    database: str | None,
-    folder: Path | None,
-    asks_token: bool,
-    public_names: tuple[str, ...],
-    workers: int,
-    is_demo: bool,
-    say: Say,
-) -> int:
+def run_server(settings: Settings, say: Say) -> int:
     """Serve until SIGINT or SIGTERM."""
-    settings = Settings(
-        folder=(folder or default_folder()).absolute(),
-        database=database,
-        host=host,
-        port=port,
-        needs_token=asks_token or not is_loopback(host),
-        workers=workers,
-        public_names=public_names,
-        is_demo=is_demo,
-    )
-    if is_demo:
+    if settings.is_demo:
         settings = _with_demo(settings)
-    listening = listen(host, port)
-    address = listening.getsockname()
-    settings = replace(settings, port=address[1])
+    host = settings.host
+    listening = listen(host, settings.port)
+    settings = replace(settings, port=listening.getsockname()[1])
     try:
         settings.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

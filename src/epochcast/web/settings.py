@@ -50,6 +50,7 @@ class Settings:
     needs_token: bool = True
     workers: int = 2
     public_names: tuple[str, ...] = ()
+    webhooks: tuple[str, ...] = ()
     is_demo: bool = False
     limits: Limits = field(default_factory=Limits)
 

@@ -51,7 +51,7 @@ _PLAN = (
 
 @dataclass(frozen=True)
 class Verb:
-    """One question: its own options, and whether those of a place are taken. `leaves` are options that it sets itself."""
+    """One question: its own options, and whether those of a place are taken. `leaves` are options it sets itself."""
 
     name: str
     about: str

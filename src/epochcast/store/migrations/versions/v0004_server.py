@@ -1,4 +1,4 @@
-"""Tokens, leases, and the project of a run."""
+"""Tokens, leases, notices, and the project of a run."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -29,5 +29,17 @@ def upgrade() -> None:
         sa.Column("until_seconds", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_leases")),
     )
+    op.create_table(
+        "notices",
+        sa.Column("key", sa.String(length=400), nullable=False),
+        sa.Column("to", sa.String(length=1000), nullable=False),
+        sa.Column("message", sa.JSON(), nullable=False),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("next_at_seconds", sa.Double(), nullable=False),
+        sa.Column("added_at_seconds", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("key", name=op.f("pk_notices")),
+    )
+    op.create_index(op.f("ix_notices_state"), "notices", ["state"], unique=False)
     op.add_column("runs", sa.Column("project", sa.String(length=200), nullable=True))
     op.create_index(op.f("ix_runs_project"), "runs", ["project"], unique=False)
