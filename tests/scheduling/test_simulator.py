@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.scheduling.generators import talk
 from epochcast.scheduling.policies.order import SharedMachines, WholeMachines, deadline, submission
 from epochcast.scheduling.policies.registry import policy_named
 from epochcast.scheduling.simulator import Rules, Simulation, simulate
+from epochcast.scheduling.state import LiveJob, Machine, State
 from epochcast.scheduling.workload import Choice, Failure, Fleet, Workload
 from epochcast.scheduling.workload_file import with_error
 
@@ -103,6 +105,66 @@ def test_injected_error_changes_what_is_seen_and_not_what_happens() -> None:
         ratios = {round(after.seconds[c].mid / before.seconds[c].mid, 9) for c in before.seconds}
         assert len(ratios) == 1 and ratios != {1.0}
         assert all(noisy.run_seconds(after, c) == before.seconds[c].mid for c in before.seconds)
+
+
+# by hand: one machine; "a" is half done at 1000 s and owes 50 s more, "b" waits for it, "c" comes at 1060 s
+def test_a_simulation_goes_on_from_a_state_by_hand() -> None:
+    fleet = Fleet(1, (ONE,))
+    a, b = queued("a", 0.0, 2000.0, {1: 100.0}), queued("b", 10.0, 2000.0, {1: 30.0})
+    c = queued("c", 1060.0, 2000.0, {1: 10.0})
+    state = State(fleet, 1000.0, machines=(Machine(0, ONE, (("a", 1),), True),), machines_made=1)
+    state.live = {
+        "a": LiveJob(a, 0.5, choice=Choice("V100", 1), alone=True, machine=0, has_run=True),
+        "b": LiveJob(b),
+    }
+    outcome = simulate(Workload(fleet, (a, b, c)), WholeMachines(submission), begin=state)
+    assert [(end.job, end.start_seconds, end.end_seconds) for end in outcome.ends] == [
+        ("a", 1000, 1050),
+        ("b", 1050, 1080),
+        ("c", 1080, 1090),
+    ]
+    assert outcome.machine_dollars == pytest.approx(90 * 0.001)
+    assert state.live["a"].left == 0.5
+
+
+def test_a_job_joins_the_queue_when_those_before_it_have_ended(fleet: Fleet) -> None:
+    jobs = (
+        queued("a", 0.0, 900.0, {1: 100.0}),
+        queued("b", 0.0, 900.0, {1: 50.0}, after=("a", "c")),
+        queued("c", 0.0, 900.0, {1: 20.0}, after=("a",)),
+    )
+    outcome = simulate(Workload(fleet, jobs), WholeMachines(submission))
+    assert [(end.job, end.start_seconds) for end in outcome.ends] == [("a", 0), ("c", 100), ("b", 120)]
+
+
+def test_jobs_after_one_another_in_a_circle_are_refused(fleet: Fleet) -> None:
+    jobs = tuple(queued(name, 0.0, 9.0, {1: 5.0}, after=(other,)) for name, other in ("ab", "bc", "ca"))
+    with pytest.raises(BadInput, match="in a circle: 'a' after"):
+        Workload(fleet, jobs)
+    with pytest.raises(BadInput, match="job 'a' comes after 'b', which is not in the queue"):
+        Workload(fleet, jobs[:1])
+
+
+def test_a_policy_decides_only_when_it_is_asked_to(fleet: Fleet) -> None:
+    fleet = Fleet(1, (FOUR,))
+    jobs = (
+        queued("a", 0.0, 900.0, {1: 100.0}),
+        queued("b", 10.0, 900.0, {1: 20.0}),
+        queued("c", 12.0, 900.0, {1: 20.0}),
+    )
+    starts = {}
+    for name, rules in {
+        "always": Rules(),
+        "completion": Rules(on_arrival=False),
+        "ticks": Rules(on_arrival=False, on_completion=False, every_seconds=30.0),
+    }.items():
+        outcome = simulate(Workload(fleet, jobs), SharedMachines(submission), rules)
+        starts[name] = sorted((end.job, end.start_seconds) for end in outcome.ends)
+    assert starts == {
+        "always": [("a", 0), ("b", 10), ("c", 12)],
+        "completion": [("a", 0), ("b", 100), ("c", 100)],
+        "ticks": [("a", 0), ("b", 30), ("c", 30)],
+    }
 
 
 def test_a_copy_of_the_state_can_be_changed_alone(fleet: Fleet) -> None:

@@ -14,7 +14,7 @@ from time import perf_counter
 
 from epochcast.scheduling.outcome import JobEnd, Outcome, Rental, Stay
 from epochcast.scheduling.renting import rent
-from epochcast.scheduling.state import Decision, LiveJob, Machine, State, dollars_per_second
+from epochcast.scheduling.state import Decision, LiveJob, Machine, State, dollars_per_second, kept
 from epochcast.scheduling.workload import QueuedJob, Workload
 
 # The share of a run after which its progress tells its pace: where `tracking` is within a few percent.
@@ -29,11 +29,17 @@ Policy = Callable[[State], Decision]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a simulation runs besides its workload."""
+    """How a simulation runs besides its workload.
+
+    The policy decides when a job comes (`on_arrival`), when one ends (`on_completion`) and every so many seconds; when
+    a machine fails, when it asked to be woken, and when nobody runs, it always does.
+    """
 
     every_seconds: float | None = None
     reestimate: bool = False
     seed: int = 0
+    on_arrival: bool = True
+    on_completion: bool = True
 
 
 @dataclass(slots=True)
@@ -52,13 +58,19 @@ class _Truth:
 
 @dataclass(slots=True)
 class Simulation:
-    """A workload under a policy. `run` goes to the end; `state` is what the policy sees, at any time."""
+    """A workload under a policy. `run` goes to the end; `state` is what the policy sees, at any time.
+
+    It begins with nothing, or from a state (`begin`): then with a decision, and running jobs count as started there.
+    """
 
     workload: Workload
     policy: Policy
     rules: Rules = field(default_factory=Rules)
+    begin: State | None = None
     state: State = field(init=False)
     _truth: dict[str, _Truth] = field(default_factory=dict, init=False)
+    _held: dict[str, QueuedJob] = field(default_factory=dict, init=False)
+    _ended: set[str] = field(default_factory=set, init=False)
     _events: list[tuple[float, int, int]] = field(default_factory=list, init=False)
     _outcome: Outcome = field(default_factory=Outcome, init=False)
     _rented: dict[int, float] = field(default_factory=dict, init=False)
@@ -67,13 +79,28 @@ class Simulation:
     def __post_init__(self) -> None:
         self.state = State(self.workload.fleet)
         self._random = Random(self.rules.seed)
-        self._events = [(job.submit_seconds, _ARRIVAL, number) for number, job in enumerate(self.workload.jobs)]
+        if self.begin is not None:
+            self._resume(self.begin)
+        self._events += [
+            (job.submit_seconds, _ARRIVAL, number)
+            for number, job in enumerate(self.workload.jobs)
+            if job.id not in self.state.live
+        ]
         self._events += [(f.at_seconds, _FAILURE, number) for number, f in enumerate(self.workload.failures)]
         heapq.heapify(self._events)
 
+    def _resume(self, begin: State) -> None:
+        """Take over who waits and who runs where."""
+        self.state, now = begin.copy(), begin.seconds
+        self._events.append((now, _WAKE, 0))
+        self._rented = {machine.number: now for machine in begin.machines}
+        for one in begin.live.values():
+            is_running = one.choice is not None
+            self._truth[one.job.id] = _Truth(one.left, 0.0, now if is_running else None, int(is_running), now)
+
     def run(self) -> Outcome:
         """Until the last job has ended."""
-        while self.state.live or any(kind == _ARRIVAL for _, kind, _ in self._events):
+        while self.state.live or self._held or any(kind == _ARRIVAL for _, kind, _ in self._events):
             self.step()
         return self._outcome
 
@@ -85,8 +112,14 @@ class Simulation:
         self._advance(at - self.state.seconds)
         for one in ending:
             self._end(one)
-        self._happen()
-        self._decide()
+        happened = self._happen()
+        is_asked = (
+            (self.rules.on_completion and bool(ending))
+            or (self.rules.on_arrival and _ARRIVAL in happened)
+            or bool(happened - {_ARRIVAL})
+            or not self.state.running
+        )
+        self._decide(is_asked)
 
     def _next(self) -> tuple[float, list[LiveJob]]:
         """When the next event is, and who ends then."""
@@ -140,11 +173,13 @@ class Simulation:
             one.pace = whole / one.job.seconds[one.choice].mid
             one.is_observed = True
 
-    def _happen(self) -> None:
-        """Arrivals, failures and ticks of this moment."""
+    def _happen(self) -> set[int]:
+        """Arrivals, failures and ticks of this moment; which of these kinds there were."""
         now = self.state.seconds
+        happened = set()
         while self._events and self._events[0][0] <= now + NO_SECONDS:
             _, kind, number = heapq.heappop(self._events)
+            happened.add(kind)
             if kind == _ARRIVAL:
                 self._submit(self.workload.jobs[number])
             elif kind == _FAILURE:
@@ -152,8 +187,13 @@ class Simulation:
         every = self.rules.every_seconds
         if every is not None and self.state.live and not any(kind == _TICK for _, kind, _ in self._events):
             heapq.heappush(self._events, (now + every, _TICK, 0))
+        return happened
 
     def _submit(self, job: QueuedJob) -> None:
+        """A job joins the queue, or is held back until those it comes after have ended."""
+        if not self._ended.issuperset(job.after):
+            self._held[job.id] = job
+            return
         self.state.live[job.id] = LiveJob(job)
         self._truth[job.id] = _Truth()
 
@@ -192,6 +232,10 @@ class Simulation:
         self._outcome.ends.append(
             JobEnd(job.id, job.submit_seconds, truth.first_start_seconds, now, late, truth.starts - 1)
         )
+        self._ended.add(job.id)
+        for follower in [held for held in self._held.values() if self._ended.issuperset(held.after)]:
+            del self._held[follower.id]
+            self._submit(follower)
 
     def _empty(self, one: LiveJob) -> None:
         """Take a job off the list of its machine, which is still there for the next."""
@@ -208,11 +252,14 @@ class Simulation:
         one.choice = one.machine = None
         one.owed_seconds = 0.0
 
-    def _decide(self) -> None:
+    def _decide(self, is_asked: bool) -> None:
         began = perf_counter()
-        decision = self.policy(self.state) if self.state.live else {}
-        self._wake()
-        self._outcome.decision_seconds.append(perf_counter() - began)
+        decision: Decision = {}
+        if self.state.live:
+            decision = self.policy(self.state) if is_asked else kept(self.state)
+        if is_asked:
+            self._wake()
+            self._outcome.decision_seconds.append(perf_counter() - began)
         machines = rent(self.state, decision)
         before = {machine.number: machine for machine in self.state.machines}
         self._move(decision, machines, before)
@@ -287,6 +334,6 @@ class Simulation:
             self._outcome.rentals.append(Rental(machine.number, machine.kind.name, since, now))
 
 
-def simulate(workload: Workload, policy: Policy, rules: Rules | None = None) -> Outcome:
-    """The whole workload under a policy."""
-    return Simulation(workload, policy, rules or Rules()).run()
+def simulate(workload: Workload, policy: Policy, rules: Rules | None = None, begin: State | None = None) -> Outcome:
+    """The whole workload under a policy; from a state on, where one is given."""
+    return Simulation(workload, policy, rules or Rules(), begin).run()

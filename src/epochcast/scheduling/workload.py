@@ -11,6 +11,7 @@ keeps that when it is stopped, moved or resized.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from math import isfinite
 
 from epochcast.caching import Cache, Derived, derived_property
@@ -74,7 +75,7 @@ class QueuedJob:
 
     `seconds` are forecasts of the whole run for every choice on which it fits; `restart_seconds` are added whenever it
     is stopped and started again, moved or resized; `checkpoint_seconds` is the time between two savings, which a
-    failure may cost (0: progress is never lost).
+    failure may cost (0: progress is never lost). `after` are jobs that must end before it joins the queue.
     """
 
     id: str
@@ -87,6 +88,7 @@ class QueuedJob:
     is_preemptible: bool = True
     priority: float | None = None
     budget_dollars: float | None = None
+    after: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("submit_seconds", "tardiness_dollars_per_second", "restart_seconds", "checkpoint_seconds"):
@@ -175,6 +177,7 @@ class Workload:
             seen.add(job.id)
             if not any(self.fleet.holds(choice) for choice in job.seconds):
                 raise BadInput(f"job {job.id!r} fits on no machine of the list")
+        check_order({job.id: job.after for job in self.jobs})
 
     def run_seconds(self, job: QueuedJob, choice: Choice) -> float:
         """What the whole run really takes; the forecast's middle where nobody says otherwise."""
@@ -193,3 +196,15 @@ class Failure:
     def __post_init__(self) -> None:
         if not (isfinite(self.at_seconds) and self.at_seconds >= 0):
             raise BadInput(f"a failure at {self.at_seconds} seconds; a number of at least 0 is needed")
+
+
+def check_order(after: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse a job that comes after one that is not there, or in the end after itself."""
+    for job, others in after.items():
+        for other in others:
+            if other not in after:
+                raise BadInput(f"job {job!r} comes after {other!r}, which is not in the queue")
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        raise BadInput(f"jobs come after one another in a circle: {' after '.join(map(repr, error.args[1]))}") from None

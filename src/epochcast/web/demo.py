@@ -34,14 +34,23 @@ class Story:
     budget_dollars: float | None = None
 
 
+_IMAGENET = {"precision": "amp", "dataset": "imagenet-1k"}
 STORIES = (
-    Story("imagenet-a100", Job("resnet50", batch=256, precision="amp", dataset="imagenet-1k", epochs=90), "A100", 8, 0.37, 1.04),
-    Story("bert-finetune", Job("bert_base", batch=32, precision="amp", samples=400_000, epochs=3), "V100", 1, 0.81, 0.97),
-    Story("vit-stalled", Job("vit_b_16", batch=128, precision="amp", samples=1_281_167, epochs=30), "A100", 4, 0.52, 1.02, drift_at=0.3, budget_dollars=150.0),
+    Story("imagenet-a100", Job("resnet50", batch=256, epochs=90, **_IMAGENET), "A100", 8, 0.37, 1.04),
+    Story(
+        "bert-finetune", Job("bert_base", batch=32, precision="amp", samples=400_000, epochs=3), "V100", 1, 0.81, 0.97
+    ),
+    Story(
+        "vit-stalled",
+        Job("vit_b_16", batch=128, epochs=30, **_IMAGENET),
+        *("A100", 4, 0.52, 1.02),
+        drift_at=0.3,
+        budget_dollars=40.0,
+    ),
     Story("gpt2-pretrain", Job("gpt2", batch=16, precision="amp_bf16", tokens=3_000_000_000), "H100", 8, 0.12, 1.08),
-    Story("resnet18-old", Job("resnet18", batch=128, precision="amp", samples=100_000, epochs=30), "T4", 1, 1.0, 0.95, state="ended"),
+    Story("resnet18-old", Job("resnet18", batch=128, samples=100_000, epochs=30), "T4", 1, 1.0, 0.95, state="ended"),
     Story("alexnet-broken", Job("alexnet", batch=256, samples=100_000, epochs=30), "T4", 1, 0.4, 1.2, state="failed"),
-)  # fmt: skip
+)
 
 
 def fill(database: str) -> None:
@@ -85,7 +94,5 @@ def _rows(total: int, epoch: int, pace: float, story: Story, random: Random) -> 
             clock += pause
             rows.append(ObservationRow(step - 0.5, phase="validation", clock_seconds=clock - each * every))
         loss = 1.2 + 5.5 / (1 + 30 * step / total) + random.gauss(0, 0.03)
-        rows.append(
-            ObservationRow(step, clock_seconds=clock, step_seconds=each, loss=loss, total_steps=float(total))
-        )
+        rows.append(ObservationRow(step, clock_seconds=clock, step_seconds=each, loss=loss, total_steps=float(total)))
     return rows

@@ -72,7 +72,9 @@ def _family(model: str) -> str:
 
 def _sentence(model: str, device: str, nearest: list[Measured]) -> str:
     if not nearest:
-        return f"Nobody measured {model} or anything on {device} that is known here: the interval is wide for that reason."
+        return (
+            f"Nobody measured {model} or anything on {device} that is known here: the interval is wide for that reason."
+        )
     exact = [one for one in nearest if one.device == device and one.model.casefold() == model.casefold()]
     if exact:
         return f"{model} was measured on {device}. When our model had not seen its family, it was this far off:"

@@ -26,6 +26,16 @@ GROUPS: Mapping[str, str] = {
     "place": "Where it runs",
     "framework": "Framework",
 }
+# Shorter words than those of the command line, which has files, too.
+HINTS: Mapping[str, str] = {
+    "model": "A name such as resnet50, bert-base-uncased, meta-llama/Llama-3.1-8B, timm:NAME",
+    "device": "",
+    "gpus": "In all.",
+    "batch": "Samples in a step.",
+    "precision": "",
+    "dataset": "Or say the samples below, under Data.",
+    "epochs": "",
+}
 # Sliders: by factors of two, up to 2^n.
 SLIDERS: Mapping[str, int] = {"gpus": 9, "batch": 12}
 
@@ -69,7 +79,7 @@ def _fields(options: Sequence[Option]) -> tuple[Field, ...]:
 
 
 def _field(one: Option, label: str) -> Field:
-    hint = Markup('<p class="hint" id="hint-{}">{}</p>').format(one.name, one.help)
+    hint = Markup('<p class="hint" id="hint-{}">{}</p>').format(one.name, HINTS.get(one.name, one.help))
     name = Markup('<label for="{}">{}</label>').format(f"option-{one.name}", label)
     return Field(one.name, Markup('<div class="field">{}{}{}</div>').format(name, _input(one), hint))
 
@@ -85,14 +95,15 @@ def _input(one: Option) -> Markup:
     if one.type is bool and not one.words:
         checked = Markup(" checked") if one.default else Markup("")
         return Markup('<input type="checkbox" {}{}>').format(common, checked)
-    known = Markup(' list="models"') if one.name == "model" else Markup("")
+    known = Markup(' list="models" spellcheck="false"') if one.name == "model" else Markup("")
     plain = "" if one.default in (None, (), False) else str(one.default)
     text = Markup('<input type="text" {}{} placeholder="{}" maxlength="2000">').format(common, known, plain)
     if one.name not in SLIDERS:
         return text
     number = Markup('<input type="number" {} min="1" placeholder="{}">').format(common, plain)
     slider = Markup(
-        '<input type="range" min="0" max="{}" step="1" value="0" data-for="option-{}" data-scale="log2" aria-label="{}">'
+        '<input type="range" min="0" max="{}" step="1" value="0" data-for="option-{}" data-scale="log2" '
+        'aria-label="{}">'
     ).format(SLIDERS[one.name], one.name, f"{one.name}, by factors of two")
     return Markup('<div class="row">{}{}</div>').format(slider, number)
 

@@ -29,7 +29,7 @@ log = logging.getLogger("epochcast.web.follower")
 
 
 def main() -> None:
-    """Follow until the parent ends. The database and the webhooks come by standard input: their secrets are nobody's."""
+    """Follow until the parent ends. Database and webhooks come by standard input, where nobody else reads them."""
     end_with_parent()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     told = json.loads(sys.stdin.readline())

@@ -25,9 +25,15 @@ class Metrics:
 
     def __post_init__(self) -> None:
         own = self.registry
-        self.requests = Counter("epochcast_requests", "Requests by route and status.", ["route", "status"], registry=own)
+        self.requests = Counter(
+            "epochcast_requests", "Requests by route and status.", ["route", "status"], registry=own
+        )
         self.request_seconds = Histogram(
-            "epochcast_request_seconds", "Seconds until a request is answered.", ["route"], buckets=SECONDS, registry=own
+            "epochcast_request_seconds",
+            "Seconds until a request is answered.",
+            ["route"],
+            buckets=SECONDS,
+            registry=own,
         )
         self.answers = Counter("epochcast_answers", "Answers by verb, made or kept.", ["verb", "source"], registry=own)
         self.observations = Counter("epochcast_observations", "Reports of running jobs that were kept.", registry=own)

@@ -1,6 +1,8 @@
 """Routes of runs: reports come in, progress and remaining time go out, as pages, as one, or as a stream."""
 
+import json
 import time
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -8,9 +10,11 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from epochcast.errors import UnknownName
+from epochcast.errors import BadInput, UnknownName
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.options import checked
 from epochcast.store.listing import Wanted
-from epochcast.store.rows import STATES, Run
+from epochcast.store.rows import STATES, Place, Run
 from epochcast.tracking.recording.stored import report_of, run_of
 from epochcast.web.access import Caller
 from epochcast.web.describing import json_request, problems
@@ -20,6 +24,7 @@ from epochcast.web.live import shown
 from epochcast.web.problems import Problem
 from epochcast.web.reading import json_body
 from epochcast.web.running import Running
+from epochcast.web.verbs import VERBS
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 
@@ -148,6 +153,53 @@ async def observations(
 async def one_run(name: str, running: State, caller: Reader) -> Response:
     """What `epochcast runs NAME --json` prints."""
     return JSONResponse(await detailed(running, await find_run(running, name, caller)))
+
+
+_KNOWN = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "job": {**VERBS["forecast"].schema(), "description": "The job and its place, to forecast it and compare."},
+        "budget_dollars": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "description": "More than this is told to webhooks.",
+        },
+    },
+}
+
+
+@router.put(
+    "/runs/{name:path}",
+    summary="Say what a run trains and where: its forecast is kept with it, and what it may cost.",
+    responses=problems(404, 409),
+    openapi_extra=json_request(_KNOWN, {"job": {"model": "resnet50", "device": "A100", "batch": 64, "epochs": 3}}),
+)
+async def describe(name: str, request: Request, running: State, caller: Writer) -> Response:
+    """A run that is not there yet is made, as one that has not begun."""
+    told = await json_body(request, running.settings.limits.request_bytes)
+    if not isinstance(told, Mapping) or set(told) - set(_KNOWN["properties"]):
+        raise BadInput("a run is described with an object of `job` and `budget_dollars`")
+    budget = checked("budget_dollars", float, told.get("budget_dollars"), above=0)
+    forecast: Forecast | None = None
+    if told.get("job") is not None:
+        answer = json.loads(await running.answers.answer("forecast", told["job"], caller.project))
+        forecast = Forecast.from_dict(answer)
+
+    def write() -> Run:
+        found = running.store.find_run(name)
+        if found is not None and not caller.may_see(found.project):
+            raise Problem(HTTPStatus.NOT_FOUND, f"no run called {name[:200]!r}")
+        place = Place() if forecast is None else Place(forecast.device, forecast.gpus, forecast.nodes)
+        run = found or running.store.open_run(name, job_name=name, place=place, state="queued", project=caller.project)
+        details = dict(run.place.details) if budget is None else {**run.place.details, "budget_dollars": budget}
+        known = {} if forecast is None else {"device": place.device, "gpus": place.gpus, "nodes": place.nodes}
+        running.store.note(run.id, place=details, **known)
+        if forecast is not None:
+            running.store.add_forecast(forecast, run_id=run.id)
+        return running.store.run(run.key)
+
+    return JSONResponse(shown(await run_in_threadpool(write)))
 
 
 async def find_run(running: Running, name: str, caller: Caller) -> Run:

@@ -5,7 +5,7 @@ import { draw, redrawn } from "./charts.js";
 const form = by("job");
 const fields = [...form.querySelectorAll("[data-option]")];
 const PARTS = [["forward", "forward"], ["backward", "backward"], ["update", "optimizer"], ["exposed_comm", "waiting for other GPUs"], ["exposed_input", "waiting for data"], ["host", "waiting for launches"]];
-const START = { model: "resnet50", device: "A100", batch: 128, precision: "amp", dataset: "imagenet-1k", epochs: 90 };
+const START = { model: "resnet50", device: "A100-SXM4-80GB", batch: 128, precision: "amp", dataset: "imagenet-1k", epochs: 90 };
 
 function value(field) {
   if (field.type === "checkbox") { return field.indeterminate || field.checked === field.defaultChecked ? undefined : field.checked; }
