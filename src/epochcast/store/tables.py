@@ -174,6 +174,7 @@ notices = Table(
     Column("tries", Integer, nullable=False),
     Column("next_at_seconds", Double, nullable=False),
     Column("added_at_seconds", Double, nullable=False),
+)
 
 queues = Table(
     "queues",
