@@ -1,5 +1,6 @@
 """Who gets in: tokens, scopes, projects; and what browsers are kept from."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,7 +83,11 @@ def test_a_project_sees_its_own_runs_alone(guarded: Served, secrets: dict[str, s
 
 
 def test_an_upload_of_one_project_is_not_there_for_another(guarded: Served, secrets: dict[str, str]) -> None:
-    config = b'{"class_name": "Sequential", "config": {"layers": [{"class_name": "InputLayer", "config": {"batch_shape": [null, 4]}}, {"class_name": "Dense", "config": {"units": 3}}]}}'
+    layers = [
+        {"class_name": "InputLayer", "config": {"batch_shape": [None, 4]}},
+        {"class_name": "Dense", "config": {"units": 3}},
+    ]
+    config = json.dumps({"class_name": "Sequential", "config": {"layers": layers}}).encode()
     sent = guarded.client.post("/api/v1/uploads?name=m.json", content=config, headers=bearer(secrets["vision"]))
     asked = {"model": sent.json()["model"], "device": "V100", "batch": 4}
     assert guarded.client.post("/api/v1/forecast", json=asked, headers=bearer(secrets["vision"])).status_code == 200

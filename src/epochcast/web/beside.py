@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ class Beside:
         told = json.dumps({"database": self.database, "holder": self.holder, "webhooks": list(self.webhooks)})
         while True:
             self.process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "epochcast.web.follower"),
+                *(sys.executable, "-m", "epochcast.web.follower", str(os.getpid())),
                 stdin=asyncio.subprocess.PIPE,
                 start_new_session=True,
             )

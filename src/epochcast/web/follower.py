@@ -30,7 +30,7 @@ log = logging.getLogger("epochcast.web.follower")
 
 def main() -> None:
     """Follow until the parent ends. Database and webhooks come by standard input, where nobody else reads them."""
-    end_with_parent()
+    end_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     told = json.loads(sys.stdin.readline())
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")

@@ -17,8 +17,8 @@ from epochcast.orphans import end_with_parent
 
 def main() -> None:
     """Answer until the input ends."""
-    most_bytes, uploads = int(sys.argv[1]), sys.argv[2]
-    end_with_parent()
+    end_with_parent(int(sys.argv[1]))
+    most_bytes, uploads = int(sys.argv[2]), sys.argv[3]
     limit_memory(most_bytes)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print must not mix with the answers

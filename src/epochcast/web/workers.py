@@ -6,6 +6,7 @@ server that has too many waiting says so at once instead of answering everybody 
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -113,7 +114,7 @@ class _Worker:
 
 async def _started(most_bytes: int, uploads: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "epochcast.web.worker", str(most_bytes), uploads),
+        *(sys.executable, "-m", "epochcast.web.worker", str(os.getpid()), str(most_bytes), uploads),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=MOST_ANSWER_BYTES,
