@@ -28,7 +28,7 @@ CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs bench fuzz studies study-local model prices clean
+.PHONY: help demo test lint format docs bench bench-serve fuzz studies study-local model prices clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -67,6 +67,9 @@ format: $(DEV) ## Rewrite the code in the house format
 
 docs: $(DEV) ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
+
+bench-serve: $(DEV) ## The server under load, beside a bare endpoint
+	$(BIN)/python -m benchmarks.serving
 
 bench: $(DEV) ## Time epochcast itself
 	$(BIN)/python -m benchmarks

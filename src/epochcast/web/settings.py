@@ -21,8 +21,8 @@ class Limits:
     answer_seconds: float = 30.0
     worker_bytes: int = int(parse_bytes("8 GiB"))
     observations: int = 10_000
-    requests_per_second: float = 500.0
-    burst_requests: int = 1_000
+    requests_per_second: float = 2_000.0
+    burst_requests: int = 4_000
     page_rows: int = 200
     streams: int = 200
 
