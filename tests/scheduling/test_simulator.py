@@ -9,9 +9,10 @@ from epochcast.interval import Interval
 from epochcast.scheduling.generators import talk
 from epochcast.scheduling.policies.order import SharedMachines, WholeMachines, deadline, submission
 from epochcast.scheduling.policies.registry import policy_named
+from epochcast.scheduling.progress import Truth, catch_up, tracker_error
 from epochcast.scheduling.simulator import Rules, Simulation, simulate
-from epochcast.scheduling.state import LiveJob, Machine, State
-from epochcast.scheduling.workload import Choice, Failure, Fleet, Workload
+from epochcast.scheduling.state import Decision, LiveJob, Machine, State
+from epochcast.scheduling.workload import Choice, Failure, Fleet, Straggler, Workload
 from epochcast.scheduling.workload_file import with_error
 
 from .conftest import FOUR, ONE, queued
@@ -213,3 +214,57 @@ def test_an_interval_of_a_forecast_needs_seconds_above_zero(fleet: Fleet) -> Non
     job = queued("a", 0.0, 9.0, {1: 5.0})
     with pytest.raises(ValueError, match="more than 0"):
         replace(job, seconds={Choice("V100", 1): Interval(0.0, 1.0, 2.0)})
+
+
+# by hand: half of the work is done after 50 s, the other half takes three times as long
+def test_a_machine_that_becomes_slow_slows_its_job(fleet: Fleet) -> None:
+    workload = Workload(fleet, (queued("a", 0.0, 500.0, {1: 100.0}),), stragglers=(Straggler(50.0, 3.0),))
+    outcome = simulate(workload, WholeMachines(submission))
+    assert outcome.ends[0].end_seconds == pytest.approx(50 + 150)
+    assert outcome.stragglers == 1
+
+
+def test_progress_shows_that_a_machine_is_slow(fleet: Fleet) -> None:
+    jobs = (queued("a", 0.0, 500.0, {1: 100.0}), queued("b", 80.0, 500.0, {1: 10.0}))
+    workload = Workload(fleet, jobs, stragglers=(Straggler(50.0, 3.0),))
+    simulation = Simulation(workload, WholeMachines(submission), Rules(reestimate=True))
+    while simulation.state.seconds < 80:
+        simulation.step()
+    assert simulation.state.live["a"].pace == pytest.approx(3.0)
+    assert simulation.state.live["a"].left == pytest.approx(0.4)
+
+
+def test_some_of_the_machines_rented_are_slow() -> None:
+    fleet = Fleet(2, (replace(ONE, slow_fraction=0.5, slowdown=2.0),))
+    jobs = tuple(queued(f"j{n}", 1000.0 * n, 9e9, {1: 100.0}) for n in range(40))
+    first, again = (simulate(Workload(fleet, jobs), WholeMachines(submission), Rules(seed=3)) for _ in range(2))
+    took = [round(end.end_seconds - end.start_seconds, 6) for end in first.ends]
+    assert set(took) == {100.0, 200.0}
+    assert took.count(200.0) == first.stragglers and first.ends == again.ends
+
+
+def test_trackers_err_as_measured_and_less_as_the_run_goes_on() -> None:
+    errors = sorted(abs(tracker_error(0, f"j{n}", 1.0)) for n in range(4000))
+    assert errors[2000] == pytest.approx(0.015, rel=0.15)
+    assert errors[3600] == pytest.approx(0.20, rel=0.2)
+    assert tracker_error(0, "a", 0.0) == 0.0
+    one, truth = LiveJob(queued("a", 0.0, 500.0, {1: 100.0}), choice=Choice("V100", 1)), Truth(0, tracker_error=0.5)
+    truth.goes_on(one, 0.0, 120.0)
+    paces = []
+    for now in (6.0, 60.0, 114.0):
+        catch_up(one, truth, now, reestimate=True)
+        paces.append(one.pace / 1.2 - 1)
+    assert paces[0] > paces[1] > paces[2] > 0
+
+
+@pytest.mark.parametrize("policy", ["fifo", "edf_shared", "priority"])
+def test_a_policy_that_does_not_look_at_running_jobs_sees_the_same_queue(policy: str) -> None:
+    workload, plain = talk(3, "high", 5), policy_named(policy)
+    assert not plain.looks_at_running  # type: ignore[attr-defined]
+
+    def looks(state: State) -> Decision:
+        return plain(state)
+
+    first, second = simulate(workload, plain), simulate(workload, looks)
+    assert [end.job for end in first.ends] == [end.job for end in second.ends]
+    assert first.dollars == pytest.approx(second.dollars)

@@ -54,6 +54,7 @@ COMMANDS = (
     "calibrate",
     "bench",
     "fit",
+    "history",
     "catalogues",
     "instances",
     "store",

@@ -39,7 +39,8 @@ class NodeType:
     """A kind of machine.
 
     `quota` is how many may be rented at a time (in-house: how many there are); None is as many as there are nodes. A
-    spot machine is taken away `interruptions_per_hour` times in an hour, in the mean.
+    spot machine is taken away `interruptions_per_hour` times in an hour, in the mean. A `slow_fraction` of the machines
+    rented take `slowdown` times as long for everything.
     """
 
     name: str
@@ -49,6 +50,8 @@ class NodeType:
     quota: int | None = None
     boot_seconds: float = 0.0
     interruptions_per_hour: float = 0.0
+    slow_fraction: float = 0.0
+    slowdown: float = 2.0
 
     def __post_init__(self) -> None:
         what = f"node type {self.name!r}"
@@ -62,6 +65,10 @@ class NodeType:
             raise BadInput(f"{what} boots in {self.boot_seconds} seconds; at least 0 is needed")
         if not (isfinite(self.interruptions_per_hour) and self.interruptions_per_hour >= 0):
             raise BadInput(f"{what} is taken away {self.interruptions_per_hour} times per hour; at least 0 is needed")
+        if not 0 <= self.slow_fraction <= 1:
+            raise BadInput(f"{what} is slow in {self.slow_fraction} of all cases; a fraction from 0 to 1 is needed")
+        if not (isfinite(self.slowdown) and self.slowdown >= 1):
+            raise BadInput(f"{what} is slow by a factor of {self.slowdown}; at least 1 is needed")
 
     @property
     def dollars_per_second(self) -> float:
@@ -168,6 +175,7 @@ class Workload:
     jobs: tuple[QueuedJob, ...]
     true_seconds: Mapping[str, Mapping[Choice, float]] = field(default_factory=dict)
     failures: "tuple[Failure, ...]" = ()
+    stragglers: "tuple[Straggler, ...]" = ()
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
@@ -196,6 +204,25 @@ class Failure:
     def __post_init__(self) -> None:
         if not (isfinite(self.at_seconds) and self.at_seconds >= 0):
             raise BadInput(f"a failure at {self.at_seconds} seconds; a number of at least 0 is needed")
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """At a time a machine becomes slow, and stays so while it is rented; which one, as for a failure."""
+
+    at_seconds: float
+    slowdown: float
+    machine: int = 0
+    node_type: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.at_seconds) and self.at_seconds >= 0):
+            raise BadInput(f"a straggler at {self.at_seconds} seconds; a number of at least 0 is needed")
+        if not (isfinite(self.slowdown) and self.slowdown >= 1):
+            raise BadInput(f"a straggler that is {self.slowdown} times as slow; at least 1 is needed")
+
+
+Incident = Failure | Straggler
 
 
 def check_order(after: Mapping[str, tuple[str, ...]]) -> None:
