@@ -51,6 +51,8 @@ $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 demo: $(if $(wildcard $(DEV)),,$(CORE)) ## The tour: installs the core, forecasts for real, offline
 	@$(BIN)/epochcast demo
 
+# Two processes: tests that share a server or a cluster are in one file, and stay together.
+PYTEST_FLAGS ?= --numprocesses 2 --dist loadfile
 test: lint ## Everything CI checks: format, lint, types, layers, tests, docs, examples
 	$(BIN)/pytest $(PYTEST_FLAGS)
 	$(BIN)/mkdocs build --strict --quiet

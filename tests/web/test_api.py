@@ -15,8 +15,8 @@ import epochcast as ec
 from epochcast.tracking.recording.records import Row, Start
 from epochcast.tracking.recording.server import ServerSink
 
-JOB = {"model": "resnet18", "device": "V100", "batch": 32, "samples": 10_000, "epochs": 2}
-START = {"job": "mine", "attempt": 1, "at": 1_763_370_000.0, "total_steps": 1000}
+JOB: dict[str, Any] = {"model": "resnet18", "device": "V100", "batch": 32, "samples": 10_000, "epochs": 2}
+START: dict[str, Any] = {"job": "mine", "attempt": 1, "at": 1_763_370_000.0, "total_steps": 1000}
 
 
 def train(step: int, at: float) -> dict[str, Any]:

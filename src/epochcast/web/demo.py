@@ -6,6 +6,7 @@ Their paces are forecasts of ours times a made-up factor, with noise, validation
 import time
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from epochcast import api
 from epochcast.forecasting.job import Job
@@ -34,7 +35,7 @@ class Story:
     budget_dollars: float | None = None
 
 
-_IMAGENET = {"precision": "amp", "dataset": "imagenet-1k"}
+_IMAGENET: dict[str, Any] = {"precision": "amp", "dataset": "imagenet-1k"}
 STORIES = (
     Story("imagenet-a100", Job("resnet50", batch=256, epochs=90, **_IMAGENET), "A100", 8, 0.37, 1.04),
     Story(
@@ -74,7 +75,7 @@ def _tell(store: Store, story: Story, random: Random) -> None:
     run = store.open_run(story.name, job=story.job, job_name=story.name, place=place, started_at_seconds=began)
     store.add_forecast(forecast, run_id=run.id, job_id=run.job_id)
     store.record(run.id, rows)
-    told = {"total_steps": float(total), "started_at_seconds": began}
+    told: dict[str, Any] = {"total_steps": float(total), "started_at_seconds": began}
     if story.state != "running":
         store.note(run.id, state=story.state, ended_at_seconds=began + elapsed, elapsed_seconds=elapsed, **told)
     else:

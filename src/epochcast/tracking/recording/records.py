@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
 from numbers import Real
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from epochcast.errors import BadInput
 from epochcast.tracking.observation import Observation, Phase
@@ -148,7 +148,7 @@ class Row(NamedTuple):
         data_seconds, at, loss = _told(told, "data_seconds"), _told(told, "at"), told.get("loss")
         return cls(
             number=int(_told(told, "number") or 0),
-            kind=kind,
+            kind=cast(Kind, kind),
             step=int(_told(told, "step") or 0),
             clock_seconds=0.0 if at is None else max(0.0, at - start.started_at_seconds),
             steps=int(steps),
