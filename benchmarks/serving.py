@@ -40,7 +40,8 @@ wrk.method = "POST"; wrk.headers["Content-Type"] = "application/json"
 local n = 0
 request = function()
   n = n + 1
-  return wrk.format(nil, nil, nil, '{"model": "resnet50", "device": "A100", "samples": 50000, "batch": ' .. (1 + n % 4000) .. '}')
+  local asked = '{"model": "resnet50", "device": "A100", "samples": 50000, "batch": ' .. (1 + n % 4000) .. '}'
+  return wrk.format(nil, nil, nil, asked)
 end
 """
 REPORTS = f"""
@@ -52,7 +53,8 @@ request = function()
   local run, first = n % {LIVE_RUNS}, math.floor(n / {LIVE_RUNS}) * {ROWS}
   for i = 1, {ROWS} do
     local step = first + i
-    rows[i] = string.format('{{"ec":"train","step":%d,"at":%f,"steps":1,"step_seconds":0.1}}', step, 1763370000 + 0.1 * step)
+    local at = 1763370000 + 0.1 * step
+    rows[i] = string.format('{{"ec":"train","step":%d,"at":%f,"steps":1,"step_seconds":0.1}}', step, at)
   end
   local start = string.format('{{"job":"load-%d","attempt":1,"at":1763370000,"total_steps":1000000}}', run)
   return wrk.format(nil, nil, nil, '{{"start":' .. start .. ',"observations":[' .. table.concat(rows, ",") .. "]}}")

@@ -119,7 +119,8 @@ def test_a_run_goes_on_before_the_eyes(page: Any, demo: Served) -> None:
     page.wait_for_function("document.getElementById('stream').textContent === 'live'", timeout=WAIT)
     start = {"job": "seen-live", "attempt": 1, "at": 1_763_370_000.0, "total_steps": 1000}
     rows = [
-        {"ec": "train", "step": 10 * n, "at": 1_763_370_000.0 + n, "steps": 10, "step_seconds": 0.1} for n in range(1, 9)
+        {"ec": "train", "step": 10 * n, "at": 1_763_370_000.0 + n, "steps": 10, "step_seconds": 0.1}
+        for n in range(1, 9)
     ]
     demo.client.post("/api/v1/observations", json={"start": start, "observations": rows}).raise_for_status()
     page.wait_for_selector("text=seen-live", timeout=WAIT)
@@ -153,12 +154,17 @@ def test_text_has_enough_contrast_in_both_themes(browser: Any, demo: Served) -> 
         context = browser.new_context(color_scheme=theme)
         tab = context.new_page()
         tab.goto(f"{demo.url}/accuracy")
-        found = tab.evaluate(
-            """() => Object.fromEntries(["ink", "soft", "accent", "fault", "fault-paper", "card", "paper", "good", "warn",
-            "on-accent"].map((name) => [name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim()]))"""
-        )
+        names = "ink soft accent fault fault-paper card paper good warn on-accent".split()
+        style = "getComputedStyle(document.documentElement)"
+        found = {name: tab.evaluate(f"{style}.getPropertyValue('--{name}').trim()") for name in names}
         pairs = [("ink", "card"), ("ink", "paper"), ("soft", "card"), ("soft", "paper"), ("accent", "card")]
-        pairs += [("fault", "fault-paper"), ("fault", "card"), ("good", "card"), ("warn", "card"), ("on-accent", "accent")]
+        pairs += [
+            ("fault", "fault-paper"),
+            ("fault", "card"),
+            ("good", "card"),
+            ("warn", "card"),
+            ("on-accent", "accent"),
+        ]
         for text, ground in pairs:
             assert contrast(found[text], found[ground]) >= 4.5, (theme, text, ground)
         context.close()

@@ -193,7 +193,9 @@ async def describe(name: str, request: Request, running: State, caller: Writer) 
         place = Place() if forecast is None else Place(forecast.device, forecast.gpus, forecast.nodes)
         run = found or running.store.open_run(name, job_name=name, place=place, state="queued", project=caller.project)
         details = dict(run.place.details) if budget is None else {**run.place.details, "budget_dollars": budget}
-        known: dict[str, Any] = {} if forecast is None else {"device": place.device, "gpus": place.gpus, "nodes": place.nodes}
+        known: dict[str, Any] = (
+            {} if forecast is None else {"device": place.device, "gpus": place.gpus, "nodes": place.nodes}
+        )
         running.store.note(run.id, place=details, **known)
         if forecast is not None:
             running.store.add_forecast(forecast, run_id=run.id)
