@@ -154,7 +154,7 @@ def test_text_has_enough_contrast_in_both_themes(browser: Any, demo: Served) -> 
         context = browser.new_context(color_scheme=theme)
         tab = context.new_page()
         tab.goto(f"{demo.url}/accuracy")
-        names = "ink soft accent fault fault-paper card paper good warn on-accent".split()
+        names = ["ink", "soft", "accent", "fault", "fault-paper", "card", "paper", "good", "warn", "on-accent"]
         style = "getComputedStyle(document.documentElement)"
         found = {name: tab.evaluate(f"{style}.getPropertyValue('--{name}').trim()") for name in names}
         pairs = [("ink", "card"), ("ink", "paper"), ("soft", "card"), ("soft", "paper"), ("accent", "card")]

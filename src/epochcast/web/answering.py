@@ -9,6 +9,7 @@ from epochcast import api
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.session import Session
 from epochcast.web.answers import PROJECT
+from epochcast.web.queueing import kept_queue, sent_queue, simulated
 from epochcast.web.uploading import stored_reference, summary_of
 from epochcast.web.verbs import UPLOAD, VERBS
 
@@ -26,8 +27,8 @@ class Answering:
         """The answer to a verb; `asked` is as it came in the request, with `project` and `path` from the server."""
         asked = dict(asked)
         project = asked.pop(PROJECT, "")
-        if verb == "summary":
-            return summary_of(Path(asked["path"]))
+        if verb in _OTHERS:
+            return _OTHERS[verb](asked)
         if verb == "diff":
             return self._diff(asked, project)
         if verb not in _ANSWERS:
@@ -110,6 +111,17 @@ def _inspect(asked: dict[str, Any], session: Session) -> Answer:
 def _chart(chart: Any) -> Any:
     return json.loads(chart.to_json())
 
+
+def _summary(asked: Mapping[str, Any]) -> Answer:
+    return summary_of(Path(asked["path"]))
+
+
+_OTHERS: Mapping[str, Callable[[Mapping[str, Any]], Answer]] = {
+    "summary": _summary,
+    "queue": kept_queue,
+    "schedule": sent_queue,
+    "simulate": simulated,
+}
 
 _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {
     "forecast": _forecast,

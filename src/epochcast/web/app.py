@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from epochcast import __version__
-from epochcast.web import asking, evidence, names, pages, problems, runs
+from epochcast.web import asking, evidence, names, pages, problems, queue_routes, runs
 from epochcast.web.guard import Guard
 from epochcast.web.running import make_running
 from epochcast.web.settings import Settings
@@ -35,7 +35,8 @@ def make_app(settings: Settings) -> FastAPI:
     )
     app.state.running = running
     problems.install(app)
-    for router in (asking.router, runs.router, names.router, evidence.router, names.itself, pages.router):
-        app.include_router(router)
+    for part in (asking, runs, queue_routes, names, evidence, pages):
+        app.include_router(part.router)
+    app.include_router(names.itself)
     app.add_middleware(Guard, limits=settings.limits, metrics=running.metrics)
     return app

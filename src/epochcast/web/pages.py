@@ -21,6 +21,7 @@ from epochcast.web.door import State
 from epochcast.web.fields import flags, main_fields, more_groups
 from epochcast.web.live import shown
 from epochcast.web.problems import Problem
+from epochcast.web.queue_routes import names_of
 from epochcast.web.reading import body
 from epochcast.web.running import Running
 from epochcast.web.runs import find_run
@@ -103,6 +104,17 @@ async def run_page(name: str, request: Request, running: State) -> Response:
         return to_login(request)
     run = await find_run(running, name, caller)
     return page(request, running, "run.html", caller, name=run.name)
+
+
+@router.get("/queue")
+async def queue_page(request: Request, running: State, queue: str = "") -> Response:
+    """Queues that a scheduler works off."""
+    caller = await visitor(request, running)
+    if caller is None:
+        return to_login(request)
+    names = await names_of(running, caller)
+    chosen = queue if queue in names else (names[0] if names else "")
+    return page(request, running, "queue.html", caller, queues=names, chosen=chosen)
 
 
 @router.get("/accuracy")
