@@ -26,24 +26,21 @@ def kept_queue(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def sent_queue(asked: Mapping[str, Any]) -> dict[str, Any]:
     """A queue that was sent, from now on."""
-    from epochcast.queues import queue_in
-
     at = datetime.now().astimezone()
-    return _planned(queue_in(_checked(asked.get("queue")), at).view(at, None))
+    return _planned(_read(asked.get("queue"), at).view(at, None))
 
 
 def simulated(asked: Mapping[str, Any]) -> dict[str, Any]:
     """A workload under policies."""
-    from epochcast.queues import queue_in
     from epochcast.scheduling.comparison import compare
     from epochcast.scheduling.policies.registry import DEFAULT, Switches
     from epochcast.scheduling.simulator import Rules
 
-    document = dict(_checked(asked.get("queue")))
-    policies = document.pop("policies", [DEFAULT])
+    document = asked.get("queue")
+    policies = document.get("policies", [DEFAULT]) if isinstance(document, Mapping) else [DEFAULT]
     if not isinstance(policies, list) or not all(isinstance(name, str) for name in policies) or not policies:
         raise BadInput("policies must be a list of names")
-    workload = queue_in(document, datetime.now().astimezone()).workload
+    workload = _read(document, datetime.now().astimezone()).workload
     return compare(workload, list(dict.fromkeys(policies)), [Switches()], Rules(), True, None).as_dict()
 
 
@@ -53,6 +50,14 @@ def _planned(view: Any) -> dict[str, Any]:
 
     answer: dict[str, Any] = view.timetable(Asked(DEFAULT, Switches(), None, DRAWS, 0), None).as_dict()
     return answer
+
+
+def _read(document: object, at: datetime) -> Any:
+    from epochcast.forecasting.session import Session
+    from epochcast.queues import read_queue
+
+    plain = {key: value for key, value in _checked(document).items() if key != "policies"}
+    return read_queue(plain, at, session=Session(allow_code=False))
 
 
 def _checked(document: object) -> Mapping[str, Any]:
