@@ -28,7 +28,7 @@ CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs bench bench-serve fuzz studies study-local model prices clean
+.PHONY: help demo test lint format docs bench bench-serve fuzz studies study-local model prices slurm chromium clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -53,7 +53,7 @@ demo: $(if $(wildcard $(DEV)),,$(CORE)) ## The tour: installs the core, forecast
 
 # Two processes: tests that share a server or a cluster are in one file, and stay together.
 PYTEST_FLAGS ?= --numprocesses 2 --dist loadfile
-test: lint ## Everything CI checks: format, lint, types, layers, tests, docs, examples
+test: lint slurm chromium ## Everything CI checks: format, lint, types, layers, tests, docs, examples
 	$(BIN)/pytest $(PYTEST_FLAGS)
 	$(BIN)/mkdocs build --strict --quiet
 
@@ -87,6 +87,14 @@ studies: $(DEV) ## Score the forecasts on measured data
 
 study-local: $(DEV) ## Measure this machine, fit it, forecast, train for real, compare: about ten minutes
 	$(BIN)/python -m studies this_machine
+
+# Programs for the tests, where they can be installed; without them what needs them is skipped.
+SLURM := slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins
+slurm: ## Slurm for the tests
+	@sh tests/install.sh slurmctld $(SLURM) || echo 'Slurm cannot be installed here: its tests are skipped'
+
+chromium: ## A browser for the tests
+	@sh tests/install.sh chromium chromium || echo 'Chromium cannot be installed here: its tests are skipped'
 
 prices: $(DEV) ## Write the shipped price list from the table of offers
 	$(BIN)/python -m training.prices
