@@ -1,6 +1,7 @@
 """The pages in a real browser: each page's main path, an upload, errors, a phone's width. Screenshots are kept."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,16 +55,19 @@ def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
     assert faults == []
 
 
-def value_of(page: Any, name: str) -> str:
-    page.wait_for_function(f"!['…', '–', ''].includes(document.getElementById('{name}').textContent)", timeout=WAIT)
+def value_of(page: Any, name: str, before: str = "…") -> str:
+    """The text of a number, once there is one, and another than before."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(f"#{name}")).not_to_have_text(re.compile(f"^(…|–||{re.escape(before)})$"), timeout=WAIT)
     return str(page.inner_text(f"#{name}"))
 
 
-def changes(page: Any, name: str, before: str) -> str:
-    page.wait_for_function(
-        f"!['…', '–', '', {before!r}].includes(document.getElementById('{name}').textContent)", timeout=WAIT
-    )
-    return str(page.inner_text(f"#{name}"))
+def says(page: Any, name: str, text: str) -> None:
+    """Wait until an element says something."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(f"#{name}")).to_contain_text(text, timeout=WAIT)
 
 
 def test_the_first_page_answers_at_once_and_while_a_slider_is_dragged(page: Any, demo: Served) -> None:
@@ -73,10 +77,10 @@ def test_the_first_page_answers_at_once_and_while_a_slider_is_dragged(page: Any,
     slider = page.locator("input[data-for=option-batch]")
     slider.focus()
     page.keyboard.press("ArrowLeft")
-    changes(page, "memory", memory)
+    value_of(page, "memory", memory)
     assert page.input_value("#option-batch") == "64" and "batch=64" in page.url
     page.reload()
-    assert page.input_value("#option-batch") == "64" and changes(page, "time", "…") != before
+    assert page.input_value("#option-batch") == "64" and value_of(page, "time") != before
     page.wait_for_selector("#scaling canvas", timeout=WAIT)
     page.wait_for_selector("#plan canvas", timeout=WAIT)
     page.wait_for_selector("#evidence table", timeout=WAIT)
@@ -107,16 +111,16 @@ def test_a_file_of_a_model_is_sent_and_forecast(page: Any, demo: Served, tmp_pat
     page.goto(f"{demo.url}/?model=resnet18&device=V100&batch=8")
     value_of(page, "memory")
     page.set_input_files("#file", str(tmp_path / "tiny.onnx"))
-    page.wait_for_function("document.getElementById('file-said').textContent.includes('parameters')", timeout=WAIT)
+    says(page, "file-said", "parameters")
     assert page.input_value("#option-model").startswith("upload:")
     (tmp_path / "broken.onnx").write_bytes(b"nothing")
     page.set_input_files("#file", str(tmp_path / "broken.onnx"))
-    page.wait_for_function("document.getElementById('file-said').textContent.includes('broken.onnx is')", timeout=WAIT)
+    says(page, "file-said", "broken.onnx is")
 
 
 def test_a_run_goes_on_before_the_eyes(page: Any, demo: Served) -> None:
     page.goto(f"{demo.url}/runs")
-    page.wait_for_function("document.getElementById('stream').textContent === 'live'", timeout=WAIT)
+    says(page, "stream", "live")
     start = {"job": "seen-live", "attempt": 1, "at": 1_763_370_000.0, "total_steps": 1000}
     rows = [
         {"ec": "train", "step": 10 * n, "at": 1_763_370_000.0 + n, "steps": 10, "step_seconds": 0.1}
@@ -127,7 +131,7 @@ def test_a_run_goes_on_before_the_eyes(page: Any, demo: Served) -> None:
     page.click("text=vit-stalled")
     assert value_of(page, "remaining") != "–"
     page.wait_for_selector("#steps canvas", timeout=WAIT)
-    assert "changed" in page.inner_text("#drift")
+    says(page, "drift", "changed")
 
 
 def test_the_table_of_errors(page: Any, demo: Served) -> None:

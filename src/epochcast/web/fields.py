@@ -29,13 +29,15 @@ GROUPS: Mapping[str, str] = {
 # Shorter words than those of the command line, which has files, too.
 HINTS: Mapping[str, str] = {
     "model": "A name such as resnet50, bert-base-uncased, meta-llama/Llama-3.1-8B, timm:NAME",
-    "device": "",
+    "device": "A name such as A100, H100 or RTX 4090.",
     "gpus": "In all.",
     "batch": "Samples in a step.",
     "precision": "",
     "dataset": "Or say the samples below, under Data.",
     "epochs": "",
 }
+# Lists of names beside a text: others are taken, too, such as V100 for one of its boards.
+LISTS: Mapping[str, str] = {"model": "models", "device": "devices"}
 # Sliders: by factors of two, up to 2^n.
 SLIDERS: Mapping[str, int] = {"gpus": 9, "batch": 12}
 
@@ -95,7 +97,7 @@ def _input(one: Option) -> Markup:
     if one.type is bool and not one.words:
         checked = Markup(" checked") if one.default else Markup("")
         return Markup('<input type="checkbox" {}{}>').format(common, checked)
-    known = Markup(' list="models" spellcheck="false"') if one.name == "model" else Markup("")
+    known = Markup(' list="{}" spellcheck="false"').format(LISTS[one.name]) if one.name in LISTS else Markup("")
     plain = "" if one.default in (None, (), False) else str(one.default)
     text = Markup('<input type="text" {}{} placeholder="{}" maxlength="2000">').format(common, known, plain)
     if one.name not in SLIDERS:
@@ -116,10 +118,11 @@ def _kind(one: Option) -> str:
     return "list" if one.type == tuple[str, ...] else "text"
 
 
-def _devices() -> list[str]:
-    from epochcast.hardware.catalogue import devices
+def devices() -> list[str]:
+    """Names of the catalogue."""
+    from epochcast.hardware.catalogue import devices as all_devices
 
-    return [device.name for device in devices()]
+    return [device.name for device in all_devices()]
 
 
 def _datasets() -> list[str]:
@@ -141,7 +144,6 @@ def _optimizers() -> list[str]:
 
 
 _CHOICES: Mapping[str, Callable[[], list[str]]] = {
-    "device": _devices,
     "dataset": _datasets,
     "precision": _precisions,
     "optimizer": _optimizers,

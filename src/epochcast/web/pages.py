@@ -18,7 +18,7 @@ from epochcast.caching import remembered
 from epochcast.store.listing import Wanted
 from epochcast.web.access import COOKIE, Caller
 from epochcast.web.door import State
-from epochcast.web.fields import flags, main_fields, more_groups
+from epochcast.web.fields import devices, flags, main_fields, more_groups
 from epochcast.web.live import shown
 from epochcast.web.problems import Problem
 from epochcast.web.queue_routes import names_of
@@ -77,9 +77,8 @@ async def forecast_page(request: Request, running: State) -> Response:
     caller = await visitor(request, running)
     if caller is None:
         return to_login(request)
-    return page(
-        request, running, "forecast.html", caller, main_fields=main_fields(), more_groups=more_groups(), flags=flags()
-    )
+    form = {"main_fields": main_fields(), "more_groups": more_groups(), "flags": flags(), "devices": devices()}
+    return page(request, running, "forecast.html", caller, **form)
 
 
 @router.get("/runs")
