@@ -14,6 +14,7 @@ from epochcast.render.runs import run, runs
 from epochcast.render.scaling import scaling
 from epochcast.render.schedule import policies, simulation
 from epochcast.render.table import table
+from epochcast.render.timetable import queue, timetable
 from epochcast.render.tokens import tokens
 from epochcast.render.track import track, track_live
 
@@ -38,11 +39,13 @@ __all__ = [
     "plan",
     "policies",
     "probe",
+    "queue",
     "run",
     "runs",
     "scaling",
     "simulation",
     "table",
+    "timetable",
     "tokens",
     "topologies",
     "track",
