@@ -30,8 +30,8 @@ class Answers:
     _kept_bytes: int = 0
     _under_way: "dict[bytes, asyncio.Task[bytes]]" = field(default_factory=dict)
 
-    async def answer(self, verb: str, asked: Any, project: str | None) -> bytes:
-        """The JSON text that answers a question."""
+    async def answer(self, verb: str, asked: Any, project: str | None, seconds: float | None = None) -> bytes:
+        """The JSON text that answers a question; `seconds` is how long it may take, where not as usual."""
         if not isinstance(asked, Mapping):
             raise BadInput(f"a {verb} is asked with an object of options, got {type(asked).__name__}")
         question = {**asked, PROJECT: project or ""}
@@ -43,13 +43,13 @@ class Answers:
             return found[1]
         task = self._under_way.get(key)
         if task is None:
-            task = asyncio.create_task(self._made(verb, question, key))
+            task = asyncio.create_task(self._made(verb, question, key, seconds or self.seconds))
             self._under_way[key] = task
             task.add_done_callback(lambda _: self._forget(key))
         return await asyncio.shield(task)
 
-    async def _made(self, verb: str, question: Mapping[str, Any], key: bytes) -> bytes:
-        answer = await self.workers.ask(verb, question, self.seconds)
+    async def _made(self, verb: str, question: Mapping[str, Any], key: bytes, seconds: float) -> bytes:
+        answer = await self.workers.ask(verb, question, seconds)
         self.metrics.answers.labels(verb, "made").inc()
         content = json.dumps(answer, allow_nan=False).encode()
         self._keep(key, content)

@@ -62,7 +62,7 @@ async def queue(name: str, running: State, caller: Reader) -> Response:
     if name not in await names_of(running, caller):
         raise Problem(HTTPStatus.NOT_FOUND, f"no queue called {name[:200]!r}")
     asked = {"name": name, "database": running.store.url}
-    return JSONResponse(await running.workers.ask("queue", asked, running.settings.limits.answer_seconds))
+    return JSONResponse(await running.workers.ask("queue", asked, running.settings.limits.plan_seconds))
 
 
 @router.post(
@@ -74,7 +74,7 @@ async def queue(name: str, running: State, caller: Reader) -> Response:
 async def plan(request: Request, running: State, caller: Reader) -> Response:
     """The body is a queue file as JSON; times count from now."""
     asked = await json_body(request, running.settings.limits.request_bytes)
-    return json_text(await running.answers.answer("schedule", {"queue": asked}, caller.project))
+    return json_text(await running.answers.answer("schedule", {"queue": asked}, caller.project, running.settings.limits.plan_seconds))
 
 
 @router.post(
@@ -89,4 +89,4 @@ async def plan(request: Request, running: State, caller: Reader) -> Response:
 async def simulate(request: Request, running: State, caller: Reader) -> Response:
     """The body is a workload with a list of `policies`."""
     asked = await json_body(request, running.settings.limits.request_bytes)
-    return json_text(await running.answers.answer("simulate", {"queue": asked}, caller.project))
+    return json_text(await running.answers.answer("simulate", {"queue": asked}, caller.project, running.settings.limits.plan_seconds))

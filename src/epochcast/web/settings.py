@@ -19,6 +19,7 @@ class Limits:
     upload_bytes: int = int(parse_bytes("64 MiB"))
     upload_seconds: float = 30.0
     answer_seconds: float = 30.0
+    plan_seconds: float = 120.0
     worker_bytes: int = int(parse_bytes("8 GiB"))
     observations: int = 10_000
     requests_per_second: float = 2_000.0
@@ -30,7 +31,7 @@ class Limits:
         for name in ("request_bytes", "upload_bytes", "observations", "burst_requests", "page_rows", "streams"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("upload_seconds", "answer_seconds", "requests_per_second"):
+        for name in ("upload_seconds", "answer_seconds", "plan_seconds", "requests_per_second"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"{name} must be above 0, got {getattr(self, name)}")
 
