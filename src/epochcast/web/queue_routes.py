@@ -74,7 +74,9 @@ async def queue(name: str, running: State, caller: Reader) -> Response:
 async def plan(request: Request, running: State, caller: Reader) -> Response:
     """The body is a queue file as JSON; times count from now."""
     asked = await json_body(request, running.settings.limits.request_bytes)
-    return json_text(await running.answers.answer("schedule", {"queue": asked}, caller.project, running.settings.limits.plan_seconds))
+    return json_text(
+        await running.answers.answer("schedule", {"queue": asked}, caller.project, running.settings.limits.plan_seconds)
+    )
 
 
 @router.post(
@@ -89,4 +91,6 @@ async def plan(request: Request, running: State, caller: Reader) -> Response:
 async def simulate(request: Request, running: State, caller: Reader) -> Response:
     """The body is a workload with a list of `policies`."""
     asked = await json_body(request, running.settings.limits.request_bytes)
-    return json_text(await running.answers.answer("simulate", {"queue": asked}, caller.project, running.settings.limits.plan_seconds))
+    return json_text(
+        await running.answers.answer("simulate", {"queue": asked}, caller.project, running.settings.limits.plan_seconds)
+    )
