@@ -265,7 +265,7 @@ def report(engine: str, slots: list[Slot], before: float, queue: KeptQueue, load
     ended = sum(kept.state == "ended" for kept in queue.jobs.values())
     error, plan_error = predicted / paid - 1, before / paid - 1
     print(
-        f"{engine}: {len(slots)} slots, predicted {predicted:.2f} $, paid {paid:.2f} $: {error:+.2%} (talk: {THEIRS:.2%})"
+        f"{engine}: {len(slots)} slots, predicted {predicted:.2f} $, paid {paid:.2f} $: {error:+.2%}, talk {THEIRS:.2%}"
     )
     print(
         f"machines {parts[0]:.2f} $, lateness {parts[1]:.2f} $; the first plan said {before:.2f} $: {plan_error:+.2%}"

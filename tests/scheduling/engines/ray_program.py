@@ -12,7 +12,7 @@ def main() -> None:
     from ray.util import get_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-    ray.init(log_to_driver=False)
+    ray.init(namespace=os.environ["EPOCHCAST_RAY_NAMESPACE"], log_to_driver=False)
     group: Any = get_placement_group(os.environ["EPOCHCAST_PLACEMENT_GROUP"])
 
     def where() -> tuple[str, str]:

@@ -6,7 +6,8 @@ through the API. Folder and command must be there under the same path on the nod
 
 A program of Ray that puts its own workers on the GPUs (`ray_workers`) has none in its entrypoint. Its GPUs are reserved
 as a placement group, a bundle each, packed on one node; the entrypoint holds it by `ray_group.py` while it runs.
-The program finds it by `ray.util.get_placement_group(os.environ["EPOCHCAST_PLACEMENT_GROUP"])`.
+The program connects by `ray.init(namespace=os.environ["EPOCHCAST_RAY_NAMESPACE"])` and finds its group by
+`ray.util.get_placement_group(os.environ["EPOCHCAST_PLACEMENT_GROUP"])`.
 """
 
 import json
@@ -153,7 +154,7 @@ def _words(order: Order) -> tuple[str, ...]:
 
 def _env(order: Order) -> dict[str, str]:
     grace = {"RAY_JOB_STOP_WAIT_TIME_S": str(ceil(order.grace_seconds))}
-    group = {"EPOCHCAST_PLACEMENT_GROUP": order.key, "RAY_NAMESPACE": ray_group.NAMESPACE}
+    group = {"EPOCHCAST_PLACEMENT_GROUP": order.key, "EPOCHCAST_RAY_NAMESPACE": ray_group.NAMESPACE}
     return {**order.env, **grace, **(group if order.has_ray_workers else {})}
 
 
