@@ -34,6 +34,9 @@ def simulate(
     preemption: Annotated[
         str, typer.Option(help="Whether running jobs may be stopped and resized: with, without, or both.")
     ] = "with",
+    resizing: Annotated[
+        bool, typer.Option(help="Whether a job that is stopped may go on with another machine or number of GPUs.")
+    ] = True,
     every: Annotated[
         str | None, typer.Option(help="Decide at least this often, like 10min, besides at events.")
     ] = None,
@@ -71,7 +74,7 @@ def simulate(
         answer = compare(
             workload,
             _policies(policy),
-            [Switches(may, may, seed) for may in allowed[preemption]],
+            [Switches(may, may and resizing, seed) for may in allowed[preemption]],
             Rules(every_seconds, reestimate, seed),
             bound,
             progress,
