@@ -47,6 +47,7 @@ COMMANDS = (
     "diff",
     "track",
     "schedule",
+    "schedule_run",
     "runs",
     "jobs",
     "evaluate",

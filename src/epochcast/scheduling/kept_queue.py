@@ -14,14 +14,14 @@ from sqlalchemy import Connection, Row, select, update
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.scheduling.queue_file import Queue, queue_of
-from epochcast.scheduling.queue_rows import ASKED, STARTED, WAITING, KeptJob, KeptQueue, Rented, Start
+from epochcast.scheduling.queue_rows import ASKED, ENDED, STARTED, WAITING, KeptJob, KeptQueue, Rented, Start
 from epochcast.scheduling.state import LiveJob, Machine, State
 from epochcast.scheduling.workload import Choice, Fleet
 from epochcast.store.rows import checked_name
 from epochcast.store.store import Store, or_nothing
 from epochcast.store.tables import queue_jobs, queue_machines, queue_starts, queues
 
-# A running job whose end nobody has seen has at least so much left.
+# A job whose end nobody has seen has at least so much left.
 LEAST_LEFT = 1e-3
 
 
@@ -196,14 +196,16 @@ def live_state(store: Store, name: str, now_at_seconds: float | None = None) -> 
 def state_of(queue: KeptQueue, now_at_seconds: float) -> State:
     """The state of a queue at a time.
 
-    Jobs that were submitted by then and are not over, in the order of submission; whoever is being stopped waits.
+    Jobs that were submitted by then and are not over, in the order of submission; whoever is being stopped waits. A job
+    that comes after others is there when these have ended.
     """
     now = queue.seconds(now_at_seconds)
     last = queue.last_starts()
+    ended = {name for name, kept in queue.jobs.items() if kept.state == ENDED}
     live = {
         name: live_job(kept, last.get(name), now_at_seconds)
         for name, kept in sorted(queue.jobs.items(), key=lambda item: (item[1].job.submit_seconds, item[1].number))
-        if not kept.is_over and kept.job.submit_seconds <= now
+        if not kept.is_over and kept.job.submit_seconds <= now and ended.issuperset(kept.job.after)
     }
     machines = []
     for rented in queue.machines:
@@ -220,7 +222,7 @@ def live_job(kept: KeptJob, last: Start | None, now_at_seconds: float) -> LiveJo
     """A job as a policy sees it; one that runs went on since it was last seen."""
     one = LiveJob(
         kept.job,
-        left=kept.left,
+        left=max(LEAST_LEFT, kept.left),
         has_run=last is not None,
         pace=kept.pace,
         is_observed=kept.is_observed,
@@ -233,6 +235,6 @@ def live_job(kept: KeptJob, last: Start | None, now_at_seconds: float) -> LiveJo
     passed = max(0.0, now_at_seconds - kept.told_at_seconds)
     one.owed_seconds = max(0.0, kept.owed_seconds - passed)
     worked = max(0.0, passed - kept.owed_seconds)
-    one.left = max(min(LEAST_LEFT, kept.left), kept.left - worked / one.whole_seconds(last.choice))
+    one.left = max(LEAST_LEFT, kept.left - worked / one.whole_seconds(last.choice))
     one.served_gpu_seconds += passed * last.choice.gpus
     return one

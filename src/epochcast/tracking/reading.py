@@ -21,6 +21,7 @@ from epochcast.tracking.formats.rule import Format, Parser
 from epochcast.tracking.formats.sighting import Sighting
 from epochcast.tracking.lines import LONGEST_LINE_BYTES, LineSplitter
 from epochcast.tracking.observation import Observation
+from epochcast.tracking.ranks import rank_of
 from epochcast.tracking.recognition import Recogniser, Recognition, sight
 from epochcast.tracking.stamps import Stamps
 from epochcast.tracking.thinning import Thinner
@@ -171,6 +172,8 @@ class LogReader:
     def _sighting(self, line: str) -> Sighting | None:
         assert self._parser is not None
         sighting = sight(self._parser, line)
+        if sighting is not None and sighting.rank is None:
+            sighting.rank = rank_of(line)
         if sighting is not None and sighting.stamp_seconds is None and self._unstamped < UNSTAMPED_LINES:
             self._stamp(sighting, line)
         return sighting
