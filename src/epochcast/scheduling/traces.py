@@ -61,15 +61,17 @@ def _values(row: Mapping[str, Any], number: int) -> tuple[float, float, float]:
     return submit, duration, gpus
 
 
-def _job(number: int, submit: float, duration: float, gpus: float, fleet: Fleet, random: Random) -> QueuedJob:
+def _job(
+    number: int, submit_seconds: float, duration_seconds: float, gpus: float, fleet: Fleet, random: Random
+) -> QueuedJob:
     device = fleet.types[0].device
     sizes = sorted({kind.gpus for kind in fleet.by_device[device]})
     needs = next((size for size in sizes if size >= gpus), None)
     if needs is None:
         raise BadInput(f"row {number} of the trace needs {gpus:g} GPUs; the largest machine has {sizes[-1]}")
     power = random.uniform(0.35, 1.0)
-    seconds = {Choice(device, size): duration / (size / needs) ** power for size in sizes if size >= needs}
-    return drawn_job(f"t{number}", submit, seconds, random)
+    seconds = {Choice(device, size): duration_seconds / (size / needs) ** power for size in sizes if size >= needs}
+    return drawn_job(f"t{number}", submit_seconds, seconds, random)
 
 
 def measured_kinds(rows: Iterable[Mapping[str, Any]]) -> list[Kind]:
