@@ -78,6 +78,8 @@ def _report(row: Row, start: Start, run: "Run") -> "ObservationRow | None":
         total_steps=seen.total_steps,
         total_epochs=seen.total_epochs,
         steps_per_epoch=seen.steps_per_epoch,
+        pause_seconds=seen.pause_seconds,
+        what=seen.what or None,
     )
 
 
