@@ -3,11 +3,10 @@
 import json
 
 from sqlalchemy import text
-from tests.store.conftest import migrated
 
 from epochcast.store.exporting import export_lines
 from epochcast.store.importing import import_lines
-from epochcast.store.opening import open_store
+from epochcast.store.opening import migrated, open_store
 from epochcast.store.rows import ObservationRow
 from epochcast.store.schema import NEWEST, VERSION_TABLE
 from epochcast.tracking.kept import observation_of, row_of
@@ -15,12 +14,9 @@ from epochcast.tracking.observation import Observation
 from epochcast.tracking.tracker import Tracker
 
 SEEN = [
-    Observation(step=step, clock_seconds=clock, phase=phase, total_steps=400, pause_seconds=pause, what=what)
-    for step, clock, phase, pause, what in (
-        *((float(n), float(n), "train", None, "") for n in range(1, 101)),
-        (100.0, 150.0, "validation", 50.0, "validation"),
-        *((float(n), n + 50.0, "train", None, "") for n in range(101, 201)),
-    )
+    *(Observation(step=n, clock_seconds=n, total_steps=400) for n in range(1, 101)),
+    Observation(100, 150.0, "validation", total_steps=400, pause_seconds=50.0, what="validation"),
+    *(Observation(step=n, clock_seconds=n + 50, total_steps=400) for n in range(101, 201)),
 ]
 
 
