@@ -135,6 +135,7 @@ class Run:
     forecast_step_seconds: float | None = None
     forecast_total_seconds: float | None = None
     progress: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    project: str | None = None
 
     @property
     def is_over(self) -> bool:
