@@ -28,7 +28,7 @@ CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs bench fuzz studies study-local model prices clean
+.PHONY: help demo test lint format docs bench fuzz studies study-local model prices slurm clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -51,7 +51,7 @@ $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 demo: $(if $(wildcard $(DEV)),,$(CORE)) ## The tour: installs the core, forecasts for real, offline
 	@$(BIN)/epochcast demo
 
-test: lint ## Everything CI checks: format, lint, types, layers, tests, docs, examples
+test: lint slurm ## Everything CI checks: format, lint, types, layers, tests, docs, examples
 	$(BIN)/pytest $(PYTEST_FLAGS)
 	$(BIN)/mkdocs build --strict --quiet
 
@@ -82,6 +82,9 @@ studies: $(DEV) ## Score the forecasts on measured data
 
 study-local: $(DEV) ## Measure this machine, fit it, forecast, train for real, compare: about ten minutes
 	$(BIN)/python -m studies this_machine
+
+slurm: ## Slurm for the tests, where it can be installed; without it they skip what needs it
+	@sh tests/scheduling/engines/install_slurm.sh || echo 'Slurm cannot be installed here: its tests are skipped'
 
 prices: $(DEV) ## Write the shipped price list from the table of offers
 	$(BIN)/python -m training.prices

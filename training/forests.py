@@ -1,30 +1,11 @@
-"""Forests that LightGBM grew, flattened, shortened and as documents for JSON; `epochcast.cost.trees` reads them."""
+"""Forests that LightGBM grew, shortened and as documents for JSON; `epochcast.cost.trees` reads them."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from epochcast.cost.trees import LEAF, Forest
-from epochcast.errors import BadInput
-
-
-def flattened(dump: Mapping[str, Any]) -> Forest:
-    """What `lightgbm.Booster.dump_model()` returns, exactly."""
-    trees = [list(_preorder(tree["tree_structure"])) for tree in dump["tree_info"]]
-    return Forest.from_preorder(dump["feature_names"], trees)
-
-
-def _preorder(node: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
-    if "leaf_value" in node:
-        yield LEAF, float(node["leaf_value"])
-        return
-    if node["decision_type"] != "<=":
-        raise BadInput(f"a forest splits by '<=' only, the dump has {node['decision_type']!r} (a categorical feature?)")
-    yield int(node["split_feature"]), float(node["threshold"])
-    yield from _preorder(node["left_child"])
-    yield from _preorder(node["right_child"])
 
 
 def rounded(forest: Forest, value_step: float, digits: int) -> Forest:

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from epochcast.cost.layer_terms import FEATURES, TERMS, age, features, terms
 from epochcast.cost.layers_model import LayersModel, Setup, size_groups
 from epochcast.cost.single_layer import LAYER_KINDS
+from epochcast.cost.tree_dump import flattened
 from epochcast.cost.trees import Forest
 from epochcast.errors import MissingExtra
 from epochcast.fitting.layer_table import LayerTable
 from epochcast.hardware.device import Device
 from epochcast.interval import COVERAGE
-from training.forests import flattened, rounded
+from training.forests import rounded
 from training.layer_file import VALUE_STEP
 
 Array = NDArray[np.float64]

@@ -26,6 +26,36 @@ _SECONDS = {
 }
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?)"
 
+# Ends of names of columns: the base unit that they become, and its size in it.
+_COLUMN_UNITS: dict[str, tuple[str, float]] = {
+    "s": ("seconds", 1.0),
+    "sec": ("seconds", 1.0),
+    "secs": ("seconds", 1.0),
+    "ms": ("seconds", 1e-3),
+    "us": ("seconds", 1e-6),
+    "ns": ("seconds", 1e-9),
+    "min": ("seconds", 60.0),
+    "mins": ("seconds", 60.0),
+    "minutes": ("seconds", 60.0),
+    "h": ("seconds", 3600.0),
+    "hours": ("seconds", 3600.0),
+    "days": ("seconds", 86400.0),
+    "kb": ("bytes", 1e3),
+    "mb": ("bytes", 1e6),
+    "gb": ("bytes", 1e9),
+    "tb": ("bytes", 1e12),
+    "kib": ("bytes", 2.0**10),
+    "mib": ("bytes", 2.0**20),
+    "gib": ("bytes", 2.0**30),
+    "tib": ("bytes", 2.0**40),
+    "mflops": ("flops", 1e6),
+    "gflops": ("flops", 1e9),
+    "tflops": ("flops", 1e12),
+    "gbps": ("bytes_per_second", 1.25e8),
+    "mbps": ("bytes_per_second", 1.25e5),
+    "percent": ("fraction", 0.01),
+}
+
 # A text of more characters is no quantity, and a count of more digits is no count.
 _LONGEST, _MOST_DIGITS = 200, 18
 
@@ -178,6 +208,17 @@ def parse_uneven(text: str) -> float:
         raise BadInput(f"{text!r} is no range of sides; write the smaller first, like 320..608")
     square, fourth = ((high**n - low**n) / (n * (high - low)) for n in (3, 5))
     return sqrt(fourth / square**2 - 1)
+
+
+def base_column(name: str) -> tuple[str, float]:
+    """The name of a column in its base unit, and what its numbers are multiplied by; others stay as they are.
+
+    >>> base_column("epoch_ms"), base_column("host_memory_gb"), base_column("batch")
+    (('epoch_seconds', 0.001), ('host_memory_bytes', 1000000000.0), ('batch', 1.0))
+    """
+    stem, _, end = name.rpartition("_")
+    unit = _COLUMN_UNITS.get(end.casefold()) if stem and not stem.endswith("_per") else None
+    return (name, 1.0) if unit is None else (f"{stem}_{unit[0]}", unit[1])
 
 
 def show_seconds(seconds: float) -> str:

@@ -3,10 +3,10 @@
 Every log is fed as bytes up to each cut, as `epochcast track` would have seen it then. The number of steps is
 given, to all alike: announced totals mislead (stopped early, at a target), and that is no question of time.
 
-A log with restarts is asked twice. *To the end of the file*: time between attempts and all later attempts are in the
-truth, and nobody can know them at 10 %. *Work*: the steps still to be made, replayed ones and those of later attempts
-among them, are given as they are to runs without restarts, and time between attempts is left out of the truth: how well
-the pace of a run that was restarted is told.
+A log with restarts is asked three times. *To the end of the file*: time between attempts and all later attempts are in
+the truth, and nobody can know them at 10 %. *Work*: the steps still to be made, replayed ones and those of later
+attempts among them, are given as they are to runs without restarts, and time between attempts is left out of the truth.
+*Attempt*: when will the attempt under way have made its steps, asked at 1 to 50 % of each attempt (`attempts`).
 """
 
 import csv
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 from epochcast.errors import EpochcastError
 from epochcast.tracking.history import History
@@ -27,6 +28,7 @@ from epochcast.tracking.remaining import doubt_of, remaining
 PERCENTS = (1, 5, 10, 25, 50)
 WINDOW = 20
 Reports = Sequence[tuple[float, float]]
+Asked = Literal["end", "work", "attempt"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Case:
     told_seconds: Mapping[str, float | None]
     low_seconds: float | None
     high_seconds: float | None
-    is_work: bool
+    asked: Asked
     doubt: float | None
     fraction: float | None
     read_seconds: float
@@ -124,11 +126,11 @@ def cases(log: Log) -> Iterator[Case]:
             history.add(one)
         position = count
         end = End(float(row["true_total_seconds"]), float(row[f"t_at_{percent}"]), total_steps, read_seconds)
-        yield _case(row, percent, seen[:count], history, end)
+        yield case_at(row, percent, seen[:count], history, end)
         if whole.restarts and int(row["restarts"]):
             total_steps_left = whole.executed_steps - history.executed_steps
-            end = End(_worked(whole), _worked(history), history.step + total_steps_left, _worked(whole), is_work=True)
-            yield _case(row, percent, seen[:count], history, end)
+            end = End(_worked(whole), _worked(history), history.step + total_steps_left, _worked(whole), "work")
+            yield case_at(row, percent, seen[:count], history, end)
 
 
 def _history(seen: Sequence[Observation]) -> History:
@@ -144,16 +146,17 @@ def _worked(history: History) -> float:
 
 @dataclass(frozen=True)
 class End:
-    """What is asked for: when the total has passed, or (`is_work`) the time of steps alone."""
+    """What is asked for: when the total has passed, or the time of steps alone: of all attempts, of the present one."""
 
     true_seconds: float
     passed_seconds: float
     total_steps: float
     read_seconds: float
-    is_work: bool = False
+    asked: Asked = "end"
 
 
-def _case(row: Mapping[str, str], percent: int, seen: Sequence[Observation], history: History, end: End) -> Case:
+def case_at(row: Mapping[str, str], percent: int, seen: Sequence[Observation], history: History, end: End) -> Case:
+    """What each method says from what was seen."""
     reports, total_steps = _reports(seen), end.total_steps
     told = {name: rival(reports, total_steps) for name, rival in RIVALS.items()}
     told["log's ETA"] = _own_eta(seen, total_steps) if row["eta_scope"] == "run" else None
@@ -161,9 +164,9 @@ def _case(row: Mapping[str, str], percent: int, seen: Sequence[Observation], his
     try:
         told_now = remaining(history, total_steps)
         left = told_now.remaining_seconds
-        ours = left.mid - (told_now.interrupted_seconds if end.is_work else 0.0)
+        ours = left.mid - (0.0 if end.asked == "end" else told_now.interrupted_seconds)
         low, high = left.low, left.high
-        doubt, fraction = doubt_of(history), min(1.0, history.step / total_steps)
+        doubt, fraction = doubt_of(history, total_steps), min(1.0, history.step / total_steps)
     except EpochcastError:
         pass  # no step was timed yet
     return Case(
@@ -173,7 +176,7 @@ def _case(row: Mapping[str, str], percent: int, seen: Sequence[Observation], his
         restarts=int(row["restarts"]),
         true_seconds=end.true_seconds,
         passed_seconds=end.passed_seconds,
-        is_work=end.is_work,
+        asked=end.asked,
         told_seconds={"epochcast": ours, **told},
         low_seconds=low,
         high_seconds=high,

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from studies.track import alarms, constants
+from studies.track.attempts import attempt_cases
 from studies.track.fan import draw
-from studies.track.replay import Case, cases, logs, logs_folder
+from studies.track.replay import PERCENTS, Case, cases, logs, logs_folder
 from studies.track.spread import Fitted, as_toml, fit, half
 from studies.track.table import behind, score, table
 
@@ -31,7 +32,7 @@ def main() -> int:
     kept: list[constants.Snapshot] = []
     spans: list[alarms.SpanList] = []
     for log in logs(folder):
-        found += cases(log)
+        found += [*cases(log), *attempt_cases(log)]
         kept += constants.snapshots(log)
         spans.append(alarms.spans_of(log.seen))
     fitted = fit(found)
@@ -58,8 +59,9 @@ def _failures(found: Sequence[Case]) -> list[str]:
 
 def _measured(found: Sequence[Case], fitted: Fitted) -> str:
     whole = [case for case in found if case.restarts == 0]
-    again = [case for case in found if case.restarts and not case.is_work]
-    work = [case for case in found if case.is_work]
+    again = [case for case in found if case.restarts and case.asked == "end"]
+    work = [case for case in found if case.asked == "work"]
+    attempts = [case for case in found if case.asked == "attempt"]
     return "\n".join(
         [
             _worst(whole),
@@ -71,11 +73,14 @@ def _measured(found: Sequence[Case], fitted: Fitted) -> str:
             f"### Runs with restarts\n\n{len({case.log for case in work})} runs, asked for the time of the steps that "
             "are still to be made (replayed ones and those of later attempts given, time between attempts left out):\n",
             table(work),
+            "Most of these files hold several runs, one after the other. Asked when the attempt under way has made its "
+            f"steps, at 1 to 50 % of each of {_attempts(attempts)} (all that stands before them is known, too):\n",
+            table(attempts),
             "To the end of the file nobody can tell: the time until somebody starts the job again, and whole runs "
             "appended to the same file, are in the truth.\n",
             table(again),
             "### The interval\n",
-            _coverage(whole, work, fitted),
+            _coverage(whole, work, attempts, fitted),
             "![Told over true total, at 1 to 50 % of the run: the band narrows](track-fan.svg)\n",
         ]
     )
@@ -106,14 +111,24 @@ def _worst(whole: Sequence[Case]) -> str:
     )
 
 
-def _coverage(whole: Sequence[Case], work: Sequence[Case], fitted: Fitted) -> str:
-    held = [case.is_inside for case in work if case.is_inside is not None]
+def _attempts(attempts: Sequence[Case]) -> str:
+    count = sum(case.percent == PERCENTS[-1] for case in attempts)
+    return f"{count} attempts in {len({case.log for case in attempts})} files"
+
+
+def _held(kept: Sequence[Case]) -> str:
+    held = [case.is_inside for case in kept if case.is_inside is not None]
+    return f"{100 * sum(held) / len(held):.0f} % of {len(held)}"
+
+
+def _coverage(whole: Sequence[Case], work: Sequence[Case], attempts: Sequence[Case], fitted: Fitted) -> str:
+    by_percent = ", ".join(f"{_held([c for c in attempts if c.percent == p])} at {p} %" for p in PERCENTS)
     return (
         f"Its width was fitted on {fitted.logs} of these logs and on the {fitted.trainings} trainings below without "
         "restarts together. Coverage of the 90 % interval, each half of both under quantiles of the other: of the logs "
         f"{fitted.held('logs')}; of the trainings told by their log {fitted.held('log')}, told by the callback "
-        f"{fitted.held('callback')}. Runs with restarts, which set no quantile (work, all cuts): "
-        f"{100 * sum(held) / len(held):.0f} % of {len(held)}.\n"
+        f"{fitted.held('callback')}. Runs with restarts set no quantile: of the attempts under way {by_percent}; of "
+        f"the work of all attempts (all cuts) {_held(work)}, since later attempts often run at another pace.\n"
     )
 
 

@@ -84,7 +84,7 @@ def _told(training: Training, place: Path) -> Iterator[Told]:
     for source, data, arrivals in sources:
         row = _index_row(training, kept, arrivals, source)
         for case in cases(read(row, data)):
-            if not case.is_work:
+            if case.asked == "end":
                 yield Told(training, source, case)
 
 

@@ -153,7 +153,7 @@ def test_doctor_tells_where_the_store_is(command: Command, here: Path) -> None:
     assert command("doctor --json").json["store"]["exists"] is False
     command("store migrate")
     found = command("doctor --json").json["store"]
-    assert (found["database"], found["version"], found["problem"]) == (str(here / "store.db"), "0001", None)
+    assert (found["database"], found["version"], found["problem"]) == (str(here / "store.db"), "0002", None)
     assert found["size_bytes"] > 0 and "store of runs:" in command("doctor").out
 
 

@@ -17,7 +17,6 @@ def test_moving_to_the_same_place_costs_a_new_start() -> None:
     assert stay.is_here and stay.remaining_seconds == LEFT
     assert again.remaining_seconds.mid == pytest.approx(3900 + again.checkpoint_seconds)
     assert again.restart_seconds == 300
-    assert again.remaining_seconds.high - again.remaining_seconds.low > LEFT.high - LEFT.low
     assert (stay.pareto, again.pareto) == (True, False)
 
 
@@ -28,6 +27,7 @@ def test_more_gpus_finish_sooner_and_work_is_counted_in_samples() -> None:
     expected = 3600 * there.step_seconds.mid / here.step_seconds.mid / 4
     assert four.remaining_seconds.mid == pytest.approx(expected + four.checkpoint_seconds)
     assert four.global_batch == 128
+    assert four.remaining_seconds.high / four.remaining_seconds.mid > LEFT.high / LEFT.mid
 
 
 def test_the_optimizer_moves_along() -> None:
@@ -56,3 +56,20 @@ def test_staying_is_compared_even_where_the_forecast_denies_that_it_fits() -> No
     assert here.fits is False
     stay, there = moves(job, here, LEFT, places_in("1xV100"), restart_seconds=300)
     assert (stay.pareto, there.pareto) == (True, False)
+
+
+def test_time_in_which_nothing_runs_is_neither_scaled_nor_paid() -> None:
+    here = forecast_job(JOB, Where("V100").placement())
+    stay, there = moves(JOB, here, LEFT, places_in("4xV100"), restart_seconds=0, down_seconds=LEFT.mid / 10)
+    _, without = moves(JOB, here, LEFT, places_in("4xV100"), restart_seconds=0)
+    assert stay.dollars is not None and here.dollars_per_hour is not None
+    assert stay.dollars.mid == pytest.approx(LEFT.mid * 9 / 10 * here.dollars_per_hour / 3600)
+    expected = without.remaining_seconds.mid - without.checkpoint_seconds
+    assert there.remaining_seconds.mid == pytest.approx(0.9 * expected + 360 + there.checkpoint_seconds)
+
+
+def test_a_new_start_on_the_same_machine_is_as_sure_as_staying() -> None:
+    here = forecast_job(JOB, Where("V100").placement())
+    stay, again = moves(JOB, here, LEFT, places_in("1xV100"), restart_seconds=0)
+    width = again.remaining_seconds.high / again.remaining_seconds.mid
+    assert width == pytest.approx(stay.remaining_seconds.high / stay.remaining_seconds.mid, rel=0.05)

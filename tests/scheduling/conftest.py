@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 
 import pytest
+from tests.store.conftest import database, emptied, opened, postgres, store, with_tables
 
 from epochcast.interval import Interval
 from epochcast.scheduling.workload import Choice, Fleet, NodeType, QueuedJob
+
+__all__ = ["database", "emptied", "opened", "postgres", "store", "with_tables"]
 
 ONE = NodeType("one", "V100", 1, 3.6)
 TWO = NodeType("two", "V100", 2, 7.2)

@@ -4,12 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.scheduling.generators import talk
 from epochcast.scheduling.policies.order import SharedMachines, WholeMachines, deadline, submission
 from epochcast.scheduling.policies.registry import policy_named
+from epochcast.scheduling.progress import Truth, catch_up, tracker_error
 from epochcast.scheduling.simulator import Rules, Simulation, simulate
-from epochcast.scheduling.workload import Choice, Failure, Fleet, Workload
+from epochcast.scheduling.state import Decision, LiveJob, Machine, State
+from epochcast.scheduling.workload import Choice, Failure, Fleet, Straggler, Workload
 from epochcast.scheduling.workload_file import with_error
 
 from .conftest import FOUR, ONE, queued
@@ -105,6 +108,66 @@ def test_injected_error_changes_what_is_seen_and_not_what_happens() -> None:
         assert all(noisy.run_seconds(after, c) == before.seconds[c].mid for c in before.seconds)
 
 
+# by hand: one machine; "a" is half done at 1000 s and owes 50 s more, "b" waits for it, "c" comes at 1060 s
+def test_a_simulation_goes_on_from_a_state_by_hand() -> None:
+    fleet = Fleet(1, (ONE,))
+    a, b = queued("a", 0.0, 2000.0, {1: 100.0}), queued("b", 10.0, 2000.0, {1: 30.0})
+    c = queued("c", 1060.0, 2000.0, {1: 10.0})
+    state = State(fleet, 1000.0, machines=(Machine(0, ONE, (("a", 1),), True),), machines_made=1)
+    state.live = {
+        "a": LiveJob(a, 0.5, choice=Choice("V100", 1), alone=True, machine=0, has_run=True),
+        "b": LiveJob(b),
+    }
+    outcome = simulate(Workload(fleet, (a, b, c)), WholeMachines(submission), begin=state)
+    assert [(end.job, end.start_seconds, end.end_seconds) for end in outcome.ends] == [
+        ("a", 1000, 1050),
+        ("b", 1050, 1080),
+        ("c", 1080, 1090),
+    ]
+    assert outcome.machine_dollars == pytest.approx(90 * 0.001)
+    assert state.live["a"].left == 0.5
+
+
+def test_a_job_joins_the_queue_when_those_before_it_have_ended(fleet: Fleet) -> None:
+    jobs = (
+        queued("a", 0.0, 900.0, {1: 100.0}),
+        queued("b", 0.0, 900.0, {1: 50.0}, after=("a", "c")),
+        queued("c", 0.0, 900.0, {1: 20.0}, after=("a",)),
+    )
+    outcome = simulate(Workload(fleet, jobs), WholeMachines(submission))
+    assert [(end.job, end.start_seconds) for end in outcome.ends] == [("a", 0), ("c", 100), ("b", 120)]
+
+
+def test_jobs_after_one_another_in_a_circle_are_refused(fleet: Fleet) -> None:
+    jobs = tuple(queued(name, 0.0, 9.0, {1: 5.0}, after=(other,)) for name, other in ("ab", "bc", "ca"))
+    with pytest.raises(BadInput, match=r"job '.' comes after itself: '.' after '.' after '.' after '.'"):
+        Workload(fleet, jobs)
+    with pytest.raises(BadInput, match="job 'a' comes after 'b', which is not in the queue"):
+        Workload(fleet, jobs[:1])
+
+
+def test_a_policy_decides_only_when_it_is_asked_to(fleet: Fleet) -> None:
+    fleet = Fleet(1, (FOUR,))
+    jobs = (
+        queued("a", 0.0, 900.0, {1: 100.0}),
+        queued("b", 10.0, 900.0, {1: 20.0}),
+        queued("c", 12.0, 900.0, {1: 20.0}),
+    )
+    starts = {}
+    for name, rules in {
+        "always": Rules(),
+        "completion": Rules(on_arrival=False),
+        "ticks": Rules(on_arrival=False, on_completion=False, every_seconds=30.0),
+    }.items():
+        outcome = simulate(Workload(fleet, jobs), SharedMachines(submission), rules)
+        starts[name] = sorted((end.job, end.start_seconds) for end in outcome.ends)
+    assert starts == {
+        "always": [("a", 0), ("b", 10), ("c", 12)],
+        "completion": [("a", 0), ("b", 100), ("c", 100)],
+        "ticks": [("a", 0), ("b", 30), ("c", 30)],
+    }
+
+
 def test_a_copy_of_the_state_can_be_changed_alone(fleet: Fleet) -> None:
     simulation = Simulation(Workload(fleet, (queued("a", 0.0, 9.0, {1: 5.0}),)), WholeMachines(submission))
     simulation.step()
@@ -151,3 +214,57 @@ def test_an_interval_of_a_forecast_needs_seconds_above_zero(fleet: Fleet) -> Non
     job = queued("a", 0.0, 9.0, {1: 5.0})
     with pytest.raises(ValueError, match="more than 0"):
         replace(job, seconds={Choice("V100", 1): Interval(0.0, 1.0, 2.0)})
+
+
+# by hand: half of the work is done after 50 s, the other half takes three times as long
+def test_a_machine_that_becomes_slow_slows_its_job(fleet: Fleet) -> None:
+    workload = Workload(fleet, (queued("a", 0.0, 500.0, {1: 100.0}),), stragglers=(Straggler(50.0, 3.0),))
+    outcome = simulate(workload, WholeMachines(submission))
+    assert outcome.ends[0].end_seconds == pytest.approx(50 + 150)
+    assert outcome.stragglers == 1
+
+
+def test_progress_shows_that_a_machine_is_slow(fleet: Fleet) -> None:
+    jobs = (queued("a", 0.0, 500.0, {1: 100.0}), queued("b", 80.0, 500.0, {1: 10.0}))
+    workload = Workload(fleet, jobs, stragglers=(Straggler(50.0, 3.0),))
+    simulation = Simulation(workload, WholeMachines(submission), Rules(reestimate=True))
+    while simulation.state.seconds < 80:
+        simulation.step()
+    assert simulation.state.live["a"].pace == pytest.approx(3.0)
+    assert simulation.state.live["a"].left == pytest.approx(0.4)
+
+
+def test_some_of_the_machines_rented_are_slow() -> None:
+    fleet = Fleet(2, (replace(ONE, slow_fraction=0.5, slowdown=2.0),))
+    jobs = tuple(queued(f"j{n}", 1000.0 * n, 9e9, {1: 100.0}) for n in range(40))
+    first, again = (simulate(Workload(fleet, jobs), WholeMachines(submission), Rules(seed=3)) for _ in range(2))
+    took = [round(end.end_seconds - end.start_seconds, 6) for end in first.ends]
+    assert set(took) == {100.0, 200.0}
+    assert took.count(200.0) == first.stragglers and first.ends == again.ends
+
+
+def test_trackers_err_as_measured_and_less_as_the_run_goes_on() -> None:
+    errors = sorted(abs(tracker_error(0, f"j{n}", 1.0)) for n in range(4000))
+    assert errors[2000] == pytest.approx(0.015, rel=0.15)
+    assert errors[3600] == pytest.approx(0.20, rel=0.2)
+    assert tracker_error(0, "a", 0.0) == 0.0
+    one, truth = LiveJob(queued("a", 0.0, 500.0, {1: 100.0}), choice=Choice("V100", 1)), Truth(0, tracker_error=0.5)
+    truth.goes_on(one, 0.0, 120.0)
+    paces = []
+    for now in (6.0, 60.0, 114.0):
+        catch_up(one, truth, now, reestimate=True)
+        paces.append(one.pace / 1.2 - 1)
+    assert paces[0] > paces[1] > paces[2] > 0
+
+
+@pytest.mark.parametrize("policy", ["fifo", "edf_shared", "priority"])
+def test_a_policy_that_does_not_look_at_running_jobs_sees_the_same_queue(policy: str) -> None:
+    workload, plain = talk(3, "high", 5), policy_named(policy)
+    assert not plain.looks_at_running  # type: ignore[attr-defined]
+
+    def looks(state: State) -> Decision:
+        return plain(state)
+
+    first, second = simulate(workload, plain), simulate(workload, looks)
+    assert [end.job for end in first.ends] == [end.job for end in second.ends]
+    assert first.dollars == pytest.approx(second.dollars)

@@ -4,8 +4,10 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import Table
 
 from epochcast.errors import BadInput
 from epochcast.forecasting.forecast import Forecast
@@ -16,6 +18,7 @@ from epochcast.store.importing import import_lines
 from epochcast.store.opening import open_store
 from epochcast.store.rows import Attempt, ObservationRow, Place, StoredMeasurement
 from epochcast.store.store import Store
+from epochcast.store.tables import queue_jobs, queue_machines, queue_starts, queues
 
 ROWS = BLOCK_ROWS + 7
 
@@ -35,6 +38,33 @@ def filled(store: Store) -> Store:
     store.note(run.id, step_seconds=0.1 + 0.2, progress={"drift": None, "x": 5e-324})
     store.open_run("second")
     store.add_measurements([StoredMeasurement("m", "k", "op", {"seconds": 0.1}, {"cpu": "é"})])
+    with store.writing() as connection:
+        of = {"queue_id": 1}
+        moment = {"added_at_seconds": 0.1, "seen_at_seconds": 1 / 3}
+        rows: list[tuple[Table, dict[str, Any]]] = [
+            (queues, {"id": 1, "key": "k", "name": "nightly", "fleet": {"nodes": 2}, **moment}),
+            (
+                queue_jobs,
+                {
+                    **of,
+                    "job": "a",
+                    "number": 0,
+                    "row": {"id": "a", "x": 0.1},
+                    "state": "running",
+                    "left_fraction": 1 / 3,
+                }
+                | {"pace": 1.0, "is_observed": False, "owed_seconds": 0.0, "served_gpu_seconds": 0.0, "failures": 0}
+                | {"told_at_seconds": 0.7},
+            ),
+            (queue_machines, {**of, "number": 0, "node_type": "n1", "rented_at_seconds": 0.2}),
+            (
+                queue_starts,
+                {**of, "job": "a", "attempt": 1, "key": "k1", "machine": 0, "device": "V100", "gpus": 2}
+                | {"is_alone": True, "state": "asked", "asked_at_seconds": 0.3},
+            ),
+        ]
+        for table, values in rows:
+            connection.execute(table.insert().values(**values))
     return store
 
 

@@ -56,3 +56,10 @@ def test_after_a_data_stall_began_the_rest_is_told_at_the_new_pace() -> None:
     left = remaining(history, 1000)
     assert left.remaining_seconds.mid == pytest.approx(1500, rel=0.01)
     assert left.pauses_seen == 0
+
+
+def test_a_level_that_has_hardly_lasted_says_nothing_of_a_long_rest() -> None:
+    spans = spans_of(np.concatenate([noisy(60, 1.0), noisy(20, 2.0)]))
+    steps = float(spans.steps[-20:].sum())
+    assert lasting_change(spans, left=10 * steps) == pytest.approx(60, abs=2)
+    assert lasting_change(spans, left=100 * steps) == 0

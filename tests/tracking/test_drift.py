@@ -119,3 +119,17 @@ def test_what_exceeds_the_forecast_is_put_down_to_what_the_log_tells(
     assert tracker.progress().reasons[-1].startswith(f"over the forecast by {said}")
     assert tracker.progress().against_forecast == pytest.approx(2, rel=0.05)
     assert ("tell apart" in tracker.progress().reasons[-1]) is (comm > 0)
+
+
+def test_noise_that_lasts_for_minutes_is_no_change_after_the_fact() -> None:
+    """A pace that wanders: each span is like its neighbours, no level holds."""
+    rng = np.random.default_rng(0)
+    wander = np.zeros(600)
+    for place in range(1, len(wander)):
+        wander[place] = 0.8 * wander[place - 1] + 0.05 * rng.standard_normal()
+    places = list(range(len(wander)))
+    assert len(steadiness(places, places, np.exp(wander).tolist()).changes) <= 8
+    jump = np.exp(wander + np.where(np.arange(len(wander)) < 400, 0.0, 0.5))
+    largest = max(steadiness(places, places, jump.tolist()).changes, key=lambda change: change.ratio)
+    assert largest.since_step == pytest.approx(400, abs=15)
+    assert largest.ratio == pytest.approx(np.exp(0.5), rel=0.15)

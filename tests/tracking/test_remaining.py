@@ -210,3 +210,60 @@ def test_an_interval_is_wider_where_the_run_was_watched_for_seconds_only() -> No
         remaining(history_of(steady(200, step_seconds=seconds)), 1000).remaining_seconds for seconds in (0.05, 50.0)
     )
     assert short.high / short.mid > 1.5 * long.high / long.mid
+
+
+def runs_in_one_file(first_total: float, second_total: float) -> list[Observation]:
+    """A run of 0.01 s a step that ends, and another one of 2 s a step that begins at its first step."""
+    first = [
+        Observation(step=n, clock_seconds=0.01 * n, total_steps=first_total) for n in range(0, int(first_total) + 1, 50)
+    ]
+    began = 0.01 * first_total + 20
+    second = [
+        Observation(step=n, clock_seconds=began + 2.0 * n + 0.25, total_steps=second_total, attempt=1)
+        for n in range(1, 4)
+    ]
+    return [*first, *second]
+
+
+def test_a_bar_that_prepared_the_data_says_nothing_of_the_training_after_it() -> None:
+    left = remaining(history_of(runs_in_one_file(400, 500)), 500)
+    assert left.remaining_seconds.mid == pytest.approx(497 * 2.0, rel=0.05)
+    with pytest.raises(BadInput, match="no step has been timed"):
+        remaining(history_of(runs_in_one_file(400, 500)[:-2]), 500)
+
+
+def test_pauses_of_a_run_that_ended_are_not_expected_of_the_next_in_the_same_file() -> None:
+    first = [
+        Observation(step=one.step, clock_seconds=one.clock_seconds, total_steps=3000)
+        for one in validating(3000, period=250, pause_seconds=500.0)
+    ]
+    assert first[-1].clock_seconds is not None
+    began = first[-1].clock_seconds + 60
+    second = [
+        Observation(step=one.step, clock_seconds=began + (one.clock_seconds or 0.0), total_steps=3000, attempt=1)
+        for one in steady(1000)
+    ]
+    assert remaining(history_of([*first, *second]), 3000).remaining_seconds.mid == pytest.approx(1000, rel=0.02)
+
+
+def test_two_late_pauses_close_together_are_no_habit() -> None:
+    """Two in the last 200 of 900 steps are two in 900, not one in every 160."""
+    seen, clock = [], 0.25
+    for n in range(0, 901, 10):
+        clock += 10.0 + (600.0 if n in (640, 800) else 0.0)
+        seen.append(Observation(step=n, clock_seconds=clock))
+    left = remaining(history_of(seen), 9000)
+    assert left.pause_seconds == pytest.approx(2 / 900 * 8100 * 600, rel=0.05)
+
+
+def test_attempts_that_differ_make_the_interval_wide() -> None:
+    def width(second_pace: float) -> float:
+        first = [Observation(step=n, clock_seconds=1.0 * n + 0.25, total_steps=2000) for n in range(0, 501, 10)]
+        second = [
+            Observation(step=n, clock_seconds=600.25 + second_pace * (n - 400), total_steps=2000, attempt=1)
+            for n in range(400, 801, 10)
+        ]
+        left = remaining(history_of([*first, *second]), 2000)
+        return left.remaining_seconds.mid / left.remaining_seconds.low
+
+    assert width(2.0) > 1.5 * width(1.0)

@@ -4,9 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cost.test_trees import FOREST
 
+from epochcast.cost.tree_dump import flattened
 from epochcast.cost.trees import LEAF, Forest
 from epochcast.errors import BadInput
-from training.forests import flattened, forest_document, rounded
+from training.forests import forest_document, rounded
 
 
 def test_a_document_gives_the_forest_back() -> None:

@@ -261,6 +261,7 @@ class _Run:
             progress.remaining_seconds,
             places_in(asked.what_if),
             restart_seconds=asked.restart_seconds + progress.left.start_seconds,
+            down_seconds=progress.left.down_seconds,
         )
 
 

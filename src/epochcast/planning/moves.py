@@ -5,7 +5,8 @@
 A checkpoint (parameters and optimizer state) is written here and read there, each at what epochs are forecast with
 (`forecasting.epochs`). So what the run has shown against its forecast (slower data, a slower cluster) is carried over,
 and with it its pauses. Staying costs no new start. A move's interval is wider than that of staying: the forecasts of
-both places are in it.
+both places are in it, unless they are the same. Time in which nothing will run (interruptions like those before) is
+neither scaled nor paid for.
 """
 
 import re
@@ -90,23 +91,32 @@ def moves(
     places: Sequence[Where],
     *,
     restart_seconds: float,
+    down_seconds: float = 0.0,
     session: Session | None = None,
 ) -> tuple[Move, ...]:
-    """Staying, and every move; the Pareto set is of those that fit and have a price. Where it runs it fits."""
+    """Staying, and every move; the Pareto set is of those that fit and have a price. Where it runs it fits.
+
+    Of the middle of what remains, nothing runs in `down_seconds`.
+    """
     session = session or Session()
     staying = Move(
-        _name(here), remaining_seconds, _dollars(remaining_seconds, here), here.global_batch, here.fits, is_here=True
+        _name(here),
+        remaining_seconds,
+        _dollars(remaining_seconds, here, down_seconds),
+        here.global_batch,
+        here.fits,
+        is_here=True,
     )
     found = [staying]
     carried = checkpoint_seconds(here)
     for where in places:
         there = forecast_job(job, where.placement(job.precision), session)
-        left = _moved(remaining_seconds, here, there, restart_seconds + carried)
+        left = _moved(remaining_seconds, here, there, restart_seconds + carried, down_seconds)
         found.append(
             Move(
                 _name(there),
                 left,
-                _dollars(left, there),
+                _dollars(left, there, down_seconds),
                 there.global_batch,
                 there.fits,
                 restart_seconds=restart_seconds,
@@ -128,15 +138,16 @@ def checkpoint_seconds(here: Forecast) -> float:
     return 2 * kept / CHECKPOINT_BYTES_PER_SECOND
 
 
-def _moved(left: Interval, here: Forecast, there: Forecast, restart_seconds: float) -> Interval:
-    """The formula above; relative errors of the three are taken as unrelated."""
+def _moved(left: Interval, here: Forecast, there: Forecast, restart_seconds: float, down_seconds: float) -> Interval:
+    """The formula above; relative errors of the three are taken as unrelated, those of one place by itself are none."""
     old, new = here.step_seconds, there.step_seconds
     ratio = (new.mid / there.global_batch) / (old.mid / here.global_batch)
-    middle = left.mid * ratio
+    middle = (left.mid - down_seconds) * ratio + down_seconds
     if middle <= 0:
         return Interval(restart_seconds, restart_seconds, restart_seconds, left.coverage)
-    below = hypot(*(log(mid / max(low, 1e-12)) for low, mid in _ends(left, new, old, "low")))
-    above = hypot(*(log(max(high, 1e-12) / mid) for high, mid in _ends(left, new, old, "high")))
+    told = (left,) if _name(here) == _name(there) else (left, new, old)
+    below = hypot(*(log(one.mid / max(one.low, 1e-12)) for one in told))
+    above = hypot(*(log(max(one.high, 1e-12) / one.mid) for one in told))
     return Interval(
         restart_seconds + middle * exp(-below),
         restart_seconds + middle,
@@ -145,12 +156,11 @@ def _moved(left: Interval, here: Forecast, there: Forecast, restart_seconds: flo
     )
 
 
-def _ends(left: Interval, new: Interval, old: Interval, end: str) -> list[tuple[float, float]]:
-    return [(getattr(one, end), one.mid) for one in (left, new, old)]
-
-
-def _dollars(seconds: Interval, at: Forecast) -> Interval | None:
-    return None if at.dollars_per_hour is None else seconds.scaled(at.dollars_per_hour / 3600)
+def _dollars(seconds: Interval, at: Forecast, down_seconds: float) -> Interval | None:
+    if at.dollars_per_hour is None:
+        return None
+    paid = Interval(seconds.low, max(seconds.low, seconds.mid - down_seconds), seconds.high, seconds.coverage)
+    return paid.scaled(at.dollars_per_hour / 3600)
 
 
 def _name(at: Forecast) -> str:

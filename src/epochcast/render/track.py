@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from epochcast.tracking.sweep import Sweep
 from epochcast.tracking.tracker import Progress
 from epochcast.units import show_dollars, show_seconds
 
+# Change points that are shown; --json has all.
+MOST_CHANGES = 10
 Answer = tuple[Progress, Mapping[str, Any], Sequence[Move]]
 
 
@@ -126,7 +129,7 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
         p = steady["dickey_fuller_p"]
         test = "not told" if p is None else f"p = {p:.3g}"
         lines.append(f"step time varies by {steady['variation']:.1%}; augmented Dickey–Fuller: {test}")
-        lines += [f"change: {_change_text(change)}" for change in steady["changes"]]
+        lines += _change_lines(steady["changes"])
     return [*lines, *progress.reasons]
 
 
@@ -165,6 +168,13 @@ def _stopping_text(progress: Progress) -> str:
 
 _PAUSES = "pauses such as validation and checkpoints"
 _INTERRUPTIONS = "interruptions like those before"
+
+
+def _change_lines(changes: Sequence[Mapping[str, float]]) -> list[str]:
+    """The largest ones, in the order they came."""
+    largest = sorted(changes, key=lambda change: -abs(log(change["ratio"])))[:MOST_CHANGES]
+    lines = [f"change: {_change_text(change)}" for change in changes if change in largest]
+    return [f"{len(changes)} changes, of which the largest:", *lines] if len(changes) > len(lines) else lines
 
 
 def _change_text(change: Mapping[str, float]) -> str:

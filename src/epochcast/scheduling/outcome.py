@@ -49,6 +49,7 @@ class Outcome:
     moves: int = 0
     resizes: int = 0
     failures: int = 0
+    stragglers: int = 0
     most_machines: int = 0
     ends: list[JobEnd] = field(default_factory=list)
     stays: list[Stay] = field(default_factory=list)
@@ -83,5 +84,6 @@ class Outcome:
             "moves": self.moves,
             "resizes": self.resizes,
             "failures": self.failures,
+            "stragglers": self.stragglers,
             "most_machines": self.most_machines,
         }

@@ -8,8 +8,8 @@ Moving between machines is free for a job without `restart_seconds`. One that ha
 where it is as long as its choice does; only if nothing else fits are all packed anew.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from epochcast.errors import BadInput
 from epochcast.scheduling.state import Decision, Machine, State
@@ -29,14 +29,22 @@ class _Box:
     number: int | None = None
     kind: NodeType | None = None
     alone: bool = False
+    used: int = field(init=False)
 
-    @property
-    def used(self) -> int:
-        return sum(gpus for _, gpus in self.residents)
+    def __post_init__(self) -> None:
+        self.used = sum(gpus for _, gpus in self.residents)
+
+    def take(self, job: str, gpus: int) -> None:
+        """Put a job here."""
+        self.residents.append((job, gpus))
+        self.used += gpus
 
 
 def rent(state: State, decision: Decision) -> tuple[Machine, ...]:
     """The machines for a decision; those that stay keep their number. Raises `DoesNotPack` where none will do."""
+    whole = _whole_machines(state, decision)
+    if whole is not None:
+        return whole
     boxes = _sticky(state, decision)
     if boxes is None or not _fits(boxes, state.fleet):
         boxes = _packed(state, decision, ())
@@ -44,6 +52,41 @@ def rent(state: State, decision: Decision) -> tuple[Machine, ...]:
             raise DoesNotPack(f"{len(decision)} jobs need more machines than may be rented ({state.fleet.nodes})")
     _split(boxes, state.fleet)
     return _numbered(boxes, state)
+
+
+def _whole_machines(state: State, decision: Decision) -> tuple[Machine, ...] | None:
+    """The short way where every job has a machine to itself and there are enough: who stays, stays; None elsewhere."""
+    if len(decision) > state.fleet.nodes or not all(placed.alone for placed in decision.values()):
+        return None
+    by_number = {machine.number: machine for machine in state.machines}
+    found, new = [], []
+    for name, placed in decision.items():
+        one = state.live[name]
+        if one.machine is not None and one.alone and one.choice == placed.choice:
+            found.append(by_number.pop(one.machine))
+        else:
+            new.append((name, placed.choice))
+    taken: dict[str, int] = {}
+    for machine in found:
+        taken[machine.kind.name] = taken.get(machine.kind.name, 0) + 1
+    fresh = state.machines_made
+    for name, choice in new:
+        kind = _cheapest(state.fleet, choice.device, choice.gpus, taken, exactly=True)
+        if kind is None:
+            return None
+        taken[kind.name] = taken.get(kind.name, 0) + 1
+        idle = min((m.number for m in by_number.values() if m.kind is kind and not m.residents), default=None)
+        if idle is None:
+            number, fresh = fresh, fresh + 1
+        else:
+            number = idle
+            del by_number[idle]
+        found.append(Machine(number, kind, ((name, choice.gpus),), True))
+    return tuple(sorted(found, key=_by_number))
+
+
+def _by_number(machine: Machine) -> int:
+    return machine.number
 
 
 def _sticky(state: State, decision: Decision) -> list[_Box] | None:
@@ -89,7 +132,9 @@ def _packed(state: State, decision: Decision, kept: Sequence[_Box]) -> list[_Box
             room = _Box(device, [])
             boxes.append(room)
             shared.append(room)
-        room.residents.append((name, gpus))
+        room.take(name, gpus)
+        if room.used >= _size(room, largest[device]):
+            shared.remove(room)
     return boxes
 
 
@@ -155,7 +200,7 @@ def _split(boxes: list[_Box], fleet: Fleet) -> None:
         second = _cheapest(fleet, box.device, sum(gpus for _, gpus in others), taken)
         if second is None or first.dollars_per_hour + second.dollars_per_hour >= box.kind.dollars_per_hour:
             continue
-        box.residents, box.kind = [largest], first
+        box.residents, box.used, box.kind = [largest], largest[1], first
         boxes.append(_Box(box.device, list(others), kind=second))
         spare -= 1
 
@@ -163,26 +208,33 @@ def _split(boxes: list[_Box], fleet: Fleet) -> None:
 def _numbered(boxes: Sequence[_Box], state: State) -> tuple[Machine, ...]:
     """Machines with numbers.
 
-    A box takes that of the machine of its type on which most of its jobs are, or of an idle one.
+    A box takes that of the machine of its type on which most of its jobs are, or of an idle one. A machine on which
+    nothing changes is the same object as before.
     """
-    where = {one.job.id: one.machine for one in state.live.values()}
-    kinds = {machine.number: machine.kind for machine in state.machines}
+    old = {machine.number: machine for machine in state.machines}
     used = {box.number for box in boxes if box.number is not None}
-    occupied = {machine.number for machine in state.machines if machine.residents}
     fresh = state.machines_made
     found = []
     for box in boxes:
         assert box.kind is not None
         if box.number is None:
-            old = [where[name] for name, _ in box.residents]
-            fits = [number for number in old if number in kinds and kinds[number] == box.kind and number not in used]
-            idle = [n for n, kind in kinds.items() if kind == box.kind and n not in used and n not in occupied]
-            if fits:
-                box.number = max(sorted(set(fits)), key=fits.count)
-            elif idle:
-                box.number = min(idle)
-            else:
+            box.number = _known_number(box, box.kind, state, old, used)
+            if box.number is None:
                 box.number, fresh = fresh, fresh + 1
             used.add(box.number)
-        found.append(Machine(box.number, box.kind, tuple(box.residents), box.alone))
-    return tuple(sorted(found, key=lambda machine: machine.number))
+        before, residents = old.get(box.number), tuple(box.residents)
+        if before is not None and before.residents == residents and before.is_exclusive == box.alone:
+            found.append(before)
+        else:
+            found.append(Machine(box.number, box.kind, residents, box.alone))
+    return tuple(sorted(found, key=_by_number))
+
+
+def _known_number(box: _Box, kind: NodeType, state: State, old: Mapping[int, Machine], used: set[int]) -> int | None:
+    """Of a machine of the type that is there already: where most of the jobs are, or an idle one."""
+    here = [state.live[name].machine for name, _ in box.residents]
+    fits = [n for n in here if n is not None and n not in used and n in old and old[n].kind.name == kind.name]
+    if fits:
+        return max(sorted(set(fits)), key=fits.count)
+    idle = (n for n, m in old.items() if n not in used and not m.residents and m.kind.name == kind.name)
+    return min(idle, default=None)

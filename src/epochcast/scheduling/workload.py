@@ -11,6 +11,7 @@ keeps that when it is stopped, moved or resized.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from math import isfinite
 
 from epochcast.caching import Cache, Derived, derived_property
@@ -38,7 +39,9 @@ class NodeType:
     """A kind of machine.
 
     `quota` is how many may be rented at a time (in-house: how many there are); None is as many as there are nodes. A
-    spot machine is taken away `interruptions_per_hour` times in an hour, in the mean.
+    spot machine is taken away `interruptions_per_hour` times in an hour, in the mean. A `slow_fraction` of the machines
+    rented take `slowdown` times as long for everything. `instance` is its name in the catalogue of machines, where it
+    has one.
     """
 
     name: str
@@ -48,6 +51,10 @@ class NodeType:
     quota: int | None = None
     boot_seconds: float = 0.0
     interruptions_per_hour: float = 0.0
+    slow_fraction: float = 0.0
+    slowdown: float = 2.0
+    is_in_house: bool = False
+    instance: str | None = None
 
     def __post_init__(self) -> None:
         what = f"node type {self.name!r}"
@@ -61,6 +68,10 @@ class NodeType:
             raise BadInput(f"{what} boots in {self.boot_seconds} seconds; at least 0 is needed")
         if not (isfinite(self.interruptions_per_hour) and self.interruptions_per_hour >= 0):
             raise BadInput(f"{what} is taken away {self.interruptions_per_hour} times per hour; at least 0 is needed")
+        if not 0 <= self.slow_fraction <= 1:
+            raise BadInput(f"{what} is slow in {self.slow_fraction} of all cases; a fraction from 0 to 1 is needed")
+        if not (isfinite(self.slowdown) and self.slowdown >= 1):
+            raise BadInput(f"{what} is slow by a factor of {self.slowdown}; at least 1 is needed")
 
     @property
     def dollars_per_second(self) -> float:
@@ -74,7 +85,7 @@ class QueuedJob:
 
     `seconds` are forecasts of the whole run for every choice on which it fits; `restart_seconds` are added whenever it
     is stopped and started again, moved or resized; `checkpoint_seconds` is the time between two savings, which a
-    failure may cost (0: progress is never lost).
+    failure may cost (0: progress is never lost). `after` are jobs that must end before it joins the queue.
     """
 
     id: str
@@ -87,6 +98,7 @@ class QueuedJob:
     is_preemptible: bool = True
     priority: float | None = None
     budget_dollars: float | None = None
+    after: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("submit_seconds", "tardiness_dollars_per_second", "restart_seconds", "checkpoint_seconds"):
@@ -166,6 +178,7 @@ class Workload:
     jobs: tuple[QueuedJob, ...]
     true_seconds: Mapping[str, Mapping[Choice, float]] = field(default_factory=dict)
     failures: "tuple[Failure, ...]" = ()
+    stragglers: "tuple[Straggler, ...]" = ()
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
@@ -175,6 +188,8 @@ class Workload:
             seen.add(job.id)
             if not any(self.fleet.holds(choice) for choice in job.seconds):
                 raise BadInput(f"job {job.id!r} fits on no machine of the list")
+        for fault in order_faults({job.id: job.after for job in self.jobs}).values():
+            raise BadInput(fault)
 
     def run_seconds(self, job: QueuedJob, choice: Choice) -> float:
         """What the whole run really takes; the forecast's middle where nobody says otherwise."""
@@ -193,3 +208,45 @@ class Failure:
     def __post_init__(self) -> None:
         if not (isfinite(self.at_seconds) and self.at_seconds >= 0):
             raise BadInput(f"a failure at {self.at_seconds} seconds; a number of at least 0 is needed")
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """At a time a machine becomes slow, and stays so while it is rented; which one, as for a failure."""
+
+    at_seconds: float
+    slowdown: float
+    machine: int = 0
+    node_type: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.at_seconds) and self.at_seconds >= 0):
+            raise BadInput(f"a straggler at {self.at_seconds} seconds; a number of at least 0 is needed")
+        if not (isfinite(self.slowdown) and self.slowdown >= 1):
+            raise BadInput(f"a straggler that is {self.slowdown} times as slow; at least 1 is needed")
+
+
+Incident = Failure | Straggler
+
+
+def order_faults(after: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Jobs that could never begin, and why: one before them is not in the queue, or comes after them itself."""
+    faults: dict[str, str] = {}
+    for job, others in after.items():
+        missing = next((other for other in others if other not in after), None)
+        if missing is not None:
+            faults[job] = f"job {job!r} comes after {missing!r}, which is not in the queue"
+    while True:
+        sorter = TopologicalSorter({job: others for job, others in after.items() if job not in faults})
+        try:
+            order = tuple(sorter.static_order())
+            break
+        except CycleError as error:
+            circle = error.args[1]
+            told = " after ".join(map(repr, circle))
+            faults |= {job: f"job {job!r} comes after itself: {told}" for job in circle}
+    for job in order:
+        before = next((other for other in after[job] if other in faults), None)
+        if job not in faults and before is not None:
+            faults[job] = f"job {job!r} comes after {before!r}, which can never begin"
+    return faults

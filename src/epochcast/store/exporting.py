@@ -1,8 +1,9 @@
 """A whole store as JSON lines, and back: for backups, and to move from one database to another.
 
 The first line names the format, the last counts what came before it, so that a file that was cut off is noticed. In
-between, each line is one thing by its kind: a job, a run, an attempt, a forecast, a machine, a measurement, or a block
-of observations. Ids are those of one database and are not written: a run is known by its key, a job by its fingerprint.
+between, each line is one thing by its kind: a job, a run, an attempt, a forecast, a machine, a measurement, a queue and
+what belongs to it, or a block of observations. Ids are those of one database and are not written: a run and a queue are
+known by their keys, a job by its fingerprint. Who works a queue off now is not written either.
 Every number comes back to the last digit; a loss that JSON has no number for is a word ("nan", "inf").
 """
 
@@ -24,6 +25,10 @@ from epochcast.store.tables import (
     machines,
     measurements,
     observations,
+    queue_jobs,
+    queue_machines,
+    queue_starts,
+    queues,
     runs,
 )
 
@@ -36,6 +41,10 @@ KINDS: Mapping[str, Table] = {
     "forecast": forecasts,
     "machine": machines,
     "measurement": measurements,
+    "queue": queues,
+    "queue_job": queue_jobs,
+    "queue_machine": queue_machines,
+    "queue_start": queue_starts,
 }
 """In the order in which they are written: what is referred to comes first."""
 
@@ -49,24 +58,26 @@ def export_lines(store: Store, now_seconds: float | None = None) -> Iterator[str
     counts: dict[str, int] = {}
     with store.snapshot() as connection:
         yield _line({"epochcast_store": FORMAT, "schema": NEWEST, "exported_at_seconds": made_at})
-        job_names, run_keys = _names(connection)
+        names = _names(connection)
         for kind, table in KINDS.items():
             counts[kind] = 0
             for row in connection.execute(select(table).order_by(*_order(table))):
                 counts[kind] += 1
-                yield _line({kind: _told(dict(row._mapping), job_names, run_keys)})
+                yield _line({kind: _told(dict(row._mapping), names)})
         counts["observation"] = 0
-        for block in _blocks(connection, run_keys):
+        for block in _blocks(connection, names["run"]):
             counts["observation"] += len(block["rows"])
             yield _line({"observations": block})
         yield _line({"end": counts})
 
 
-def _names(connection: Connection) -> tuple[dict[int, str], dict[int, str]]:
-    return (
-        {row.id: row.fingerprint for row in connection.execute(select(jobs.c.id, jobs.c.fingerprint))},
-        {row.id: row.key for row in connection.execute(select(runs.c.id, runs.c.key))},
-    )
+def _names(connection: Connection) -> dict[str, dict[int, str]]:
+    """By what jobs, runs and queues are known elsewhere, by their ids here."""
+    known = {"job": jobs.c.fingerprint, "run": runs.c.key, "queue": queues.c.key}
+    return {
+        kind: {row.id: row.name for row in connection.execute(select(name.table.c.id, name.label("name")))}
+        for kind, name in known.items()
+    }
 
 
 def _order(table: Table) -> list[Any]:
@@ -78,12 +89,12 @@ def _order(table: Table) -> list[Any]:
     return list(table.primary_key.columns)
 
 
-def _told(values: dict[str, Any], job_names: Mapping[int, str], run_keys: Mapping[int, str]) -> dict[str, Any]:
-    values.pop("id", None)
-    if "job_id" in values:
-        values["job"] = job_names.get(values.pop("job_id"))
-    if "run_id" in values:
-        values["run"] = run_keys.get(values.pop("run_id"))
+def _told(values: dict[str, Any], names: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
+    for own in ("id", "holder", "held_until_seconds"):
+        values.pop(own, None)
+    for kind, known in names.items():
+        if f"{kind}_id" in values:
+            values[kind] = known.get(values.pop(f"{kind}_id"))
     return values
 
 

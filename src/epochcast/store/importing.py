@@ -20,7 +20,7 @@ from epochcast.store.exporting import FORMAT, KINDS, OBSERVED
 from epochcast.store.rows import LONGEST_NAME, ObservationRow, StoredMeasurement
 from epochcast.store.schema import NEWEST
 from epochcast.store.store import Store, or_nothing
-from epochcast.store.tables import jobs, runs
+from epochcast.store.tables import jobs, queues, runs
 
 
 @dataclass(slots=True)
@@ -32,6 +32,7 @@ class _Reading:
     added: dict[str, int] = field(default_factory=lambda: {**dict.fromkeys(KINDS, 0), "observation": 0})
     job_ids: dict[str, int] = field(default_factory=dict)
     run_ids: dict[str, int] = field(default_factory=dict)
+    queue_ids: dict[str, int] = field(default_factory=dict)
     new_runs: set[int] = field(default_factory=set)
     is_over: bool = False
 
@@ -69,7 +70,7 @@ def _take(reading: _Reading, line: Any, is_first: bool) -> None:
         raise BadInput("nothing follows the last line")
     kind, body = next(iter(line.items()))
     if kind == "end":
-        if body != reading.read:
+        if body != {kind: count for kind, count in reading.read.items() if count or kind in body}:
             raise BadInput(f"the file has {reading.read}, but its last line counts {body}")
         reading.is_over = True
     elif kind == "observations":
@@ -99,6 +100,8 @@ def _take_row(reading: _Reading, table: Table, values: dict[str, Any]) -> int:
     if "run" in values:
         run = values.pop("run")
         values["run_id"] = None if run is None else reading.run_ids[run]
+    if "queue" in values:
+        values["queue_id"] = reading.queue_ids[values.pop("queue")]
     return _added(reading, table, values)
 
 
@@ -128,7 +131,7 @@ def _take_run(reading: _Reading, table: Table, values: dict[str, Any]) -> int:
             told = {name: value for name, value in values.items() if name != "name"}
             connection.execute(update(runs).where(runs.c.id == known.id).values(**told))
         return 0
-    values["name"] = _free_name(connection, values["name"])
+    values["name"] = _free_name(connection, runs, values["name"])
     added = _added(reading, table, values)
     run_id = connection.execute(select(runs.c.id).where(runs.c.key == key)).scalar_one()
     reading.run_ids[key] = run_id
@@ -136,9 +139,21 @@ def _take_run(reading: _Reading, table: Table, values: dict[str, Any]) -> int:
     return added
 
 
-def _free_name(connection: Connection, name: str) -> str:
+def _take_queue(reading: _Reading, table: Table, values: dict[str, Any]) -> int:
+    """A queue that is there already stays as it is: whoever works it off knows better."""
+    connection, key = reading.connection, values["key"]
+    query = select(queues.c.id).where(queues.c.key == key)
+    added = 0
+    if connection.execute(query).first() is None:
+        values["name"] = _free_name(connection, queues, values["name"])
+        added = _added(reading, table, values)
+    reading.queue_ids[key] = connection.execute(query).scalar_one()
+    return added
+
+
+def _free_name(connection: Connection, table: Table, name: str) -> str:
     wanted, number = name, 1
-    while connection.execute(select(runs.c.id).where(runs.c.name == wanted)).first() is not None:
+    while connection.execute(select(table.c.id).where(table.c.name == wanted)).first() is not None:
         number += 1
         end = f" ({number})"
         wanted = name[: LONGEST_NAME - len(end)] + end
@@ -165,7 +180,11 @@ def _values(run_id: int, row: Any) -> tuple[Any, ...]:
     return ingest.values_of(run_id, told, float(received))
 
 
-_TAKES: Mapping[str, Callable[[_Reading, Table, dict[str, Any]], int]] = {"job": _take_job, "run": _take_run}
+_TAKES: Mapping[str, Callable[[_Reading, Table, dict[str, Any]], int]] = {
+    "job": _take_job,
+    "run": _take_run,
+    "queue": _take_queue,
+}
 
 
 def is_measurements(path: Path) -> bool:

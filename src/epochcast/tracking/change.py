@@ -19,14 +19,18 @@ LEAST_SPANS = 8
 LEAST_CHANGE, LEAST_SCATTERS = 0.1, 3.0
 # Spans before that may lie nearer to the new level.
 MOST_BEFORE = 0.1
+# A level that has lasted for less than this share of what is left says little of it: what is short comes and goes.
+LEAST_OF_LEFT = 0.02
 _MAD_TO_SIGMA = 1.4826
 
 
-def lasting_change(spans: Spans) -> int:
-    """How many spans lie before the latest lasting change; 0 where there is none."""
+def lasting_change(spans: Spans, left: float = 0.0) -> int:
+    """How many spans lie before the latest lasting change; 0 where there is none. `left` steps are still to come."""
     paces = np.log(np.maximum(spans.seconds, 1e-9) / spans.steps)
     begin = 0
     while (place := _split(paces[begin:])) and _is_lasting(paces[begin : begin + place], paces[begin + place :]):
+        if spans.steps[begin + place :].sum() < LEAST_OF_LEFT * left:
+            break
         begin += place
     return begin
 

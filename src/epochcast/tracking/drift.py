@@ -31,6 +31,8 @@ LEAST_CHANGE = 0.02
 # A whole-second clock says little of shorter spans.
 LEAST_TICKS_SECONDS = 10.0
 MOST_RANKS = 1024
+# Spans in a block whose means tell whether neighbours are alike, and how many blocks tell anything.
+BLOCKS, LEAST_BLOCKS = (1, 4, 16), 8
 _MAD_TO_SIGMA = 1.4826
 
 
@@ -181,8 +183,17 @@ def _dickey_fuller(values: Any) -> float | None:
         return float(adfuller(values[-2000:], autolag="AIC", maxlag=min(20, len(values) // 4))[1])
 
 
+def _sigma(logs: Any, size: int) -> float:
+    """Scatter of a value from differences of neighbouring means of `size`: larger than that of single ones (size 1)
+    where neighbours are alike, as they are where a shared machine is slow for minutes."""
+    import numpy as np
+
+    means = logs[: len(logs) // size * size].reshape(-1, size).mean(axis=1)
+    return float(_MAD_TO_SIGMA * np.median(np.abs(np.diff(means))) * (size / 2) ** 0.5)
+
+
 def _changes(at_steps: Sequence[float], at_seconds: Sequence[float], values: Any) -> tuple[Drift, ...]:
-    """PELT with a least-squares cost on log pace; the penalty is 3·σ²·ln n, σ from differences of neighbours."""
+    """PELT with a least-squares cost on log pace; the penalty is 3·σ²·ln n, σ² the long-run variance (`_sigma`)."""
     import numpy as np
 
     try:
@@ -192,9 +203,10 @@ def _changes(at_steps: Sequence[float], at_seconds: Sequence[float], values: Any
     if len(values) < LEVEL:
         return ()
     logs = np.log(values)
-    sigma = max(LEAST_CHANGE / 2, _MAD_TO_SIGMA * float(np.median(np.abs(np.diff(logs)))) / 2**0.5)
+    sigma = max(LEAST_CHANGE / 2, *(_sigma(logs, size) for size in BLOCKS if len(logs) >= LEAST_BLOCKS * size))
     cut = np.clip(logs, np.median(logs) - 50 * sigma, np.median(logs) + 50 * sigma)
-    found = ruptures.Pelt(model="l2", min_size=5, jump=1).fit(cut[:, None])
+    # A linear kernel is the least-squares cost; this form of PELT is written in C.
+    found = ruptures.KernelCPD(kernel="linear", min_size=5).fit(cut[:, None])
     ends = found.predict(pen=3 * sigma**2 * log(len(values)))
     levels = [float(np.median(logs[a:b])) for a, b in pairwise([0, *ends])]
     return tuple(

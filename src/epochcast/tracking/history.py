@@ -26,6 +26,8 @@ TICKS_PER_SPAN = 10
 # A clock that goes back by more than this (share of the time so far, and seconds) was set anew.
 MOST_WAVERING, MOST_WAVERING_SECONDS = 0.2, 3000.0
 
+# Another run in the same file begins before this share of its steps; a total that differs by more is of another job.
+FROM_THE_START, OTHER_TOTAL = 0.02, 0.01
 # A clock that stands still in more spans than this jumps in others: only so many longer parts of it are to be trusted.
 MOST_STANDING, PARTS_OF_STANDING = 0.02, 32
 
@@ -44,8 +46,10 @@ class History:
     replayed_steps: float = 0.0
     attempt: int = 0
     attempt_begin: float = 0.0
+    run_begin: float = 0.0
     restarts: int = 0
     interruptions: list[Interruption] = field(default_factory=list)
+    attempt_paces: list[float] = field(default_factory=list)
     clock_jumps: int = 0
     reports: int = 0
     has_ended: bool = False
@@ -61,6 +65,7 @@ class History:
     rank_seconds: dict[int, float] = field(default_factory=dict)
     _rank: int | None = None
     _data_reports: int = 0
+    _attempt_seconds: float = 0.0
     _timed_step: float = 0.0
     _timed_seconds: float = 0.0
     _whole_seconds: bool = True
@@ -75,13 +80,14 @@ class History:
         self._note_rank(seen)
         if seen.rank is not None and seen.rank != self._rank:
             return None
+        total_before, was_through = self._announced_total(), self._is_through()
         self._note_announced(seen)
         if seen.phase != "train":
             self.has_ended = self.has_ended or seen.phase == "end"
             self._advance(seen.clock_seconds)
             self._note_pause(seen)
             return None
-        had_ended, self.has_ended = self.has_ended or self._is_through(), False
+        had_ended, self.has_ended = self.has_ended or was_through, False
         self.reports += 1
         is_first = self.first_step is None
         begins_anew = not is_first and (seen.attempt != self.attempt or seen.step < self.step)
@@ -92,6 +98,7 @@ class History:
             self.start_seconds = self.elapsed_seconds
         elif begins_anew:
             self._begin_anew(seen, had_ended)
+            self._note_run(seen, had_ended, total_before)
         elif was_timed and not ran_back and seen.step > self._timed_step:
             seconds = self.elapsed_seconds - self._timed_seconds
             span = seen.step - self._timed_step, max(0.0, seconds - self._paused_seconds)
@@ -118,6 +125,10 @@ class History:
     def _begin_anew(self, seen: Observation, had_ended: bool) -> None:
         """Another attempt; where the one before had ended it is another run in the same file."""
         seconds, replayed = self.elapsed_seconds - self._timed_seconds, max(0.0, self.step - seen.step)
+        steps = self.executed_steps - self.attempt_begin
+        if steps > 0 and self._attempt_seconds > 0:
+            self.attempt_paces = [*self.attempt_paces, self._attempt_seconds / steps][-MOST_INTERRUPTIONS:]
+        self._attempt_seconds = 0.0
         self.restarts += 1
         self.replayed_steps += replayed
         self.down_seconds += seconds
@@ -125,20 +136,46 @@ class History:
         if not had_ended:
             self.interruptions = [*self.interruptions, Interruption(seconds, replayed)][-MOST_INTERRUPTIONS:]
 
+    def _announced_total(self) -> float | None:
+        if self.total_steps is not None or self.total_epochs is None:
+            return self.total_steps
+        return self.total_epochs * (self.steps_per_epoch or 1.0)
+
+    def _note_run(self, seen: Observation, had_ended: bool, total_before: float | None) -> None:
+        """An attempt that goes on from nothing is a run of its own, be it in the same file.
+
+        One that ended before, of another length, was no training of this job: a bar that prepared the data.
+        """
+        total = self._announced_total()
+        if seen.step > (self.first_step or 0.0) + FROM_THE_START * (total or 0.0):
+            return
+        self.run_begin = self.executed_steps
+        if had_ended and total and total_before and abs(total - total_before) > OTHER_TOTAL * total_before:
+            self._forget()
+
+    def _forget(self) -> None:
+        """What was seen says nothing of the run that begins; time and steps count on."""
+        self._ends, self._steps, self._seconds, self._pauses = [], [], [], []
+        self.printed_step_seconds = self.data_fraction = self.data_seconds = self.first_data_seconds = None
+        self._data_reports = 0
+        self.interruptions, self.attempt_paces = [], []
+
     def spans(self) -> Spans:
         """All spans with their pauses, as arrays; spans that are too short for the clock are joined."""
         ends, steps, seconds = (np.array(values) for values in (self._ends, self._steps, self._seconds))
-        least_seconds = float(TICKS_PER_SPAN) if self._whole_seconds else 0.0
-        if len(steps) and (seconds <= 0).mean() > MOST_STANDING:
-            least_seconds = max(least_seconds, float(seconds.sum()) / PARTS_OF_STANDING)
-        if least_seconds > 0:
-            before = int(np.searchsorted(ends, self.attempt_begin, side="right"))
-            parts = [
-                _joined(ends[part], steps[part], seconds[part], least_seconds)
-                for part in (slice(0, before), slice(before, None))
-            ]
-            ends, steps, seconds = (np.concatenate(pair) for pair in zip(*parts, strict=True))
+        before = int(np.searchsorted(ends, self.attempt_begin, side="right"))
+        parts = [
+            _joined(ends[part], steps[part], seconds[part], self._least_seconds(seconds[part]))
+            for part in (slice(0, before), slice(before, None))
+        ]
+        ends, steps, seconds = (np.concatenate(pair) for pair in zip(*parts, strict=True))
         return Spans(ends, steps, seconds, tuple(self._pauses))
+
+    def _least_seconds(self, seconds: np.ndarray) -> float:
+        """What a span must take for the clock to say something of it."""
+        least = float(TICKS_PER_SPAN) if self._whole_seconds else 0.0
+        is_standing = len(seconds) > 0 and (seconds <= 0).mean() > MOST_STANDING
+        return max(least, float(seconds.sum()) / PARTS_OF_STANDING) if is_standing else least
 
     def _tick(self, seen: Observation) -> tuple[bool, bool]:
         """Whether the report has a time, and whether its clock was set back.
@@ -179,6 +216,7 @@ class History:
 
     def _add_span(self, steps: float, seconds: float) -> None:
         self.executed_steps += steps
+        self._attempt_seconds += seconds
         self._ends.append(self.executed_steps)
         self._steps.append(steps)
         self._seconds.append(seconds)
@@ -238,7 +276,7 @@ def _joined(
     ends: np.ndarray, steps: np.ndarray, seconds: np.ndarray, least_seconds: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Spans joined with their next until each takes `least_seconds`; what is left over goes to the last."""
-    if not len(steps) or seconds.min() >= least_seconds:
+    if not len(steps) or least_seconds <= 0 or seconds.min() >= least_seconds:
         return ends, steps, seconds
     groups, gathered, group = [], 0.0, 0
     for value in seconds.tolist():

@@ -11,7 +11,11 @@ nobody can foresee the first. A run that had ended before the next began in the 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum, log, sqrt
 from statistics import median
+
+# What two attempts of a run usually differ by (log), until those seen tell it better. An assumption.
+ATTEMPTS_APART = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,15 @@ def interruptions_to_come(seen: Sequence[Interruption], watched: float, left: fl
     each = down + step_seconds * median(one.replayed_steps for one in seen)
     middle, most = (count_at(quantile, len(seen), left / (watched + left)) for quantile in (0.5, 0.95))
     return ToCome(middle * down, middle * each, most * each)
+
+
+def attempt_error(paces: Sequence[float]) -> float:
+    """What attempts differ by (log): the next may run elsewhere, or on another share of the data. 0 of one attempt."""
+    if len(paces) < 2:
+        return 0.0
+    logs = [log(pace) for pace in paces]
+    middle = fsum(logs) / len(logs)
+    return sqrt((fsum((one - middle) ** 2 for one in logs) + ATTEMPTS_APART**2) / len(logs))
 
 
 def count_at(quantile: float, shape: int, chance: float) -> int:

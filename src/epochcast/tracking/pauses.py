@@ -3,8 +3,10 @@
 Pauses of like length belong together: validations, checkpoints and slow steps have their own. A kind that came at even
 distances is expected to go on so, until the last step; one that came unevenly, as often per step as so far. A kind seen
 once may come back: as often as so far while it is recent, seldom once it has stayed away for longer than it took to
-come. One pause that is far longer than all others (a machine was away) hardly ever comes back. Lengths are averaged
-with a short memory, since they change: a translation model that learns to stop validates faster and faster.
+come. Two or three that came late and close together are a coincidence, not a habit. One pause that is far longer than
+all others (a machine was away) hardly ever comes back. The length to expect is the median with a short memory: lengths
+change (a translation model that learns to stop validates faster and faster), and one that took twice as long says
+little of the next.
 Pauses whose name and length were recorded (`ec.track`, callbacks) are of one kind by their name, whatever their length.
 """
 
@@ -12,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from epochcast.tracking.spans import Pause
+from epochcast.tracking.spans import Pause, weighted_median
 
 # Neighbours in length whose ratio is below this are of one kind.
 KIND_RATIO = 2.0
@@ -22,8 +24,8 @@ EVEN = 0.1
 HALF_LIFE = 0.25
 # How often a kind seen once comes back, against once in the steps seen: recent, and stayed away.
 STAYED_AWAY = 0.25
-# Two that lie closer together than this share of what lay before are one happening, not a habit.
-SIDE_BY_SIDE = 0.02
+# Fewer than this at even distances are chance where the first came after so many of them, or more.
+ENOUGH, LATE = 4, 1.5
 # One that is longer than all others by this factor, and its weight.
 ODD_FACTOR, ODD = 8.0, 0.1
 
@@ -63,7 +65,7 @@ def _count(kind: list[Pause], begin: float, now: float, left: float) -> float:
         return float(np.floor((now + left - last) / last * (1 + 1e-9))) if is_named else rate * left
     gaps = np.diff([pause.at_step for pause in kind])
     gap = float(np.median(gaps))
-    if gap <= 0 or (len(kind) == 2 and gap < SIDE_BY_SIDE * (kind[0].at_step - begin)):
+    if gap <= 0 or (not is_named and _began_late(kind, begin, gap)):
         return rate * left
     if np.median(np.abs(gaps - gap)) >= EVEN * gap or now - last >= 1.5 * gap:
         return rate * left * (1.0 if now - last < 3 * gap else 0.5)
@@ -73,7 +75,12 @@ def _count(kind: list[Pause], begin: float, now: float, left: float) -> float:
     return count * min(1.0, missed)
 
 
+def _began_late(kind: list[Pause], begin: float, gap: float) -> bool:
+    """Few at even distances are a habit only where the first came after such a distance, too."""
+    return len(kind) < ENOUGH and kind[0].at_step - begin > LATE * gap
+
+
 def _length(kind: list[Pause], begin: float, now: float) -> float:
     ages = np.array([now - pause.at_step for pause in kind])
     weights = 0.5 ** (ages / (HALF_LIFE * (now - begin)))
-    return float(np.average([pause.seconds for pause in kind], weights=weights))
+    return weighted_median(np.array([pause.seconds for pause in kind]), weights)

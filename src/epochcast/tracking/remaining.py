@@ -16,7 +16,7 @@ from epochcast.errors import BadInput
 from epochcast.interval import Interval
 from epochcast.tracking.change import lasting_change
 from epochcast.tracking.history import History
-from epochcast.tracking.interruptions import interruptions_to_come
+from epochcast.tracking.interruptions import attempt_error, interruptions_to_come
 from epochcast.tracking.pace import Pace, expected_pace
 from epochcast.tracking.pauses import seconds_to_come
 from epochcast.tracking.prior import Prior
@@ -59,7 +59,7 @@ class Remaining:
 def remaining(history: History, total_steps: float, prior: Prior | None = None) -> Remaining:
     """What is left of the run until `total_steps`."""
     left = max(0.0, total_steps - history.step)
-    shown = _shown(history)
+    shown = _shown(history, left)
     pace, prior_weight = _with_prior(shown, history, prior)
     pauses = shown.pauses
     coming = seconds_to_come(pauses, shown.begin, history.executed_steps, left) if pauses else 0.0
@@ -93,9 +93,9 @@ def _start_to_come(shown: "_Shown", history: History, prior: Prior | None) -> fl
     return max(0.0, prior.start_seconds - history.elapsed_seconds)
 
 
-def doubt_of(history: History) -> float:
+def doubt_of(history: History, total_steps: float) -> float:
     """How far the answer may be off, as the interval takes it."""
-    return _doubt(_shown(history), history, None)
+    return _doubt(_shown(history, max(0.0, total_steps - history.step)), history, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class _Shown:
     start_seconds: float = 0.0
 
 
-def _shown(history: History) -> _Shown:
+def _shown(history: History, left: float) -> _Shown:
     spans = history.spans()
     if not len(spans) or spans.seconds.sum() <= 0:
         printed = history.printed_step_seconds
@@ -116,11 +116,13 @@ def _shown(history: History) -> _Shown:
     earlier, own = spans.split(history.attempt_begin)
     if len(own) < OWN_SPANS:
         earlier, own = NOTHING, spans
+    else:
+        earlier = earlier.since(history.run_begin)
     if len(own) < 3:
         return _Shown(Pace(float(own.seconds.sum() / own.steps.sum()), None))
     start = start_spans(own)
     steady = own.after(start)
-    changed = lasting_change(steady)
+    changed = lasting_change(steady, left)
     usual_seconds = _median_pace(steady) * float(own.steps[:start].sum())
     start_seconds = max(0.0, float(own.seconds[:start].sum()) - usual_seconds)
     known = (*earlier.known_pauses, *steady.known_pauses)
@@ -151,7 +153,7 @@ def _with_prior(shown: _Shown, history: History, prior: Prior | None) -> tuple[f
 
 
 def _untimed(history: History) -> str:
-    if history.reports < 2:
+    if history.reports < 2 or 0 < history.run_begin == history.executed_steps:
         return "no step has been timed yet: at least two reports are needed, or a forecast to begin with"
     return (
         f"the {history.reports:,} reports of the log have no times (no date, no seconds of a step): "
@@ -168,7 +170,8 @@ def _doubt(shown: _Shown, history: History, prior: Prior | None) -> float:
     told = None if prior is None else prior.log_error
     watched_seconds = max(0.0, history.elapsed_seconds - history.down_seconds)
     short = SHORT_ERROR / sqrt(1 + watched_seconds / SHORT_SECONDS)
-    return hypot(_unsteadiness(shown, history, told), short if told is None else min(short, told))
+    between = attempt_error([*history.attempt_paces, *([] if shown.pace is None else [shown.pace.step_seconds])])
+    return hypot(_unsteadiness(shown, history, told), short if told is None else min(short, told), between)
 
 
 def _unsteadiness(shown: _Shown, history: History, told: float | None) -> float:

@@ -10,7 +10,7 @@ from epochcast.scheduling.state import Decision, LiveJob, Placed, State
 from epochcast.scheduling.workload import Choice, Fleet
 
 if TYPE_CHECKING:
-    from epochcast.scheduling.policies.kernel import Place, Queue
+    from epochcast.scheduling.policies.dispatching import Place, Queue
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -45,15 +45,30 @@ class Arrays:
 
     def queue(self) -> "Queue":
         """The jobs, as the compiled functions take them."""
-        from epochcast.scheduling.policies.kernel import Queue
+        from epochcast.scheduling.policies.dispatching import Queue
 
-        alive = np.ones(len(self.left), np.bool_)
         fixed = (self.left, self.whole, self.owed, self.restart, self.pay, self.due, self.weight)
-        return Queue(*fixed, self.now_on, self.held, alive)
+        least = (self.whole * self.rate).min(axis=1)
+        return Queue(*fixed, self.now_on, self.held, least, self.whole.min(axis=1), self._steps())
+
+    def _steps(self) -> Whole:
+        """Of each job the choices of which none is slower and dearer than another, from fast to slow; then −1."""
+        found = np.full(self.whole.shape, -1, np.int64)
+        dollars = self.whole * self.rate
+        by_seconds = np.argsort(self.whole, axis=1, kind="stable")
+        least = np.full(len(self.whole), np.inf)
+        count = np.zeros(len(self.whole), np.int64)
+        rows = np.arange(len(self.whole))
+        for column in by_seconds.T:
+            cheaper = (dollars[rows, column] < least) & (self.whole[rows, column] < IMPOSSIBLE_SECONDS)
+            found[rows[cheaper], count[cheaper]] = column[cheaper]
+            least[cheaper] = dollars[rows, column][cheaper]
+            count += cheaper
+        return found
 
     def place(self) -> "Place":
         """The choices and the machines, as the compiled functions take them."""
-        from epochcast.scheduling.policies.kernel import Place
+        from epochcast.scheduling.policies.dispatching import Place
 
         return Place(self.rate, self.device, self.gpus, self.size, self.quota, self.nodes, self.capacity)
 

@@ -7,6 +7,8 @@ unless the policy stops jobs: then all are placed anew at every decision.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
 
 from epochcast.scheduling.renting import DoesNotPack, rent
 from epochcast.scheduling.room import Room
@@ -85,6 +87,7 @@ class WholeMachines:
     """One job takes a whole machine and keeps it to its end."""
 
     order: Order
+    looks_at_running: ClassVar[bool] = False
 
     def __call__(self, state: State) -> Decision:
         """Free machines go to the first in order."""
@@ -119,6 +122,11 @@ class SharedMachines:
     stops: bool = False
     resizes: bool = True
 
+    @property
+    def looks_at_running(self) -> bool:
+        """Who may stop nobody orders only those that wait."""
+        return self.stops
+
     def __call__(self, state: State) -> Decision:
         """Free GPUs go to the first in order."""
         decision = {name: placed for name, placed in kept(state).items() if self._stays(state.live[name])}
@@ -145,8 +153,11 @@ class SharedMachines:
 def packable(state: State, decision: dict[str, Placed], expendable: list[str]) -> Decision:
     """The decision, less the first of `expendable` until machines can be rented.
 
-    Those that stay put may be in the way.
+    Those that stay put may be in the way. Where nobody stays put and sizes nest (1, 2, 4 …), what `Room` found room for
+    always packs.
     """
+    if _always_packs(state, decision):
+        return decision
     for name in expendable:
         try:
             rent(state, decision)
@@ -155,3 +166,12 @@ def packable(state: State, decision: dict[str, Placed], expendable: list[str]) -
         else:
             break
     return decision
+
+
+def _always_packs(state: State, decision: Decision) -> bool:
+    if any(kind.quota is not None for kind in state.fleet.types):
+        return False
+    if any(placed.alone or state.live[name].job.restart_seconds > 0 for name, placed in decision.items()):
+        return False
+    sizes = sorted({placed.choice.gpus for placed in decision.values()} | {kind.gpus for kind in state.fleet.types})
+    return all(larger % smaller == 0 for smaller, larger in pairwise(sizes))

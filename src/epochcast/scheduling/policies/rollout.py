@@ -2,10 +2,11 @@
 counts.
 
 The settings differ in how much waiting jobs raise the price of a GPU, in how far ahead urgency looks, and in how much
-counts what waiting adds to a job's own bill; around the best of them the order of jobs is perturbed at random. As many
-roll-outs are made as a fixed amount of work allows, so that decisions over hundreds of jobs stay quick and the same
-state always gets the same answer. Jobs that may come later were played along, too (drawn from those that came): it
-gained nothing.
+counts what waiting adds to a job's own bill. Then the order of jobs is searched: around the best roll-out so far the
+places of some jobs are perturbed at random, and what is cheaper becomes the new middle. Roll-outs are made until a
+fixed amount of work is done (jobs looked at, not seconds), so that decisions over hundreds of jobs stay quick and the
+same state always gets the same answer. Jobs that may come later were played along, too (drawn from those that came):
+it gained nothing.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from epochcast.scheduling.policies.arrays import Arrays, arrays
 from epochcast.scheduling.state import Decision, State
 
 if TYPE_CHECKING:
-    from epochcast.scheduling.policies.kernel import Way
+    from epochcast.scheduling.policies.dispatching import Way
 
 Setting = tuple[float, float, float, float]
 """Congestion, look-ahead, loss by waiting, patience."""
@@ -34,11 +35,12 @@ TAKE_ANY = 1e30
 PATIENCE = (1.0, 1.3, 2.0, TAKE_ANY)
 SETTINGS = tuple((congestion, ahead, loss, TAKE_ANY) for loss, ahead, congestion in product(LOSSES, AHEAD, CONGESTION))
 KEEPING = tuple((congestion, ahead, 1.0, p) for ahead, congestion, p in product((0.1, 0.3), (0.0, 1.0, 3.0), PATIENCE))
-# Width (log) of the perturbations of the order of jobs.
+# Width (log) of the perturbations of the order of jobs, and the share of jobs that one perturbs.
 NOISES = (0.3, 1.0)
-PERTURBED = 30
-# Elementary steps that one decision may take: some tenths of a second on one core.
-WORK = 2e7
+PERTURBED_FRACTION = 0.25
+PERTURBED = 150
+# Jobs that all roll-outs of a decision together may look at: about a third of a second on one core of 2020.
+WORK = 700_000
 
 
 @dataclass(slots=True)
@@ -54,17 +56,19 @@ class RollOut:
     def __call__(self, state: State) -> Decision:
         """The first decision of the best roll-out."""
         told = arrays(state, self.keeps, self.resizes)
-        jobs, choices = told.whole.shape
-        affordable = max(4, int(WORK / (jobs * jobs * (choices * choices + 20)))) if jobs > 1 else 1
+        jobs = len(told.whole)
         may_change = self.resizes and not self.keeps
         best = _Best(told)
-        settings = SETTINGS if may_change else KEEPING
-        for setting in settings[:affordable]:
+        for setting in SETTINGS if may_change else KEEPING:
             best.try_out(_way(setting, may_change, self.keeps), np.ones(jobs))
+            if best.work > WORK or jobs < 2:
+                break
         random = np.random.default_rng([self.seed, int(state.seconds) % 2**31, jobs])
-        for number in range(min(self.perturbed, affordable - len(settings))):
-            width = NOISES[number % len(NOISES)]
-            best.try_out(best.way, np.exp(random.normal(0.0, width, jobs)))
+        for number in range(self.perturbed if jobs > 1 else 0):
+            if best.work > WORK:
+                break
+            moved = random.random(jobs) < PERTURBED_FRACTION
+            best.try_out(best.way, best.noise * np.exp(moved * random.normal(0.0, NOISES[number % len(NOISES)], jobs)))
         self.wake_seconds = best.wake_seconds
         return told.decision(best.chosen)
 
@@ -80,18 +84,18 @@ class Index:
 
     def __call__(self, state: State) -> Decision:
         """Who comes first by the index."""
-        from epochcast.scheduling.policies.kernel import FAR, dispatch
+        from epochcast.scheduling.policies.dispatching import FAR, first_decision
 
         told = arrays(state, self.keeps, self.resizes)
         chosen = np.empty(len(told.whole), np.int64)
         way = _way(self.setting, self.resizes and not self.keeps, self.keeps)
-        wake = dispatch(told.queue(), told.place(), way, told.now, np.ones(len(chosen)), chosen)
+        wake = first_decision(told.queue(), told.place(), way, told.now, np.ones(len(chosen)), chosen)
         self.wake_seconds = float(wake) if wake < FAR else None
         return told.decision(chosen)
 
 
 def _way(setting: Setting, may_change: bool, keeps: bool) -> "Way":
-    from epochcast.scheduling.policies.kernel import Way
+    from epochcast.scheduling.policies.dispatching import Way
 
     return Way(*setting, may_change, keeps)
 
@@ -101,17 +105,20 @@ class _Best:
 
     def __init__(self, told: Arrays) -> None:
         self.told, self.queue, self.place = told, told.queue(), told.place()
-        self.dollars = np.inf
+        self.dollars, self.work = np.inf, 0
+        self.noise = np.ones(len(told.whole))
         self.chosen: npt.NDArray[np.int64] = np.full(len(told.whole), -1)
         self.way = _way(SETTINGS[0], True, False)
         self.wake_seconds: float | None = None
 
     def try_out(self, way: "Way", noise: npt.NDArray[np.float64]) -> None:
         """Play a way to the end; keep its first decision if nothing was cheaper."""
-        from epochcast.scheduling.policies.kernel import FAR, roll_out
+        from epochcast.scheduling.policies.dispatching import FAR
+        from epochcast.scheduling.policies.kernel import roll_out
 
         first = np.empty(len(self.chosen), np.int64)
-        dollars, wake = roll_out(self.queue, self.place, way, self.told.now, noise, first, self.dollars)
+        dollars, wake, work = roll_out(self.queue, self.place, way, self.told.now, noise, first, self.dollars)
+        self.work += work
         if dollars < self.dollars:
-            self.dollars, self.chosen, self.way = dollars, first, way
+            self.dollars, self.chosen, self.way, self.noise = dollars, first, way, noise
             self.wake_seconds = float(wake) if wake < FAR else None

@@ -1,0 +1,240 @@
+"""`epochcast history`: learning from jobs that have already run."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from epochcast.cli.app import MEASURES, Json, app, show, wrote
+from epochcast.cli.database import Database
+from epochcast.cli.help_groups import GroupedCommand
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from epochcast.history.compare import Comparison
+    from epochcast.history.model_file import HistoryModel
+    from epochcast.history.verbs import Answer
+
+history_app = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    epilog="Example: epochcast history compare jobs.csv --target epoch_seconds --split random,batch>64",
+    help="Learn from jobs that have already run: fit, predict, compare.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(history_app, name="history", rich_help_panel=MEASURES)
+
+STORE = "store"
+MOST_SHOWN = 40
+
+Jobs = Annotated[str, typer.Argument(help="Past jobs: .csv, .parquet or .jsonl; or the word store.")]
+Target = Annotated[str, typer.Option(help="epoch_seconds, total_seconds, step_seconds or peak_bytes.")]
+Columns = Annotated[str | None, typer.Option(help="Learn from these columns alone, like model,device,batch.")]
+Ignored = Annotated[str | None, typer.Option("--ignore", help="Columns not to learn from.")]
+Seed = Annotated[int, typer.Option(help="Of everything random.")]
+Workers = Annotated[int, typer.Option(help="Fits at the same time; 0: one per core.")]
+AllowCode = Annotated[bool, typer.Option("--allow-code", help="Let rows name file.py:factory, which runs that code.")]
+
+
+@history_app.command(
+    cls=GroupedCommand, epilog="Example: epochcast history fit jobs.csv --target epoch_seconds --out history.json"
+)
+def fit(
+    jobs: Jobs,
+    target: Target,
+    out: Annotated[Path, typer.Option(help="Write the model here, as JSON.")],
+    kind: Annotated[str, typer.Option("--with", help="The model; `history compare` lists them.")] = "grey_box",
+    columns: Columns = None,
+    ignore: Ignored = None,
+    seed: Seed = 0,
+    workers: Workers = 0,
+    allow_code: AllowCode = False,
+    database: Database = None,
+    as_json: Json = False,
+) -> int:
+    """Learn from past jobs and write the model to a file."""
+    from epochcast.cli.evaluate import progress_bar
+    from epochcast.history import verbs
+
+    with progress_bar("learning") as progress:
+        model = verbs.fit(
+            _table(jobs, database),
+            target,
+            model=kind,
+            settings=verbs.Settings(
+                columns=_listed(columns),
+                ignored=_listed(ignore),
+                seed=seed,
+                workers=workers or os.cpu_count() or 1,
+                allow_code=allow_code,
+                progress=progress,
+            ),
+        )
+    model.save(out)
+    wrote(out)
+    show(_fitted(model, out), as_json, lambda: _fit_view(model))
+    return 0
+
+
+@history_app.command(
+    cls=GroupedCommand, epilog="Example: epochcast history predict new_jobs.csv --model history.json --out answers.csv"
+)
+def predict(
+    jobs: Jobs,
+    model: Annotated[Path, typer.Option(help="A file of `epochcast history fit`.")],
+    out: Annotated[Path | None, typer.Option(help="Also write a row for each job: .csv, .parquet, .jsonl.")] = None,
+    allow_code: AllowCode = False,
+    database: Database = None,
+    as_json: Json = False,
+) -> int:
+    """What the model says of jobs that have not run yet, with intervals."""
+    from epochcast.cli.evaluate import progress_bar
+    from epochcast.history import verbs
+    from epochcast.history.model_file import read_model
+
+    fitted = read_model(model)
+    with progress_bar("predicting") as progress:
+        answer = verbs.predict(fitted, _table(jobs, database), allow_code=allow_code, progress=progress)
+    if out is not None:
+        from epochcast.fitting.table import write_table
+        from epochcast.fitting.table_chunks import polars
+
+        p = answer.predictions
+        write_table(polars().DataFrame({"low": p.low, "mid": p.mid, "high": p.high}), out)
+        wrote(out)
+    for warning in () if as_json else answer.warnings:
+        sys.stderr.write(f"epochcast: {warning}\n")
+    show(answer.as_dict(), as_json, lambda: _predict_view(answer))
+    return 0
+
+
+@history_app.command(
+    cls=GroupedCommand,
+    epilog="Example: epochcast history compare jobs.csv --target epoch_seconds --split random,batch>64,without:device",
+)
+def compare(
+    jobs: Jobs,
+    target: Target,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="random[:5], holdout[:0.2], time[:COLUMN], batch>64, gpus>4, power>80%, without:device, deeper;"
+            " several with commas. By default random, and the extrapolations that the table allows."
+        ),
+    ] = None,
+    kinds: Annotated[str | None, typer.Option("--with", help="Models to compare, like grey_box,boosting.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="One set of hyper-parameters instead of the best.")] = False,
+    columns: Columns = None,
+    ignore: Ignored = None,
+    seed: Seed = 0,
+    workers: Workers = 0,
+    allow_code: AllowCode = False,
+    database: Database = None,
+    as_json: Json = False,
+) -> int:
+    """Which model predicts best, on rows that it has not seen: error and coverage of every model on every split."""
+    from epochcast.cli.evaluate import progress_bar
+    from epochcast.history import verbs
+
+    with progress_bar("comparing models") as progress:
+        answer = verbs.compare(
+            _table(jobs, database),
+            target,
+            splits=_listed(split),
+            models=_listed(kinds),
+            is_tuned=not quick,
+            settings=verbs.Settings(
+                columns=_listed(columns),
+                ignored=_listed(ignore),
+                seed=seed,
+                workers=workers or os.cpu_count() or 1,
+                allow_code=allow_code,
+                progress=progress,
+            ),
+        )
+    show(answer.as_dict(), as_json, lambda: _compare_view(answer))
+    return 0
+
+
+def _table(jobs: str, database: str | None) -> Any:
+    """A path, or the runs of the store."""
+    if jobs != STORE or Path(jobs).exists():
+        return Path(jobs)
+    from epochcast.errors import BadInput
+    from epochcast.history.reading import runs_of_store
+    from epochcast.store.opening import existing_store
+
+    store = existing_store(database)
+    if store is None:
+        raise BadInput("there is no store yet; `epochcast track` makes one")
+    with store:
+        return runs_of_store(store)
+
+
+def _listed(text: str | None) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()] if text else []
+
+
+def _fitted(model: "HistoryModel", out: Path) -> dict[str, Any]:
+    learned = model.learned
+    return {
+        "target": model.target_name,
+        "model": learned.fitted.name,
+        "rows": learned.rows,
+        "features": list(model.features),
+        "options": dict(learned.options),
+        "error": learned.error,
+        "written": str(out),
+    }
+
+
+def _fit_view(model: "HistoryModel") -> "RenderableType":
+    learned = model.learned
+    error = f"{learned.error:.1%}".replace("%", " %")
+    return (
+        f"{learned.fitted.name} of {model.target_name}, learned from {learned.rows:,} jobs and {len(model.features)}"
+        f" columns; mean error on jobs it had not seen: {error}"
+    )
+
+
+def _predict_view(answer: "Answer") -> "RenderableType":
+    from epochcast import render
+    from epochcast.units import show_bytes, show_seconds
+
+    shown = show_bytes if answer.target_name.endswith("_bytes") else show_seconds
+    p = answer.predictions
+    rows = [
+        (str(place), shown(p.mid[place]), f"{shown(p.low[place])} … {shown(p.high[place])}", ", ".join(p.news[place]))
+        for place in range(min(len(p.mid), MOST_SHOWN))
+    ]
+    caption = f"{len(p.mid) - MOST_SHOWN} more rows with --json" if len(p.mid) > MOST_SHOWN else None
+    return render.table(
+        f"{answer.target_name} by {answer.model}", ">row|>predicted|90 % of cases|new about it", rows, caption
+    )
+
+
+def _compare_view(answer: "Comparison") -> "RenderableType":
+    from rich.console import Group
+    from rich.text import Text
+
+    from epochcast import render
+
+    def share(value: float | None) -> str:
+        return "–" if value is None else f"{value:.1%}"
+
+    pieces: list[RenderableType] = []
+    for name, result in answer.splits.items():
+        rows = []
+        for model, tested in result.models.items():
+            s = tested.scores
+            cells = (f"{s.n:,}", share(s.mape), share(s.median_ape), share(s.p90_ape), share(s.coverage))
+            rows.append((model, *cells, tested.reason))
+        headings = "model|>tested|>MAPE|>median|>90th percentile|>in interval|not fitted because"
+        drop = ("not fitted because",) if not any(row[-1] for row in rows) else ("90th percentile",)
+        title = f"{answer.target_name}, split {name}"
+        pieces += [render.table(title, headings, rows, drop=drop), Text(f"best: {result.why}")]
+    pieces += [Text(f"note: {note}", style="dim") for note in answer.notes[:MOST_SHOWN]]
+    return Group(*pieces)

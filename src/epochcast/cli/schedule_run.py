@@ -1,0 +1,198 @@
+"""`epochcast schedule run` and `submit`: a queue worked off on this machine, on Ray or on Slurm."""
+
+import json
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event as Flag
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from epochcast.cli.app import Json, show
+from epochcast.cli.schedule import schedule_app
+from epochcast.errors import BadInput
+
+if TYPE_CHECKING:
+    from epochcast.scheduling.doing import Event
+    from epochcast.scheduling.engines.executor import Executor
+    from epochcast.scheduling.queue_rows import KeptQueue
+    from epochcast.scheduling.running import Scheduler
+    from epochcast.store.store import Store
+
+StoreUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        "--database",
+        help="A file of SQLite or postgresql://…, instead of EPOCHCAST_STORE or the file in your data folder.",
+    ),
+]
+
+
+@schedule_app.command(epilog="Example: epochcast schedule run queue.json --engine slurm --sbatch='--partition=gpu'")
+def run(
+    queue: Annotated[str, typer.Argument(help="A queue file, or the name of a kept queue to go on with.")],
+    engine: Annotated[str, typer.Option(help="What runs the jobs: local, ray or slurm.")] = "local",
+    name: Annotated[str | None, typer.Option(help="The queue's name in the store; else that of the file.")] = None,
+    store: StoreUrl = None,
+    policy: Annotated[str, typer.Option(help="The policy that decides.")] = "atc_rollout",
+    keep_running: Annotated[
+        bool, typer.Option("--keep-running", help="Stop and resize no job that runs: no preemption.")
+    ] = False,
+    every: Annotated[str, typer.Option(help="Decide at least this often, besides at events.")] = "30s",
+    look: Annotated[str, typer.Option(help="Ask the engine this often.")] = "2s",
+    address: Annotated[str | None, typer.Option(help="Ray's dashboard, like http://head:8265.")] = None,
+    sbatch: Annotated[str, typer.Option(help="More options for every sbatch, like '--partition=gpu'.")] = "",
+    stay: Annotated[bool, typer.Option("--stay", help="Wait for more jobs when all are over.")] = False,
+    stop_jobs: Annotated[
+        bool, typer.Option("--stop-jobs", help="When interrupted, stop the jobs, too; otherwise they go on.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per event, a line each.")] = False,
+) -> int:
+    """Start, watch, stop and resize the jobs of a queue until all are over.
+
+    Everything is kept in the store: killed and started again, it goes on where it was. Ctrl-C leaves the jobs running.
+    """
+    from epochcast.scheduling.held_queue import take_queue
+    from epochcast.scheduling.policies.registry import Switches, policy_named
+    from epochcast.scheduling.running import Manner, Scheduler
+    from epochcast.store.opening import open_store
+    from epochcast.units import parse_seconds
+
+    manner = Manner(_positive(parse_seconds(look), "--look"), _positive(parse_seconds(every), "--every"), stay)
+    decides = policy_named(policy, Switches(stops=not keep_running, resizes=not keep_running))
+    with open_store(store) as opened:
+        kept_name = _kept(opened, queue, name)
+        executor = _engine(engine, address, sbatch)
+        held, _ = take_queue(opened, kept_name, engine, policy)
+        tell = _teller(as_json)
+        scheduler = Scheduler(held, executor, decides, tell, manner)
+        try:
+            with _leaving(scheduler.leave):
+                last = scheduler.run()
+            if scheduler.leave.is_set() and stop_jobs:
+                last = scheduler.stop_jobs()
+            tell(_farewell(last, scheduler))
+        finally:
+            scheduler.hands.close()
+            held.release()
+    return 3 if any(kept.state == "failed" for kept in last.jobs.values()) else 0
+
+
+@schedule_app.command(epilog="Example: epochcast schedule submit nightly more.json")
+def submit(
+    name: Annotated[str, typer.Argument(help="The name of a kept queue.")],
+    file: Annotated[Path, typer.Argument(help="A queue file; its times count from now, its machines are not read.")],
+    store: StoreUrl = None,
+    as_json: Json = False,
+) -> int:
+    """Add jobs to a queue, whether it is being worked off or not."""
+    from epochcast.scheduling.kept_queue import submit as add
+    from epochcast.scheduling.queue_file import read_queue
+    from epochcast.store.opening import open_store
+
+    found = read_queue(file)
+    found.check_runnable()
+    with open_store(store) as opened:
+        added = add(opened, name, found)
+
+    def view() -> Any:
+        from rich.text import Text
+
+        return Text(f"{len(added)} added to {name}: {', '.join(added)}")
+
+    show({"queue": name, "added": added}, as_json, view)
+    return 0
+
+
+def _positive(seconds: float, flag: str) -> float:
+    if seconds <= 0:
+        raise BadInput(f"{flag} must be more than 0")
+    return seconds
+
+
+def _kept(store: "Store", queue: str, name: str | None) -> str:
+    """The name of the queue in the store, kept from its file where one is given."""
+    from epochcast.scheduling.kept_queue import keep_queue, kept_queue
+    from epochcast.scheduling.queue_file import read_queue
+
+    path = Path(queue)
+    if not path.is_file():
+        if path.suffix == ".json":
+            raise BadInput(f"there is no file {queue}")
+        return kept_queue(store, queue).name
+    found = read_queue(path)
+    found.check_runnable()
+    kept_name = path.stem if name is None else name
+    keep_queue(store, kept_name, found)
+    return kept_name
+
+
+def _engine(name: str, address: str | None, sbatch: str) -> "Executor":
+    if name == "local":
+        from epochcast.scheduling.engines.local import LocalEngine
+
+        return LocalEngine()
+    if name == "ray":
+        from epochcast.scheduling.engines.ray import RayEngine
+
+        return RayEngine(address)
+    if name == "slurm":
+        from epochcast.scheduling.engines.slurm import SlurmEngine
+
+        return SlurmEngine(tuple(shlex.split(sbatch)))
+    raise BadInput(f"--engine is local, ray or slurm, not {name!r}")
+
+
+def _teller(as_json: bool) -> "Callable[[Event], None]":
+    def tell(event: "Event") -> None:
+        if as_json:
+            line = json.dumps(event.as_dict(), allow_nan=False)
+        else:
+            line = f"{time.strftime('%H:%M:%S', time.localtime(event.at_seconds))}  {event.line}"
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    return tell
+
+
+@contextmanager
+def _leaving(leave: Flag) -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the loop between two rounds."""
+
+    def ask(_signal: int, _frame: object) -> None:
+        leave.set()
+
+    before = {kind: signal.signal(kind, ask) for kind in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+
+
+def _farewell(queue: "KeptQueue", scheduler: "Scheduler") -> "Event":
+    from epochcast.scheduling.doing import Event
+
+    now = time.time()
+    states = [kept.state for kept in queue.jobs.values()]
+    machines, late = queue.dollars(now)
+    told = {
+        "jobs": {state: states.count(state) for state in sorted(set(states))},
+        "running": sorted(queue.open_starts()),
+        "machine_dollars": machines,
+        "tardiness_dollars": late,
+        "dollars": machines + late,
+    }
+    counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
+    bill = f"machines ${machines:.2f}, lateness ${late:.2f}"
+    if not scheduler.leave.is_set():
+        return Event(now, "done", f"all jobs are over: {counts}; {bill}", None, told)
+    going = f"{len(queue.open_starts())} jobs go on running" if queue.open_starts() else "no job runs"
+    line = f"the scheduler leaves: {going} ({counts}; {bill}); go on with: epochcast schedule run {queue.name}"
+    return Event(now, "left", f"{line} --engine {scheduler.engine.name}", None, told)

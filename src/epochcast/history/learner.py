@@ -1,0 +1,133 @@
+"""Fitting one model to a table: hyper-parameters, the model itself, and how wide its intervals are."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from epochcast.errors import EpochcastError
+from epochcast.fitting.predicted import Progress
+from epochcast.history.conformal import Widths, log_scores, widths
+from epochcast.history.fitted import Fitted
+from epochcast.history.jobs import Array, Integers, Jobs
+from epochcast.history.learning_set import LearningSet
+from epochcast.history.models.table import Kind, Options, find_kind
+from epochcast.history.roles import column_of
+from epochcast.history.seen import Seen
+from epochcast.history.tuning import Tick, counted, fits_of, one_thread_each, tuned
+
+# Parts into which the categories of a column are divided to see how well unseen ones are predicted.
+NEW_PARTS = 3
+# The share of the largest different numbers of a column that is kept back for the same.
+LARGEST = 0.25
+LEAST_TRAIN = 10
+NEW_ROLES = ("model", "device", "batch", "gpus", "power", "depth")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """low ≤ mid ≤ high of every row, and the columns in which it is unlike what was learned from."""
+
+    low: Array
+    mid: Array
+    high: Array
+    news: list[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A fitted model with its intervals; `error` is the mean relative error in cross-validation."""
+
+    fitted: Fitted
+    widths: Widths
+    seen: Seen
+    options: Options
+    error: float
+    rows: int
+    unseen: Array = field(repr=False, compare=False, default_factory=lambda: np.zeros(0))
+    """What cross-validation predicted of each row."""
+
+    def predict(self, jobs: Jobs) -> Predictions:
+        """Of new rows."""
+        mid = self.fitted.predict(jobs)
+        news = self.seen.news(jobs)
+        groups = jobs.category(self.widths.group_column) if self.widths.group_column else [""] * len(jobs)
+        factor = np.exp(np.minimum(self.widths.of(groups, news), 50.0))
+        return Predictions(mid / factor, mid, mid * factor, news)
+
+
+def learn(
+    name: str,
+    known: LearningSet,
+    *,
+    candidates: tuple[Options, ...] = (),
+    seed: int = 0,
+    workers: int = 1,
+    new_columns: Iterable[str] | None = None,
+    tick: Tick | None = None,
+    progress: Progress | None = None,
+) -> Learned:
+    """Fit the model called `name`. Of `new_columns`, by default all, unseen values get a width of their own."""
+    kind = find_kind(name)
+    if progress is not None:
+        tick = counted(progress, fits_of(kind, candidates))
+    chosen = tuned(kind, known, candidates=candidates, seed=seed, workers=workers, tick=tick)
+    wanted = _tried_columns(known.inputs, known.features if new_columns is None else new_columns)
+    with one_thread_each():
+        fitted = kind.fit(known, chosen.options, seed)
+        new = {column: _new_scores(kind, known, column, chosen.options, seed) for column in wanted}
+    group_column = _group_column(known.inputs)
+    groups = None if group_column is None else known.inputs.category(group_column)
+    found = widths(
+        log_scores(known.target, chosen.unseen),
+        groups,
+        group_column=group_column,
+        new={column: scores for column, scores in new.items() if len(scores)},
+    )
+    seen = Seen.of(known.inputs)
+    return Learned(fitted, found, seen, dict(chosen.options), chosen.error, len(known), chosen.unseen)
+
+
+def _tried_columns(jobs: Jobs, wanted: Iterable[str]) -> list[str]:
+    """Those that play a part in formulas; what is new in another column gets the widest interval of all."""
+    parts = {column_of(role, jobs.columns) for role in NEW_ROLES}
+    return [name for name in wanted if name in parts]
+
+
+def _group_column(jobs: Jobs) -> str | None:
+    """Intervals go by device, else by model, where the table has one."""
+    return column_of("device", jobs.categories) or column_of("model", jobs.categories)
+
+
+def _new_scores(kind: Kind, known: LearningSet, column: str, options: Options, seed: int) -> Array:
+    """How far predictions are off for values of a column that were kept back; empty where it has too few values."""
+    scores = []
+    for train, test in _kept_back(known, column):
+        if len(train) < LEAST_TRAIN or not len(test):
+            continue
+        try:
+            fitted = kind.fit(known.take(train), options, seed)
+        except EpochcastError:  # too few rows for this model
+            continue
+        rows = known.take(test)
+        scores.append(log_scores(rows.target, fitted.predict(rows.inputs)))
+    return np.concatenate(scores) if scores else np.zeros(0)
+
+
+def _kept_back(known: LearningSet, column: str) -> list[tuple[Integers, Integers]]:
+    jobs = known.inputs
+    if column in jobs.categories:
+        words = jobs.categories[column]
+        levels, counts = np.unique(words, return_counts=True)
+        if len(levels) < 2:
+            return []
+        # The most frequent in turn, so that the parts are about equally large.
+        part_of = {level: place % NEW_PARTS for place, level in enumerate(levels[np.argsort(-counts, kind="stable")])}
+        parts = np.array([part_of[word] for word in words])
+        return [(np.flatnonzero(parts != part), np.flatnonzero(parts == part)) for part in np.unique(parts)]
+    values = jobs.numbers[column]
+    different = np.unique(values[~np.isnan(values)])
+    if len(different) < 3:
+        return []
+    threshold = different[max(1, int(len(different) * (1 - LARGEST))) - 1]
+    return [(np.flatnonzero(~(values > threshold)), np.flatnonzero(values > threshold))]

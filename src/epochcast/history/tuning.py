@@ -1,0 +1,105 @@
+"""Hyper-parameters by cross-validation: the candidate with the smallest mean relative error over five parts.
+
+    error = mean |y − φ(x)| / y                                          (Dube et al. 2019, AI Gauge)
+
+What the chosen candidate predicted for rows that it had not seen also gives the intervals (`conformal.py`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from epochcast.errors import EpochcastError
+from epochcast.fitting.predicted import Progress
+from epochcast.history.jobs import Array
+from epochcast.history.learning_set import LearningSet
+from epochcast.history.models.table import Kind, Options
+from epochcast.history.splits import FOLDS, folds_of
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Matrix products of many small fits in one thread each; several threads would wait for each other."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ModuleNotFoundError:  # it comes with scikit-learn
+        yield
+        return
+    with threadpool_limits(1):
+        yield
+
+
+Tick = Callable[[], None]
+"""Called after every fit."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The chosen candidate, its error, and what it predicted for every row when it had not seen it."""
+
+    options: Options
+    error: float
+    unseen: Array
+
+
+def tuned(
+    kind: Kind,
+    known: LearningSet,
+    *,
+    candidates: Sequence[Options] = (),
+    seed: int = 0,
+    workers: int = 1,
+    tick: Tick | None = None,
+) -> Tuned:
+    """Every candidate on the same parts. One that cannot be fitted is left out; raises where none can."""
+    tried = tuple(candidates) or kind.candidates(len(known))
+    parts = folds_of(len(known), FOLDS, seed)
+    unseen = np.full((len(tried), len(known)), np.nan)
+    failed: dict[int, EpochcastError] = {}
+
+    def one(place: int, part: int) -> tuple[int, int, Array]:
+        train, test = parts[part]
+        fitted = kind.fit(known.take(train), tried[place], seed)
+        return place, part, fitted.predict(known.take(test).inputs)
+
+    with one_thread_each(), ThreadPoolExecutor(max(1, workers)) as pool:
+        futures: dict[Future[tuple[int, int, Array]], int] = {
+            pool.submit(one, place, part): place for place in range(len(tried)) for part in range(len(parts))
+        }
+        for future in as_completed(futures):
+            try:
+                place, part, predicted = future.result()
+                unseen[place, parts[part][1]] = predicted
+            except EpochcastError as error:
+                failed[futures[future]] = error
+            if tick is not None:
+                tick()
+    if len(failed) == len(tried):
+        raise failed[0]
+    errors = np.where(
+        np.isin(np.arange(len(tried)), list(failed)),
+        np.inf,
+        (np.abs(unseen - known.target) / known.target).mean(axis=1),
+    )
+    best = int(np.argmin(np.where(np.isnan(errors), np.inf, errors)))
+    return Tuned(tried[best], float(errors[best]), unseen[best])
+
+
+def fits_of(kind: Kind, candidates: Sequence[Options] = ()) -> int:
+    """How many fits `tuned` makes."""
+    return FOLDS * len(tuple(candidates) or kind.grid)
+
+
+def counted(progress: Progress, total: int) -> Tick:
+    """A tick that tells how many of all fits are done."""
+    done = 0
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        progress(min(done, total), total)
+
+    return tick

@@ -1,0 +1,98 @@
+"""From what a policy decides to what is to be done on real nodes.
+
+Machines that are down count as not there. Starting a job again is never free in reality, so a job that does not say its
+`restart_seconds` pays `RESTART_SECONDS`: it is not stopped or moved for nothing. Where a decision does not fit the
+machines (a policy packs more coarsely than `renting`), who runs already keeps its place and the others follow in order.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from epochcast.scheduling.engines.executor import Node
+from epochcast.scheduling.renting import DoesNotPack, rent
+from epochcast.scheduling.simulator import Policy
+from epochcast.scheduling.state import Decision, Machine, Placed, State
+from epochcast.scheduling.workload import Fleet
+
+# An interpreter, its imports, a model and a checkpoint to read. An assumption; a job that knows better says so.
+RESTART_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a job is to run. The machine's number is one that is rented, or stands for a new one."""
+
+    placed: Placed
+    machine: Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who is to run where from now on; who fits on no machine that is up; when the policy wants to be asked again."""
+
+    targets: dict[str, Target]
+    homeless: tuple[str, ...] = ()
+    wake_seconds: float | None = None
+
+
+def fleet_now(fleet: Fleet, nodes: Sequence[Node] | None) -> Fleet | None:
+    """The machines that can be had now; None where all nodes are down."""
+    if nodes is None:
+        return fleet
+    up = Counter(node.node_type for node in nodes if node.is_up)
+    types = tuple(
+        replace(kind, quota=up[kind.name] if kind.quota is None else min(kind.quota, up[kind.name]))
+        for kind in fleet.types
+    )
+    count = min(fleet.nodes, sum(kind.quota or 0 for kind in types))
+    return Fleet(count, types) if count else None
+
+
+def plan(state: State, policy: Policy, nodes: Sequence[Node] | None) -> Plan:
+    """Ask the policy, and find machines for what it says."""
+    fleet = fleet_now(state.fleet, nodes)
+    if fleet is None:
+        return Plan({}, tuple(state.live))
+    seen, homeless = _seen_by_policy(state, fleet)
+    if not seen.live:
+        return Plan({}, homeless)
+    decision = policy(seen)
+    machines, decision = _machines(seen, decision)
+    where = {name: machine for machine in machines for name, _ in machine.residents}
+    targets = {name: Target(placed, where[name]) for name, placed in decision.items()}
+    return Plan(targets, homeless, getattr(policy, "wake_seconds", None))
+
+
+def _seen_by_policy(state: State, fleet: Fleet) -> tuple[State, tuple[str, ...]]:
+    """The state on the machines that are up, without jobs that fit on none of them."""
+    seen = state.copy()
+    seen.fleet = fleet
+    homeless = tuple(
+        name for name, one in seen.live.items() if not any(fleet.holds(choice) for choice in one.job.seconds)
+    )
+    for name in homeless:
+        del seen.live[name]
+    for one in seen.live.values():
+        one.job = replace(one.job, restart_seconds=one.job.restart_seconds or RESTART_SECONDS)
+    kinds = {machine.number: fleet.by_name[machine.kind.name] for machine in seen.machines}
+    seen.machines = tuple(replace(machine, kind=kinds[machine.number]) for machine in seen.machines)
+    return seen, homeless
+
+
+def _machines(state: State, decision: Decision) -> tuple[tuple[Machine, ...], Decision]:
+    """Machines for a decision, or for as much of it as fits."""
+    try:
+        return rent(state, decision), decision
+    except DoesNotPack:
+        pass
+    first = {name: placed for name, placed in decision.items() if state.live[name].choice == placed.choice}
+    fits: dict[str, Placed] = {}
+    machines: tuple[Machine, ...] = ()
+    for name, placed in {**first, **decision}.items():
+        try:
+            machines = rent(state, {**fits, name: placed})
+        except DoesNotPack:
+            continue
+        fits[name] = placed
+    return machines, fits

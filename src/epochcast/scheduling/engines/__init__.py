@@ -1,0 +1,1 @@
+"""What runs jobs: processes of this machine, a Ray cluster, a Slurm cluster, behind one small protocol."""

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from epochcast.errors import BadInput
+from epochcast.history.conformal import Widths, log_scores, quantile, widths
+from epochcast.history.learner import learn
+from epochcast.history.learning_set import LearningSet
+from epochcast.history.model_file import HistoryModel
+from epochcast.history.seen import Seen
+
+
+def test_the_quantile_by_hand() -> None:
+    """⌈(19 + 1)·0.9⌉ = 18: the 18th smallest of 19."""
+    assert quantile(np.arange(1.0, 20.0)) == 18.0
+
+
+def test_too_few_scores_give_more_than_the_largest() -> None:
+    assert quantile(np.array([1.0, 2.0])) > 2.0
+    with pytest.raises(BadInput):
+        quantile(np.zeros(0))
+
+
+def test_nine_of_ten_new_rows_lie_inside() -> None:
+    generator = np.random.default_rng(0)
+    inside = [
+        float((np.abs(generator.normal(size=200)) <= quantile(np.abs(generator.normal(size=60)))).mean())
+        for _ in range(200)
+    ]
+    assert np.mean(inside) == pytest.approx(0.9, abs=0.015)
+
+
+def test_a_group_with_enough_rows_has_a_width_of_its_own() -> None:
+    scores = np.concatenate([np.full(40, 0.1), np.full(40, 0.5), np.full(3, 2.0)])
+    groups = np.array(["calm"] * 40 + ["wild"] * 40 + ["rare"] * 3)
+    found = widths(scores, groups)
+    assert found.groups == {"calm": 0.1, "wild": 0.5}
+    assert found.of(["calm", "wild", "rare"], [(), (), ()]).tolist() == [0.1, 0.5, found.overall]
+
+
+def test_what_is_new_is_never_surer_than_what_is_known() -> None:
+    found = Widths(0.2, {"calm": 0.1}, {"device": 0.6})
+    known, new, untried = found.of(["calm"] * 3, [(), ("device",), ("model",)])
+    assert known < new < untried
+
+
+def test_an_unseen_category_has_a_wider_interval(known: LearningSet) -> None:
+    learned = learn("grey_box", known)
+    model = HistoryModel("step_seconds", known.features, learned)
+    jobs = known.inputs.take([0, 1])
+    changed = {**jobs.categories, "device": np.array([jobs.categories["device"][0], "unheard of"])}
+    from dataclasses import replace
+
+    found = model.predict(replace(jobs, categories=changed))
+    ratio = found.high / found.low
+    assert ratio[1] > ratio[0]
+    assert found.news == [(), ("device",)]
+
+
+def test_a_number_beyond_those_seen_is_new(known: LearningSet) -> None:
+    seen = Seen.of(known.inputs)
+    from dataclasses import replace
+
+    jobs = known.inputs.take([0, 0])
+    changed = replace(jobs, numbers={**jobs.numbers, "batch_per_gpu": np.array([128.0, 1000.0])})
+    assert seen.news(changed) == [(), ("batch_per_gpu",)]
+
+
+def test_scores_are_ratios() -> None:
+    assert log_scores(np.array([2.0, 0.5]), np.array([1.0, 1.0])).tolist() == pytest.approx([np.log(2)] * 2)

@@ -1,0 +1,173 @@
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epochcast.errors import BadInput, UnknownName
+from epochcast.history.design import Design, Term, design_of
+from epochcast.history.fitted import Fitted
+from epochcast.history.jobs import Jobs
+from epochcast.history.learning_set import LearningSet, learning_set
+from epochcast.history.models.linear import least_squares, non_negative
+from epochcast.history.models.stepwise import p_values, selected
+from epochcast.history.models.table import MODELS, find_kind
+from epochcast.history.reading import read_frame
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_predicts_the_same_after_it_was_written_down(name: str, known: LearningSet) -> None:
+    options = {"trees": 5} if name == "random_forest" else {}
+    fitted = find_kind(name).fit(known, options, 0)
+    again = Fitted.from_dict(fitted.as_dict())
+    predicted = fitted.predict(known.inputs)
+    assert np.array_equal(again.predict(known.inputs), predicted)
+    assert (predicted > 0).all() and np.isfinite(predicted).all()
+
+
+@pytest.mark.parametrize("name", ["decision_tree", "random_forest", "svr", "net"])
+def test_our_evaluation_is_that_of_scikit_learn(name: str, known: LearningSet) -> None:
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.neural_network import MLPRegressor
+    from sklearn.svm import SVR
+    from sklearn.tree import DecisionTreeRegressor
+
+    design = design_of(known.inputs, logs=name in ("svr", "net"))
+    rows, target = design.matrix(known.inputs), np.log(known.target)
+    scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    ours = find_kind(name).fit(known, {"trees": 5} if name == "random_forest" else {}, 0).predict(known.inputs)
+    match name:
+        case "decision_tree":
+            theirs = DecisionTreeRegressor(max_depth=13, random_state=0).fit(rows, target).predict(rows)
+        case "random_forest":
+            theirs = RandomForestRegressor(5, random_state=0).fit(rows, target).predict(rows)
+        case "svr":
+            theirs = SVR(C=10.0, epsilon=0.01, gamma=1 / rows.shape[1]).fit(scaled, target).predict(scaled)
+        case _:
+            spread = target.std()
+            net = MLPRegressor(
+                hidden_layer_sizes=(250, 200, 200), alpha=1e-4, random_state=0, max_iter=200, early_stopping=True
+            ).fit(scaled, (target - target.mean()) / spread)
+            theirs = net.predict(scaled) * spread + target.mean()
+    assert np.log(ours) == pytest.approx(theirs, abs=1e-6)
+
+
+def test_least_squares_by_hand() -> None:
+    """y = 2 + 3x."""
+    line = least_squares(np.array([[0.0], [1.0], [2.0]]), np.array([2.0, 5.0, 8.0]), np.zeros(1, dtype=np.bool_))
+    assert [line.intercept, line.weights[0]] == pytest.approx([2, 3])
+
+
+def test_least_squares_needs_more_rows_than_features() -> None:
+    with pytest.raises(BadInput, match="more rows than features"):
+        least_squares(np.eye(3), np.arange(3.0), np.zeros(3, dtype=np.bool_))
+
+
+def test_non_negative_weights_stay_so() -> None:
+    rows = np.array([[1.0, 5.0], [2.0, 3.0], [3.0, 1.0], [4.0, 0.5]])
+    fitted = non_negative(rows, np.array([1.0, 2.0, 3.0, 4.0]))
+    assert (fitted.weights >= 0).all() and fitted.intercept >= 0
+
+
+def test_p_values_are_those_of_statsmodels() -> None:
+    import statsmodels.api as sm
+
+    generator = np.random.default_rng(1)
+    rows = generator.normal(size=(40, 3))
+    target = 2 * rows[:, 0] + 0.2 * rows[:, 1] + generator.normal(size=40)
+    theirs = sm.OLS(target, sm.add_constant(rows)).fit().pvalues[1:]
+    assert p_values(rows, target) == pytest.approx(theirs, rel=1e-6)
+
+
+def test_stepwise_keeps_what_matters_and_leaves_noise_out() -> None:
+    generator = np.random.default_rng(2)
+    rows = generator.normal(size=(300, 12))
+    target = 3 * rows[:, 4] - 2 * rows[:, 7] + 0.1 * generator.normal(size=300)
+    kept = selected(rows, target, p_enter=0.001, p_remove=0.002)
+    assert kept == [4, 7]
+
+
+def test_stepwise_takes_a_feature_out_again_that_others_have_made_useless() -> None:
+    """x2 = x0 + x1 + noise enters first; with x0 and x1 in, it says nothing."""
+    generator = np.random.default_rng(3)
+    parts = generator.normal(size=(500, 2))
+    together = parts.sum(axis=1) + 0.3 * generator.normal(size=500)
+    rows = np.column_stack([parts, together])
+    target = parts.sum(axis=1) + 0.01 * generator.normal(size=500)
+    assert sorted(selected(rows, target, p_enter=1e-4, p_remove=1e-3)) == [0, 1]
+
+
+def test_a_law_of_inverses_and_products_is_found_by_stepwise() -> None:
+    """Gianniti's augmentation: y = 5·batch/gpus + 2/gpus."""
+    table = [
+        {"batch": b, "gpus": g, "note": f"{b % 3}", "step_seconds": 5 * b / g + 2 / g}
+        for b in (1, 2, 3, 5, 8, 13)
+        for g in (1, 2, 4, 8)
+    ]
+    known = learning_set(read_frame(table), "step_seconds")
+    fitted = find_kind("stepwise").fit(known, {}, 0)
+    assert fitted.predict(known.inputs) == pytest.approx(known.target, rel=1e-6)
+
+
+def test_terms_are_read_as_formulas() -> None:
+    jobs = Jobs({"batch": np.array([2.0, 4.0]), "gpus": np.array([1.0, 2.0])}, {"device": np.array(["a", "b"])})
+    names = design_of(jobs, inverses=True, degree=2).names
+    assert {"batch", "1 / gpus", "batch / gpus", "batch^2", "device = a"} <= set(names)
+    assert "batch / batch" not in names and len(names) == len(set(names))
+
+
+def test_an_empty_cell_is_the_median_and_says_so() -> None:
+    jobs = Jobs({"batch": np.array([1.0, 3.0, np.nan])}, {})
+    design = design_of(jobs)
+    assert design.matrix(jobs).tolist() == [[1, 0], [3, 0], [2, 1]]
+    assert design.names == ["batch", "batch is empty"]
+
+
+def test_an_unseen_category_sets_no_term() -> None:
+    design = Design((Term((("device", 1),), level="a"),))
+    assert design.matrix(Jobs({}, {"device": np.array(["b", "a"])})).tolist() == [[0], [1]]
+
+
+def test_the_grey_box_learns_by_which_factor_physics_errs(known: LearningSet) -> None:
+    fitted = find_kind("grey_box").fit(known, {}, 0)
+    assert np.abs(fitted.predict(known.inputs) / known.target - 1).mean() < 0.03
+
+
+def test_the_grey_box_follows_physics_where_a_black_box_cannot(known: LearningSet) -> None:
+    """Learned up to batch 32, asked for 64 and 128."""
+    batch = known.jobs.numbers["batch_per_gpu"]
+    below, above = known.take(np.flatnonzero(batch <= 32)), known.take(np.flatnonzero(batch > 32))
+
+    def error(name: str) -> float:
+        predicted = find_kind(name).fit(below, {}, 0).predict(above.inputs)
+        return float(np.abs(predicted / above.target - 1).mean())
+
+    assert error("grey_box") < 0.08
+    assert error("grey_box") < error("boosting") / 2
+
+
+@pytest.mark.parametrize("name", ["linear", "ridge", "nnls", "decision_tree", "random_forest", "boosting", "grey_box"])
+def test_more_epochs_never_take_less_time(name: str, past: list[dict[str, Any]]) -> None:
+    generator = np.random.default_rng(0)
+    told = [
+        {**row, "epochs": int(epochs), "total_seconds": row["step_ms"] * epochs * np.exp(generator.normal(0, 0.5))}
+        for row, epochs in zip(past, generator.integers(1, 9, len(past)), strict=True)
+    ]
+    from epochcast.history.physics import physics_of
+
+    frame = read_frame(told)
+    known = learning_set(frame, "total_seconds", physics=physics_of(frame, "total_seconds"))
+    fitted = find_kind(name).fit(known, {"trees": 10} if name == "random_forest" else {}, 0)
+    before = None
+    for epochs in (1, 2, 3, 5, 8, 20):
+        asked = read_frame([{**row, "epochs": epochs} for row in told])
+        rows = replace(known, jobs=learning_set(asked, "total_seconds", columns=known.features).jobs)
+        jobs = replace(rows.inputs, physics=physics_of(asked, "total_seconds"))
+        predicted = fitted.predict(jobs)
+        assert before is None or (predicted >= before * (1 - 1e-9)).all()
+        before = predicted
+
+
+def test_an_unknown_model_names_the_known_ones() -> None:
+    with pytest.raises(UnknownName, match="no model of history called 'forest'"):
+        find_kind("forest")
