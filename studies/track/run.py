@@ -14,7 +14,7 @@ from studies.track.attempts import attempt_cases
 from studies.track.fan import draw
 from studies.track.happened import HAPPENED
 from studies.track.replay import PERCENTS, Case, cases, logs, logs_folder
-from studies.track.spread import Fitted, as_toml, fit, half
+from studies.track.spread import Fitted, as_toml, fit, half, in_words
 from studies.track.table import behind, score, table
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +136,8 @@ def _coverage(whole: Sequence[Case], work: Sequence[Case], attempts: Sequence[Ca
     return (
         f"Its width was fitted on {fitted.logs} of these logs and on the {fitted.trainings} trainings below without "
         "restarts together. Coverage of the 90 % interval, each half of both under quantiles of the other: of the logs "
-        f"{fitted.held('logs')}; of the trainings told by their log {fitted.held('log')}, told by the callback "
+        f"{fitted.held('logs')} (each format under quantiles of all others: "
+        f"{in_words(fitted.format_left_out)}); of the trainings told by their log {fitted.held('log')}, told by the callback "
         f"{fitted.held('callback')}. Runs with restarts set no quantile: of the attempts under way {by_percent}; of "
         f"the work of all attempts (all cuts) {_held(work)}, since later attempts often run at another pace.\n"
     )
