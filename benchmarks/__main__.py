@@ -272,7 +272,7 @@ def reading_logs() -> Iterator[Figure]:
 
     for name, speed, ratio in speeds():
         yield Figure(
-            f"1 MB of log: {name}", 1e3 / speed, "ms", 20, f"{speed:.0f} MB/s, {ratio:.0f} times splitting lines"
+            f"1 MB of log: {name}", 1e3 / speed, "ms", 20, f"{speed:.0f} MB/s, {ratio:.0f} times counting lines"
         )
 
 

@@ -1,4 +1,4 @@
-"""Logs read against the bare splitting of the same bytes into lines: dense ones, sparse ones, unknown formats."""
+"""Logs read against a bare count of the lines of the same bytes, format by format, a report in every line."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,11 +6,33 @@ from collections.abc import Callable, Iterator
 from epochcast.tracking.reading import LogReader
 
 BLOCK_BYTES = 1 << 20
-MEGABYTES = 64
+MEGABYTES = 32
+BATCHES = 1487
+
+
+def _clock(n: int) -> str:
+    return f"{n // 3600 % 24:02d}:{n // 60 % 60:02d}:{n % 60:02d}"
 
 
 def _dated(n: int) -> str:
-    return f"2031-05-{1 + n // 86400 % 28:02d} {n // 3600 % 24:02d}:{n // 60 % 60:02d}:{n % 60:02d},000 - INFO - "
+    return f"2031-05-{1 + n // 86400 % 28:02d} {_clock(n)},000 - INFO - "
+
+
+def _bar(done: int, total: int) -> str:
+    drawn = "█" * (20 * done // total)
+    return f"{100 * done // total:3d}%|{drawn:20}| {done}/{total} [{_clock(done)[3:]}<09:59,  1.57it/s"
+
+
+def _caffe(n: int) -> str:
+    return f"I0727 {_clock(n)}.500051 1934443264 solver.cpp:228] Iteration {n}, loss = 1.16216\n"
+
+
+def _imagenet(n: int) -> str:
+    batch = n % BATCHES
+    return (
+        f"Epoch: [{n // BATCHES}][{batch:4d}/{BATCHES}]\tTime  0.5 ( 0.6)\tData  0.0 ( 0.1)\tLoss 6.9e+00 (7.0e+00)"
+        "\tAcc@1   0.10 (  0.12)\n"
+    )
 
 
 def _openmmlab(n: int) -> str:
@@ -21,8 +43,75 @@ def _llm_c(n: int) -> str:
     return f"step {n}/9000000 | loss 3.123 (+0.1z)| norm 0.123 (+0.1z)| lr 5.1e-04 | 3674.20 ms | 36.7% bf16 MFU |\n"
 
 
+def _megatron(n: int) -> str:
+    return (
+        f" [2031-05-01 {_clock(n)}] iteration {n:8d}/ 9000000 | consumed samples: {n * 8:12d} | "
+        "elapsed time per iteration (ms): 1000.0 | global batch size:     8 | lm loss: 3.0E+00\n"
+    )
+
+
 def _own(n: int) -> str:
-    return _dated(n) + f"Epoch: [{n // 1487}/9000] Iter [{n % 1487}/1487] || lr: 0.01 || Loss: 2.3\n"
+    return _dated(n) + f"Epoch: [{n // BATCHES}/9000] Iter [{n % BATCHES}/{BATCHES}] || lr: 0.01 || Loss: 2.3\n"
+
+
+def _tf1(n: int) -> str:
+    return f"INFO:tensorflow:loss = 68.{n % 1000:03d}, step = {100 * n + 1} (1.702 sec)\n"
+
+
+def _json(n: int) -> str:
+    return f'{{"step": {n}, "loss": 2.3456, "learning_rate": 0.0001, "timestamp": {1_900_000_000 + n}.5}}\n'
+
+
+def _table(n: int) -> str:
+    return "step,loss,time\n" if n == 0 else f"{n},2.{n % 1000:03d},{n}.25\n"
+
+
+def _keras_2(n: int) -> str:
+    done = n % BATCHES + 1
+    drawn = "=" * (29 * done // BATCHES)
+    if done == BATCHES:
+        bar = f"{done}/{BATCHES} [{'=' * 30}] - 743s 500ms/step - loss: 0.0712 - acc: 0.91\n"
+        return bar + f"Epoch {n // BATCHES + 2}/9000\n"
+    head = "Epoch 1/9000\n" if n == 0 else ""
+    rest = (BATCHES - done) // 2
+    return head + f"{done:4d}/{BATCHES} [{drawn}>{'.' * (29 - len(drawn))}] - ETA: {rest}s - loss: 0.0712 - acc: 0.91\r"
+
+
+def _keras_3(n: int) -> str:
+    done = n % BATCHES + 1
+    drawn = 20 * done // BATCHES
+    head = f"Epoch {n // BATCHES + 1}/9000\n" if done == 1 else ""
+    took = f"{(BATCHES - done) // 20}s 50ms/step" if done < BATCHES else "74s 50ms/step"
+    end = "\r" if done < BATCHES else "\n"
+    bar = f"\x1b[32m{'━' * drawn}\x1b[0m\x1b[37m{'━' * (20 - drawn)}\x1b[0m"
+    return head + f"\x1b[1m{done}/{BATCHES}\x1b[0m {bar} \x1b[1m{took}\x1b[0m - accuracy: 0.78 - loss: 0.8412{end}"
+
+
+def _yolo(n: int) -> str:
+    done = n % BATCHES + 1
+    head = "\n     Epoch   gpu_mem       box       obj       cls    labels  img_size\n" if done == 1 else ""
+    return (
+        head
+        + f"\r     {n // BATCHES}/2999     10.4G   0.0601   0.0402   0.0201       120       640: {_bar(done, BATCHES)}]"
+    )
+
+
+def _lightning(n: int) -> str:
+    return f"Epoch {n // BATCHES}: {_bar(n % BATCHES + 1, BATCHES)}, v_num=3, train_loss=0.473]\r"
+
+
+def _huggingface(n: int) -> str:
+    report = f"\n{{'loss': 2.3456, 'grad_norm': 1.0, 'learning_rate': 5e-05, 'epoch': {n / BATCHES:.2f}}}\n"
+    bar = f"{n // 90000:3d}%|{'█' * (n // 450000):20}| {n}/9000000 [{n // 3600}:{_clock(n)[3:]}<99:59:59,  1.00it/s]"
+    return bar + (report if n % 10 == 0 else "\r")
+
+
+def _mllog(n: int) -> str:
+    metadata = f'{{"file": "a.py", "lineno": 12, "samples_count": {n * 64}}}'
+    return (
+        f':::MLLOG {{"namespace": "", "time_ms": {1_900_000_000_000 + n * 1000}, "event_type": "POINT_IN_TIME", '
+        f'"key": "train_loss", "value": 2.3, "metadata": {metadata}}}\n'
+    )
 
 
 def _chatty(n: int) -> str:
@@ -30,26 +119,39 @@ def _chatty(n: int) -> str:
 
 
 LOGS: dict[str, Callable[[int], str]] = {
-    "OpenMMLab, a report in every line": _openmmlab,
-    "llm.c, a report in every line": _llm_c,
-    "words of an own loop, in every line": _own,
+    "Caffe": _caffe,
+    "PyTorch ImageNet example": _imagenet,
+    "OpenMMLab": _openmmlab,
+    "llm.c": _llm_c,
+    "Megatron-LM": _megatron,
+    "TensorFlow 1": _tf1,
+    "Keras 2 bars": _keras_2,
+    "Keras 3 bars, coloured": _keras_3,
+    "YOLO bars": _yolo,
+    "Lightning bars": _lightning,
+    "Hugging Face bars and reports": _huggingface,
+    "MLPerf events": _mllog,
+    "JSON lines": _json,
+    "a table (CSV)": _table,
+    "words of an own loop": _own,
     "a report in one line of twenty": _chatty,
 }
 
 
 def speeds() -> Iterator[tuple[str, float, float]]:
-    """(log, megabytes per second of processor time, how many times the time of splitting lines)."""
+    """(log, megabytes per second of processor time, how many times the time of counting lines)."""
     for name, line in LOGS.items():
-        reader, read, split, n, size = LogReader(), 0.0, 0.0, 0, 0
+        reader, read, count, n, size = LogReader(), 0.0, 0.0, 0, 0
         for _ in range(MEGABYTES):
-            count = BLOCK_BYTES // len(line(n))
-            block = "".join(line(n + more) for more in range(count)).encode()
-            n += count
+            more = BLOCK_BYTES // len(line(n + 1).encode())
+            block = "".join(line(n + one) for one in range(more)).encode()
+            n += more
             size += len(block)
             start = time.process_time()
             reader.feed(block)
             middle = time.process_time()
-            block.split(b"\n")
-            split += time.process_time() - middle
+            block.count(b"\n")
+            block.count(b"\r")
+            count += time.process_time() - middle
             read += middle - start
-        yield name, size / 1e6 / read, read / split
+        yield name, size / 1e6 / read, read / count

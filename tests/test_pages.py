@@ -1,7 +1,8 @@
 """Pages that repeat what the code says are compared with it; `pytest --renew` rewrites them.
 
 - In README.md and docs/*.md, a fenced block of the language `console` holds commands after `$ ` and what they print.
-  They run in a folder whose `epochcast.toml` is the page's first TOML block that has a `[[job]]`.
+  They run in a folder whose `epochcast.toml` is the page's first TOML block that has a `[[job]]`, and its `queue.toml`
+  the first that has `[[node_types]]`.
 - ARCHITECTURE.md has a line for every module: the first sentence of its docstring.
 - docs/cli.md lists every option of every command.
 """
@@ -25,7 +26,10 @@ ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src" / "epochcast"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
-JOB_FILE = re.compile(r"^```toml\n((?:(?!```).*\n)*?\[\[job\]\]\n(?:(?!```).*\n)*)", re.MULTILINE)
+JOB_FILE, QUEUE_FILE = (
+    re.compile(rf"^```toml\n((?:(?!```).*\n)*?\[\[{table}\]\]\n(?:(?!```).*\n)*)", re.MULTILINE)
+    for table in ("job", "node_types")
+)
 MAP = re.compile(r"(?<=<!-- modules: written by pytest --renew -->\n)(.*?)(?=<!-- end of modules -->)", re.DOTALL)
 
 Matches = Callable[[Path, str], None]
@@ -61,6 +65,8 @@ def test_a_page_shows_what_commands_print(
     monkeypatch.chdir(tmp_path)
     if jobs := JOB_FILE.search(text):
         Path("epochcast.toml").write_text(jobs[1], encoding="utf-8")
+    if queue := QUEUE_FILE.search(text):
+        Path("queue.toml").write_text(queue[1], encoding="utf-8")
     if BLOCK.search(text):
         matches(page, BLOCK.sub(lambda found: _ran_again(found[1]), text))
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from epochcast.forecasting.where import Where as Where
     from epochcast.hardware.device import Device as Device
     from epochcast.interval import Interval as Interval
+    from epochcast.queues import schedule_plan as schedule_plan
     from epochcast.tracking.recording.loop import track as track
 
 __version__ = "0.1.0"
@@ -65,6 +66,7 @@ __all__ = [
     "read_job",
     "read_jobs",
     "scaling",
+    "schedule_plan",
     "testing",
     "track",
 ]
@@ -95,6 +97,7 @@ _HOMES = {
     "Workload": "epochcast.capture.workload",
     "place": "epochcast.forecasting.placement",
     **dict.fromkeys(("read_job", "read_jobs"), "epochcast.forecasting.jobfile"),
+    "schedule_plan": "epochcast.queues",
     "track": "epochcast.tracking.recording.loop",
 }
 

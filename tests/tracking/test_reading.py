@@ -1,6 +1,7 @@
 """Logs as they really are: junk, endless lines, files that are rotated, truncated, packed or empty."""
 
 import gzip
+import itertools
 import os
 import random
 import tracemalloc
@@ -196,7 +197,7 @@ def test_a_clock_that_jumps_breaks_nothing() -> None:
 
 
 def test_of_a_very_long_log_some_lines_are_read_and_the_last_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epochcast.tracking.thinning.EXACT_REPORTS", 100)
+    monkeypatch.setattr("epochcast.tracking.sampling.EXACT_REPORTS", 100)
     reader = LogReader()
     text = "".join(LINE.format(n // 60 % 60, n % 60, n).replace("900]", "9000]") for n in range(1, 3500)).encode()
     found = steps([seen for at in range(0, len(text), 100_000) for seen in reader.feed(text[at : at + 100_000])])
@@ -206,7 +207,7 @@ def test_of_a_very_long_log_some_lines_are_read_and_the_last_is(monkeypatch: pyt
 
 
 def test_validation_is_never_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epochcast.tracking.thinning.EXACT_REPORTS", 100)
+    monkeypatch.setattr("epochcast.tracking.sampling.EXACT_REPORTS", 100)
     reader = LogReader()
     lines = [LINE.format(n // 60 % 60, n % 60, n).replace("900]", "9000]") for n in range(1, 2000)]
     lines[1500] += "2031-05-03 20:25:01,500 - mmdet - INFO - Iter(val) [500]\tmIoU: 0.5\n"
@@ -230,3 +231,77 @@ def test_lines_without_times_are_timed_by_when_they_come(tmp_path: Path, monkeyp
     assert found[0] == [(10, 0.0)]
     assert found[1][-1] == (20, 5.0) and {clock for _, clock in found[1][:-1]} == {None}
     assert found[-1][-1] == (50, 20.0)
+
+
+def sampled(text: bytes, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch, exact: int = 100) -> list[Observation]:
+    monkeypatch.setattr("epochcast.tracking.sampling.EXACT_REPORTS", exact)
+    reader = LogReader()
+    found = [seen for at in range(0, len(text), chunk_bytes) for seen in reader.feed(text[at : at + chunk_bytes])]
+    return found + reader.close()
+
+
+def dated_epochs(epochs: int, batches: int, pause_seconds: int = 0) -> bytes:
+    """A report a second, a pause that prints nothing after every epoch."""
+    form = (
+        "2031-05-03 {:02d}:{:02d}:{:02d},000 - mmdet - INFO - Epoch [{}][{}/{}]\tlr: 2e-02, time: 1.0, data_time: 0.1\n"
+    )
+    rows = []
+    for epoch in range(epochs):
+        for batch in range(1, batches + 1):
+            at = epoch * (batches + pause_seconds) + batch
+            rows.append(form.format(at // 3600, at // 60 % 60, at % 60, epoch + 1, batch, batches))
+    return "".join(rows).encode()
+
+
+def test_a_sample_ends_where_all_lines_do_however_the_bytes_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = dated_epochs(20, 150, pause_seconds=5)
+    every = sampled(text, 1 << 20, monkeypatch, exact=10**9)
+    for chunk_bytes in (1 << 20, 50_000, 777):
+        some = sampled(text, chunk_bytes, monkeypatch)
+        assert some[-1] == every[-1]
+        assert {(seen.step, seen.clock_seconds) for seen in some} <= {(seen.step, seen.clock_seconds) for seen in every}
+    assert len(sampled(text, 1 << 20, monkeypatch)) < len(every) / 5
+
+
+def test_of_a_sample_a_long_pause_has_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = sampled(dated_epochs(4, 1000, pause_seconds=600), 1 << 20, monkeypatch)
+    pauses = [
+        (a.step, b.step) for a, b in itertools.pairwise(found) if (b.clock_seconds or 0) - (a.clock_seconds or 0) > 300
+    ]
+    assert pauses == [(1000, 1001), (2000, 2001), (3000, 3001)]
+
+
+def test_of_a_sample_a_restart_is_an_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = log_lines(1, 890) + log_lines(801, 899)
+    assert [seen.attempt for seen in sampled(text, 1 << 20, monkeypatch)][-1] == 1
+
+
+def test_ends_of_epochs_with_a_bar_of_their_own_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    bars = "".join(
+        f"Epoch {epoch}: {batch:3d}%|██████████| {batch}/100 [{batch // 60:02d}:{batch % 60:02d}<00:09,  1.00it/s]\r"
+        for epoch in range(30)
+        for batch in range(1, 101)
+    ).encode()
+    some, every = sampled(bars, 9999, monkeypatch), sampled(bars, 9999, monkeypatch, exact=10**9)
+    assert len(some) < len(every) / 2
+    assert (some[-1].step, some[-1].clock_seconds) == (every[-1].step, every[-1].clock_seconds) == (3000, 3000)
+
+
+def test_times_since_the_report_before_count_for_the_lines_that_were_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = "".join(f"INFO:tensorflow:loss = 0.5, step = {n * 100} (2.000 sec)\n" for n in range(1, 2001)).encode()
+    found = sampled(text, 1 << 20, monkeypatch)
+    assert len(found) < 300
+    assert found[-1].clock_seconds == pytest.approx(4000.0)
+
+
+def test_of_ranks_that_take_turns_each_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(
+        f"{rank}: TRAIN [0][{n}/90000]\tTime 0.500 (0.500)\tData 1.8e-03 (1.9e-03)\tTok/s 306068 (369078)\n"
+        for n in range(1000)
+        for rank in range(8)
+    ).encode()
+    found = sampled(text, 1 << 20, monkeypatch)
+    assert {seen.rank for seen in found[len(found) // 2 :]} == set(range(8))
+    assert max(seen.step for seen in found if seen.rank == 0) > 950

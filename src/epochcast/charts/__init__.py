@@ -6,6 +6,7 @@ from epochcast.charts.save import check_chart_path, save_chart
 from epochcast.charts.scaling import scaling
 from epochcast.charts.scatter import OTHERS, predicted_against_measured
 from epochcast.charts.schedule import gantt, policy_costs
+from epochcast.charts.timetable import timetable
 
 __all__ = [
     "OTHERS",
@@ -17,4 +18,5 @@ __all__ = [
     "predicted_against_measured",
     "save_chart",
     "scaling",
+    "timetable",
 ]

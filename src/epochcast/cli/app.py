@@ -47,6 +47,7 @@ COMMANDS = (
     "diff",
     "track",
     "schedule",
+    "schedule_plan",
     "schedule_run",
     "runs",
     "jobs",

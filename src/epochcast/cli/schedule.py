@@ -1,17 +1,23 @@
 """`epochcast schedule simulate`: a queue of jobs on machines that can be rented, under one policy or many."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import FORECASTS, Json, app, show, wrote
+from epochcast.cli.app import FORECASTS, Json, app, show, telling, wrote
 from epochcast.cli.evaluate import progress_bar
 from epochcast.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from epochcast.queues import ReadQueue
     from epochcast.scheduling.comparison import Comparison
     from epochcast.scheduling.workload import Workload
+    from epochcast.scheduling.workload_file import Refused
 
 schedule_app = typer.Typer(
     no_args_is_help=True,
@@ -28,7 +34,7 @@ app.add_typer(schedule_app, name="schedule", rich_help_panel=FORECASTS)
 )
 def simulate(
     file: Annotated[
-        Path, typer.Argument(help="The workload: JSON with nodes, node_types and jobs.", show_default=False)
+        Path, typer.Argument(help="The workload: JSON or TOML with nodes, node_types and jobs.", show_default=False)
     ],
     policy: Annotated[str, typer.Option(help="Policies to compare; all for every one there is.")] = "atc_rollout",
     preemption: Annotated[
@@ -52,7 +58,7 @@ def simulate(
     """Play a workload under policies: what machines and lateness cost, beside the least that anybody could pay."""
     from epochcast.scheduling.comparison import compare
     from epochcast.scheduling.policies.registry import Switches
-    from epochcast.scheduling.simulator import Rules
+    from epochcast.scheduling.workload_file import with_error
     from epochcast.units import parse_seconds
 
     for path in (gantt, plot):
@@ -63,16 +69,20 @@ def simulate(
     allowed = {"with": (True,), "without": (False,), "both": (True, False)}
     if preemption not in allowed:
         raise BadInput(f"--preemption is with, without or both, not {preemption!r}")
-    workload = _workload(file, error, seed)
     every_seconds = None if every is None else parse_seconds(every)
     if every_seconds is not None and every_seconds <= 0:
         raise BadInput(f"--every must be more than 0, got {every}")
+    read = _read(file, error)
+    workload = with_error(read.workload, error, seed) if error else read.workload
+    rules = replace(read.rules, reestimate=reestimate, seed=seed)
+    if every_seconds is not None:
+        rules = replace(rules, every_seconds=every_seconds)
     with progress_bar("simulating") as progress:
         answer = compare(
             workload,
             _policies(policy),
             [Switches(may, may, seed) for may in allowed[preemption]],
-            Rules(every_seconds, reestimate, seed),
+            rules,
             bound,
             progress,
         )
@@ -83,8 +93,17 @@ def simulate(
 
         return render.simulation(answer)
 
-    show(answer.as_dict(), as_json, view)
-    return 0
+    with telling(read.notes):
+        show({**answer.as_dict(), "refused": [one.as_dict() for one in read.refused]}, as_json, view)
+    return tell_refused(read.refused, file)
+
+
+def tell_refused(refused: "Sequence[Refused]", file: Path | None) -> int:
+    """A line for each job that was left out; bad input where there is one."""
+    for one in refused:
+        where = f"{file}: " if file is not None else ""
+        sys.stderr.write(f"epochcast: {where}{' '.join(one.why.split())}\n")
+    return BadInput.exit_code if refused else 0
 
 
 @schedule_app.command(epilog="Example: epochcast schedule policies")
@@ -116,13 +135,14 @@ def _policies(names: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _workload(file: Path, error: float, seed: int) -> "Workload":
-    from epochcast.scheduling.workload_file import read_workload, with_error
+def _read(file: Path, error: float) -> "ReadQueue":
+    from epochcast.cli.clock import now
+    from epochcast.queues import read_queue
 
     if not 0 <= error <= 3:
         raise BadInput(f"--error is a spread from 0 to 3, got {error:g}")
-    workload = read_workload(file)
-    return with_error(workload, error, seed) if error else workload
+    with progress_bar("forecasting") as progress:
+        return read_queue(file, now(), progress=progress)
 
 
 def _draw(answer: "Comparison", workload: "Workload", gantt: Path | None, plot: Path | None) -> None:

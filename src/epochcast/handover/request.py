@@ -13,6 +13,7 @@ from math import ceil, inf
 from epochcast.errors import BadInput
 from epochcast.forecasting.assumed import host_of
 from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.placement import Placement, placed
 from epochcast.hardware.device import Device
 from epochcast.hardware.instance import Instance
 from epochcast.interval import COVERAGE, Interval
@@ -80,7 +81,7 @@ def request_of(
         raise BadInput(f"{forecast.gpus} GPUs do not divide over {forecast.nodes} nodes")
     details = forecast.details
     job, placement = details.job, details.placement
-    cpus, memory_bytes, notes = _machine(forecast, instance)
+    cpus, memory_bytes, notes = _machine(placement, instance)
     if job.workers is not None:
         cpus = (job.workers + 1) * placement.ranks_per_node
     needed = forecast.host_bytes
@@ -102,13 +103,46 @@ def request_of(
     )
 
 
-def _machine(forecast: Forecast, instance: Instance | None) -> tuple[float, int | None, tuple[str, ...]]:
+def request_for(
+    name: str,
+    device: Device,
+    gpus: int,
+    seconds: Interval,
+    *,
+    command: str | None,
+    instance: Instance | None = None,
+    is_spot: bool = False,
+    notes: tuple[str, ...] = (),
+) -> Request:
+    """The request of a job of which only its seconds are known, on GPUs of one machine: it gets their share of it.
+
+    A machine that it fills is asked for by its name, otherwise so many GPUs of the device.
+    """
+    share = 1.0 if instance is None else gpus / instance.gpus
+    cpus, memory_bytes, assumed = _machine(placed(device, gpus), instance)
+    return Request(
+        name=safe_name(name),
+        device=device,
+        gpus=gpus,
+        nodes=1,
+        seconds=ceil(seconds.high),
+        middle_seconds=seconds.mid,
+        cpus=max(gpus, int(cpus * share)),
+        memory_bytes=None if memory_bytes is None else int(memory_bytes * share),
+        command=command,
+        instance=instance if instance is not None and instance.gpus == gpus else None,
+        is_spot=is_spot,
+        notes=(*notes, *assumed),
+    )
+
+
+def _machine(placement: Placement, instance: Instance | None) -> tuple[float, int | None, tuple[str, ...]]:
     """Processors and memory of a node, and where they are from."""
     if instance is not None:
         return SHARE * instance.cpus, int(SHARE * instance.host_memory_bytes), ()
-    host, assumed = host_of(forecast.details.placement)
+    host, assumed = host_of(placement)
     # the loader's share of the processors, and the one that each training process keeps busy
-    cpus = host.cpus + forecast.details.placement.ranks_per_node
+    cpus = host.cpus + placement.ranks_per_node
     memory_bytes = None if host.memory_bytes == inf else int(SHARE * host.memory_bytes)
     return SHARE * cpus, memory_bytes, tuple(f"{note}, nine tenths of it" for note in assumed)
 

@@ -62,8 +62,9 @@ class Fitted:
     def predict(self, jobs: Jobs) -> Array:
         """The target of every row, above 0."""
         total = np.zeros(len(jobs))
+        rows = jobs.with_physics_columns() if self.has_physics else jobs
         for stage in self.stages:
-            total = total + stage.values(jobs)
+            total = total + stage.values(rows)
         if not self.is_log:
             return np.maximum(total, self.least)
         if self.has_physics:

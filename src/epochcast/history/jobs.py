@@ -20,16 +20,20 @@ Flags = NDArray[np.bool_]
 
 MISSING = "(missing)"
 """The category of an empty cell."""
+PHYSICS, OVERHEAD, PHYSICS_KIND, PARALLEL = "physics", "physics_overhead", "physics_kind", "parallel"
+"""Columns that physics adds for models that correct it."""
 
 
 @dataclass(frozen=True)
 class Physics:
     """What is known of each row without its history: seconds (or bytes) of the target, up to a constant factor that
     only `kind` decides. `kinds` say who answered: the forecast, the roofline of the row's columns, or its sizes alone.
+    `overheads` are by how much several GPUs are slower than one with its share of the batch, 1 where nobody knows.
     """
 
     values: Array
     kinds: Words
+    overheads: Array | None = None
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.kinds) or not (np.isfinite(self.values) & (self.values > 0)).all():
@@ -37,7 +41,8 @@ class Physics:
 
     def take(self, rows: Integers) -> "Physics":
         """Of these rows."""
-        return Physics(self.values[rows], self.kinds[rows])
+        overheads = None if self.overheads is None else self.overheads[rows]
+        return Physics(self.values[rows], self.kinds[rows], overheads)
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,21 @@ class Jobs:
             self,
             numbers={name: column for name, column in self.numbers.items() if name in wanted},
             categories={name: column for name, column in self.categories.items() if name in wanted},
+        )
+
+    def with_physics_columns(self) -> "Jobs":
+        """With what physics says as columns, for corrections that depend on it."""
+        if self.physics is None:
+            return self
+        p = self.physics
+        overheads = np.ones(len(self)) if p.overheads is None else p.overheads
+        words = {PHYSICS_KIND: p.kinds}
+        if "gpus" in self.numbers:
+            words[PARALLEL] = np.where(self.numbers["gpus"] > 1, "many", "one")
+        return replace(
+            self,
+            numbers={**self.numbers, PHYSICS: p.values, OVERHEAD: overheads},
+            categories={**self.categories, **words},
         )
 
     def number(self, name: str) -> Array:

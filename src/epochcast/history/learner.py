@@ -21,6 +21,7 @@ NEW_PARTS = 3
 # The share of the largest different numbers of a column that is kept back for the same.
 LARGEST = 0.25
 LEAST_TRAIN = 10
+NEW_ROLES = ("model", "device", "batch", "gpus", "power", "depth")
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,12 @@ def learn(
     tick: Tick | None = None,
     progress: Progress | None = None,
 ) -> Learned:
-    """Fit the model called `name`. `new_columns` are those whose unseen values get a width of their own; by default
-    all that can be tried.
-    """
+    """Fit the model called `name`. Of `new_columns`, by default all, unseen values get a width of their own."""
     kind = find_kind(name)
     if progress is not None:
         tick = counted(progress, fits_of(kind, candidates))
     chosen = tuned(kind, known, candidates=candidates, seed=seed, workers=workers, tick=tick)
-    wanted = known.features if new_columns is None else [n for n in new_columns if n in known.features]
+    wanted = _tried_columns(known.inputs, known.features if new_columns is None else new_columns)
     with one_thread_each():
         fitted = kind.fit(known, chosen.options, seed)
         new = {column: _new_scores(kind, known, column, chosen.options, seed) for column in wanted}
@@ -87,6 +86,12 @@ def learn(
     )
     seen = Seen.of(known.inputs)
     return Learned(fitted, found, seen, dict(chosen.options), chosen.error, len(known), chosen.unseen)
+
+
+def _tried_columns(jobs: Jobs, wanted: Iterable[str]) -> list[str]:
+    """Those that play a part in formulas; what is new in another column gets the widest interval of all."""
+    parts = {column_of(role, jobs.columns) for role in NEW_ROLES}
+    return [name for name in wanted if name in parts]
 
 
 def _group_column(jobs: Jobs) -> str | None:

@@ -60,13 +60,13 @@ class HistoryModel:
 
     def as_dict(self) -> dict[str, Any]:
         """The content of the file."""
-        from epochcast import __version__
+        from importlib.metadata import version
 
         learned = self.learned
         return {
             "format": FORMAT,
             "version": VERSION,
-            "made_by": f"epochcast {__version__}",
+            "made_by": f"epochcast {version('epochcast')}",
             "target": self.target_name,
             "features": list(self.features),
             "rows": learned.rows,

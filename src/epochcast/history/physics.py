@@ -48,15 +48,16 @@ def physics_of(
     if target_name == "peak_bytes":
         values, kinds = _bytes(jobs)
         found = forecast_bytes(frame, allow_code=allow_code, progress=progress)
+        overheads = np.ones(len(jobs))
     else:
         values, kinds = _step_seconds(jobs)
-        found = forecast_steps(frame, allow_code=allow_code, workers=workers, progress=progress)
+        found, overheads = forecast_steps(frame, allow_code=allow_code, workers=workers, progress=progress)
     is_forecast = np.isfinite(found) & (found > 0)
     values = np.where(is_forecast, found, values)
     kinds = np.where(is_forecast, FORECAST, kinds)
     if target_name != "peak_bytes":
         values = values * _steps(jobs, target_name)
-    return Physics(np.clip(values, 1e-30, 1e30), kinds.astype(np.str_))
+    return Physics(np.clip(values, 1e-30, 1e30), kinds.astype(np.str_), overheads)
 
 
 # ---- forecasts ----------------------------------------------------------------------------------
@@ -64,20 +65,45 @@ def physics_of(
 
 def forecast_steps(
     frame: "DataFrame", *, allow_code: bool = False, workers: int = 1, progress: Progress | None = None
-) -> Array:
-    """The forecast step of every row; NaN where there is none. Equal jobs are forecast once."""
+) -> tuple[Array, Array]:
+    """The forecast step of every row, NaN where there is none, and by how much it is slower than one GPU with its share
+    of the batch. Equal jobs are forecast once.
+    """
     from epochcast.fitting.evaluate_runs import forecast_runs
 
     distinct, places = _distinct(frame)
+    alone = [_alone(row) for row in distinct]
+    asked = [*distinct, *(row for row in alone if row is not None)]
     predicted = forecast_runs(
-        distinct,
+        asked,
         find_cost_model(),
         with_doubtful=True,
         allow_code=allow_code,
         workers=workers,
         progress=progress,
     )
-    return np.asarray(predicted.mid_seconds[places], dtype=np.float64)
+    steps = np.asarray(predicted.mid_seconds[: len(distinct)], dtype=np.float64)
+    singles = steps.copy()
+    singles[[place for place, row in enumerate(alone) if row is not None]] = predicted.mid_seconds[len(distinct) :]
+    with np.errstate(invalid="ignore"):
+        overheads = np.where(np.isfinite(singles) & (singles > 0), np.maximum(steps / singles, 1.0), 1.0)
+    return steps[places], np.where(np.isfinite(overheads), overheads, 1.0)[places]
+
+
+# Columns of a row on one GPU that are no longer true, and those of layouts that do not exist there.
+_OF_SEVERAL = ("nodes", "global_batch", "interconnect", "strategy", "placement")
+_LAYOUT = ("dp", "tp", "pp", "cp", "ep", "vp", "zero")
+
+
+def _alone(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The same job on one GPU; None where it is on one, or where its model is divided over several."""
+    try:
+        gpus = float(row.get("gpus") or 1)
+    except (TypeError, ValueError):
+        return None
+    if gpus <= 1 or any(row.get(name) is not None for name in _LAYOUT) or row.get("batch_per_gpu") is None:
+        return None
+    return {**{name: value for name, value in row.items() if name not in _OF_SEVERAL}, "gpus": 1}
 
 
 def forecast_bytes(frame: "DataFrame", *, allow_code: bool = False, progress: Progress | None = None) -> Array:

@@ -13,8 +13,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from epochcast.cost.trees import Forest
-from epochcast.errors import BadInput, UnknownName
+from epochcast.errors import UnknownName
 from epochcast.history.jobs import Array
+from epochcast.history.process import Process
+from epochcast.history.scaling import Scaling, check_finite
 
 # Pairs of rows and support vectors that are held at once.
 BLOCK_PAIRS = 2_000_000
@@ -41,7 +43,7 @@ class Linear:
     intercept: float
 
     def __post_init__(self) -> None:
-        _check_finite("linear", self.weights, np.array([self.intercept]))
+        check_finite("linear", self.weights, np.array([self.intercept]))
 
     def values(self, rows: Array) -> Array:
         """Of every row."""
@@ -94,38 +96,6 @@ class Trees:
 
 
 @dataclass(frozen=True)
-class Scaling:
-    """z = (x − mean) / scale."""
-
-    mean: Array
-    scale: Array
-
-    def __post_init__(self) -> None:
-        _check_finite("scaling", self.mean, self.scale)
-        if len(self.mean) != len(self.scale) or not (self.scale > 0).all():
-            raise BadInput("a scaling needs a mean and a scale above 0 for every feature")
-
-    @classmethod
-    def of(cls, rows: Array) -> "Scaling":
-        """That gives these rows mean 0 and deviation 1; constant columns stay."""
-        deviation = rows.std(axis=0)
-        return cls(rows.mean(axis=0), np.where(deviation > 1e-12, deviation, 1.0))
-
-    def scaled(self, rows: Array) -> Array:
-        """Of every row."""
-        return np.asarray((rows - self.mean) / self.scale)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"mean": self.mean.tolist(), "scale": self.scale.tolist()}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Scaling":
-        """Back from JSON."""
-        return cls(np.array(document["mean"], dtype=np.float64), np.array(document["scale"], dtype=np.float64))
-
-
-@dataclass(frozen=True)
 class Kernel:
     """Support vectors under a radial basis function."""
 
@@ -137,7 +107,7 @@ class Kernel:
     gamma: float
 
     def __post_init__(self) -> None:
-        _check_finite("kernel", self.vectors, self.weights, np.array([self.intercept, self.gamma]))
+        check_finite("kernel", self.vectors, self.weights, np.array([self.intercept, self.gamma]))
 
     def values(self, rows: Array) -> Array:
         """Of every row."""
@@ -180,7 +150,7 @@ class Layers:
     biases: tuple[Array, ...]
 
     def __post_init__(self) -> None:
-        _check_finite("layers", *self.weights, *self.biases)
+        check_finite("layers", *self.weights, *self.biases)
 
     def values(self, rows: Array) -> Array:
         """Of every row."""
@@ -219,9 +189,5 @@ def predictor_from(document: Mapping[str, Any]) -> Predictor:
     return found
 
 
-def _check_finite(kind: str, *arrays: Array) -> None:
-    if not all(np.isfinite(array).all() for array in arrays):
-        raise BadInput(f"a predictor of kind {kind} has numbers that are not finite")
-
-
-KINDS: Mapping[str, Any] = {kind.kind: kind for kind in (Linear, Trees, Kernel, Layers)}
+KINDS: Mapping[str, Any] = {kind.kind: kind for kind in (Linear, Trees, Kernel, Layers, Process)}
+"""By their name in a file."""

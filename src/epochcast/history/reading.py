@@ -41,6 +41,7 @@ OUTCOMES = frozenset(
         "loss",
         "accuracy",
         "dollars",
+        "memory_kind",
         "quality",
     }
 )

@@ -19,16 +19,21 @@ _EXAMPLES = "write it like '6h', 'Friday 18:00' or '2026-11-20T18:00'"
 
 def deadline_seconds(text: str, now: datetime) -> float:
     """Seconds from now until a deadline, which must be ahead."""
-    said = text.strip().casefold()
-    try:
-        left = parse_seconds(said)
-    except BadInput:
-        left = (_moment(said, text, now) - now).total_seconds()
+    left = seconds_until(text, now)
     if left == 0:
         raise BadInput(f"the deadline {text!r} is now: give a later one")
     if left < 0:
         raise BadInput(f"the deadline {text!r} is in the past: it is {now:%A %Y-%m-%d %H:%M}")
     return left
+
+
+def seconds_until(text: str, now: datetime) -> float:
+    """Seconds from now until a time as people say it; below 0 where a date is past."""
+    said = text.strip().casefold()
+    try:
+        return parse_seconds(said)
+    except BadInput:
+        return (_moment(said, text, now) - now).total_seconds()
 
 
 def _moment(said: str, text: str, now: datetime) -> datetime:

@@ -14,6 +14,7 @@ from epochcast.render.runs import run, runs
 from epochcast.render.scaling import scaling
 from epochcast.render.schedule import policies, simulation
 from epochcast.render.table import table
+from epochcast.render.timetable import queue, timetable
 from epochcast.render.track import track, track_live
 
 __all__ = [
@@ -37,11 +38,13 @@ __all__ = [
     "plan",
     "policies",
     "probe",
+    "queue",
     "run",
     "runs",
     "scaling",
     "simulation",
     "table",
+    "timetable",
     "topologies",
     "track",
     "track_live",

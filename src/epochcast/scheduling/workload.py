@@ -40,7 +40,8 @@ class NodeType:
 
     `quota` is how many may be rented at a time (in-house: how many there are); None is as many as there are nodes. A
     spot machine is taken away `interruptions_per_hour` times in an hour, in the mean. A `slow_fraction` of the machines
-    rented take `slowdown` times as long for everything.
+    rented take `slowdown` times as long for everything. `instance` is its name in the catalogue of machines, where it
+    has one.
     """
 
     name: str
@@ -52,6 +53,8 @@ class NodeType:
     interruptions_per_hour: float = 0.0
     slow_fraction: float = 0.0
     slowdown: float = 2.0
+    is_in_house: bool = False
+    instance: str | None = None
 
     def __post_init__(self) -> None:
         what = f"node type {self.name!r}"
@@ -185,7 +188,8 @@ class Workload:
             seen.add(job.id)
             if not any(self.fleet.holds(choice) for choice in job.seconds):
                 raise BadInput(f"job {job.id!r} fits on no machine of the list")
-        check_order({job.id: job.after for job in self.jobs})
+        for fault in order_faults({job.id: job.after for job in self.jobs}).values():
+            raise BadInput(fault)
 
     def run_seconds(self, job: QueuedJob, choice: Choice) -> float:
         """What the whole run really takes; the forecast's middle where nobody says otherwise."""
@@ -225,13 +229,24 @@ class Straggler:
 Incident = Failure | Straggler
 
 
-def check_order(after: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse a job that comes after one that is not there, or in the end after itself."""
+def order_faults(after: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Jobs that could never begin, and why: one before them is not in the queue, or comes after them itself."""
+    faults: dict[str, str] = {}
     for job, others in after.items():
-        for other in others:
-            if other not in after:
-                raise BadInput(f"job {job!r} comes after {other!r}, which is not in the queue")
-    try:
-        TopologicalSorter(after).prepare()
-    except CycleError as error:
-        raise BadInput(f"jobs come after one another in a circle: {' after '.join(map(repr, error.args[1]))}") from None
+        missing = next((other for other in others if other not in after), None)
+        if missing is not None:
+            faults[job] = f"job {job!r} comes after {missing!r}, which is not in the queue"
+    while True:
+        sorter = TopologicalSorter({job: others for job, others in after.items() if job not in faults})
+        try:
+            order = tuple(sorter.static_order())
+            break
+        except CycleError as error:
+            circle = error.args[1]
+            told = " after ".join(map(repr, circle))
+            faults |= {job: f"job {job!r} comes after itself: {told}" for job in circle}
+    for job in order:
+        before = next((other for other in after[job] if other in faults), None)
+        if job not in faults and before is not None:
+            faults[job] = f"job {job!r} comes after {before!r}, which can never begin"
+    return faults

@@ -198,7 +198,7 @@ class Course:
         if before is None:
             self.first_step = step
         elif steps > 0:
-            self.interval = steps
+            self.interval = steps / sighting.reports
         self.step, self.has_clock = step, clock is not None
         return self._observation(sighting, step, clock)
 

@@ -5,6 +5,7 @@
 
 import codecs
 import gzip
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from epochcast.errors import BadInput
+from epochcast.tracking import sampling
 from epochcast.tracking.course import Course
 from epochcast.tracking.curves import CurveReader
 from epochcast.tracking.events import is_event_file
@@ -24,7 +26,6 @@ from epochcast.tracking.observation import Observation
 from epochcast.tracking.ranks import rank_of
 from epochcast.tracking.recognition import Recogniser, Recognition, sight
 from epochcast.tracking.stamps import Stamps
-from epochcast.tracking.thinning import Thinner
 
 CHUNK_BYTES = 1 << 20
 FIRST_CHUNK_BYTES = 1 << 16  # most logs are recognised by these; comparing formats is slower than reading one
@@ -52,7 +53,9 @@ class LogReader:
         self._recognition: Recognition | None = None
         self._course = Course()
         self._stamps = Stamps()
-        self._thinner = Thinner()
+        self._reports = 0
+        self._sampler: sampling.Sampler | None = None
+        self._found: list[Observation] = []
         self._unstamped = 0
         self._is_dated = False
         self._head: bytes | None = b""
@@ -68,9 +71,10 @@ class LogReader:
     @property
     def recognition(self) -> Recognition | None:
         """The format and how sure it is; None until it is recognised."""
-        if self._recognition is None or self._parser is None:
+        parser = self._parser if self._sampler is None else self._sampler.parser
+        if self._recognition is None or parser is None:
             return self._recognition
-        return replace(self._recognition, name=self._parser.flavour)
+        return replace(self._recognition, name=parser.flavour)
 
     @property
     def started_at_seconds(self) -> float | None:
@@ -153,25 +157,40 @@ class LogReader:
             return []
         kept = self._recogniser.kept
         self._choose(*decided)
-        return self._placed([seen for line in kept if (seen := self._sighting(line)) is not None])
+        assert self._parser is not None
+        return self._placed([seen for line in kept if (seen := self._sighting(self._parser, line)) is not None])
 
     def _read(self, block: bytes) -> list[Observation]:
-        found = []
-        spans = candidate_lines(block, self._needles)
-        last = spans[-1][0] if spans else 0  # where the run stands now is always read
-        for start, end in spans:
-            line = block[start : min(end, start + LONGEST_LINE_BYTES)]
-            if self._thinner.is_on and start != last and self._thinner.leaves_out(line):
-                continue
-            sighting = self._sighting(line.decode("utf-8", "replace"))
-            self._thinner.note(line, sighting)
-            if sighting is not None and (seen := self._course.place(sighting)) is not None:
-                found.append(seen)
-        return found
+        """All lines of the first reports, then a sample (`sampling`)."""
+        self._found = []
+        if self._sampler is None:
+            block = self._read_all(block)
+        if self._sampler is not None and block:
+            self._sampler.read(block)
+        return self._found
 
-    def _sighting(self, line: str) -> Sighting | None:
-        assert self._parser is not None
-        sighting = sight(self._parser, line)
+    def _read_all(self, block: bytes) -> bytes:
+        """What is left of the block once enough reports were read."""
+        if self._parser is None:
+            return b""
+        for start, end in candidate_lines(block, self._needles):
+            sighting = self._sighting(self._parser, block[start : min(end, start + LONGEST_LINE_BYTES)])
+            if sighting is None:
+                continue
+            self._place(sighting)
+            self._reports += sighting.phase == "train"
+            if self._reports >= sampling.EXACT_REPORTS:
+                self._sampler = sampling.Sampler(_any_of(self._needles), self._parser, self._sighting, self._place)
+                return block[end + 1 :]
+        return b""
+
+    def _place(self, sighting: Sighting) -> None:
+        if (seen := self._course.place(sighting)) is not None:
+            self._found.append(seen)
+
+    def _sighting(self, parser: Parser, data: bytes | str) -> Sighting | None:
+        line = data if isinstance(data, str) else data.decode("utf-8", "replace")
+        sighting = sight(parser, line)
         if sighting is not None and sighting.rank is None:
             sighting.rank = rank_of(line)
         if sighting is not None and sighting.stamp_seconds is None and self._unstamped < UNSTAMPED_LINES:
@@ -187,6 +206,10 @@ class LogReader:
 
     def _placed(self, sightings: list[Sighting]) -> list[Observation]:
         return [seen for sighting in sightings if (seen := self._course.place(sighting)) is not None]
+
+
+def _any_of(needles: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    return re.compile(b"|".join(re.escape(needle) for needle in needles))
 
 
 def candidate_lines(block: bytes, needles: tuple[bytes, ...]) -> list[tuple[int, int]]:

@@ -127,18 +127,19 @@ def _zone_seconds(zone: str | None) -> float:
 
 def clock_text_seconds(text: str) -> float:
     """Seconds of a duration as bars and trainers write: `1:02:03`, `02:03`, `14s`, `1 day, 2:03:04`, `2d 14h 58m`."""
-    whole_seconds, text = _whole(text.strip())
+    whole_seconds, text = _whole(text.strip()) if "day" in text else (0.0, text.strip())
     if ":" in text:
         seconds = 0.0
         for part in text.rstrip("s").split(":"):
             seconds = seconds * 60 + float(part)
         return whole_seconds + seconds
     total = whole_seconds
-    for amount, unit in re.findall(r"([\d.]+)\s*(ms|us|d|h|m|s|)", text):
+    for amount, unit in _AMOUNTS.findall(text):
         total += float(amount) * UNITS[unit]
     return total
 
 
+_AMOUNTS = re.compile(r"([\d.]+)\s*(ms|us|d|h|m|s|)")
 UNITS: dict[str, float] = {"ms": 1e-3, "us": 1e-6, "d": DAY_SECONDS, "h": 3600.0, "m": 60.0, "s": 1.0, "": 1.0}
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from epochcast.history.jobs import Array
 from epochcast.history.models.trees import sklearn
-from epochcast.history.predictors import Kernel, Layers, Scaling
+from epochcast.history.predictors import Kernel, Layers
+from epochcast.history.scaling import Scaling
 
 LAYERS = (250, 200, 200)
 MOST_PASSES = 200

@@ -2,28 +2,32 @@
 
     log y = log(physics) + c(x)
 
-c is small where history says little: a ridge regression on the categories and logarithms of a row (effects that history
-does not bear out are shrunk towards none), then boosted trees on what that leaves. Where a row lies outside of what was
-seen, effects of unseen categories are none, so that a prediction follows physics.
+c is a Gaussian process over the columns of a row (`process.py`). What history does not bear out is shrunk to nothing,
+so that a row unlike all that were seen is predicted by physics times the factor that is common to all. Trends go on
+beyond what was seen only along what physics says itself (`TRENDS`): its own size, the batch, and by how much physics
+expects several GPUs to be slower than one. A trend along any other number (GPUs, peak flops, layers) would be a guess.
+
+With more rows than a process takes, trees learn what it leaves, if that was better in cross-validation.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from epochcast.errors import BadInput
-from epochcast.history.design import Design, design_of
+from epochcast.history.design import Design, Term, design_of
 from epochcast.history.fitted import Fitted, Stage
-from epochcast.history.jobs import Array, Jobs
+from epochcast.history.jobs import OVERHEAD, PHYSICS, Array, Jobs
 from epochcast.history.learning_set import LearningSet
-from epochcast.history.models import linear, trees
+from epochcast.history.models import trees
+from epochcast.history.models.process import MOST_ROWS, fit_process
 from epochcast.history.predictors import Linear
+from epochcast.history.process import Blocks
 from epochcast.history.roles import GROWING
 
-PHYSICS_KIND = "physics_kind"
-PHYSICS = "physics"
+TRENDS = (PHYSICS, OVERHEAD, "batch_per_gpu", "micro_batch")
+TREE_ROUNDS = 200
 
 
 def fit_forecast_alone(known: LearningSet, _: Mapping[str, Any], __: int) -> Fitted:
@@ -34,18 +38,37 @@ def fit_forecast_alone(known: LearningSet, _: Mapping[str, Any], __: int) -> Fit
 
 
 def fit_grey_box(known: LearningSet, options: Mapping[str, Any], seed: int) -> Fitted:
-    """Shrunk effects, then trees."""
-    ratios, jobs = _log_ratios(known), known.inputs
-    effects = design_of(jobs, logs=True, without=tuple(GROWING))
-    none_grows = np.zeros(len(effects.terms), dtype=np.bool_)
-    shrunk = linear.ridge(effects.matrix(jobs), ratios, float(options.get("penalty", 0.01)), none_grows)
-    stages = [Stage(effects, shrunk)]
-    left = ratios - stages[0].values(jobs)
-    rounds = int(options.get("rounds", 200))
-    if rounds and len(known) >= 20:
-        grown = trees.boosting(effects.matrix(jobs), left, none_grows, seed=seed, rounds=rounds, leaves=15)
-        stages.append(Stage(effects, grown))
+    """The process, and trees on what it leaves where `trees` asks for them and there are more rows than it takes."""
+    ratios, jobs = _log_ratios(known), known.inputs.with_physics_columns()
+    design, blocks = _mixed(jobs)
+    rows = design.matrix(jobs)
+    has_trend = np.array([term.columns[0] in TRENDS for term in design.terms[: blocks.numbers]], dtype=np.bool_)
+    process, left = fit_process(rows, ratios, blocks, has_trend, seed)
+    stages = [Stage(design, process)]
+    if options.get("trees") and len(known) > MOST_ROWS:
+        none_grows = np.zeros(rows.shape[1], dtype=np.bool_)
+        grown = trees.boosting(rows, left, none_grows, seed=seed, rounds=TREE_ROUNDS, leaves=15)
+        stages.append(Stage(design, grown))
     return Fitted("grey_box", tuple(stages), True, True, _least(known))
+
+
+def _mixed(jobs: Jobs) -> tuple[Design, Blocks]:
+    """Logarithms of numbers, then the indicators of each category, empty cells being a category of their own. Left out:
+    what only says how many steps there are (physics is proportional to it, so that more never takes less), and
+    the global batch where it is batch times GPUs.
+    """
+    without = set(GROWING)
+    if {"batch_per_gpu", "gpus"} <= set(jobs.numbers):
+        without.add("global_batch")
+    numbers = design_of(jobs.only(tuple(jobs.numbers)), logs=True, without=tuple(without))
+    terms = [term for term in numbers.terms if not term.is_missing]
+    groups = []
+    for name, words in jobs.categories.items():
+        levels = sorted(set(words.tolist()))
+        terms += [Term(((name, 1),), level=level) for level in levels]
+        groups.append(len(levels))
+    fills = {name: value for name, value in numbers.fills.items() if name not in without}
+    return Design(tuple(terms), fills), Blocks(len(terms) - sum(groups), tuple(groups))
 
 
 def _log_ratios(known: LearningSet) -> Array:
@@ -57,14 +80,3 @@ def _log_ratios(known: LearningSet) -> Array:
 
 def _least(known: LearningSet) -> float:
     return 0.01 * float(known.target.min())
-
-
-def with_physics_columns(jobs: Jobs) -> Jobs:
-    """With the kind of physics and its value as columns, for corrections that depend on them."""
-    if jobs.physics is None:
-        return jobs
-    return replace(
-        jobs,
-        numbers={**jobs.numbers, PHYSICS: jobs.physics.values},
-        categories={**jobs.categories, PHYSICS_KIND: jobs.physics.kinds},
-    )

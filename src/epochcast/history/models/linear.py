@@ -12,8 +12,9 @@ import numpy as np
 from epochcast.errors import BadInput
 from epochcast.history.design import Design
 from epochcast.history.jobs import Array, Flags
-from epochcast.history.predictors import Linear, Scaling
+from epochcast.history.predictors import Linear
 from epochcast.history.roles import GROWING
+from epochcast.history.scaling import Scaling
 
 
 def least_squares(rows: Array, target: Array, growing: Flags) -> Linear:

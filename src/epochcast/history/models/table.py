@@ -17,11 +17,14 @@ from epochcast.history.jobs import Array, Jobs
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.models import curves, linear, trees
 from epochcast.history.models.grey_box import fit_forecast_alone, fit_grey_box
+from epochcast.history.models.process import MOST_ROWS
 from epochcast.history.models.stepwise import selected
 from epochcast.history.predictors import Linear, Predictor
 from epochcast.history.roles import column_of
 
 Options = Mapping[str, Any]
+# A fifth less is left to learn from in cross-validation.
+MANY_ROWS = MOST_ROWS * 5 // 4
 # What a target is at least, as a share of the smallest that was seen.
 LEAST_SHARE = 0.01
 
@@ -34,6 +37,12 @@ class Kind:
     fit: Callable[[LearningSet, Options, int], Fitted]
     grid: tuple[Options, ...] = ({},)
     needs_physics: bool = False
+    of_many: tuple[Options, ...] = ()
+    """More to choose from where there are more rows than a process takes."""
+
+    def candidates(self, rows: int) -> tuple[Options, ...]:
+        """The hyper-parameters to choose from for a table of so many rows."""
+        return (*self.grid, *self.of_many) if rows > MANY_ROWS else self.grid
 
 
 def find_kind(name: str) -> Kind:
@@ -156,7 +165,7 @@ def _mean(known: LearningSet, _: Options, __: int) -> Fitted:
 
 
 MODELS: Mapping[str, Kind] = {
-    "grey_box": Kind("the forecast, corrected by history", fit_grey_box, needs_physics=True),
+    "grey_box": Kind("the forecast, corrected by history", fit_grey_box, ({}, {"trees": True}), needs_physics=True),
     "forecast": Kind("the forecast times one factor", fit_forecast_alone, needs_physics=True),
     "linear": Kind("least squares", _linear),
     "ridge": Kind(

@@ -6,17 +6,21 @@ bar of the same length after a finished first says that they are epochs.
 """
 
 import re
+from collections import deque
 from dataclasses import dataclass
 
+from epochcast.tracking.formats.remembering import remembered
 from epochcast.tracking.formats.rule import NUMBER, Format, number
 from epochcast.tracking.formats.sighting import Sighting
 from epochcast.tracking.stamps import clock_text_seconds
 
-_TQDM = re.compile(
-    r"(?P<words>.*?)(?:\d+%|(?<=: ))\|[^|]*\|\s*(?P<done>[\d.]+[kMG]?)/(?P<total>[\d.]+[kMG]?|\?) "
+_DRAWN = (
+    r"\|[^|]*\|\s*(?P<done>[\d.]+[kMG]?)/(?P<total>[\d.]+[kMG]?|\?) "
     r"\[(?P<elapsed>[\d:]+)<(?P<rest>\d+ days?, [\d:]+|[\d:]+|\?),\s*(?P<rate>[\d.?]+)\s*"
     r"(?P<unit>\w*/\w+)(?P<behind>[^\]]*)\]?"
 )
+_AT_PERCENT = re.compile(_DRAWN)
+_TQDM = re.compile(r"(?P<words>.*?)(?:\d+%|(?<=: ))" + _DRAWN)
 _ENDLESS = re.compile(
     r"(?P<words>.*?)(?P<done>\d[\d.]*[kMG]?)(?P<total>)(?:it|ba|batch\w*|steps?) \[(?P<elapsed>[\d:]+)(?P<rest>),\s*"
     r"(?P<rate>[\d.?]+)\s*(?P<unit>\w*/\w+)(?P<behind>[^\]]*)\]?"
@@ -30,12 +34,12 @@ _RICH = re.compile(
     r"(?P<rate>[\d.]+)(?P<unit>it/s)(?P<behind>.*)"
 )
 
-_PREPARING = re.compile(
+_prepares = remembered(
     r"(?i)\b(?:download|load|fetch|tokeniz|map\b(?!@)|filter|cach|scann|extract|generating|sampl|pars|reading|convert|pack|"
     r"process|build|writ|sav|upload|resolv|collect|decod|prepar|creat|autoanchor|materializ|shard|comput|compress|encod"
     r")"
 )
-_VALIDATING = re.compile(
+_validates = remembered(
     r"(?i)(?<![a-z])(?:valid\w*|val|test\w*|eval\w*|sanity|predict\w*|infer\w*|dev)(?![a-z])|Class\s+Images"
 )
 _EPOCH = re.compile(r"(?i)epochs?[\s_:\[#=]*(\d+)(?:\s*(?:/|of)\s*(\d+))?")
@@ -88,11 +92,11 @@ class BarParser:
         bar = _bar(line)
         if bar is None:
             return self._beside(line)
-        if _PREPARING.search(bar.words) or bar.unit.endswith("B/s"):
+        if _prepares(bar.words) or bar.unit.endswith("B/s"):
             return None
         if "v_num" in bar.behind:
             self.flavour = "lightning"
-        if _VALIDATING.search(bar.words):
+        if _validates(bar.words):
             return self._validation(bar)
         if _OUTER.match(bar.words):
             return self._outer(bar)
@@ -168,7 +172,8 @@ class BarParser:
         self.pause_seconds = bar.elapsed_seconds
         # A training bar that is not full yet counts this time itself; so does Lightning's, which is drawn around it.
         is_counted = self.main_total is not None and self.main_done >= self.main_total and self.flavour != "lightning"
-        return Sighting("validation", pause_seconds=bar.elapsed_seconds - before if is_counted else None)
+        seconds = bar.elapsed_seconds - before if is_counted else None
+        return Sighting("validation", pause_seconds=seconds, is_redrawn=True)
 
     def _fill(self, sighting: Sighting, bar: Bar, line: str) -> None:
         if sighting.step is None:
@@ -213,19 +218,30 @@ def _form(line: str) -> re.Pattern[str] | None:
     return _ENDLESS if "/s" in line and " [" in line else None
 
 
+def _last_bar(line: str) -> tuple[str, re.Match[str]] | None:
+    """The words in front of the last bar, and the bar."""
+    form = _form(line)
+    if form is None:
+        return None
+    percent = line.find("%|")
+    if percent >= 0 and line.find("%|", percent + 2) < 0 and (match := _AT_PERCENT.match(line, percent + 1)):
+        return line[:percent].rstrip("0123456789"), match
+    matches = deque(form.finditer(line), maxlen=1)
+    return (matches[0]["words"], matches[0]) if matches else None
+
+
 def _bar(line: str) -> Bar | None:
     """The last bar of a line: bars that are redrawn without a carriage return stand behind each other."""
-    form = _form(line)
-    matches = [] if form is None else list(form.finditer(line))
-    if not matches:
+    found = _last_bar(line)
+    if found is None:
         return None
-    match = matches[-1]
+    words, match = found
     rate = match["rate"]
     value = None if "?" in rate else float(rate)
     if value and not match["unit"].startswith("s/"):
         value = 1 / value
     return Bar(
-        match["words"],
+        words,
         number(match["done"]),
         number(match["total"]) if match["total"].strip("?") else None,
         clock_text_seconds(match["elapsed"]),

@@ -8,8 +8,10 @@ This is the last resort of recognition and says so: one fitting line counts litt
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from epochcast.tracking.formats.habits import Counter, Timer
+from epochcast.tracking.formats.remembering import remembered
 from epochcast.tracking.formats.rule import DURATION, NUMBER, Format, number
 from epochcast.tracking.formats.sighting import Sighting
 from epochcast.tracking.stamps import UNITS, clock_text_seconds
@@ -32,10 +34,10 @@ _RATE_NAMED = re.compile(
 _PACE = re.compile(rf"(?P<value>\d[\d.]*) ?(?P<unit>us|ms|s|secs?|seconds)\s?/\s?{_STEPS}\b", re.IGNORECASE)
 
 _VALIDATING = re.compile(r"(?i)(?<![a-z])(?:valid\w*|val|test\w*|eval\w*|dev|infer\w*|predict\w*)(?![a-z])")
-_COMMAND = re.compile(r" --[a-z]|^\W*(?:\d+: )?\+{1,3} |\bexport ")
+_is_command = remembered(r" --[a-z]|^\W*(?:\d*: )?\+{1,3} |\bexport ")
 _TRAIN_LOSS = re.compile(r"(?i)(?<![a-z_])(?:train\w*[ _/]?)?loss|train")
 _OTHER_LOSS = re.compile(r"(?i)(?:valid\w*|val|test|eval\w*|dev)[ _/]?loss")
-_PREPARING = re.compile(
+_prepares = remembered(
     r"(?i)\b(?:download|loading|tokeniz|preprocess|extracting|caching|scanning|copying|resum\w* from|restor)"
 )
 _MEASURED = re.compile(
@@ -121,11 +123,11 @@ class UsualParser:
 
     def sight(self, line: str) -> Sighting | None:
         """What the words say of the run."""
-        if "Namespace(" in line or _COMMAND.search(line):
+        if "Namespace(" in line or _is_command(line):
             return self._announced(line)
         line = line[:LONGEST]
         words = words_of(line)
-        if words.start < 0 or not words.is_report(line) or _PREPARING.search(line[: words.start]):
+        if words.start < 0 or not words.is_report(line) or _prepares(line[: words.start]):
             return self._heading(line)
         if _speaks_of_validation(line) and (_VALIDATING.search(line[: words.start]) or _validates(line)):
             return Sighting("validation")
@@ -226,8 +228,13 @@ def words_of(line: str) -> Words:
     return words
 
 
+@lru_cache(4096)
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.lower().replace("_", " ").replace("/", " ").replace("-", " ").replace(".", " ").split())
+
+
 def _read(words: Words, match: re.Match[str], line: str) -> None:
-    names = match["name"].lower().replace("_", " ").replace("/", " ").replace("-", " ").replace(".", " ").split()
+    names = _names(match["name"])
     last = names[-1] if names else ""
     if last in EPOCHS or (last in SHORT and match["name"] == match["name"].upper() and "=" in match[0]):
         kind = SHORT.get(last, EPOCHS)
@@ -264,7 +271,7 @@ def _start(words: Words, name: str, match: re.Match[str]) -> None:
         words.start = match.end("name")
 
 
-def _read_value(words: Words, names: list[str], match: re.Match[str]) -> None:
+def _read_value(words: Words, names: tuple[str, ...], match: re.Match[str]) -> None:
     if not names:
         return
     value, last = match["value"], names[-1]
@@ -285,7 +292,7 @@ def _read_value(words: Words, names: list[str], match: re.Match[str]) -> None:
         _read_time(words, names, match, is_clock)
 
 
-def _read_time(words: Words, names: list[str], match: re.Match[str], is_clock: bool) -> None:
+def _read_time(words: Words, names: tuple[str, ...], match: re.Match[str], is_clock: bool) -> None:
     seconds = _seconds(match["value"], match)
     if seconds is None:
         return

@@ -1,0 +1,257 @@
+"""The verbs of a queue: a file, or a queue that is being run, as a timetable.
+
+A queue file is read in steps, each from a document to a plainer one: times of the clock become seconds, machines of the
+catalogue get their device and price, models get their forecasts. What is left is a workload with plain seconds, which
+is all that `scheduling` sees. A job that makes no sense is refused with a line, and the others go on.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import exp
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epochcast.display import register_view
+from epochcast.errors import BadInput
+from epochcast.forecasting.session import Session
+from epochcast.interval import Interval
+from epochcast.planning.queue_forecasts import with_forecasts
+from epochcast.scheduling.drawing import STANDARD_TO_HIGH
+from epochcast.scheduling.instances import with_instances
+from epochcast.scheduling.policies.registry import DEFAULT, Switches
+from epochcast.scheduling.projection import DRAWS, Asked, project
+from epochcast.scheduling.queue_clock import Clock, timed
+from epochcast.scheduling.queue_now import QueueNow, queue_now
+from epochcast.scheduling.simulator import Rules
+from epochcast.scheduling.timetable import PastJob, Timetable
+from epochcast.scheduling.workload import QueuedJob, Workload
+from epochcast.scheduling.workload_file import Refused, read_document, read_rows, rules_of
+from epochcast.units import show_seconds
+
+if TYPE_CHECKING:
+    from epochcast.store.store import Store
+
+Progress = Callable[[int, int], None]
+
+FILES = ("queue.toml", "queue.json")
+"""Looked for from the working directory upward where no file is named."""
+UNSEEN_SECONDS = 600.0
+"""A scheduler that works writes at every event; after so long without one a reader is warned."""
+
+
+@dataclass(frozen=True)
+class ReadQueue:
+    """A queue as its file says it, and the clock; `rows` are the plain rows of its jobs."""
+
+    workload: Workload
+    rules: Rules
+    clock: Clock
+    rows: Mapping[str, Mapping[str, Any]]
+    document: Mapping[str, Any]
+    refused: tuple[Refused, ...]
+    notes: tuple[str, ...]
+
+    def view(self, at: datetime, error: float | None = None) -> "QueueView":
+        """Who waits and who runs at a time; `error` is the spread of seconds that have no interval."""
+        workload, notes = _with_spread(self.workload, error)
+        return QueueView(
+            queue_now(workload, self.rows, self.clock.seconds(at)),
+            self.clock,
+            self.rules,
+            commands(self.rows),
+            self.refused,
+            (*self.notes, *notes),
+        )
+
+
+@dataclass(frozen=True)
+class QueueView:
+    """A queue at a moment, from a file or from the store. `past` are jobs that are over."""
+
+    now: QueueNow
+    clock: Clock
+    rules: Rules
+    commands: Mapping[str, str]
+    refused: tuple[Refused, ...] = ()
+    notes: tuple[str, ...] = ()
+    past: tuple[PastJob, ...] = ()
+
+    def timetable(self, asked: Asked, progress: Progress | None = None) -> Timetable:
+        """The queue as it will go on."""
+        rules = self.rules if asked.every_seconds is None else replace(self.rules, every_seconds=asked.every_seconds)
+        return replace(
+            project(self.now, self.clock, asked, rules, progress),
+            refused=self.refused,
+            notes=self.notes,
+            commands=self.commands,
+            past=self.past,
+        )
+
+
+def kept_view(store: "Store", name: str, at: datetime) -> QueueView:
+    """A queue that `schedule run` works off, as the store has it."""
+    from epochcast.scheduling.kept_queue import kept_queue, state_of
+    from epochcast.scheduling.queue_rows import ENDED
+
+    kept = kept_queue(store, name)
+    clock = Clock(datetime.fromtimestamp(kept.added_at_seconds, at.tzinfo))
+    now = at.timestamp()
+    ended = {job for job, one in kept.jobs.items() if one.state == ENDED}
+    over = {job for job, one in kept.jobs.items() if one.is_over}
+    jobs = tuple(
+        replace(one.job, after=tuple(other for other in one.job.after if other not in ended))
+        for job, one in kept.jobs.items()
+        if job not in over and not over.difference(ended).intersection(one.job.after)
+    )
+    starts = {start.job: start for start in reversed(kept.starts)}
+    running = kept.open_starts()
+    return QueueView(
+        QueueNow(
+            Workload(kept.fleet, jobs),
+            state_of(kept, now),
+            {job: kept.seconds(start.asked_at_seconds) for job, start in running.items()},
+        ),
+        clock,
+        rules_of(kept.fleet_document),
+        {job: shlex.join(one.work.command) for job, one in kept.jobs.items() if one.work is not None},
+        notes=_age(kept.seen_at_seconds, now),
+        past=tuple(
+            PastJob(
+                job,
+                one.state,
+                kept.seconds(starts[job].asked_at_seconds) if job in starts else None,
+                None if one.ended_at_seconds is None else kept.seconds(one.ended_at_seconds),
+            )
+            for job, one in kept.jobs.items()
+            if job in over
+        ),
+    )
+
+
+def _age(seen_at_seconds: float, now_at_seconds: float) -> tuple[str, ...]:
+    """A word where nobody has written to a queue for long."""
+    passed = now_at_seconds - seen_at_seconds
+    if passed <= UNSEEN_SECONDS:
+        return ()
+    return (f"no scheduler has written to this queue for {show_seconds(passed)}: running jobs may have ended since",)
+
+
+def find_queue_file(start: Path | None = None) -> Path:
+    """The nearest queue file, from a folder upward."""
+    folder = (start or Path.cwd()).absolute()
+    for candidate in (folder, *folder.parents):
+        for name in FILES:
+            if (candidate / name).is_file():
+                return candidate / name
+    raise BadInput(f"no {' or '.join(FILES)} in {folder} or above it: name a queue file")
+
+
+def read_queue(
+    queue: str | Path | Mapping[str, Any],
+    at: datetime,
+    *,
+    session: Session | None = None,
+    progress: Progress | None = None,
+) -> ReadQueue:
+    """A queue file (or what one says), with everything filled in that it leaves to us. `at` is now, with its zone."""
+    if isinstance(queue, Mapping):
+        return _read(queue, Path.cwd(), at, session, progress)
+    path = Path(queue)
+    try:
+        return _read(read_document(path), path.absolute().parent, at, session, progress)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+
+
+def _read(document: Any, folder: Path, at: datetime, session: Session | None, progress: Progress | None) -> ReadQueue:
+    if not isinstance(document, Mapping):
+        raise BadInput("a queue is an object with nodes, node_types and jobs")
+    on_clock = timed(document, at)
+    known = with_instances(on_clock.document, at.date())
+    filled = with_forecasts(known.document, folder, session or Session(), progress)
+    read = read_rows(filled.document)
+    refused = (*on_clock.refused, *(Refused(*pair) for pair in filled.refused), *read.refused)
+    if refused and not read.workload.jobs:
+        more = f" ({len(refused) - 1} more jobs are refused, too)" if len(refused) > 1 else ""
+        raise BadInput(f"{refused[0].why}{more}")
+    return ReadQueue(
+        workload=read.workload,
+        rules=read.rules,
+        clock=on_clock.clock,
+        rows=read.rows,
+        document={**filled.document, "jobs": list(read.rows.values())},
+        refused=refused,
+        notes=(*known.notes, *filled.notes),
+    )
+
+
+def schedule_plan(
+    queue: str | Path | Mapping[str, Any],
+    *,
+    at: datetime | None = None,
+    policy: str = DEFAULT,
+    preemption: bool = True,
+    every_seconds: float | None = None,
+    error: float | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    session: Session | None = None,
+    progress: Progress | None = None,
+) -> Timetable:
+    """The timetable of a queue: when each job starts and ends, with intervals, on what, and what that costs.
+
+    `queue` is a file or what one says. `error` is the spread σ of seconds that come without an interval, as exp(σz);
+    `every_seconds` has the policy decide at least so often, besides at arrivals and ends.
+    """
+    moment = datetime.now().astimezone() if at is None else at if at.tzinfo else at.astimezone()
+    asked = Asked(policy, Switches(preemption, preemption, seed), every_seconds, draws, seed)
+    return read_queue(queue, moment, session=session, progress=progress).view(moment, error).timetable(asked, progress)
+
+
+def commands(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What starts the jobs, as lines of a shell, where their rows say it."""
+    found = {}
+    for name, row in rows.items():
+        told = row.get("command")
+        if isinstance(told, str) and told.strip():
+            found[name] = told
+        elif isinstance(told, list) and told and all(isinstance(word, str) for word in told):
+            found[name] = shlex.join(told)
+        elif told is not None:
+            raise BadInput(f"command of job {name!r} is {told!r}; a list of words or a line for the shell is needed")
+    return found
+
+
+def _with_spread(workload: Workload, error: float | None) -> tuple[Workload, tuple[str, ...]]:
+    """Intervals for seconds that have none; where none is asked for, a note says that they count as exact."""
+    if error is not None and not 0 <= error <= 3:
+        raise BadInput(f"error is a spread from 0 to 3, got {error:g}")
+    exact = [job for job in workload.jobs if any(told.low == told.high for told in job.seconds.values())]
+    if error is None:
+        if not exact:
+            return workload, ()
+        some = "all jobs" if len(exact) == len(workload.jobs) else f"{len(exact)} of {len(workload.jobs)} jobs"
+        return workload, (
+            f"the seconds of {some} have no interval and count as exact: give [low, mid, high], or `error`",
+        )
+    factor = exp(STANDARD_TO_HIGH * error)
+
+    def widened(job: QueuedJob) -> QueuedJob:
+        seconds = {
+            choice: Interval.around(told.mid, factor) if told.low == told.high else told
+            for choice, told in job.seconds.items()
+        }
+        return replace(job, seconds=seconds)
+
+    return replace(workload, jobs=tuple(map(widened, workload.jobs))), ()
+
+
+def _view(answer: Timetable) -> Any:
+    from epochcast import render
+
+    return render.timetable(answer)
+
+
+register_view(Timetable, _view)

@@ -1,0 +1,299 @@
+"""Which lines of a very long log are read: all of them at first, then some of those that go on as before.
+
+Of a passage of reports of one kind after another the first is read, the last, and one in so many. A stretch between
+two of these goes on as before where the totals, the steps per line and the time per line are what they were, and
+nothing ended whose time has to be added up (an epoch with a bar of its own). Where they are not (a pause, a restart, a
+gap), either half of the stretch is tried, down to single lines. So counts stay exact, and so do clocks that are written
+(dates, timers, bars). A clock that is summed up from the times of steps takes those of the lines that are read for
+those of the others.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from epochcast.tracking.formats.rule import Parser
+from epochcast.tracking.formats.sighting import Sighting
+from epochcast.tracking.kinds import ALWAYS, BESIDE, GOING_ON, MUTE, SILENT, Kinds, code_of, kinds_of
+from epochcast.tracking.lines import LONGEST_LINE_BYTES
+
+# Reports that are all read; nothing is learned of a pace from more of them than from some.
+EXACT_REPORTS = 4096
+
+# Beyond these one line of so many is read, of very many fewer; primes, so that ranks that take turns are all heard.
+STRIDE = 31
+MANY_REPORTS, LONG_STRIDE = 65_536, 127
+
+# Steps or seconds per line beyond these shares of the usual break a stretch; clocks of whole seconds jump a little.
+MOST_CHANGE, MOST_JUMP_SECONDS = 2.0, 2.0
+MOST_STEPS_CHANGE = 2.0
+_MEMORY = 0.2
+
+# Kinds that take turns this often (changes within so many lines) are woven into each other: no end of a passage.
+WOVEN_CHANGES, WOVEN_LINES = 9, 15
+
+# Lines after which a silent kind that comes again tells that something happened.
+AWAY_LINES = 500
+
+# Kinds are learned from piece to piece: small ones first.
+FIRST_PIECE_BYTES, MOST_PIECE_BYTES = 1 << 11, 1 << 17
+
+_PASSAGES = re.compile(rb"\x01+|\x02+|\x00")
+_UNHEARD = re.compile(rb"[\x03\x04]")
+_SILENT_BYTES = bytes((SILENT, MUTE))
+
+
+@dataclass
+class _Told:
+    """The last report of a rank: what it said, and the how manieth report it was."""
+
+    sighting: Sighting
+    line: int
+    steps_per_line: float | None = None
+    seconds_per_line: float | None = None
+    begin: tuple[Sighting, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begin = self.sighting, self.line
+
+
+@dataclass
+class Sampler:
+    """Reads blocks of lines by passages. `sight` reads one line with a parser, `place` takes what it said."""
+
+    needle: re.Pattern[bytes]
+    parser: Parser
+    sight: Callable[[Parser, bytes], Sighting | None]
+    place: Callable[[Sighting], None]
+    kinds: Kinds = field(default_factory=Kinds)
+    lines_read: int = 0
+    _stride: int = STRIDE
+    _piece_bytes: int = FIRST_PIECE_BYTES
+    _line: int = 0
+    _every_line: int = 0
+    _seen: dict[bytes, int] = field(default_factory=dict)
+    _trained: int = 0
+    _offset: int = 0
+    _told: dict[int | None, _Told] = field(default_factory=dict)
+    _since: list[int] = field(default_factory=lambda: [0] * 5)
+    _before: int = ALWAYS
+    _changes: deque[int] = field(default_factory=lambda: deque([-WOVEN_LINES - 1] * WOVEN_CHANGES, WOVEN_CHANGES))
+    _lines: list[bytes] = field(default_factory=list)
+    _kinds: list[bytes] = field(default_factory=list)
+    _heard: list[int] = field(default_factory=list)
+
+    def read(self, block: bytes) -> None:
+        """Read what has to be read of these lines; piece by piece, so that what one tells of kinds serves the next."""
+        start, size = 0, len(block)
+        while start < size:
+            end = block.find(b"\n", min(start + self._piece_bytes, size))
+            end = size if end < 0 else end
+            self._piece(block[start:end])
+            self._piece_bytes = min(2 * self._piece_bytes, MOST_PIECE_BYTES)
+            start = end + 1
+
+    def _piece(self, block: bytes) -> None:
+        block = block.removesuffix(b"\n")
+        self._stride = STRIDE if self._trained < MANY_REPORTS else LONG_STRIDE
+        self._lines = block.split(b"\n")
+        self._kinds = kinds_of(block)
+        codes = self.kinds.codes_of(self._kinds)
+        self._sort_out(codes)
+        self._heard = [index for index, code in enumerate(codes) if code < SILENT]
+        for passage in _PASSAGES.finditer(codes.translate(None, _SILENT_BYTES)):
+            self._passage(passage[0][0], passage.start(), passage.end() - 1)
+        self._line += len(self._heard)
+        self._every_line += len(self._lines)
+
+    def _sort_out(self, codes: bytearray) -> None:
+        """Lines of unknown kinds without any word of the format are mute; of silent ones some are listened to."""
+        search, lines = self.needle.search, self._lines
+        index = codes.find(ALWAYS)
+        while index >= 0:
+            if search(lines[index]) is None:
+                codes[index] = MUTE
+                self.kinds.note(self._kinds[index], MUTE)
+            index = codes.find(ALWAYS, index + 1)
+        for found in _UNHEARD.finditer(codes):
+            self._overhear(codes, found.start())
+
+    def _overhear(self, codes: bytearray, index: int) -> None:
+        """Silent lines that were long away are those of a start or an end: what lies around them is read."""
+        kind, line = self._kinds[index], self._every_line + index
+        self._since[SILENT] += codes[index] == SILENT
+        if line - self._seen.get(kind, line) > AWAY_LINES or self._since[SILENT] >= self._stride:
+            codes[index], self._since[SILENT] = ALWAYS, 0
+        if kind in self.kinds.codes:
+            self._seen[kind] = line
+
+    def _passage(self, code: int, first: int, last: int) -> None:
+        """Heard lines `first` to `last` are of one code."""
+        is_begun = code == self._before
+        is_woven = False
+        if not is_begun:
+            is_woven = self._line + first - self._changes[0] <= WOVEN_LINES
+            self._changes.append(self._line + first)
+            self._before = code
+        self._offset = self._trained + 1 - first
+        if code == ALWAYS:
+            self._trained += self._take(first)
+            return
+        if code == GOING_ON:
+            self._trained += last - first + 1
+        if is_woven:
+            self._since[code] += last - first + 1
+            if self._since[code] >= self._stride:
+                self._since[code] = 0
+                self._take(last)
+            return
+        if not is_begun:
+            self._take(first)
+            first, self._since[code] = first + 1, 0
+        while first <= last:
+            end = min(first + self._stride - self._since[code] - 1, last)
+            self._since[code] = (self._since[code] + end - first + 1) % self._stride
+            if code == BESIDE:
+                self._take(end)
+            else:
+                self._begin_learning()
+                self._stretch(first, end)
+                self._learn()
+            first = end + 1
+
+    def _stretch(self, first: int, last: int) -> None:
+        """Reports that go on are read by the last of them; where they do not, either half of them is tried."""
+        if first == last:
+            self._take(first)
+            return
+        twin = duplicate(self.parser)
+        sighting = self.sight(twin, self._text(last))
+        if sighting is not None and self._goes_on(sighting, self._offset + last):
+            self.parser = twin
+            self.lines_read += 1
+            self._tell(sighting, self._offset + last)
+            return
+        middle = (first + last) // 2
+        self._stretch(first, middle)
+        self._stretch(middle + 1, last)
+
+    def _text(self, at: int) -> bytes:
+        return self._lines[self._heard[at]][:LONGEST_LINE_BYTES]
+
+    def _take(self, at: int) -> bool:
+        """Read one line, and learn what its kind is; whether it reports training."""
+        sighting = self.sight(self.parser, self._text(at))
+        self.lines_read += 1
+        self.kinds.note(self._kinds[self._heard[at]], code_of(sighting))
+        if sighting is not None:
+            self._tell(sighting, self._offset + at)
+        return sighting is not None and sighting.phase == "train"
+
+    def _tell(self, sighting: Sighting, line: int) -> None:
+        if sighting.phase == "train":
+            told = self._told.get(sighting.rank)
+            if told is None:
+                told = self._told[sighting.rank] = _Told(sighting, line)
+            if sighting.rank is None:
+                sighting.reports = max(1, line - told.line)
+                if sighting.interval_seconds is not None:
+                    sighting.interval_seconds *= sighting.reports
+            told.sighting, told.line = sighting, line
+        self.place(sighting)
+
+    def _begin_learning(self) -> None:
+        for told in self._told.values():
+            told.begin = told.sighting, told.line
+
+    def _learn(self) -> None:
+        """The usual steps and seconds per line, from stretch to stretch."""
+        for told in self._told.values():
+            before, line = told.begin
+            lines = told.line - line
+            if lines <= 0 or not _is_same_section(before, told.sighting):
+                continue
+            steps, seconds = _moved(before, told.sighting)
+            if steps is not None and steps >= 0:
+                told.steps_per_line = _followed(told.steps_per_line, steps / lines)
+            if seconds is not None and seconds >= 0:
+                told.seconds_per_line = _followed(told.seconds_per_line, seconds / lines)
+
+    def _goes_on(self, sighting: Sighting, line: int) -> bool:
+        """Whether nothing happened between the last report that was read and this one, but more of the same."""
+        told = self._told.get(sighting.rank)
+        if told is None or told.line >= line or code_of(sighting) != GOING_ON:
+            return False
+        if not _is_same_section(told.sighting, sighting):
+            return False
+        lines = line - told.line
+        steps, seconds = _moved(told.sighting, sighting)
+        if steps is None or steps < 0:
+            return False
+        usual = told.steps_per_line
+        if usual is not None and not usual / MOST_STEPS_CHANGE <= steps / lines <= usual * MOST_STEPS_CHANGE:
+            return False
+        usual = told.seconds_per_line
+        if seconds is None or usual is None:
+            return True
+        return 0 <= seconds <= MOST_CHANGE * usual * lines + MOST_JUMP_SECONDS
+
+
+def _is_same_section(before: Sighting, after: Sighting) -> bool:
+    """Whether the same was announced; and the same epoch, where its time is not that of a clock which goes on."""
+    if (before.section, before.attempt, before.total, before.batches, before.epochs) != (
+        after.section,
+        after.attempt,
+        after.total,
+        after.batches,
+        after.epochs,
+    ):
+        return False
+    is_clocked = after.stamp_seconds is not None or after.elapsed_seconds is not None
+    return before.epoch == after.epoch or (is_clocked and _epochs_between(before, after) is not None)
+
+
+def _epochs_between(before: Sighting, after: Sighting) -> float | None:
+    """Steps of the epochs that began in between, where their length is known."""
+    if before.epoch is None or after.epoch is None or not after.batches or after.epoch < before.epoch:
+        return None
+    return (after.epoch - before.epoch) * after.batches
+
+
+def _moved(before: Sighting, after: Sighting) -> tuple[float | None, float | None]:
+    """(steps, seconds) between two reports, in whatever the log counts."""
+    steps = _first(_positions, before, after)
+    if steps is not None and before.batch is not None and before.epoch != after.epoch:
+        steps += _epochs_between(before, after) or 0.0
+    return steps, _first(_times, before, after)
+
+
+def _first(values: Callable[[Sighting], tuple[float | None, ...]], before: Sighting, after: Sighting) -> float | None:
+    for one, other in zip(values(before), values(after), strict=True):
+        if one is not None and other is not None:
+            return other - one
+    return None
+
+
+def _positions(sighting: Sighting) -> tuple[float | None, ...]:
+    return sighting.batch, sighting.step, sighting.epochs_done
+
+
+def _times(sighting: Sighting) -> tuple[float | None, ...]:
+    return sighting.stamp_seconds, sighting.elapsed_seconds, sighting.section_seconds
+
+
+def _followed(before: float | None, value: float) -> float:
+    """A mean with a memory of a few stretches, in which one with a pause counts as twice the mean at most."""
+    return value if not before else before + _MEMORY * (min(value, 2 * before) - before)
+
+
+def duplicate(parser: Parser) -> Parser:
+    """A parser that has read the same lines, and may read on without the other one."""
+    twin: Parser = object.__new__(type(parser))
+    for name, value in vars(parser).items():
+        if isinstance(value, dict):
+            value = dict(value)
+        elif hasattr(value, "__dataclass_fields__") and not value.__dataclass_params__.frozen:
+            value = duplicate(value)
+        object.__setattr__(twin, name, value)
+    return twin

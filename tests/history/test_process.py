@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+from epochcast.errors import BadInput
+from epochcast.history.models.process import _negative_likelihood, fit_process
+from epochcast.history.process import Blocks, Deviations, Process, covariance
+
+BLOCKS = Blocks(numbers=2, groups=(2, 3))
+
+
+def table(count: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Two numbers, a category of two values and one of three; the second category has an effect, the first none."""
+    generator = np.random.default_rng(5)
+    numbers = generator.normal(size=(count, 2))
+    one, other = generator.integers(0, 2, count), generator.integers(0, 3, count)
+    rows = np.column_stack([numbers, np.eye(2)[one], np.eye(3)[other]])
+    target = 0.3 * numbers[:, 0] + np.array([-0.5, 0.0, 0.5])[other] + 0.01 * generator.normal(size=count)
+    return rows, target
+
+
+def test_covariance_by_hand() -> None:
+    """One number at 0 and 1, the same category: c² + a² + 0 + s²·exp(−½·w)."""
+    blocks = Blocks(1, (1,))
+    deviations = Deviations(np.log([0.5, 2.0, 0.1, 0.25, 3.0, 0.7, 4.0]), blocks)
+    found = covariance(np.array([[0.0, 1.0]]), np.array([[1.0, 1.0], [1.0, 0.0]]), deviations)
+    assert found[0] == pytest.approx([0.5 + 0.25 + 2 * np.exp(-2), 0.5 + 2 * np.exp(-3 - 2)])
+
+
+def test_slopes_of_the_likelihood_are_its_differences() -> None:
+    rows, target = table(25)
+    prior = Deviations.prior(BLOCKS)
+    same = [rows[:, part] @ rows[:, part].T for part in BLOCKS.slices()]
+    products = [np.outer(rows[:, j], rows[:, j]) for j in range(2)]
+    squares = [(rows[:, j][:, None] - rows[:, j][None, :]) ** 2 for j in range(2)]
+    values = prior + np.random.default_rng(0).normal(0, 0.3, len(prior))
+
+    def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+        return _negative_likelihood(at, prior, BLOCKS, target, (same, products, squares))
+
+    for place, slope in enumerate(loss(values)[1]):
+        step = np.zeros(len(values))
+        step[place] = 1e-5
+        assert slope == pytest.approx((loss(values + step)[0] - loss(values - step)[0]) / 2e-5, rel=1e-3, abs=1e-4)
+
+
+def test_a_law_is_learned_and_goes_on_along_a_trend() -> None:
+    rows, target = table()
+    process, left = fit_process(rows, target, BLOCKS, np.array([True, False]), 0)
+    assert np.abs(left).mean() < 0.03
+    far = rows[:1].copy()
+    far[0, :2] = 6.0, 0.0
+    far[0, 2:] = 1, 0, 0, 0, 1
+    assert process.values(far)[0] == pytest.approx(0.3 * 6 + 0.5, abs=0.3)
+
+
+def test_a_number_without_a_trend_brings_back_what_is_common() -> None:
+    generator = np.random.default_rng(1)
+    rows = generator.normal(size=(60, 1))
+    process, _ = fit_process(rows, rows[:, 0], Blocks(1, ()), np.array([False]), 0)
+    assert process.values(rows) == pytest.approx(rows[:, 0], abs=0.1)
+    assert abs(process.values(np.array([[100.0]]))[0]) < 1.0
+
+
+def test_an_unseen_category_is_what_is_common_to_all() -> None:
+    rows, target = table()
+    process, _ = fit_process(rows, target, BLOCKS, np.array([True, False]), 0)
+    unseen = rows[:1].copy()
+    unseen[0] = [0.0, 0.0, 1, 0, 0, 0, 0]
+    assert abs(process.values(unseen)[0]) < 0.2
+
+
+def test_rows_that_do_not_fit_are_refused() -> None:
+    rows, target = table(20)
+    process, _ = fit_process(rows, target, BLOCKS, np.array([True, False]), 0)
+    document = process.as_dict()
+    assert Process.from_dict(document).values(rows) == pytest.approx(process.values(rows), abs=1e-9)
+    with pytest.raises(BadInput):
+        Process.from_dict({**document, "deviations": document["deviations"][:-1]})
