@@ -137,9 +137,9 @@ def _coverage(whole: Sequence[Case], work: Sequence[Case], attempts: Sequence[Ca
         f"Its width was fitted on {fitted.logs} of these logs and on the {fitted.trainings} trainings below without "
         "restarts together. Coverage of the 90 % interval, each half of both under quantiles of the other: of the logs "
         f"{fitted.held('logs')} (each format under quantiles of all others: "
-        f"{in_words(fitted.format_left_out)}); of the trainings told by their log {fitted.held('log')}, told by the callback "
-        f"{fitted.held('callback')}. Runs with restarts set no quantile: of the attempts under way {by_percent}; of "
-        f"the work of all attempts (all cuts) {_held(work)}, since later attempts often run at another pace.\n"
+        f"{in_words(fitted.format_left_out)}); of the trainings told by their log {fitted.held('log')}, told by the "
+        f"callback {fitted.held('callback')}. Runs with restarts set no quantile: of the attempts under way "
+        f"{by_percent}; of the work of all attempts (all cuts) {_held(work)}, since later attempts often run at another pace.\n"
     )
 
 

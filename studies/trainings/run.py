@@ -163,11 +163,11 @@ def measured(found: Sequence[Told]) -> str:
             "",
             f"{len(names)} small trainings ({', '.join(frameworks)}; {seconds[0]:.0f} to {seconds[-1]:.0f} s each) on "
             f"{os.cpu_count()} cores that others used at the same time (load {min(loads):.0f} to {max(loads):.0f}, "
-            "rising): what they show is a machine that gets busier and busier. It is the second campaign; the first, "
-            "on a calmer machine, showed that the clock of Keras 3's bars was misread, that a lasting change of pace was "
-            "followed too slowly and that the interval was too narrow for short runs. On this one nothing was chosen "
-            "but the width of the interval. They are short: 1 % is less than a second, and start-up weighs more than "
-            "in a run of hours. "
+            "rising): what they show is a machine that gets busier and busier. It is the second campaign; the "
+            "first, on a calmer machine, showed that the clock of Keras 3's bars was misread, that a lasting "
+            "change of pace was followed too slowly and that the interval was too narrow for short runs. On "
+            "this one nothing was chosen but the width of the interval. They are short: 1 % is less than a "
+            "second, and start-up weighs more than in a run of hours. "
             "The total is what the clock showed from the first step's beginning to the last one's end, "
             "pauses included.",
             "",

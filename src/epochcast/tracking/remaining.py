@@ -62,7 +62,8 @@ def remaining(
 ) -> Remaining:
     """What is left of the run until `total_steps`; with `phases` steps do not all take alike, and it is known where."""
     left = max(0.0, total_steps - history.step)
-    shown = _shown(history, left, phases and _Weights(phases, total_steps, history.step - history.executed_steps))
+    offset = history.step - history.executed_steps
+    shown = _shown(history, left, None if phases is None else _Weights(phases, total_steps, offset))
     work, weight = _work(history, total_steps, phases)
     pace, prior_weight = _with_prior(shown, history, prior)
     pauses = shown.pauses
