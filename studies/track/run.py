@@ -139,7 +139,8 @@ def _coverage(whole: Sequence[Case], work: Sequence[Case], attempts: Sequence[Ca
         f"{fitted.held('logs')} (each format under quantiles of all others: "
         f"{in_words(fitted.format_left_out)}); of the trainings told by their log {fitted.held('log')}, told by the "
         f"callback {fitted.held('callback')}. Runs with restarts set no quantile: of the attempts under way "
-        f"{by_percent}; of the work of all attempts (all cuts) {_held(work)}, since later attempts often run at another pace.\n"
+        f"{by_percent}; of the work of all attempts (all cuts) {_held(work)}, since later attempts often run "
+        "at another pace.\n"
     )
 
 
