@@ -28,7 +28,7 @@ CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs bench fuzz studies study-local model prices slurm clean
+.PHONY: help demo test lint format docs bench bench-serve fuzz studies study-local model prices slurm chromium clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -51,7 +51,9 @@ $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 demo: $(if $(wildcard $(DEV)),,$(CORE)) ## The tour: installs the core, forecasts for real, offline
 	@$(BIN)/epochcast demo
 
-test: lint slurm ## Everything CI checks: format, lint, types, layers, tests, docs, examples
+# Two processes: tests that share a server or a cluster are in one file, and stay together.
+PYTEST_FLAGS ?= --numprocesses 2 --dist loadfile
+test: lint slurm chromium ## Everything CI checks: format, lint, types, layers, tests, docs, examples
 	$(BIN)/pytest $(PYTEST_FLAGS)
 	$(BIN)/mkdocs build --strict --quiet
 
@@ -68,6 +70,9 @@ format: $(DEV) ## Rewrite the code in the house format
 docs: $(DEV) ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
+bench-serve: $(DEV) ## The server under load, beside a bare endpoint
+	$(BIN)/python -m benchmarks.serving
+
 bench: $(DEV) ## Time epochcast itself
 	$(BIN)/python -m benchmarks
 
@@ -83,8 +88,13 @@ studies: $(DEV) ## Score the forecasts on measured data
 study-local: $(DEV) ## Measure this machine, fit it, forecast, train for real, compare: about ten minutes
 	$(BIN)/python -m studies this_machine
 
-slurm: ## Slurm for the tests, where it can be installed; without it they skip what needs it
-	@sh tests/scheduling/engines/install_slurm.sh || echo 'Slurm cannot be installed here: its tests are skipped'
+# Programs for the tests, where they can be installed; without them what needs them is skipped.
+SLURM := slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins
+slurm: ## Slurm for the tests
+	@sh tests/install.sh slurmctld $(SLURM) || echo 'Slurm cannot be installed here: its tests are skipped'
+
+chromium: ## A browser for the tests
+	@sh tests/install.sh chromium chromium || echo 'Chromium cannot be installed here: its tests are skipped'
 
 prices: $(DEV) ## Write the shipped price list from the table of offers
 	$(BIN)/python -m training.prices

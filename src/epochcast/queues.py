@@ -77,6 +77,8 @@ class QueueView:
     refused: tuple[Refused, ...] = ()
     notes: tuple[str, ...] = ()
     past: tuple[PastJob, ...] = ()
+    policy: str | None = None
+    """Who decides where it is run."""
 
     def timetable(self, asked: Asked, progress: Progress | None = None) -> Timetable:
         """The queue as it will go on."""
@@ -127,6 +129,7 @@ def kept_view(store: "Store", name: str, at: datetime) -> QueueView:
             for job, one in kept.jobs.items()
             if job in over
         ),
+        policy=kept.policy,
     )
 
 

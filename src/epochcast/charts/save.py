@@ -23,7 +23,7 @@ def save_chart(chart: Any, path: str | Path) -> None:
     """Write a chart as .png, .svg or .html; the page contains its scripts."""
     file = Path(path)
     check_chart_path(file)
-    convert = _converter()
+    convert = converter()
     specification = chart.to_json()
     writers: Mapping[str, Callable[[], bytes]] = {
         ".png": lambda: convert.vegalite_to_png(specification, scale=2),
@@ -42,7 +42,8 @@ def altair_module() -> Any:
     return altair
 
 
-def _converter() -> Any:
+def converter() -> Any:
+    """The vl_convert module, or an error that names the extra to install."""
     try:
         import vl_convert
     except ModuleNotFoundError:

@@ -49,6 +49,7 @@ COMMANDS = (
     "schedule",
     "schedule_plan",
     "schedule_run",
+    "serve",
     "runs",
     "jobs",
     "evaluate",

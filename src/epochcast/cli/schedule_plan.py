@@ -32,7 +32,10 @@ RunName = Annotated[
     str | None, typer.Option("--run", help="A queue that `schedule run` works off, by its name in the store.")
 ]
 At = Annotated[str | None, typer.Option("--at", help="As of this time instead of now, like 2026-11-17T09:00.")]
-Policy = Annotated[str, typer.Option("--policy", help="Who decides; see `epochcast schedule policies`.")]
+Policy = Annotated[
+    str | None,
+    typer.Option("--policy", help="Who decides, see `epochcast schedule policies`; atc_rollout, or that of the run."),
+]
 Preemption = Annotated[
     str, typer.Option("--preemption", help="Whether running jobs may be stopped and resized: with or without.")
 ]
@@ -54,7 +57,7 @@ def plan(
     queue: QueueFile = None,
     run: RunName = None,
     at: At = None,
-    policy: Policy = "atc_rollout",
+    policy: Policy = None,
     preemption: Preemption = "with",
     every: Every = None,
     error: Error = None,
@@ -121,7 +124,7 @@ def queue_command(
     run: RunName = None,
     job: Annotated[str | None, typer.Option(help="Only this job.")] = None,
     at: At = None,
-    policy: Policy = "atc_rollout",
+    policy: Policy = None,
     preemption: Preemption = "with",
     every: Every = None,
     error: Error = None,
@@ -194,9 +197,9 @@ def _view(
 
 
 def _timetable(
-    view: "QueueView", policy: str, preemption: str, every: str | None, draws: int, seed: int
+    view: "QueueView", policy: str | None, preemption: str, every: str | None, draws: int, seed: int
 ) -> "Timetable":
-    from epochcast.scheduling.policies.registry import Switches
+    from epochcast.scheduling.policies.registry import DEFAULT, Switches
     from epochcast.scheduling.projection import Asked
     from epochcast.units import parse_seconds
 
@@ -204,7 +207,7 @@ def _timetable(
         raise BadInput(f"--preemption is with or without, not {preemption!r}")
     may = preemption == "with"
     every_seconds = None if every is None else parse_seconds(every)
-    asked = Asked(policy, Switches(may, may, seed), every_seconds, draws, seed)
+    asked = Asked(policy or view.policy or DEFAULT, Switches(may, may, seed), every_seconds, draws, seed)
     with progress_bar("planning") as progress:
         return view.timetable(asked, progress)
 

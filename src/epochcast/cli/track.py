@@ -49,6 +49,9 @@ def track(
     job: Annotated[
         str | None, typer.Option(help="The job of epochcast.toml that runs: its forecast is where the answer begins.")
     ] = None,
+    history: Annotated[
+        Path | None, typer.Option(help="Correct that forecast by this file of `epochcast history fit`; needs --job.")
+    ] = None,
     total: Annotated[
         float | None, typer.Option(help="Steps in all (or epochs, where the log counts only these).")
     ] = None,
@@ -94,6 +97,8 @@ def track(
 
     if what_if is not None and job is None:
         raise BadInput("--what-if needs --job: what is trained, to forecast it elsewhere")
+    if history is not None and job is None:
+        raise BadInput("--history needs --job: what is trained, to ask the past about it")
     if what_if is not None and not what_if.strip(" ,"):
         raise BadInput("--what-if names no place; write like 4xV100,1xA100")
     if run is not None and not run.strip():
@@ -110,6 +115,7 @@ def track(
         as_json,
         _stopping_rule(early_stopping),
         _phases(phases),
+        history,
     )
     is_sweep = any(path.is_dir() for path in logs) or trials is not None
     files = _files(logs, is_patient=follow)
@@ -170,6 +176,7 @@ class _Asked:
     as_json: bool
     stopping: "StoppingRule | None" = None
     phases: "Phases | None" = None
+    history: Path | None = None
     known: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -183,7 +190,12 @@ class _Asked:
             if self.job.where.device is None:
                 raise BadInput(f'the job {self.job.name!r} names no device; add one to it, like device = "V100"')
             place = self.job.where.placement(self.job.job.precision)
-            self.known["forecast"] = forecast_job(self.job.job, place)
+            made = forecast_job(self.job.job, place)
+            if self.history is not None:
+                from epochcast.api import by_history
+
+                made = by_history(made, self.history)
+            self.known["forecast"] = made
         found: Forecast = self.known["forecast"]
         return found
 

@@ -220,7 +220,7 @@ def toml(value: Any) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of a job file, for editors."""
-    properties = {name: _schema_of(one) for name, one in OPTIONS.items()}
+    properties = {name: schema_of(one) for name, one in OPTIONS.items()}
     named = {"name": {"type": "string", "pattern": f"^{_NAME.pattern}$", "description": "What --job calls it."}}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -253,7 +253,8 @@ _SCHEMA_TYPES: Mapping[Any, dict[str, Any]] = {
 }
 
 
-def _schema_of(one: Option) -> dict[str, Any]:
+def schema_of(one: Option) -> dict[str, Any]:
+    """The JSON schema of an option."""
     plain = dict(_SCHEMA_TYPES[one.type])
     if one.least is not None:
         plain["minimum"] = one.least

@@ -15,6 +15,7 @@ from epochcast.render.scaling import scaling
 from epochcast.render.schedule import policies, simulation
 from epochcast.render.table import table
 from epochcast.render.timetable import queue, timetable
+from epochcast.render.tokens import tokens
 from epochcast.render.track import track, track_live
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "simulation",
     "table",
     "timetable",
+    "tokens",
     "topologies",
     "track",
     "track_live",

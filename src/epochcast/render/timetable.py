@@ -13,6 +13,7 @@ from epochcast.units import show_dollars, show_seconds
 
 # Days ahead up to which a weekday says which.
 WEEK_DAYS = 6
+SHORT_SECONDS = 3600.0
 
 
 def timetable(answer: Timetable) -> RenderableType:
@@ -55,7 +56,7 @@ def _queue_row(line: Line, answer: Timetable) -> list[str]:
         line.job,
         line.state,
         "" if is_unknown else _time(line.start.mid, answer),
-        _between(line.start, answer) or ("" if line.state == RUNNING else "sure"),
+        "" if line.state == RUNNING else "sure" if line.start.low == line.start.high else _between(line.start, answer),
         _time(line.end.high, answer),
         "" if line.wait is None else ", ".join(line.wait.holders) or line.wait.what,
     ]
@@ -87,21 +88,23 @@ def _place(line: Line) -> str:
 
 
 def _time(seconds: float, answer: Timetable) -> str:
-    """09:20 today, Wed 09:20 within a week, 24 Nov 09:20 after that."""
-    return clock_text(answer.clock.at(seconds), answer.clock.at(answer.now_seconds))
+    """09:20 today, Wed 09:20 within a week, 24 Nov 09:20 after that; with seconds where all is over within an hour."""
+    end = answer.end
+    is_short = end is not None and end.high - answer.now_seconds < SHORT_SECONDS
+    return clock_text(
+        answer.clock.at(seconds), answer.clock.at(answer.now_seconds), "%H:%M:%S" if is_short else "%H:%M"
+    )
 
 
-def clock_text(moment: datetime, now: datetime) -> str:
+def clock_text(moment: datetime, now: datetime, clock: str = "%H:%M") -> str:
     """A time as short as it is clear from a given now."""
     days = (moment.date() - now.date()).days
-    if days == 0:
-        return f"{moment:%H:%M}"
-    return f"{moment:%a %H:%M}" if 0 < days <= WEEK_DAYS else f"{moment:%d %b %H:%M}"
+    day = "" if days == 0 else "%a " if 0 < days <= WEEK_DAYS else "%d %b "
+    return moment.strftime(f"{day}{clock}")
 
 
 def _between(told: Interval, answer: Timetable) -> str:
-    low, high = _time(told.low, answer), _time(told.high, answer)
-    return "" if low == high else f"{low} … {high}"
+    return "" if told.low == told.high else f"{_time(told.low, answer)} … {_time(told.high, answer)}"
 
 
 def _machines(answer: Timetable) -> list[RenderableType]:

@@ -43,6 +43,7 @@ MOST_DRAWS = 10_000
 STAND_INS = {"atc_rollout": "atc", "atc_rollout_robust": "atc"}
 # Jobs up to which the policy itself decides in the draws.
 FEW_JOBS = 8
+MOST_TICKS = 100_000
 
 LAW = Law()
 
@@ -74,6 +75,7 @@ class Asked:
 
 def project(queue: QueueNow, clock: Clock, asked: Asked, rules: Rules, progress: Progress | None = None) -> Timetable:
     """The timetable of a queue; `rules` say when decisions are made."""
+    _check_pace(queue, rules)
     rules = replace(rules, reestimate=True, seed=asked.seed)
     calm = _calm(queue)
     planned = _played(calm, middle(queue), asked.policy, asked.switches, rules)
@@ -96,6 +98,20 @@ def project(queue: QueueNow, clock: Clock, asked: Asked, rules: Rules, progress:
         drawn_by=drawn_by,
         workload=queue.workload,
     )
+
+
+def _check_pace(queue: QueueNow, rules: Rules) -> None:
+    """Refuse to decide so often that a plan would never be done."""
+    if rules.every_seconds is None:
+        return
+    boot = max(kind.boot_seconds for kind in queue.workload.fleet.types)
+    work = sum(
+        boot + job.restart_seconds + max(told.high for told in job.seconds.values()) for job in queue.workload.jobs
+    )
+    if work / rules.every_seconds > MOST_TICKS:
+        raise BadInput(
+            f"a decision every {rules.every_seconds:g} seconds is too often for jobs of {work:.3g} seconds in all"
+        )
 
 
 def in_draws(rules: Rules, seed: int) -> Rules:

@@ -17,10 +17,12 @@ class Wanted:
     """Which runs: all that are told apart by these, the newest first. None of them: every run."""
 
     states: Sequence[str] = ()
+    ids: Sequence[int] = ()
     job_name: str | None = None
     job_id: int | None = None
     model: str | None = None
     device: str | None = None
+    project: str | None = None
     seen_after_seconds: float | None = None
     before_id: int | None = None
     most: int | None = None
@@ -35,6 +37,8 @@ class Wanted:
 
     def _conditions(self) -> list[ColumnElement[bool]]:
         wanted: list[ColumnElement[bool]] = []
+        if self.ids:
+            wanted.append(runs.c.id.in_(self.ids))
         if self.states:
             wanted.append(runs.c.state.in_(self.states))
         if self.job_name is not None:
@@ -43,6 +47,8 @@ class Wanted:
             wanted.append(runs.c.job_id == self.job_id)
         if self.device is not None:
             wanted.append(runs.c.device == self.device)
+        if self.project is not None:
+            wanted.append(runs.c.project == self.project)
         if self.seen_after_seconds is not None:
             wanted.append(runs.c.seen_at_seconds >= self.seen_after_seconds)
         if self.before_id is not None:

@@ -85,6 +85,7 @@ class Store:
         source: str | None = None,
         state: str = "running",
         started_at_seconds: float | None = None,
+        project: str | None = None,
     ) -> Run:
         """The run of this name, made where there is none; without a name a new one.
 
@@ -104,6 +105,7 @@ class Store:
                 "added_at_seconds": now,
                 "seen_at_seconds": now,
                 "started_at_seconds": started_at_seconds,
+                "project": None if project is None else checked_name(project),
                 "progress": {},
             }
             connection.execute(or_nothing(connection, runs).values(**values))
@@ -153,7 +155,7 @@ class Store:
         changed = {name: value for name, value in values.items() if name not in ("run_id", "attempt")}
         with self.writing() as connection:
             connection.execute(
-                _insert(connection, attempts)
+                upsert(connection, attempts)
                 .values(**values)
                 .on_conflict_do_update(index_elements=["run_id", "attempt"], set_=changed)
             )
@@ -187,12 +189,20 @@ class Store:
         raise AssertionError("unreachable")
 
     def observations(
-        self, run_id: int, *, attempt: int | None = None, after_step: float = -1.0
+        self,
+        run_id: int,
+        *,
+        attempt: int | None = None,
+        after_step: float = -1.0,
+        after: tuple[int, float] | None = None,
     ) -> Iterator[ObservationRow]:
-        """Reports of a run in the order of attempts and steps, read part by part."""
+        """Reports of a run in the order of attempts and steps, read part by part; `after` an attempt and step, all."""
         query = select(observations).where(observations.c.run_id == run_id).order_by(*observations.primary_key.columns)
         if attempt is not None:
             query = query.where(observations.c.attempt == attempt, observations.c.step > after_step)
+        if after is not None:
+            in_same = (observations.c.attempt == after[0]) & (observations.c.step > after[1])
+            query = query.where((observations.c.attempt > after[0]) | in_same)
         with self.reading() as connection:
             for row in in_parts(connection, query):
                 yield ingest.row_from(row)
@@ -338,13 +348,14 @@ def in_parts(connection: Connection, query: Select[Any]) -> Result[Any]:
     return connection.execute(query, execution_options={"yield_per": READ_ROWS})
 
 
-def _insert(connection: Connection, table: Any) -> Any:
+def upsert(connection: Connection, table: Any) -> Any:
+    """An insertion that may say what happens to a row that is there already."""
     return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
 
 
 def or_nothing(connection: Connection, table: Any) -> Any:
     """An insertion that leaves what is there already."""
-    return _insert(connection, table).on_conflict_do_nothing()
+    return upsert(connection, table).on_conflict_do_nothing()
 
 
 def _state(state: str) -> str:

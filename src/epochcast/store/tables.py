@@ -75,6 +75,7 @@ runs = Table(
     Column("forecast_step_seconds", Double),
     Column("forecast_total_seconds", Double),
     Column("progress", JSON, nullable=False),
+    Column("project", String(LONGEST_NAME), index=True),
 )
 
 attempts = Table(
@@ -122,6 +123,8 @@ observations = Table(
     Column("total_epochs", Double),
     Column("steps_per_epoch", Double),
     Column("remaining_seconds", Double),
+    Column("pause_seconds", Double),
+    Column("what", String(LONGEST_NAME)),
     Column("reports", Integer, nullable=False),
     Column("received_at_seconds", Double, nullable=False),
     sqlite_with_rowid=False,
@@ -141,6 +144,38 @@ measurements = Table(
     Column("key", String(LONGEST_TEXT), primary_key=True),
     Column("kind", String(32), nullable=False, index=True),
     Column("line", JSON, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("name", String(LONGEST_NAME), nullable=False, unique=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("scopes", String(32), nullable=False),
+    Column("project", String(LONGEST_NAME)),
+    Column("added_at_seconds", Double, nullable=False),
+    Column("ended_at_seconds", Double),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String(LONGEST_NAME), primary_key=True),
+    Column("holder", String(LONGEST_NAME), nullable=False),
+    Column("until_seconds", Double, nullable=False),
+)
+
+notices = Table(
+    "notices",
+    metadata,
+    Column("key", String(400), primary_key=True),
+    Column("to", String(LONGEST_TEXT), nullable=False),
+    Column("message", JSON, nullable=False),
+    Column("state", String(16), nullable=False, index=True),
+    Column("tries", Integer, nullable=False),
+    Column("next_at_seconds", Double, nullable=False),
+    Column("added_at_seconds", Double, nullable=False),
 )
 
 queues = Table(

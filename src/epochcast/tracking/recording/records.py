@@ -13,10 +13,11 @@ can be sent twice without harm, since (job, attempt, rank, number of the row) te
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from epochcast.errors import BadInput
 from epochcast.tracking.observation import Observation, Phase
@@ -55,6 +56,22 @@ class Start:
             value = getattr(self, name)
             if not isinstance(value, Real) or float(value) < 0:
                 raise BadInput(f"`{_GIVEN_AS.get(name, name)}` must be at least 0, got {value!r}")
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> "Start":
+        """The attempt of `as_dict`; what is none raises `BadInput`."""
+        job, attempt, at = told.get("job"), _told(told, "attempt"), _told(told, "at")
+        if not isinstance(job, str) or attempt is None or at is None:
+            raise BadInput("an attempt is told with its `job`, `attempt` and `at`")
+        return cls(
+            job=job,
+            attempt=int(attempt),
+            started_at_seconds=at,
+            start_step=int(_told(told, "start_step") or 0),
+            rank=int(_told(told, "rank") or 0),
+            ranks=int(_told(told, "ranks") or 1),
+            **{name: _told(told, name) for name in ("total_steps", "total_epochs", "steps_per_epoch")},
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """What is known, by the names of the file."""
@@ -120,6 +137,28 @@ class Row(NamedTuple):
             found["loss"] = loss if isfinite(loss) else str(loss)  # JSON has no word for what is no number
         return found
 
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any], start: Start) -> "Row":
+        """The row of `as_dict`; what is no such row raises `BadInput`."""
+        kind = told.get("ec")
+        if kind not in get_args(Kind):
+            raise BadInput(f"`ec` must be one of {', '.join(get_args(Kind))}, got {kind!r}")
+        steps = _told(told, "rows" if kind == "dropped" else "steps") or 0.0
+        seconds = _told(told, "seconds") if kind == "done" else steps * (_told(told, "step_seconds") or 0.0)
+        data_seconds, at, loss = _told(told, "data_seconds"), _told(told, "at"), told.get("loss")
+        return cls(
+            number=int(_told(told, "number") or 0),
+            kind=cast(Kind, kind),
+            step=int(_told(told, "step") or 0),
+            clock_seconds=0.0 if at is None else max(0.0, at - start.started_at_seconds),
+            steps=int(steps),
+            seconds=seconds or 0.0,
+            data_seconds=None if data_seconds is None else data_seconds * steps,
+            epoch=_told(told, "epoch"),
+            loss=float(loss) if isinstance(loss, str) and loss in _NO_NUMBERS else _told(told, "loss"),
+            what=str(told.get("what") or "")[:LONGEST_WHAT],
+        )
+
     def line(self, start: Start) -> str:
         """The line of the file, with its end."""
         return json.dumps(self.as_dict(start)) + "\n"
@@ -151,6 +190,20 @@ class Row(NamedTuple):
             pause_seconds=self.seconds if self.kind == "done" else None,
             what=self.what if self.kind == "done" else "",
         )
+
+
+# What a loss that is no finite number is written as.
+_NO_NUMBERS = ("nan", "inf", "-inf")
+LONGEST_WHAT = 200
+
+
+def _told(told: Mapping[str, Any], name: str) -> float | None:
+    value = told.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise BadInput(f"`{name}` must be a finite number, got {value!r}")
+    return float(value)
 
 
 def number(value: object) -> float | None:

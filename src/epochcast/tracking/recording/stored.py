@@ -33,14 +33,14 @@ class StoreSink:
 
             self._store = open_store(self._database, wait_seconds=ANSWER_SECONDS)
         if self._run is None:
-            self._run = _run(self._store, start)
-        reports = [report for row in rows if (report := _report(row, start, self._run)) is not None]
+            self._run = run_of(self._store, start)
+        reports = [report for row in rows if (report := report_of(row, start, self._run)) is not None]
         self._store.record(self._run.id, reports)
         last = rows[-1] if rows else None
         if last is not None and last.kind in ("end", "stopped"):
             self._store.note(
                 self._run.id,
-                state=_state(last),
+                state=state_of(last),
                 ended_at_seconds=start.started_at_seconds + last.clock_seconds,
             )
             self._store.close()
@@ -48,17 +48,28 @@ class StoreSink:
         return len(rows)
 
 
-def _run(store: "Store", start: Start) -> "Run":
-    found = store.find_run(start.job)
+def run_of(store: "Store", start: Start, project: str | None = None) -> "Run":
+    """The run that an attempt belongs to, made where there is none."""
     name = start.job
+    found = store.find_run(name)
+    if found is not None and found.project != project:
+        name = f"{project}/{start.job}" if project else f"{start.job} {start.attempt}"
+        found = store.find_run(name)
     if found is not None and found.state == "ended" and start.start_step == 0:
-        name = f"{start.job} {start.attempt}"
-    run = store.open_run(name, job_name=start.job, source="ec.track", started_at_seconds=start.started_at_seconds)
+        name = f"{name} {start.attempt}"
+    run = store.open_run(
+        name,
+        job_name=start.job,
+        source="ec.track",
+        started_at_seconds=start.started_at_seconds,
+        project=project,
+    )
     store.note(run.id, state="running", total_steps=start.total_steps)
     return run
 
 
-def _report(row: Row, start: Start, run: "Run") -> "ObservationRow | None":
+def report_of(row: Row, start: Start, run: "Run") -> "ObservationRow | None":
+    """A row as the store keeps it; None for what it does not keep."""
     from epochcast.store.rows import ObservationRow
 
     seen = row.observation(start)
@@ -78,10 +89,12 @@ def _report(row: Row, start: Start, run: "Run") -> "ObservationRow | None":
         total_steps=seen.total_steps,
         total_epochs=seen.total_epochs,
         steps_per_epoch=seen.steps_per_epoch,
+        pause_seconds=seen.pause_seconds,
+        what=seen.what or None,
     )
 
 
-def _state(row: Row) -> str:
+def state_of(row: Row) -> str:
     """Finished, stopped by somebody, or failed by itself."""
     if row.kind == "end":
         return "ended"

@@ -1,0 +1,146 @@
+"""`epochcast serve`: the dashboard and the API; `epochcast serve token …`: who may use it from elsewhere."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from epochcast.cli.app import FORECASTS, Json, app, show
+from epochcast.cli.database import Database
+from epochcast.errors import MissingExtra
+
+_NEEDED = ("fastapi", "uvicorn", "starlette", "jinja2", "prometheus_client", "sqlalchemy", "altair")
+
+
+serve_app = typer.Typer(
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    epilog="Examples: epochcast serve · epochcast serve --demo · epochcast serve --host 0.0.0.0 --database postgresql://…",
+    help="The dashboard and the API.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(serve_app, name="serve", rich_help_panel=FORECASTS)
+
+
+@serve_app.callback()
+def serve(
+    context: typer.Context,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; others than loopback need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8642,
+    database: Database = None,
+    folder: Annotated[Path | None, typer.Option(help="Where uploaded model files are kept.")] = None,
+    token: Annotated[bool, typer.Option("--token", help="Ask for a token on loopback, too.")] = False,
+    public_name: Annotated[
+        list[str] | None, typer.Option(help="A name under which a proxy in front is called; may be repeated.")
+    ] = None,
+    webhook: Annotated[
+        list[str] | None, typer.Option(help="Where drift, finished and over budget are told; may be repeated.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes that answer.", min=1, max=256)] = 2,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="With runs made up for a first look, in a database of its own.")
+    ] = False,
+) -> int:
+    """The dashboard and the API, until Ctrl-C; `token` says who may use them from elsewhere."""
+    if context.invoked_subcommand is not None:
+        return 0
+    with _needed():
+        from epochcast.web.serving import default_folder, run_server
+        from epochcast.web.settings import Settings, is_loopback
+        from epochcast.web.webhooks import check_webhook
+    settings = Settings(
+        folder=(folder or default_folder()).absolute(),
+        database=database,
+        host=host,
+        port=port,
+        needs_token=token or not is_loopback(host),
+        workers=workers,
+        public_names=tuple(public_name or ()),
+        webhooks=tuple(check_webhook(url) for url in webhook or ()),
+        is_demo=demo,
+    )
+    return run_server(settings, _say)
+
+
+token_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog="Example: epochcast serve token add ci --scope write --project vision",
+    help="Who may use a server from elsewhere.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+serve_app.add_typer(token_app, name="token")
+
+
+@token_app.command(epilog="Example: epochcast serve token add ci --scope write --project vision")
+def add(
+    name: Annotated[str, typer.Argument(help="What it is called.", show_default=False)],
+    scope: Annotated[list[str] | None, typer.Option(help="read or write; may be repeated; both by default.")] = None,
+    project: Annotated[str | None, typer.Option(help="Sees and adds runs of this project only.")] = None,
+    database: Database = None,
+    as_json: Json = False,
+) -> int:
+    """Make a token. It is shown this once; the database keeps only a digest of it."""
+    with _needed():
+        from epochcast.store.opening import open_store
+        from epochcast.store.tokens import SCOPES, make_token
+    with open_store(database) as store:
+        secret = make_token(store, name, tuple(scope or SCOPES), project)
+    show({"name": name, "token": secret}, as_json, lambda: f"token {name}, shown this once: {secret}")
+    return 0
+
+
+@token_app.command("list", epilog="Example: epochcast serve token list")
+def list_tokens(database: Database = None, as_json: Json = False) -> int:
+    """All tokens: names, scopes, projects."""
+    with _needed():
+        from epochcast.store.opening import open_store
+        from epochcast.store.tokens import all_tokens
+    with open_store(database) as store:
+        found = all_tokens(store)
+
+    def view() -> Any:
+        from epochcast import render
+
+        return render.tokens(found)
+
+    show({"tokens": [asdict(one) for one in found]}, as_json, view)
+    return 0
+
+
+@token_app.command(epilog="Example: epochcast serve token end ci")
+def end(
+    name: Annotated[str, typer.Argument(help="What it is called.", show_default=False)],
+    database: Database = None,
+    as_json: Json = False,
+) -> int:
+    """End a token: within seconds it lets nobody in."""
+    with _needed():
+        from epochcast.store.opening import open_store
+        from epochcast.store.tokens import end_token
+    with open_store(database) as store:
+        end_token(store, name)
+    show({"name": name, "ended": True}, as_json, lambda: f"token {name} was ended")
+    return 0
+
+
+@contextmanager
+def _needed() -> Iterator[None]:
+    """A missing package is told with the extra that has it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _NEEDED:
+            raise
+        raise MissingExtra("serve", error.name) from None
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"epochcast: {line}\n")
+    sys.stderr.flush()

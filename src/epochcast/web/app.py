@@ -1,0 +1,42 @@
+"""The application: routes, the guard around them, and the life of what runs behind."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from epochcast import __version__
+from epochcast.web import asking, evidence, names, pages, problems, queue_routes, runs
+from epochcast.web.guard import Guard
+from epochcast.web.running import make_running
+from epochcast.web.settings import Settings
+
+
+def make_app(settings: Settings) -> FastAPI:
+    """The application of a server; the store is opened here, processes start with it."""
+    running = make_running(settings)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await running.start()
+        try:
+            yield
+        finally:
+            await running.end()
+
+    app = FastAPI(
+        title="epochcast",
+        version=__version__,
+        description="How long a training job takes, what it needs and what it costs; and when running jobs end.",
+        lifespan=lifespan,
+        docs_url=None,  # pages of others' scripts
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+    )
+    app.state.running = running
+    problems.install(app)
+    for part in (asking, runs, queue_routes, names, evidence, pages):
+        app.include_router(part.router)
+    app.include_router(names.itself)
+    app.add_middleware(Guard, limits=settings.limits, metrics=running.metrics)
+    return app

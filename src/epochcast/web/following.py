@@ -1,0 +1,126 @@
+"""Running jobs, followed from the store: what their reports say of when they end, written beside them.
+
+Reports are read once: a tracker of each run takes the new ones. How often a run is worked out anew grows with its age,
+and a pass over all runs has a limit of time, so that a thousand live runs leave the machine to its callers; the run
+that was looked at longest ago comes first.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from epochcast.errors import BadInput
+from epochcast.forecasting.forecast import Forecast
+from epochcast.store.listing import Wanted
+from epochcast.store.rows import Run
+from epochcast.store.store import Store
+from epochcast.tracking.kept import KeptRun, observation_of
+from epochcast.tracking.tracker import Progress, Tracker
+
+# A run is worked out anew at most so often, at least so often, and in between by its age.
+LEAST_SECONDS, MOST_SECONDS, AGE_FRACTION = 2.0, 60.0, 0.01
+# Of a pass, so that others get the processor, too.
+PASS_SECONDS = 0.5
+# Runs that nobody heard of for so long are left alone.
+SILENT_SECONDS = 7 * 86_400.0
+# Moments of the fan that are kept: every second one is dropped when there are more.
+MOST_MOMENTS = 64
+
+Happened = Callable[[Run, str, Mapping[str, Any]], None]
+
+
+@dataclass(slots=True)
+class _Followed:
+    """What is known of a run: its tracker, the last report it was given, and when it was worked out."""
+
+    tracker: Tracker
+    after: tuple[int, float] = (-1, -1.0)
+    worked_out_at_seconds: float = 0.0
+    step: float | None = None
+    fan: list[list[float]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Follower:
+    """All live runs of a store. `happened` is told of what people want to hear about: drift, finished, over budget."""
+
+    store: Store
+    happened: Happened
+    _runs: dict[int, _Followed] = field(default_factory=dict)
+
+    def pass_over(self, now_seconds: float) -> int:
+        """Work out those runs that have news, the longest unseen first; gives how many."""
+        live = self.store.runs(Wanted(states=("running",), seen_after_seconds=now_seconds - SILENT_SECONDS))
+        self._leave({run.id for run in live})
+        due = sorted((run for run in live if self._is_due(run, now_seconds)), key=self._worked_out_at)
+        end, done = time.monotonic() + PASS_SECONDS, 0
+        for run in due:
+            self._work_out(run, now_seconds)
+            done += 1
+            if time.monotonic() > end:
+                break
+        return done
+
+    def _leave(self, live: set[int]) -> None:
+        """Forget runs that are over, and say so once they have ended."""
+        for run_id in [run_id for run_id in self._runs if run_id not in live]:
+            del self._runs[run_id]
+            ended = [run for run in self.store.runs(Wanted(ids=(run_id,))) if run.is_over]
+            for run in ended:
+                self.happened(run, "finished", {"state": run.state})
+
+    def _worked_out_at(self, run: Run) -> float:
+        known = self._runs.get(run.id)
+        return 0.0 if known is None else known.worked_out_at_seconds
+
+    def _is_due(self, run: Run, now_seconds: float) -> bool:
+        known = self._runs.get(run.id)
+        if known is None:
+            return run.step is not None
+        age = now_seconds - (run.started_at_seconds or run.added_at_seconds)
+        wait = min(MOST_SECONDS, max(LEAST_SECONDS, age * AGE_FRACTION))
+        return run.step != known.step and now_seconds - known.worked_out_at_seconds >= wait
+
+    def _work_out(self, run: Run, now_seconds: float) -> None:
+        known = self._runs.get(run.id)
+        if known is None:
+            known = _Followed(Tracker(run.total_steps, forecast=self._forecast(run)))
+            known.fan = [list(moment) for moment in run.progress.get("fan", [])]
+            self._runs[run.id] = known
+        for row in self.store.observations(run.id, after=known.after):
+            known.tracker.add(observation_of(row))
+            known.after = row.attempt, row.step
+        known.worked_out_at_seconds, known.step = now_seconds, run.step
+        try:
+            progress = known.tracker.progress()
+            finish_at = progress.finish_at(datetime.fromtimestamp(run.seen_at_seconds).astimezone())
+        except BadInput:  # nothing is timed yet, or nobody said how much there is
+            return
+        known.fan = _with_moment(known.fan, progress)
+        told = {**progress.as_dict(), "finish_at": finish_at.isoformat(timespec="seconds"), "fan": known.fan}
+        KeptRun(self.store, run).tell(known.tracker, progress, told, run.seen_at_seconds, state=run.state)
+        self._tell(run, progress)
+
+    def _forecast(self, run: Run) -> Forecast | None:
+        kept = self.store.forecasts(run_id=run.id)
+        return Forecast.from_dict(kept[0].forecast) if kept else None
+
+    def _tell(self, run: Run, progress: Progress) -> None:
+        if progress.drift is not None:
+            self.happened(run, "drift", progress.drift.as_dict())
+        budget, in_all = run.place.details.get("budget_dollars"), progress.dollars_in_all
+        if budget is not None and in_all is not None and in_all.mid > float(budget):
+            self.happened(run, "over budget", {"budget_dollars": budget, "dollars_in_all": in_all.as_dict()})
+        if progress.is_done:
+            self.happened(run, "finished", {"state": "ended"})
+
+
+def _with_moment(fan: list[list[float]], progress: Progress) -> list[list[float]]:
+    """What the total was expected to be at moments of the run: elapsed seconds, low, middle, high."""
+    elapsed, left = progress.elapsed_seconds, progress.remaining_seconds
+    if fan and fan[-1][0] >= elapsed:
+        return fan
+    fan = [*fan, [elapsed, elapsed + left.low, elapsed + left.mid, elapsed + left.high]]
+    return fan if len(fan) <= MOST_MOMENTS else [*fan[:-1:2], fan[-1]]

@@ -1,0 +1,120 @@
+"""Live events (server-sent): how runs stand, to everybody who listens and may see them.
+
+One look at the store a second serves all listeners, so that a thousand runs and hundreds of listeners cost one query,
+and what another server on the same database took in is seen as well.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from epochcast.errors import EpochcastError
+from epochcast.store.listing import Wanted
+from epochcast.store.rows import Run
+from epochcast.store.store import Store
+from epochcast.tracking.kept import plain_run
+from epochcast.web.access import Caller
+from epochcast.web.problems import Problem, log
+
+LOOK_SECONDS = 1.0
+# A comment so often, so that proxies keep the connection open and the server sees who has gone.
+BEAT_SECONDS = 15.0
+# Events that one slow listener may be behind; it then begins anew with what is true now.
+MOST_BEHIND = 1_000
+# Runs are looked at again for so long before the last look: clocks of several servers differ.
+OVERLAP_SECONDS = 5.0
+
+
+@dataclass(eq=False, slots=True)
+class _Listener:
+    caller: Caller
+    run: str | None
+    events: "asyncio.Queue[tuple[Run, str]]" = field(default_factory=lambda: asyncio.Queue(MOST_BEHIND))
+
+
+@dataclass(slots=True)
+class Live:
+    """Listeners, and the task that looks for news."""
+
+    store: Store
+    most: int
+    _listeners: set[_Listener] = field(default_factory=set)
+    _seen: dict[int, str] = field(default_factory=dict)
+    _since_seconds: float = field(default_factory=time.time)
+    _task: "asyncio.Task[None] | None" = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._task = asyncio.create_task(self._look_on())
+
+    async def end(self) -> None:
+        """Stop looking."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    @property
+    def count(self) -> int:
+        """How many listen."""
+        return len(self._listeners)
+
+    async def events(self, caller: Caller, run: str | None = None) -> AsyncIterator[str]:
+        """What happens from now on to runs that the caller may see (or to one), as lines of an event stream."""
+        if len(self._listeners) >= self.most:
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many listen already", {"Retry-After": "10"})
+        listener = _Listener(caller, run)
+        self._listeners.add(listener)
+        try:
+            yield "retry: 2000\n\n"
+            while True:
+                try:
+                    _, text = await asyncio.wait_for(listener.events.get(), BEAT_SECONDS)
+                    yield f"event: run\ndata: {text}\n\n"
+                except TimeoutError:
+                    yield ": still here\n\n"
+        finally:
+            self._listeners.discard(listener)
+
+    async def _look_on(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if not self._listeners:
+                self._seen.clear()
+                continue
+            try:
+                await self._look()
+            except EpochcastError as error:
+                log.warning("no news of runs: %s", error)
+
+    async def _look(self) -> None:
+        began = time.time()
+        wanted = Wanted(seen_after_seconds=self._since_seconds - OVERLAP_SECONDS)
+        for run in await run_in_threadpool(self.store.runs, wanted):
+            text = json.dumps(shown(run), allow_nan=False)
+            if self._seen.get(run.id) != text:
+                self._seen[run.id] = text
+                self._tell(run, text)
+        self._since_seconds = began
+
+    def _tell(self, run: Run, text: str) -> None:
+        for listener in self._listeners:
+            if not listener.caller.may_see(run.project) or listener.run not in (None, run.name, run.key):
+                continue
+            if listener.events.full():
+                with suppress(asyncio.QueueEmpty):
+                    listener.events.get_nowait()
+            listener.events.put_nowait((run, text))
+
+
+def shown(run: Run) -> dict[str, Any]:
+    """A run as the API shows it."""
+    told = {name: run.progress.get(name) for name in ("drift", "dollars_so_far", "dollars", "reasons")}
+    return {**plain_run(run), "project": run.project, **told}

@@ -1,0 +1,42 @@
+"""Bodies of requests, no larger than they may be, and answers as JSON text."""
+
+from http import HTTPStatus
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from epochcast.units import show_bytes
+from epochcast.web.ingest import body_of
+from epochcast.web.problems import Problem
+
+
+async def body(request: Request, most_bytes: int) -> bytes:
+    """The whole body; refused as soon as it is known to be too large."""
+    told = request.headers.get("content-length", "")
+    if told.isdecimal() and int(told) > most_bytes:
+        raise _too_large(most_bytes)
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most_bytes:
+            raise _too_large(most_bytes)
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def json_body(request: Request, most_bytes: int) -> Any:
+    """The JSON value of a body; other kinds are refused, as a form of another site would send them."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
+    if kind != "application/json":
+        raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be application/json, got {kind[:100]!r}")
+    return body_of(await body(request, most_bytes))
+
+
+def json_text(content: bytes, status: int = 200) -> Response:
+    """An answer that is JSON already."""
+    return Response(content, status, media_type="application/json")
+
+
+def _too_large(most_bytes: int) -> Problem:
+    return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {show_bytes(most_bytes)}")

@@ -1,0 +1,77 @@
+"""What a server has while it runs: store, workers, the door, and what is counted. One object, made when it starts."""
+
+import os
+import socket
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from epochcast.store.opening import open_store
+from epochcast.store.rows import Run
+from epochcast.store.store import Store
+from epochcast.web.access import Access
+from epochcast.web.answers import Answers
+from epochcast.web.beside import Beside
+from epochcast.web.ingest import Ingest
+from epochcast.web.live import Live
+from epochcast.web.metrics import Metrics
+from epochcast.web.recent import Recent
+from epochcast.web.settings import Settings
+from epochcast.web.workers import Workers
+
+
+@dataclass(slots=True)
+class Running:
+    """A running server."""
+
+    settings: Settings
+    store: Store
+    workers: Workers
+    parsers: Workers
+    answers: Answers
+    access: Access
+    ingest: Ingest
+    live: Live
+    metrics: Metrics
+    beside: Beside
+    known_runs: Recent[tuple[str, int, str | None], Run] = field(default_factory=lambda: Recent(10_000, 30.0))
+
+    async def start(self) -> None:
+        """Start processes and tasks."""
+        await self.workers.start()
+        await self.parsers.start()
+        self.ingest.start()
+        self.live.start()
+        self.beside.start()
+
+    async def end(self) -> None:
+        """End them; rows that wait are written first."""
+        await self.ingest.end()
+        await self.beside.end()
+        await self.live.end()
+        await self.workers.end()
+        await self.parsers.end()
+        self.store.close()
+
+
+def make_running(settings: Settings) -> Running:
+    """A server that has not started yet."""
+    store, limits = open_store(settings.database), settings.limits
+    metrics, uploads = Metrics(), str(settings.folder)
+    workers = Workers(settings.workers, uploads, limits.worker_bytes)
+    return Running(
+        settings=settings,
+        store=store,
+        workers=workers,
+        parsers=Workers(1, uploads, limits.worker_bytes),
+        answers=Answers(workers, limits.answer_seconds, metrics),
+        access=Access(settings, store),
+        ingest=Ingest(store),
+        live=Live(store, limits.streams),
+        metrics=metrics,
+        beside=Beside(store.url, own_name(), settings.webhooks),
+    )
+
+
+def own_name() -> str:
+    """What tells this server from others on the same database."""
+    return f"{socket.gethostname()[:100]}-{os.getpid()}-{uuid4().hex[:8]}"

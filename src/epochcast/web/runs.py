@@ -1,0 +1,242 @@
+"""Routes of runs: reports come in, progress and remaining time go out, as pages, as one, or as a stream."""
+
+import json
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from epochcast.errors import BadInput, UnknownName
+from epochcast.forecasting.forecast import Forecast
+from epochcast.forecasting.options import checked
+from epochcast.store.listing import Wanted
+from epochcast.store.rows import STATES, Place, Run
+from epochcast.tracking.recording.stored import report_of, run_of
+from epochcast.web.access import Caller
+from epochcast.web.describing import json_request, problems
+from epochcast.web.door import Reader, State, Writer
+from epochcast.web.ingest import Reports, reports_in
+from epochcast.web.live import shown
+from epochcast.web.problems import Problem
+from epochcast.web.reading import json_body
+from epochcast.web.running import Running
+from epochcast.web.verbs import VERBS
+
+router = APIRouter(prefix="/api/v1", tags=["runs"])
+
+_OBSERVATIONS = {
+    "type": "object",
+    "required": ["start", "observations"],
+    "properties": {
+        "start": {
+            "type": "object",
+            "required": ["job", "attempt", "at"],
+            "properties": {
+                "job": {"type": "string", "minLength": 1, "maxLength": 150},
+                "attempt": {"type": "integer", "minimum": 0},
+                "at": {"type": "number", "description": "Seconds since 1970 when the attempt began."},
+                "total_steps": {"type": "number", "exclusiveMinimum": 0},
+            },
+        },
+        "observations": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["ec", "step", "at"],
+                "properties": {
+                    "ec": {"enum": ["train", "begin", "done", "end", "stopped", "dropped"]},
+                    "step": {"type": "integer", "minimum": 0},
+                    "at": {"type": "number"},
+                    "steps": {"type": "integer", "minimum": 0},
+                    "step_seconds": {"type": "number", "minimum": 0},
+                    "loss": {"anyOf": [{"type": "number"}, {"type": "string"}]},
+                },
+            },
+        },
+    },
+}
+_EXAMPLE = {
+    "start": {"job": "mine", "attempt": 1, "at": 1763370000.0, "total_steps": 1000},
+    "observations": [{"ec": "train", "step": 10, "at": 1763370001.0, "steps": 10, "step_seconds": 0.1, "loss": 2.3}],
+}
+
+
+@router.post(
+    "/observations",
+    summary="Reports of a running job, as ec.track and the callbacks send them; sent twice, they count once.",
+    responses=problems(409),
+    openapi_extra=json_request(_OBSERVATIONS, _EXAMPLE),
+)
+async def observe(request: Request, running: State, caller: Writer) -> Response:
+    """Answered when all of them are on the disk."""
+    limits = running.settings.limits
+    reports = reports_in(await json_body(request, limits.request_bytes), limits.observations)
+    run = await _run_of(running, reports, caller)
+    rows = [row for one in reports.rows if (row := report_of(one, reports.start, run)) is not None]
+    kept = await running.ingest.keep(run.id, rows) if rows else 0
+    running.metrics.observations.inc(kept)
+    if reports.end_state is not None:
+        ended = reports.start.started_at_seconds + reports.rows[-1].clock_seconds
+        await run_in_threadpool(running.store.note, run.id, state=reports.end_state, ended_at_seconds=ended)
+    return JSONResponse({"run": run.name, "kept": kept})
+
+
+async def _run_of(running: Running, reports: Reports, caller: Caller) -> Run:
+    """The run of an attempt, remembered: the database is asked once for each."""
+    key = reports.start.job, reports.start.attempt, caller.project
+    known = running.known_runs.get(key)
+    if known is None:
+        known = await run_in_threadpool(run_of, running.store, reports.start, caller.project)
+        running.known_runs.put(key, known)
+    return known
+
+
+@router.get("/runs", summary="Runs, the newest first.", responses=problems())
+async def list_runs(
+    running: State,
+    caller: Reader,
+    state: Annotated[list[str] | None, Query(description=", ".join(STATES))] = None,
+    job: str | None = None,
+    device: str | None = None,
+    before: Annotated[int | None, Query(ge=0, le=2**62, description="`next` of the page before.")] = None,
+    most: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Response:
+    """A page of runs; `next` begins the next one, null on the last."""
+    for one in state or ():
+        if one not in STATES:
+            raise UnknownName("state of a run", one, STATES)
+    wanted = Wanted(
+        states=tuple(state or ()),
+        job_name=job,
+        device=device,
+        project=caller.project,
+        before_id=before,
+        most=most + 1,
+    )
+    found = await run_in_threadpool(running.store.runs, wanted)
+    page = found[:most]
+    return JSONResponse({"runs": [shown(run) for run in page], "next": page[-1].id if len(found) > most else None})
+
+
+@router.get("/runs/{name:path}/observations", summary="Reports of a run.", responses=problems(404))
+async def observations(
+    name: str,
+    running: State,
+    caller: Reader,
+    most: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
+    attempt: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+    after_step: Annotated[float, Query(ge=-1, le=2.0**62)] = -1.0,
+) -> Response:
+    """At most so many, in order of attempts and steps."""
+    run = await find_run(running, name, caller)
+
+    def read() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        rows = running.store.observations(run.id, attempt=attempt, after_step=after_step)
+        for row in rows:
+            if len(found) == most:
+                break
+            values = row._asdict()
+            loss = values["loss"]
+            values["loss"] = loss if loss is None or abs(loss) < float("inf") else str(loss)
+            found.append(values)
+        return found
+
+    return JSONResponse({"run": run.name, "observations": await run_in_threadpool(read)})
+
+
+@router.get("/runs/{name:path}", summary="One run: progress, remaining time, forecast.", responses=problems(404))
+async def one_run(name: str, running: State, caller: Reader) -> Response:
+    """What `epochcast runs NAME --json` prints."""
+    return JSONResponse(await detailed(running, await find_run(running, name, caller)))
+
+
+_KNOWN: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "job": {**VERBS["forecast"].schema(), "description": "The job and its place, to forecast it and compare."},
+        "budget_dollars": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "description": "More than this is told to webhooks.",
+        },
+    },
+}
+
+
+@router.put(
+    "/runs/{name:path}",
+    summary="Say what a run trains and where: its forecast is kept with it, and what it may cost.",
+    responses=problems(404, 409),
+    openapi_extra=json_request(_KNOWN, {"job": {"model": "resnet50", "device": "A100", "batch": 64, "epochs": 3}}),
+)
+async def describe(name: str, request: Request, running: State, caller: Writer) -> Response:
+    """A run that is not there yet is made, as one that has not begun."""
+    told = await json_body(request, running.settings.limits.request_bytes)
+    if not isinstance(told, Mapping) or set(told) - set(_KNOWN["properties"]):
+        raise BadInput("a run is described with an object of `job` and `budget_dollars`")
+    budget = checked("budget_dollars", float, told.get("budget_dollars"), above=0)
+    forecast: Forecast | None = None
+    if told.get("job") is not None:
+        answer = json.loads(await running.answers.answer("forecast", told["job"], caller.project))
+        forecast = Forecast.from_dict(answer)
+
+    def write() -> Run:
+        found = running.store.find_run(name)
+        if found is not None and not caller.may_see(found.project):
+            raise Problem(HTTPStatus.NOT_FOUND, f"no run called {name[:200]!r}")
+        place = Place() if forecast is None else Place(forecast.device, forecast.gpus, forecast.nodes)
+        run = found or running.store.open_run(name, job_name=name, place=place, state="queued", project=caller.project)
+        details = dict(run.place.details) if budget is None else {**run.place.details, "budget_dollars": budget}
+        known: dict[str, Any] = (
+            {} if forecast is None else {"device": place.device, "gpus": place.gpus, "nodes": place.nodes}
+        )
+        running.store.note(run.id, place=details, **known)
+        if forecast is not None:
+            running.store.add_forecast(forecast, run_id=run.id)
+        return running.store.run(run.key)
+
+    return JSONResponse(shown(await run_in_threadpool(write)))
+
+
+async def find_run(running: Running, name: str, caller: Caller) -> Run:
+    """A run that the caller may see; others are not there."""
+    run = await run_in_threadpool(running.store.find_run, name)
+    if run is None or not caller.may_see(run.project):
+        raise Problem(HTTPStatus.NOT_FOUND, f"no run called {name[:200]!r}")
+    return run
+
+
+async def detailed(running: Running, run: Run) -> dict[str, Any]:
+    """A run with its attempts and what was expected of it."""
+
+    def read() -> dict[str, Any]:
+        kept = running.store.forecasts(run_id=run.id)
+        attempts = running.store.attempts(run.id)
+        return {
+            **shown(run),
+            "progress": dict(run.progress),
+            "forecast": dict(kept[0].forecast) if kept else None,
+            "attempts": [
+                {"attempt": one.attempt, "state": one.state, "host": one.host, "engine": one.engine} for one in attempts
+            ],
+            "silent_seconds": max(0.0, time.time() - run.seen_at_seconds),
+        }
+
+    return await run_in_threadpool(read)
+
+
+@router.get(
+    "/events",
+    summary="Server-sent events: how runs stand, whenever that changes.",
+    responses={200: {"content": {"text/event-stream": {}}}, **problems()},
+)
+async def events(running: State, caller: Reader, run: str | None = None) -> Response:
+    """`event: run` with the run as JSON; of one run or of all that the caller may see."""
+    stream = running.live.events(caller, run)
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})

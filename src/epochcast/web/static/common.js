@@ -1,0 +1,86 @@
+// What all pages share: asking the server, and printing quantities as the command line does.
+
+export async function ask(path, body, signal) {
+  const options = body === undefined ? { signal } : {
+    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal,
+  };
+  return read(await fetch(path, options));
+}
+
+export async function read(answer) {
+  const told = await answer.json().catch(() => ({}));
+  if (!answer.ok) {
+    if (answer.status === 401) { location.href = "/login?then=" + encodeURIComponent(location.pathname + location.search); }
+    throw new Error(told.detail || `the server answered with ${answer.status}`);
+  }
+  return told;
+}
+
+const DIGITS = 3;
+function digits(value) {
+  if (value === 0) { return "0"; }
+  const places = Math.max(0, DIGITS - 1 - Math.floor(Math.log10(Math.abs(value))));
+  return places > 0 && places < 20 ? String(Number(value.toFixed(places))) : Math.round(value).toLocaleString("en");
+}
+
+export function seconds(value) {
+  if (value === null || value === undefined) { return "–"; }
+  if (value < 1e-3) { return `${digits(value * 1e6)} µs`; }
+  if (value < 1) { return `${digits(value * 1e3)} ms`; }
+  if (value < 60) { return `${digits(value)} s`; }
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const at = units.findIndex(([, size]) => value >= size);
+  let first = Math.floor(value / units[at][1]);
+  let second = Math.round((value - first * units[at][1]) / units[at + 1][1]);
+  if (second * units[at + 1][1] >= units[at][1]) { first += 1; second = 0; }
+  return second ? `${first} ${units[at][0]} ${second} ${units[at + 1][0]}` : `${first} ${units[at][0]}`;
+}
+
+export function bytes(value) {
+  if (value === null || value === undefined) { return "–"; }
+  const names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let at = 0;
+  while (value >= 1024 && at < names.length - 1) { value /= 1024; at += 1; }
+  return `${digits(value)} ${names[at]}`;
+}
+
+export function dollars(value) {
+  if (value === null || value === undefined) { return "–"; }
+  const places = value >= 1000 ? 0 : 2;
+  return "$" + value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
+}
+
+export function count(value) { return value >= 100 ? Math.round(value).toLocaleString("en") : digits(value); }
+
+export function interval(told, show) { return told ? `${show(told.low)} … ${show(told.high)}` : ""; }
+
+export function clock(text) {
+  if (!text) { return "–"; }
+  return new Date(text).toLocaleString([], { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
+}
+
+export function element(name, properties = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (key === "class") { made.className = value; } else if (key in made) { made[key] = value; } else { made.setAttribute(key, value); }
+  }
+  made.append(...children);
+  return made;
+}
+
+export const by = (id) => document.getElementById(id);
+export function say(id, text) { by(id).textContent = text; }
+
+export function later(wait, what) {
+  let timer;
+  return (...given) => { clearTimeout(timer); timer = setTimeout(() => what(...given), wait); };
+}
+
+// Listen to live events; `told` gets every run that changed. The browser connects again by itself.
+export function listen(path, told, said) {
+  const source = new EventSource(path);
+  source.addEventListener("open", () => said("live"));
+  source.addEventListener("error", () => said("the server is away; trying again"));
+  source.addEventListener("run", (event) => told(JSON.parse(event.data)));
+  return source;
+}

@@ -1,0 +1,240 @@
+// The forecast page: the form is the question, its address is the question written down, answers follow every change.
+import { ask, bytes, by, count, dollars, element, interval, later, read, say, seconds } from "./common.js";
+import { draw, redrawn } from "./charts.js";
+
+const form = by("job");
+const fields = [...form.querySelectorAll("[data-option]")];
+const PARTS = [["forward", "forward"], ["backward", "backward"], ["update", "optimizer"], ["exposed_comm", "waiting for other GPUs"], ["exposed_input", "waiting for data"], ["host", "waiting for launches"]];
+const START = { model: "resnet50", device: "A100-SXM4-80GB", batch: 128, precision: "amp", dataset: "imagenet-1k", epochs: 90 };
+
+function value(field) {
+  if (field.type === "checkbox") { return field.indeterminate || field.checked === field.defaultChecked ? undefined : field.checked; }
+  const text = field.value.trim();
+  if (text === "") { return undefined; }
+  if (field.dataset.kind === "integer" && /^\d+$/.test(text)) { return Number(text); }
+  if (field.dataset.kind === "number" && !isNaN(Number(text))) { return Number(text); }
+  if (field.dataset.kind === "list") { return text.split(/[\s,]+/).filter(Boolean); }
+  return text;
+}
+
+function question() {
+  const asked = {};
+  for (const field of fields) { const given = value(field); if (given !== undefined) { asked[field.dataset.option] = given; } }
+  return asked;
+}
+
+function fill(given) {
+  for (const field of fields) {
+    const told = given[field.dataset.option];
+    if (told === undefined) { continue; }
+    if (field.type === "checkbox") { field.checked = told === true || told === "true"; } else { field.value = told; }
+    field.dispatchEvent(new Event("filled"));
+  }
+}
+
+// A slider beside a number: steps by factors of two, or by one.
+for (const slider of form.querySelectorAll("input[type=range]")) {
+  const number = by(slider.dataset.for);
+  const fromSlider = () => { number.value = slider.dataset.scale === "log2" ? 2 ** Number(slider.value) : slider.value; };
+  const fromNumber = () => { const at = Number(number.value); if (at > 0) { slider.value = slider.dataset.scale === "log2" ? Math.log2(at) : at; } };
+  slider.addEventListener("input", () => { fromSlider(); changed(); });
+  number.addEventListener("input", fromNumber);
+  number.addEventListener("filled", fromNumber);
+}
+
+let under_way = null;
+let last = null;
+
+async function answer() {
+  const asked = question();
+  under_way?.abort();
+  under_way = new AbortController();
+  try {
+    show(await ask("/api/v1/forecast", asked, under_way.signal), asked);
+  } catch (error) {
+    if (error.name !== "AbortError") { refuse(error.message); }
+  }
+}
+
+function refuse(text) {
+  by("fault").hidden = false;
+  say("fault", text);
+  for (const id of ["time", "memory", "cost"]) { say(id, "–"); say(`${id}-interval`, ""); say(`${id}-more`, ""); }
+  by("parts").replaceChildren(); by("parts-list").replaceChildren(); by("memory-bar").replaceChildren(); say("memory-said", "");
+}
+
+function show(told, asked) {
+  last = told;
+  by("fault").hidden = true;
+  const total = told.total_seconds;
+  say("time", seconds(total ? total.mid : told.step_seconds.mid));
+  say("time-interval", interval(total || told.step_seconds, seconds));
+  const rate = told.tokens_per_second ? `${count(told.tokens_per_second)} tokens/s` : told.images_per_second ? `${count(told.images_per_second)} images/s` : `${count(told.samples_per_second)} samples/s`;
+  say("time-more", `${total ? `step ${seconds(told.step_seconds.mid)}` : "one step; say the data and epochs for the whole job"} · ${rate}`);
+  showMemory(told);
+  say("cost", dollars(told.dollars?.mid));
+  say("cost-interval", interval(told.dollars, dollars));
+  say("cost-more", told.dollars_per_hour ? `${dollars(told.dollars_per_hour)}/h${told.price_source ? `, ${told.price_source}` : ""}` : "no price is known for this place");
+  showParts(told);
+  showNotes(told);
+  showCopies(asked);
+  showEvidence(told);
+}
+
+function showMemory(told) {
+  const peak = told.peak_bytes, card = told.memory_bytes, bar = by("memory-bar");
+  say("memory", bytes(peak?.mid));
+  say("memory-interval", interval(peak, bytes));
+  const verdict = told.memory_verdict || "";
+  say("memory-more", card ? `of ${bytes(card)}: ${verdict}` : verdict);
+  by("memory-more").className = `hint ${verdict === "fits" ? "verdict-fits" : verdict === "tight" ? "verdict-tight" : "verdict-no"}`;
+  bar.replaceChildren();
+  if (!peak || !card) { return; }
+  const widest = Math.max(card, peak.high) * 1.04, at = (size) => `${(100 * size) / widest}%`;
+  const used = element("div", { class: "used" }), range = element("div", { class: "range" }), limit = element("div", { class: "limit" });
+  const text = element("div", { class: "limit-text" }, `out of memory above ${bytes(card)}`);
+  used.style.width = at(peak.mid); range.style.left = at(peak.low); range.style.width = at(peak.high - peak.low);
+  limit.style.left = at(card); text.style.left = `min(${at(card)}, calc(100% - 7rem))`;
+  bar.append(used, range, limit, text);
+  say("memory-said", Object.entries(told.peak_breakdown || {}).map(([name, size]) => `${name} ${bytes(size)}`).join(" · "));
+}
+
+function showParts(told) {
+  const bar = by("parts"), list = by("parts-list");
+  bar.replaceChildren(); list.replaceChildren();
+  PARTS.forEach(([key, name], place) => {
+    const share = (told.step_parts?.[key] || 0) / told.step_seconds.mid;
+    if (share < 0.0005) { return; }
+    const piece = element("span", { class: `p${place + 1}`, title: name });
+    piece.style.width = `${100 * share}%`;
+    bar.append(piece);
+    list.append(element("li", {}, element("i", { class: `p${place + 1}` }), `${name} ${seconds(told.step_parts[key])} (${Math.round(100 * share)} %)`));
+  });
+}
+
+function showNotes(told) {
+  const notes = [...(told.warnings || []), ...(told.opaque_ops?.length ? [`operators costed by their bytes alone: ${told.opaque_ops.join(", ")}`] : [])];
+  by("notes-card").hidden = notes.length === 0;
+  by("notes").replaceChildren(...notes.map((note) => element("li", {}, note)));
+}
+
+const showEvidence = later(300, async (told) => {
+  const where = by("evidence");
+  try {
+    const found = await ask(`/api/v1/evidence?${new URLSearchParams({ model: told.model, device: told.device, precision: told.precision, mode: told.mode })}`);
+    const rows = found.nearest.map((row) => element("tr", {}, ...[row.model, row.device, row.precision, row.batch, row.source, `${row.error > 0 ? "+" : ""}${Math.round(100 * row.error)} %`].map((cell) => element("td", {}, String(cell ?? "–")))));
+    const head = element("tr", {}, ...["network", "device", "precision", "batch", "measured by", "our error, left out"].map((name) => element("th", { scope: "col" }, name)));
+    const table = element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
+    where.replaceChildren(element("p", {}, found.sentence), ...(rows.length ? [table] : []));
+  } catch (error) { where.replaceChildren(element("p", { class: "hint" }, error.message)); }
+});
+
+// ---- larger questions, when the form has been still for a moment ----
+
+const GPUS = [1, 2, 4, 8, 16, 32];
+let larger = null;
+const askLarger = later(500, async () => {
+  larger?.abort();
+  larger = new AbortController();
+  const asked = question();
+  await Promise.all([askScaling(asked, larger.signal), askPlan(asked, larger.signal)]);
+});
+
+async function askScaling(asked, signal) {
+  const { gpus, nodes, allreduce, ...rest } = asked;
+  try {
+    const told = await ask("/api/v1/scaling", { ...rest, gpus: GPUS, draw: true }, signal);
+    await draw(by("scaling"), told.chart);
+    say("scaling-said", told.knee_gpus ? `Worth it up to ${told.knee_gpus} GPUs.` : "");
+  } catch (error) { if (error.name !== "AbortError") { by("scaling").replaceChildren(); say("scaling-said", error.message); } }
+}
+
+const PLACE = ["device", "gpus", "nodes", "strategy", "allreduce", "link", "topology", "dollars_per_gpu_hour", "host_class", "gemm_seconds"];
+async function askPlan(asked, signal) {
+  const rest = Object.fromEntries(Object.entries(asked).filter(([name]) => !PLACE.includes(name)));
+  if (!["samples", "dataset", "tokens"].some((name) => name in rest)) { by("plan").replaceChildren(); say("plan-said", "Say the data and epochs to see what each offer would cost."); return; }
+  try {
+    const told = await ask("/api/v1/plan", { ...rest, draw: true }, signal);
+    if (!told.chart) { throw new Error(told.sentence || "no offer fits"); }
+    const view = await draw(by("plan"), told.chart);
+    view?.addEventListener("click", (event, item) => choose(item?.datum, told));
+    say("plan-said", told.chosen ? `Chosen: ${told.chosen.offer} (${told.chosen.cloud}), ${seconds(told.chosen.total_seconds.mid)}, ${dollars(told.chosen.dollars.mid)}. Click a point to take that machine.` : "Click a point to take that machine.");
+  } catch (error) { if (error.name !== "AbortError") { by("plan").replaceChildren(); say("plan-said", error.message); } }
+}
+
+function choose(datum, told) {
+  const offer = datum && [...told.frontier, ...(told.chosen ? [told.chosen] : [])].find((one) => one.offer === datum.offer && one.cloud === datum.cloud);
+  if (!offer) { return; }
+  fill({ device: offer.device, gpus: offer.gpus, nodes: offer.nodes, batch: offer.batch_per_gpu, strategy: offer.strategy });
+  changed();
+}
+
+// ---- taking the question along ----
+
+const quoted = (text) => (/^[\w./:@%+=-]+$/.test(String(text)) ? String(text) : `'${String(text).replaceAll("'", "'\\''")}'`);
+const FLAGS = JSON.parse(form.dataset.flags || "{}");
+let copies = {};
+function showCopies(asked) {
+  const { model, ...options } = asked;
+  const flags = Object.entries(options).map(([name, given]) => {
+    const flag = FLAGS[name] || `--${name.replaceAll("_", "-")}`;
+    if (given === true) { return flag; }
+    if (given === false) { return flag.replace("--", "--no-"); }
+    return Array.isArray(given) ? given.map((one) => `${flag} ${quoted(one)}`).join(" ") : `${flag} ${quoted(given)}`;
+  });
+  const literal = (given) => (given === true ? "True" : given === false ? "False" : JSON.stringify(given));
+  const python = Object.entries(options).map(([name, given]) => `${name}=${literal(given)}`);
+  copies = {
+    line: ["epochcast forecast", quoted(model), ...flags].join(" "),
+    python: `import epochcast as ec\n\nanswer = ec.forecast(${[literal(model), ...python].join(", ")})`,
+    toml: ["[[job]]", 'name = "mine"', ...Object.entries(asked).map(([name, given]) => `${name} = ${JSON.stringify(given)}`)].join("\n"),
+  };
+  showCopy();
+}
+
+function showCopy() {
+  const chosen = document.querySelector(".tabs [aria-selected=true]");
+  say("copy-text", copies[chosen.dataset.copy] || "");
+}
+for (const tab of document.querySelectorAll(".tabs [role=tab]")) {
+  tab.addEventListener("click", () => {
+    for (const other of document.querySelectorAll(".tabs [role=tab]")) { other.setAttribute("aria-selected", String(other === tab)); }
+    showCopy();
+  });
+}
+by("copy").addEventListener("click", async () => {
+  try { await navigator.clipboard.writeText(by("copy-text").textContent); say("copy-said", "copied"); } catch { getSelection().selectAllChildren(by("copy-text")); say("copy-said", "press Ctrl-C to copy what is marked"); }
+});
+
+// ---- the model: names that are known, or a file ----
+
+ask("/api/v1/models").then((told) => by("models").replaceChildren(...told.models.map((one) => element("option", { value: one.name }, one.title)))).catch(() => {});
+
+by("file").addEventListener("change", async () => {
+  const file = by("file").files[0];
+  if (!file) { return; }
+  say("file-said", `reading ${file.name} …`);
+  try {
+    const told = await read(await fetch(`/api/v1/uploads?name=${encodeURIComponent(file.name)}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file }));
+    say("file-said", `${told.name}: ${count(told.parameters)} parameters`);
+    fill({ model: told.model });
+    changed();
+  } catch (error) { say("file-said", error.message); }
+  by("file").value = "";
+});
+
+// ---- begin ----
+
+const soon = later(30, answer);
+function changed() {
+  const written = new URLSearchParams(Object.entries(question()).map(([name, given]) => [name, Array.isArray(given) ? given.join(",") : String(given)]));
+  history.replaceState(null, "", `?${written}`);
+  soon();
+  askLarger();
+}
+form.addEventListener("input", (event) => { if (event.target.matches("[data-option]")) { changed(); } });
+form.addEventListener("submit", (event) => event.preventDefault());
+const given = Object.fromEntries(new URLSearchParams(location.search));
+fill(Object.keys(given).length ? given : START);
+changed();
+redrawn(askLarger);

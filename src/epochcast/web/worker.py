@@ -1,0 +1,59 @@
+"""A process that answers questions of the server, one at a time: `python -m epochcast.web.worker`.
+
+A message is a line of JSON. A question is {"verb": …, "asked": {…}}, its answer {"answer": …} or {"error": CLASS,
+"message": …, "status": …}. What libraries print goes to standard error. The process ends with whoever started it, and
+may be killed at any time: it keeps nothing that cannot be made again.
+"""
+
+import json
+import os
+import resource
+import sys
+from typing import Any
+
+from epochcast.errors import EpochcastError
+from epochcast.orphans import end_with_parent
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    end_with_parent(int(sys.argv[1]))
+    most_bytes, uploads = int(sys.argv[2]), sys.argv[3]
+    limit_memory(most_bytes)
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries print must not mix with the answers
+    from epochcast.web.answering import Answering
+
+    answering = Answering(uploads)
+    for line in sys.stdin:
+        reply = _reply(answering, line)
+        answers.write(json.dumps(reply, allow_nan=False) + "\n")
+        answers.flush()
+
+
+def _reply(answering: Any, line: str) -> dict[str, Any]:
+    from epochcast.web.problems import status_of, told
+
+    try:
+        question = json.loads(line)
+        return {"answer": answering.answer(question["verb"], question["asked"])}
+    except EpochcastError as error:
+        return {"error": told(error), "status": int(status_of(error))}
+    except (MemoryError, RecursionError) as error:
+        return {"error": f"the question needs too much memory ({type(error).__name__})", "status": 422}
+    except Exception as error:  # a fault of ours: told in the log of the server, the worker goes on
+        import traceback
+
+        traceback.print_exc()
+        return {"fault": f"{type(error).__name__}: {error}"}
+
+
+def limit_memory(most_bytes: int) -> None:
+    """No more memory than this, where the system can say so: a question that needs more fails alone."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = most_bytes if hard == resource.RLIM_INFINITY else min(most_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""The API of a real server, called as scripts call it."""
+
+import json
+import time
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.web.conftest import Served
+
+import epochcast as ec
+from epochcast.tracking.recording.records import Row, Start
+from epochcast.tracking.recording.server import ServerSink
+
+JOB: dict[str, Any] = {"model": "resnet18", "device": "V100", "batch": 32, "samples": 10_000, "epochs": 2}
+START: dict[str, Any] = {"job": "mine", "attempt": 1, "at": 1_763_370_000.0, "total_steps": 1000}
+
+
+def train(step: int, at: float) -> dict[str, Any]:
+    return {"ec": "train", "step": step, "at": START["at"] + at, "steps": 10, "step_seconds": 0.1, "loss": 2.3}
+
+
+def ask(client: httpx.Client, verb: str, **options: Any) -> dict[str, Any]:
+    answer = client.post(f"/api/v1/{verb}", json=options)
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def refused(answer: httpx.Response, status: int) -> str:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    detail: str = answer.json()["detail"]
+    return detail
+
+
+def test_a_forecast_is_the_one_of_the_library(client: httpx.Client) -> None:
+    assert ask(client, "forecast", **JOB) == json.loads(json.dumps(ec.forecast(**JOB, config=None).as_dict()))
+
+
+def test_every_verb_answers(client: httpx.Client) -> None:
+    assert ask(client, "advise", model="resnet18", device="V100")["max_batch"]["safe"] > 1
+    assert ask(client, "inspect", model="resnet18")["parameters"] == 11_689_512
+    scaled = ask(client, "scaling", model="resnet18", device="V100", batch=32, gpus=[1, 2], draw=True)
+    assert [row["gpus"] for row in scaled["rows"]] == [1, 2] and "$schema" in scaled["chart"]
+    planned = ask(client, "plan", model="resnet18", samples=10_000, batch=256, devices=["V100"], gpus=[1])
+    assert planned["frontier"]
+    changed = client.post("/api/v1/diff", json={"base": JOB, "head": {**JOB, "model": "resnet34"}}).json()
+    assert changed["change"]["step_seconds"]["mid"] > 1
+
+
+def test_text_is_read_as_the_command_line_reads_it(client: httpx.Client) -> None:
+    assert ask(client, "forecast", **{**JOB, "samples": "10k"}) == ask(client, "forecast", **JOB)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"model": "resnet5"}, "near: resnet56"),
+        ({"batch": -1}, "batch must be at least 1"),
+        ({"batchs": 3}, "no option called 'batchs'"),
+        ({"device": "Q100"}, "no device called"),
+        ({"model": "evil.py:factory"}, "would run Python code"),
+        ({"model": "os:system"}, "would run Python code"),
+        ({"model": "/etc/passwd.json"}, "upload it first"),
+        ({"model": "hf:/etc"}, "upload it first"),
+        ({"model": "../secrets.toml"}, "upload it first"),
+        ({"device": "/etc/own.toml"}, "device must be a name"),
+        ({"lengths": "file=/etc/passwd"}, "lengths must be numbers"),
+        ({"model": 7}, "model must be a name"),
+    ],
+)
+def test_a_wrong_option_is_told_in_a_sentence(client: httpx.Client, changed: dict[str, Any], said: str) -> None:
+    assert said in refused(client.post("/api/v1/forecast", json={**JOB, **changed}), 422)
+
+
+def test_bodies_that_are_no_json_are_refused(client: httpx.Client) -> None:
+    as_json = {"Content-Type": "application/json"}
+    assert "not JSON" in refused(client.post("/api/v1/forecast", content=b"{", headers=as_json), 422)
+    assert "object" in refused(client.post("/api/v1/forecast", json=[1]), 422)
+    assert "application/json" in refused(client.post("/api/v1/forecast", content=b"{}"), 415)
+    nested = b"[" * 100_000
+    assert "nested" in refused(client.post("/api/v1/forecast", content=nested, headers=as_json), 422)
+    large = b" " * (5 * 2**20)
+    assert "at most" in refused(client.post("/api/v1/forecast", content=large, headers=as_json), 413)
+
+
+def test_what_is_not_there_is_a_problem_too(client: httpx.Client) -> None:
+    assert refused(client.get("/api/v1/nothing"), 404)
+    assert "no run called" in refused(client.get("/api/v1/runs/nothing"), 404)
+    assert refused(client.put("/api/v1/forecast"), 405)
+
+
+# ---- uploads ------------------------------------------------------------------------------------
+
+
+SPEC = b"""
+name = "small"
+input_shape = [3, 32, 32]
+[[layer]]
+kind = "conv"
+out_channels = 8
+kernel = 3
+"""
+
+
+def upload(client: httpx.Client, name: str, content: bytes) -> httpx.Response:
+    return client.post("/api/v1/uploads", params={"name": name}, content=content)
+
+
+def test_a_keras_file_is_forecast_by_what_its_upload_was_answered_with(client: httpx.Client) -> None:
+    config = {
+        "class_name": "Sequential",
+        "config": {
+            "name": "m",
+            "layers": [
+                {"class_name": "InputLayer", "config": {"batch_shape": [None, 20], "name": "i"}},
+                {"class_name": "Dense", "config": {"units": 10, "name": "d"}},
+            ],
+        },
+    }
+    answer = upload(client, "model.json", json.dumps(config).encode())
+    assert answer.status_code == 201, answer.text
+    told = answer.json()
+    assert told["parameters"] == 210
+    again = ask(client, "forecast", model=told["model"], device="V100", batch=32)
+    assert again["parameters"] == 210
+
+
+@pytest.mark.parametrize("name", ["../../evil.json", "..", "a/b/c.onnx", "x.py", "x.pt", "", "\0.json"])
+def test_names_of_uploads_lead_nowhere_else(client: httpx.Client, folder: Path, name: str) -> None:
+    answer = upload(client, name, b"{}")
+    assert answer.status_code == 422
+    written = [path for path in folder.rglob("*") if path.is_file() and path.suffix in (".json", ".py", ".onnx")]
+    assert all((folder / "uploads") in path.parents for path in written)
+
+
+def test_a_file_that_is_no_model_leaves_nothing_behind(client: httpx.Client, folder: Path) -> None:
+    before = sorted((folder / "uploads").rglob("*"))
+    assert refused(upload(client, "model.onnx", b"no onnx at all"), 422)
+    assert "empty" in refused(upload(client, "model.onnx", b""), 422)
+    assert sorted((folder / "uploads").rglob("*")) == before
+
+
+def test_a_bomb_is_refused(client: httpx.Client) -> None:
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", b" " * 400_000_000)
+        archive.writestr("metadata.json", b"{}")
+    assert refused(upload(client, "model.keras", packed.getvalue()), 422)
+    assert "at most" in refused(upload(client, "model.onnx", b"0" * (65 * 2**20)), 413)
+
+
+# ---- runs ---------------------------------------------------------------------------------------
+
+
+def test_reports_are_kept_once_however_often_they_are_sent(client: httpx.Client) -> None:
+    body = {"start": START, "observations": [train(10, 1.0), train(20, 2.0)]}
+    for _ in range(2):
+        assert client.post("/api/v1/observations", json=body).status_code == 200
+    told = client.get("/api/v1/runs/mine/observations").json()["observations"]
+    assert [row["step"] for row in told] == [10.0, 20.0]
+    run = client.get("/api/v1/runs/mine").json()
+    assert (run["step"], run["total_steps"], run["state"]) == (20.0, 1000.0, "running")
+
+
+def test_the_remaining_time_appears_beside_a_run(client: httpx.Client) -> None:
+    start = {**START, "job": "followed"}
+    rows = [train(10 * number, 1.0 * number) for number in range(1, 21)]
+    assert client.post("/api/v1/observations", json={"start": start, "observations": rows}).status_code == 200
+    end = time.monotonic() + 60
+    while (told := client.get("/api/v1/runs/followed").json())["remaining_seconds"] is None:
+        assert time.monotonic() < end, told
+        time.sleep(0.5)
+    assert told["remaining_seconds"]["mid"] == pytest.approx(80, rel=0.1)
+
+
+def test_what_ec_track_sends_is_understood(server: Served) -> None:
+    start = Start("tracked", 7, 1_763_370_000.0, total_steps=100)
+    rows = [
+        Row(0, "train", 10, 1.0, 10, 1.0, 0.1, loss=float("nan")),
+        Row(1, "begin", 10, 1.0, what="validation"),
+        Row(2, "done", 10, 3.0, seconds=2.0, what="validation"),
+        Row(3, "end", 100, 12.0),
+    ]
+    assert ServerSink(server.url).send(start, rows) == 4
+    told = server.client.get("/api/v1/runs/tracked").json()
+    assert told["state"] == "ended"
+    kept = server.client.get("/api/v1/runs/tracked/observations").json()["observations"]
+    assert {row["phase"] for row in kept} == {"train", "validation", "end"} and kept[0]["loss"] == "nan"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "start"),
+        ({"start": {"job": "x"}, "observations": []}, "told with its `job`, `attempt` and `at`"),
+        ({"start": START, "observations": [{"ec": "nonsense"}]}, "`ec` must be one of"),
+        ({"start": START, "observations": [{"ec": "train", "step": -4, "at": 0}]}, "a step counts from 0"),
+        ({"start": START, "observations": [{"ec": "train", "step": "x", "at": 0}]}, "`step` must be a finite number"),
+        ({"start": START, "observations": [train(1, 1.0)] * 10_001}, "at most 10,000"),
+    ],
+)
+def test_reports_that_are_none_are_refused_whole(client: httpx.Client, body: Any, said: str) -> None:
+    assert said in refused(client.post("/api/v1/observations", json=body), 422)
+
+
+def test_runs_come_in_pages(client: httpx.Client) -> None:
+    for number in range(5):
+        start = {**START, "job": f"page-{number}"}
+        client.post("/api/v1/observations", json={"start": start, "observations": [train(10, 1.0)]})
+    names: list[str] = []
+    before = None
+    while True:
+        page = client.get("/api/v1/runs", params={"most": 2, **({} if before is None else {"before": before})}).json()
+        names += [run["run"] for run in page["runs"]]
+        before = page["next"]
+        if before is None:
+            break
+    assert len(names) == len(set(names)) and {f"page-{n}" for n in range(5)} <= set(names)
+
+
+def test_a_run_can_be_told_what_it_trains(client: httpx.Client) -> None:
+    told = client.put("/api/v1/runs/described", json={"job": JOB, "budget_dollars": 20.0}).json()
+    assert told["device"] and told["state"] == "queued" and told["forecast_step_seconds"] > 0
+    assert "budget_dollars must be above 0" in refused(
+        client.put("/api/v1/runs/described", json={"budget_dollars": -1}), 422
+    )
+
+
+def test_news_of_runs_come_as_events(client: httpx.Client) -> None:
+    with client.stream("GET", "/api/v1/events", params={"run": "told"}) as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("retry:")
+        start = {**START, "job": "told"}
+        client.post("/api/v1/observations", json={"start": start, "observations": [train(10, 1.0)]})
+        data = next(line for line in lines if line.startswith("data:"))
+    assert json.loads(data.removeprefix("data:"))["run"] == "told"
+
+
+def test_catalogues_and_counts(client: httpx.Client) -> None:
+    assert any(one["name"] == "resnet50" for one in client.get("/api/v1/models").json()["models"])
+    assert client.get("/api/v1/models", params={"search": "llama"}).json()["models"]
+    assert client.get("/api/v1/devices").json()["devices"] and client.get("/api/v1/datasets").json()["datasets"]
+    first = client.get("/api/v1/instances", params={"most": 3}).json()
+    assert len(first["instances"]) == 3 and first["next"] == 3
+    assert client.get("/healthz").status_code == client.get("/readyz").status_code == 200
+    assert "epochcast_requests_total" in client.get("/metrics").text
+    evidence = client.get("/api/v1/evidence", params={"model": "resnet50", "device": "V100-SXM2-16GB"}).json()
+    assert evidence["nearest"] and abs(evidence["nearest"][0]["error"]) < 2

@@ -1,0 +1,185 @@
+"""The pages in a real browser: each page's main path, an upload, errors, a phone's width. Screenshots are kept."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.web.conftest import Served
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+SHOTS = Path(os.environ.get("EPOCHCAST_SHOTS", "build/screenshots"))
+# The machine may be busy.
+WAIT = 60_000
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; `make test` installs it where it can")
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[Served]:
+    served = Served("--demo")
+    yield served
+    served.end()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A tab that fails the test where a script of the page fails or the content policy stops something."""
+    size = getattr(request, "param", (1280, 900))
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]})
+    tab = context.new_page()
+    faults: list[str] = []
+    tab.on("pageerror", lambda error: faults.append(str(error)))
+    tab.on("console", lambda said: faults.append(said.text) if "Content Security Policy" in said.text else None)
+    yield tab
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    tab.screenshot(path=str(SHOTS / f"{request.node.name}.png".replace("/", "-")), full_page=True)
+    context.close()
+    assert faults == []
+
+
+def value_of(page: Any, name: str, before: str = "…") -> str:
+    """The text of a number, once there is one, and another than before."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(f"#{name}")).not_to_have_text(re.compile(f"^(…|–||{re.escape(before)})$"), timeout=WAIT)
+    return str(page.inner_text(f"#{name}"))
+
+
+def says(page: Any, name: str, text: str) -> None:
+    """Wait until an element says something."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(f"#{name}")).to_contain_text(text, timeout=WAIT)
+
+
+def test_the_first_page_answers_at_once_and_while_a_slider_is_dragged(page: Any, demo: Served) -> None:
+    page.goto(demo.url)
+    before, memory = value_of(page, "time"), value_of(page, "memory")
+    assert "GiB" in memory and "$" in value_of(page, "cost")
+    slider = page.locator("input[data-for=option-batch]")
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    value_of(page, "memory", memory)
+    assert page.input_value("#option-batch") == "64" and "batch=64" in page.url
+    page.reload()
+    assert page.input_value("#option-batch") == "64" and value_of(page, "time") != before
+    page.wait_for_selector("#scaling canvas", timeout=WAIT)
+    page.wait_for_selector("#plan canvas", timeout=WAIT)
+    page.wait_for_selector("#evidence table", timeout=WAIT)
+    page.click("text=Python")
+    assert "ec.forecast(" in page.inner_text("#copy-text")
+
+
+def test_a_wrong_name_is_told_on_the_page(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/?model=resnet5&device=V100&batch=8")
+    page.wait_for_selector("#fault:not([hidden])", timeout=WAIT)
+    assert "near: resnet56" in page.inner_text("#fault") and page.inner_text("#time") == "–"
+
+
+def test_a_file_of_a_model_is_sent_and_forecast(page: Any, demo: Served, tmp_path: Path) -> None:
+    import onnx
+    from onnx import TensorProto, helper
+
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [4, 3], [0.0] * 12)
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])],
+        [weight],
+    )
+    onnx.save(helper.make_model(graph), tmp_path / "tiny.onnx")
+    page.goto(f"{demo.url}/?model=resnet18&device=V100&batch=8")
+    value_of(page, "memory")
+    page.set_input_files("#file", str(tmp_path / "tiny.onnx"))
+    says(page, "file-said", "parameters")
+    assert page.input_value("#option-model").startswith("upload:")
+    (tmp_path / "broken.onnx").write_bytes(b"nothing")
+    page.set_input_files("#file", str(tmp_path / "broken.onnx"))
+    says(page, "file-said", "broken.onnx is")
+
+
+def test_a_run_goes_on_before_the_eyes(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/runs")
+    says(page, "stream", "live")
+    start = {"job": "seen-live", "attempt": 1, "at": 1_763_370_000.0, "total_steps": 1000}
+    rows = [
+        {"ec": "train", "step": 10 * n, "at": 1_763_370_000.0 + n, "steps": 10, "step_seconds": 0.1}
+        for n in range(1, 9)
+    ]
+    demo.client.post("/api/v1/observations", json={"start": start, "observations": rows}).raise_for_status()
+    page.wait_for_selector("text=seen-live", timeout=WAIT)
+    page.click("text=vit-stalled")
+    assert value_of(page, "remaining") != "–"
+    page.wait_for_selector("#steps canvas", timeout=WAIT)
+    says(page, "drift", "changed")
+
+
+def test_the_table_of_errors(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/accuracy")
+    assert page.locator("tbody tr").count() > 10
+
+
+@pytest.mark.parametrize("page", [(390, 844)], indirect=True)
+@pytest.mark.parametrize("path", ["/", "/runs", "/runs/vit-stalled", "/queue", "/accuracy"])
+def test_pages_fit_a_phone(page: Any, demo: Served, path: str) -> None:
+    page.goto(demo.url + path)
+    page.wait_for_timeout(1500)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_an_empty_server_says_what_to_do_first(page: Any, server: Served) -> None:
+    page.goto(f"{server.url}/runs")
+    assert "ec.track" in page.inner_text("#empty") and server.url in page.inner_text("#empty")
+
+
+def test_text_has_enough_contrast_in_both_themes(browser: Any, demo: Served) -> None:
+    """WCAG 2.1 AA: 4.5 to 1 for text, of the colours that the style sheet sets."""
+    for theme in ("light", "dark"):
+        context = browser.new_context(color_scheme=theme)
+        tab = context.new_page()
+        tab.goto(f"{demo.url}/accuracy")
+        names = ["ink", "soft", "accent", "fault", "fault-paper", "card", "paper", "good", "warn", "on-accent"]
+        style = "getComputedStyle(document.documentElement)"
+        found = {name: tab.evaluate(f"{style}.getPropertyValue('--{name}').trim()") for name in names}
+        pairs = [("ink", "card"), ("ink", "paper"), ("soft", "card"), ("soft", "paper"), ("accent", "card")]
+        pairs += [
+            ("fault", "fault-paper"),
+            ("fault", "card"),
+            ("good", "card"),
+            ("warn", "card"),
+            ("on-accent", "accent"),
+        ]
+        for text, ground in pairs:
+            assert contrast(found[text], found[ground]) >= 4.5, (theme, text, ground)
+        context.close()
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
