@@ -111,6 +111,7 @@ def forecast(
     *,
     config: Config = (),
     profile: str | Path | None = None,
+    history: str | Path | None = None,
     cost_model: CostModel | str | None = None,
     session: Session | None = None,
     **options: Any,
@@ -118,10 +119,20 @@ def forecast(
     """How long a job takes, what it needs and what it costs.
 
     `model` is a `Job`, or what it trains; `options` are those of `Job` and `Where`. A live PyTorch module may come with
-    `inputs`, `loss` or `step`, those of a `Workload`. `profile` is a file of `epochcast fit` to answer with; a
-    `session` keeps what several forecasts share.
+    `inputs`, `loss` or `step`, those of a `Workload`. `profile` is a file of `epochcast fit` to answer with, `history`
+    one of `epochcast history fit` that corrects the answer; a `session` keeps what several forecasts share.
     """
-    return _forecast(forecast, model, options, config, _session(session, cost_model, profile), placement)
+    answer = _forecast(forecast, model, options, config, _session(session, cost_model, profile), placement)
+    return answer if history is None else by_history(answer, history)
+
+
+def by_history(answer: Forecast, history: str | Path) -> Forecast:
+    """A forecast corrected by a file of `epochcast history fit`."""
+    from epochcast.forecasting.correction import correct
+    from epochcast.history.experience import Experience
+    from epochcast.history.model_file import read_model
+
+    return correct(answer, answer.details.job.as_dict(), Experience(read_model(history)))
 
 
 def _forecast(

@@ -19,6 +19,9 @@ from epochcast.errors import DoesNotFit
 def forecast(
     arguments: JobArguments,
     profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
+    history: Annotated[
+        Path | None, typer.Option(help="Correct it by what this file of `epochcast history fit` says of past jobs.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Where the time goes, by layer and class of op.")] = False,
     slurm: Slurm = False,
     skypilot: SkyPilot = False,
@@ -35,7 +38,7 @@ def forecast(
     """Step, epoch and job time, memory and dollars of a training job."""
     from epochcast import api
 
-    answer = api.forecast(arguments.model, profile=profile, config=None, **arguments.options)
+    answer = api.forecast(arguments.model, profile=profile, history=history, config=None, **arguments.options)
     body = {**answer.as_dict(), "would_fit": [remedy.as_dict() for remedy in answer.details.remedies()]}
     if explain and as_json:
         from epochcast.forecasting.explain import as_dict

@@ -86,6 +86,9 @@ def predict(
     jobs: Jobs,
     model: Annotated[Path, typer.Option(help="A file of `epochcast history fit`.")],
     out: Annotated[Path | None, typer.Option(help="Also write a row for each job: .csv, .parquet, .jsonl.")] = None,
+    explain: Annotated[
+        str | None, typer.Option(help="Which columns moved these rows, like 0 or 0,3; rows count from 0.")
+    ] = None,
     allow_code: AllowCode = False,
     database: Database = None,
     as_json: Json = False,
@@ -97,7 +100,9 @@ def predict(
 
     fitted = read_model(model)
     with progress_bar("predicting") as progress:
-        answer = verbs.predict(fitted, _table(jobs, database), allow_code=allow_code, progress=progress)
+        answer = verbs.predict(
+            fitted, _table(jobs, database), explain=_rows(explain), allow_code=allow_code, progress=progress
+        )
     if out is not None:
         from epochcast.fitting.table import write_table
         from epochcast.fitting.table_chunks import polars
@@ -174,6 +179,15 @@ def _table(jobs: str, database: str | None) -> Any:
         return runs_of_store(store)
 
 
+def _rows(text: str | None) -> list[int]:
+    from epochcast.errors import BadInput
+
+    words = _listed(text)
+    if not all(word.isdecimal() for word in words):
+        raise BadInput(f"--explain takes numbers of rows, like 0,3; got {text!r}")
+    return [int(word) for word in words]
+
+
 def _listed(text: str | None) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()] if text else []
 
@@ -201,6 +215,8 @@ def _fit_view(model: "HistoryModel") -> "RenderableType":
 
 
 def _predict_view(answer: "Answer") -> "RenderableType":
+    from rich.console import Group
+
     from epochcast import render
     from epochcast.units import show_bytes, show_seconds
 
@@ -211,9 +227,13 @@ def _predict_view(answer: "Answer") -> "RenderableType":
         for place in range(min(len(p.mid), MOST_SHOWN))
     ]
     caption = f"{len(p.mid) - MOST_SHOWN} more rows with --json" if len(p.mid) > MOST_SHOWN else None
-    return render.table(
-        f"{answer.target_name} by {answer.model}", ">row|>predicted|90 % of cases|new about it", rows, caption
-    )
+    title = f"{answer.target_name} by {answer.model}"
+    pieces = [render.table(title, ">row|>predicted|90 % of cases|new about it", rows, caption)]
+    for row, why in answer.explanations.items():
+        moved = [(name, f"× {factor:.3g}") for name, factor in why.factors.items()]
+        about = f"row {row}: what moved it from the usual {shown(why.usual)} to {shown(why.predicted)}"
+        pieces.append(render.table(about, "column|>factor", moved))
+    return Group(*pieces)
 
 
 def _compare_view(answer: "Comparison") -> "RenderableType":

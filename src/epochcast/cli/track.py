@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from epochcast.planning.moves import Move
     from epochcast.tracking.metric import MetricReader
     from epochcast.tracking.observation import Observation
+    from epochcast.tracking.phases import Phases
     from epochcast.tracking.reading import LogReader
     from epochcast.tracking.stopping import StoppingRule
     from epochcast.tracking.sweep import Sweep
@@ -48,6 +49,9 @@ def track(
     job: Annotated[
         str | None, typer.Option(help="The job of epochcast.toml that runs: its forecast is where the answer begins.")
     ] = None,
+    history: Annotated[
+        Path | None, typer.Option(help="Correct that forecast by this file of `epochcast history fit`; needs --job.")
+    ] = None,
     total: Annotated[
         float | None, typer.Option(help="Steps in all (or epochs, where the log counts only these).")
     ] = None,
@@ -63,6 +67,12 @@ def track(
     early_stopping: Annotated[
         str | None,
         typer.Option(help="The run may end early: patience=3,metric=val_loss,mode=min,min_delta=0 (metric: its name)."),
+    ] = None,
+    phases: Annotated[
+        str | None,
+        typer.Option(
+            help="What a step takes from which step on, where that is known: 0:1,500:2 or 0:1,50%:2 (growing)."
+        ),
     ] = None,
     trials: Annotated[int | None, typer.Option(help="Runs of the sweep in all, with those still to come.")] = None,
     format: Annotated[
@@ -87,6 +97,8 @@ def track(
 
     if what_if is not None and job is None:
         raise BadInput("--what-if needs --job: what is trained, to forecast it elsewhere")
+    if history is not None and job is None:
+        raise BadInput("--history needs --job: what is trained, to ask the past about it")
     if what_if is not None and not what_if.strip(" ,"):
         raise BadInput("--what-if names no place; write like 4xV100,1xA100")
     if run is not None and not run.strip():
@@ -102,6 +114,8 @@ def track(
         changes,
         as_json,
         _stopping_rule(early_stopping),
+        _phases(phases),
+        history,
     )
     is_sweep = any(path.is_dir() for path in logs) or trials is not None
     files = _files(logs, is_patient=follow)
@@ -144,7 +158,7 @@ def _some(names: Sequence[str], most: int = 5) -> str:
 
 
 # What the library calls these, in its messages.
-_FLAGS = {"pattern": "--regex", "format": "--format", "total": "--total", "trials": "--trials"}
+_FLAGS = {"pattern": "--regex", "format": "--format", "total": "--total", "trials": "--trials", "phases": "--phases"}
 
 
 @dataclass(frozen=True)
@@ -161,6 +175,8 @@ class _Asked:
     changes: bool
     as_json: bool
     stopping: "StoppingRule | None" = None
+    phases: "Phases | None" = None
+    history: Path | None = None
     known: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -174,7 +190,12 @@ class _Asked:
             if self.job.where.device is None:
                 raise BadInput(f'the job {self.job.name!r} names no device; add one to it, like device = "V100"')
             place = self.job.where.placement(self.job.job.precision)
-            self.known["forecast"] = forecast_job(self.job.job, place)
+            made = forecast_job(self.job.job, place)
+            if self.history is not None:
+                from epochcast.api import by_history
+
+                made = by_history(made, self.history)
+            self.known["forecast"] = made
         found: Forecast = self.known["forecast"]
         return found
 
@@ -187,7 +208,7 @@ class _Run:
 
         self.path, self.asked, self.keeper, self.is_named = path, asked, keeper, is_named
         self.kept: Kept | None = None
-        self.tracker: Tracker = Tracker(asked.total, asked.forecast)
+        self.tracker: Tracker = Tracker(asked.total, asked.forecast, phases=asked.phases)
         self.metric: MetricReader | None = None
         if asked.stopping is not None:
             from epochcast.tracking import metric, stopping
@@ -271,6 +292,14 @@ def _stopping_rule(text: str | None) -> "StoppingRule | None":
     from epochcast.tracking.stopping import StoppingRule
 
     return StoppingRule.parse(text)
+
+
+def _phases(text: str | None) -> "Phases | None":
+    if text is None:
+        return None
+    from epochcast.tracking.phases import Phases
+
+    return Phases.parse(text)
 
 
 def _named(job: str | None) -> "NamedJob | None":

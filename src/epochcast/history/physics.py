@@ -1,5 +1,7 @@
 """What each row of a table should take by physics, before its history is asked.
 
+0. `partial`: the row says how long a part of the job took (`partial.py`): its first steps or epochs, or its loader and
+   its computation apart. The whole is that part, multiplied.
 1. `forecast`: the row names a model that can be built, a device and a batch. Its step is forecast as `epochcast
    evaluate` forecasts it; equal jobs are forecast once.
 2. `roofline`: it does not, but says how much work a sample is. Time is work over the peak of the data sheet:
@@ -20,19 +22,20 @@ from epochcast.cost.registry import find_cost_model
 from epochcast.errors import EpochcastError
 from epochcast.fitting.predicted import Progress
 from epochcast.history.jobs import Array, Jobs, Physics
+from epochcast.history.partial import PARTIAL_COLUMNS, partial_seconds
 from epochcast.history.reading import OUTCOMES, as_jobs
 from epochcast.history.roles import DEVICE_COLUMNS, column_of, with_devices
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-FORECAST, ROOFLINE, SIZES = "forecast", "roofline", "sizes"
+PARTIAL, FORECAST, ROOFLINE, SIZES = "partial", "forecast", "roofline", "sizes"
 # Bytes of a parameter in training with Adam and mixed precision: weights, gradients, two moments, a copy.
 STATE_BYTES = 16.0
 # Of a device that nobody knows; only rows among each other matter, and the factor is learned.
 USUAL_PEAK, USUAL_BANDWIDTH = 1e13, 1e12
 # Columns that tell nothing of how long a step takes.
-_BESIDE = OUTCOMES | {"note", "memory_kind", "epochs", "started_at_seconds"}
+_BESIDE = OUTCOMES | PARTIAL_COLUMNS | {"note", "memory_kind", "epochs", "started_at_seconds"}
 
 
 def physics_of(
@@ -56,7 +59,11 @@ def physics_of(
     values = np.where(is_forecast, found, values)
     kinds = np.where(is_forecast, FORECAST, kinds)
     if target_name != "peak_bytes":
-        values = values * _steps(jobs, target_name)
+        steps = steps_of(jobs, target_name)
+        values = values * steps
+        measured = partial_seconds(jobs, target_name, steps)
+        is_partial = np.isfinite(measured) & (measured > 0)
+        values, kinds = np.where(is_partial, measured, values), np.where(is_partial, PARTIAL, kinds)
     return Physics(np.clip(values, 1e-30, 1e30), kinds.astype(np.str_), overheads)
 
 
@@ -180,9 +187,9 @@ def _bytes(jobs: Jobs) -> tuple[Array, Any]:
     return np.where(known > 0, known, batch), np.where(known > 0, ROOFLINE, SIZES)
 
 
-def _steps(jobs: Jobs, target_name: str) -> Array:
+def steps_of(jobs: Jobs, target_name: str) -> Array:
     """Steps of an epoch or of the whole job, up to a factor where the table does not say."""
-    if target_name == "step_seconds":
+    if target_name not in ("epoch_seconds", "total_seconds"):
         return np.ones(len(jobs))
     steps_column = column_of("steps", jobs.numbers)
     if target_name == "total_seconds" and steps_column is not None:

@@ -38,25 +38,30 @@ def column_of(role: str, columns: Iterable[str]) -> str | None:
 
 
 def with_devices(jobs: Jobs) -> Jobs:
-    """With two more columns where devices are in the catalogue: peak flops and bytes per second of their data sheet."""
+    """Devices of the catalogue by its name ("V100" and "V100-SXM2-16GB" are one), with two more columns: peak flops and
+    bytes per second of their data sheet.
+    """
     words = jobs.categories.get("device")
-    if words is None or set(DEVICE_COLUMNS) <= set(jobs.numbers):
+    if words is None:
         return jobs
-    precisions = jobs.category("precision")
-    known: dict[tuple[str, str], tuple[float, float]] = {}
-    rows = [
-        known[key] if key in known else known.setdefault(key, _sheet(*key))
-        for key in zip(words.tolist(), precisions.tolist(), strict=True)
-    ]
-    table = np.array(rows, dtype=np.float64).reshape(len(rows), 2)
-    if np.isnan(table).all():
+    devices = {name: device_called(name) for name in set(words.tolist())}
+    named = np.array([name if devices[name] is None else _name(devices[name]) for name in words.tolist()])
+    jobs = replace(jobs, categories={**jobs.categories, "device": named})
+    if set(DEVICE_COLUMNS) <= set(jobs.numbers) or not any(devices.values()):
         return jobs
+    pairs = list(zip(words.tolist(), jobs.category("precision").tolist(), strict=True))
+    sheets = {pair: _sheet(devices[pair[0]], pair[1]) for pair in set(pairs)}
+    table = np.array([sheets[pair] for pair in pairs], dtype=np.float64).reshape(len(pairs), 2)
     added = {name: table[:, place] for place, name in enumerate(DEVICE_COLUMNS)}
     return replace(jobs, numbers={**jobs.numbers, **added})
 
 
-def _sheet(name: str, precision: str) -> tuple[float, float]:
-    device = device_called(name)
+def _name(device: Device | None) -> str:
+    assert device is not None
+    return device.name
+
+
+def _sheet(device: Device | None, precision: str) -> tuple[float, float]:
     if device is None:
         return nan, nan
     return peak_of(device, precision), float(device.memory_bytes_per_second)

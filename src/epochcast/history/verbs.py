@@ -11,8 +11,8 @@
 
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from epochcast.errors import BadInput
 from epochcast.fitting.predicted import Progress
 from epochcast.history.compare import Comparison
 from epochcast.history.compare import compare as compared
+from epochcast.history.explain import Explanation, explained
 from epochcast.history.jobs import Physics
 from epochcast.history.learner import Predictions, learn
 from epochcast.history.learning_set import LearningSet, learning_set
@@ -43,6 +44,7 @@ class Answer:
     model: str
     predictions: Predictions
     warnings: tuple[str, ...]
+    explanations: Mapping[int, Explanation] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON contract of `epochcast history predict`."""
@@ -51,13 +53,16 @@ class Answer:
             {"low": float(low), "mid": float(mid), "high": float(high), "new": list(new)}
             for low, mid, high, new in zip(p.low, p.mid, p.high, p.news, strict=True)
         ]
-        return {
+        found = {
             "target": self.target_name,
             "model": self.model,
             "rows": len(rows),
             "predictions": rows,
             "warnings": list(self.warnings),
         }
+        if self.explanations:
+            found["explain"] = {str(row): why.as_dict() for row, why in self.explanations.items()}
+        return found
 
 
 @dataclass(frozen=True)
@@ -96,16 +101,25 @@ def fit(table: Table, target_name: str, *, model: str = "grey_box", settings: Se
 
 
 def predict(
-    model: HistoryModel | str | Path, table: Table, *, allow_code: bool = False, progress: Progress | None = None
+    model: HistoryModel | str | Path,
+    table: Table,
+    *,
+    explain: Sequence[int] = (),
+    allow_code: bool = False,
+    progress: Progress | None = None,
 ) -> Answer:
-    """What a model says of new jobs."""
+    """What a model says of new jobs; `explain` are rows to say which columns moved them."""
     fitted = model if isinstance(model, HistoryModel) else read_model(model)
     frame: DataFrame = read_frame(table)
     if not len(frame):
         raise BadInput("the table has no rows to predict")
+    wrong = [row for row in explain if not 0 <= row < len(frame)]
+    if wrong:
+        raise BadInput(f"there is no row {wrong[0]} to explain; rows count from 0 to {len(frame) - 1}")
     jobs = fitted.inputs(frame, allow_code=allow_code, progress=progress)
     found = fitted.predict(jobs)
-    return Answer(fitted.target_name, fitted.learned.fitted.name, found, (*jobs.notes, *_news(found)))
+    why = {row: explained(fitted, jobs, row) for row in explain}
+    return Answer(fitted.target_name, fitted.learned.fitted.name, found, (*jobs.notes, *_news(found)), why)
 
 
 def _news(found: Predictions) -> list[str]:
