@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 from tests.tracking.shapes import SHAPES, Shape
 from tests.tracking.variants_language import LANGUAGE, LIBRARIES
+from tests.tracking.variants_more import MORE
 from tests.tracking.variants_vision import VISION
 
 from epochcast.errors import BadInput, UnknownName
@@ -12,7 +13,7 @@ from epochcast.tracking.formats.registry import FORMATS, find_format
 from epochcast.tracking.observation import Observation
 from epochcast.tracking.reading import LogReader
 
-ALL = (*SHAPES, *VISION, *LANGUAGE, *LIBRARIES)
+ALL = (*SHAPES, *VISION, *LANGUAGE, *LIBRARIES, *MORE)
 
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 every_one = pytest.mark.parametrize("shape", ALL, ids=lambda shape: shape.name)

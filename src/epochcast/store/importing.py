@@ -161,21 +161,28 @@ def _free_name(connection: Connection, table: Table, name: str) -> str:
 
 
 def _take_block(reading: _Reading, block: Mapping[str, Any]) -> None:
-    if tuple(block["columns"]) != OBSERVED:
+    columns = tuple(block["columns"])
+    if columns not in (OBSERVED, tuple(name for name in OBSERVED if name not in _ADDED)):
         raise BadInput(f"observations have the columns {', '.join(OBSERVED)}")
     run_id = reading.run_ids[block["run"]]
-    values = [_values(run_id, row) for row in block["rows"]]
+    values = [_values(run_id, dict(zip(columns, row, strict=True))) for row in block["rows"]]
     if run_id not in reading.new_runs:
         values = ingest.not_thinned(reading.connection, values)
     reading.read["observation"] += len(block["rows"])
     reading.added["observation"] += ingest.insert_values(reading.connection, values)
 
 
-def _values(run_id: int, row: Any) -> tuple[Any, ...]:
-    attempt, step, rank, phase, clock, step_seconds, data_seconds, loss, *rest, received = row
-    loss = float(loss) if isinstance(loss, str) else loss
+# Columns that files of older tables do not have.
+_ADDED = ("pause_seconds", "what")
+
+
+def _values(run_id: int, row: dict[str, Any]) -> tuple[Any, ...]:
+    received, rank, loss = row.pop("received_at_seconds"), row.pop("rank"), row.pop("loss")
     told = ObservationRow(
-        float(step), attempt, None if rank < 0 else rank, phase, clock, step_seconds, data_seconds, loss, *rest
+        float(row.pop("step")),
+        rank=None if rank < 0 else rank,
+        loss=float(loss) if isinstance(loss, str) else loss,
+        **row,
     )
     return ingest.values_of(run_id, told, float(received))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from epochcast.store.rows import PHASES, ObservationRow
+from epochcast.store.rows import LONGEST_NAME, PHASES, ObservationRow, bounded
 from epochcast.store.tables import NO_RANK, attempts, observations
 
 _COLUMNS = tuple(column.name for column in observations.columns)
@@ -58,6 +58,7 @@ def values_of(run_id: int, row: ObservationRow, received_at_seconds: float) -> t
     """A report in the order of the columns, checked."""
     row.check()
     rank = NO_RANK if row.rank is None else row.rank
+    row = row if row.what is None else row._replace(what=bounded(row.what, LONGEST_NAME))
     return (run_id, row.attempt, row.step, rank, _PHASE_PLACE[row.phase], *row[4:], received_at_seconds)
 
 

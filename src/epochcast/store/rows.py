@@ -28,7 +28,8 @@ class ObservationRow(NamedTuple):
     """One report of a run. An attempt has one of each step, rank and phase; a second one is the same again.
 
     `reports` are those it stands for: older ones are joined when a database is thinned. Announcements (`total_steps`,
-    `total_epochs`, `steps_per_epoch`) hold until another is made.
+    `total_epochs`, `steps_per_epoch`) hold until another is made. `pause_seconds` is how long the pause took that ended
+    with it, `what` its name.
     """
 
     step: float
@@ -44,6 +45,8 @@ class ObservationRow(NamedTuple):
     total_epochs: float | None = None
     steps_per_epoch: float | None = None
     remaining_seconds: float | None = None
+    pause_seconds: float | None = None
+    what: str | None = None
     reports: int = 1
 
     def check(self) -> None:
@@ -73,6 +76,7 @@ _FINITE = (
     "total_epochs",
     "steps_per_epoch",
     "remaining_seconds",
+    "pause_seconds",
 )
 
 

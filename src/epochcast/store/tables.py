@@ -123,6 +123,8 @@ observations = Table(
     Column("total_epochs", Double),
     Column("steps_per_epoch", Double),
     Column("remaining_seconds", Double),
+    Column("pause_seconds", Double),
+    Column("what", String(LONGEST_NAME)),
     Column("reports", Integer, nullable=False),
     Column("received_at_seconds", Double, nullable=False),
     sqlite_with_rowid=False,

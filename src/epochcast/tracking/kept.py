@@ -45,6 +45,8 @@ def row_of(seen: Observation) -> ObservationRow:
         total_epochs=seen.total_epochs,
         steps_per_epoch=seen.steps_per_epoch,
         remaining_seconds=seen.remaining_seconds,
+        pause_seconds=seen.pause_seconds,
+        what=seen.what or None,
     )
 
 
@@ -52,7 +54,7 @@ def observation_of(row: ObservationRow) -> Observation:
     """A kept row as the report it was."""
     values = row._asdict()
     del values["reports"]
-    return Observation(**values)
+    return Observation(**{**values, "what": row.what or ""})
 
 
 class KeptRun:

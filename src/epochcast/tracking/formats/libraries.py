@@ -203,6 +203,13 @@ PADDLE = format_of(
     Rule("[Eval]", r"\[Eval\]", "validation"),
 )
 
+CHAINER_BAR = format_of(
+    "chainer_bar",
+    "Chainer",
+    Rule(" iter, ", r"^\s*(?P<step>\d+) iter, \d+ epoch / (?P<epochs>\d+) epochs"),
+    Rule(" iter, ", r"^\s*(?P<step>\d+) iter, \d+ epoch / (?P<total>\d+) iterations"),
+)
+
 DLLOGGER_TEXT = format_of(
     "dllogger_text",
     "NVIDIA DLLogger",
@@ -242,5 +249,6 @@ FORMATS: tuple[Format, ...] = (
     PADDLE_DETECTION,
     PADDLE_VIDEO,
     PADDLE,
+    CHAINER_BAR,
     DLLOGGER_TEXT,
 )

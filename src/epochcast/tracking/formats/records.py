@@ -9,6 +9,7 @@ from typing import Any
 from epochcast.tracking.formats.habits import Counter, Timer
 from epochcast.tracking.formats.rule import Format
 from epochcast.tracking.formats.sighting import Sighting
+from epochcast.tracking.stamps import clock_text_seconds
 
 Record = Mapping[str, Any]
 Reading = Callable[[Record], Sighting | None]
@@ -51,6 +52,20 @@ def _number(record: Record, *names: str) -> float | None:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
     return None
+
+
+def _duration(record: Record, *names: str) -> float | None:
+    """The first of these that is a number of seconds, or a clock like `0:10:00`."""
+    for name in names:
+        value = record.get(name)
+        if isinstance(value, str) and _CLOCK.fullmatch(value):
+            return clock_text_seconds(value)
+        if (seconds := _number(record, name)) is not None:
+            return seconds
+    return None
+
+
+_CLOCK = re.compile(r"(?:\d+ days?, ?)?\d+(?::\d\d){1,2}(?:\.\d+)?")
 
 
 def detectron2(record: Record) -> Sighting | None:
@@ -212,6 +227,7 @@ STEPS = (
     "update",
     "batch",
     "trainer/global_step",
+    "current_steps",
 )
 EPOCHS = ("epoch", "train/epoch", "Epoch")
 ELAPSED = (
@@ -275,10 +291,10 @@ class JsonLinesParser:
         sighting.epochs_done = epoch + 1 - self.first_done
 
     def _time(self, sighting: Sighting, record: Record) -> None:
-        sighting.elapsed_seconds = _number(record, *ELAPSED)
+        sighting.elapsed_seconds = _duration(record, *ELAPSED)
         sighting.step_seconds = _number(record, *STEP_TIMES)
         sighting.data_seconds = _number(record, "data_time")
-        sighting.remaining_seconds = _number(record, "eta_seconds")
+        sighting.remaining_seconds = _duration(record, "eta_seconds", "remaining_time", "eta")
         seconds = _number(record, "time", "duration", "time_s")
         if seconds is None or seconds >= 1e9 or sighting.step_seconds is not None:
             return

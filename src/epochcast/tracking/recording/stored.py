@@ -89,6 +89,8 @@ def report_of(row: Row, start: Start, run: "Run") -> "ObservationRow | None":
         total_steps=seen.total_steps,
         total_epochs=seen.total_epochs,
         steps_per_epoch=seen.steps_per_epoch,
+        pause_seconds=seen.pause_seconds,
+        what=seen.what or None,
     )
 
 
