@@ -54,6 +54,7 @@ def test_a_word_among_numbers_costs_its_row_of_a_calibration(column: str) -> Non
     rows = [{**RUN, "step_seconds": seconds} for seconds in (0.01, 0.011, 0.012)]
     found = calibrate([{**RUN, column: "many"}, *rows], find_device("V100"), ANALYTIC, date="2026-01-01")
     assert found.profile.rows == 3
+    assert [(one.row_index, column in one.reason) for one in found.failures] == [(0, True)]  # and it is said
     with pytest.raises(BadInput, match=f"{column} must be a number, got 'many'"):
         calibrate([{**RUN, column: "many"}], find_device("V100"), ANALYTIC, date="2026-01-01")
 
