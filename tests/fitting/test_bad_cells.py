@@ -10,6 +10,9 @@ from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput
 from epochcast.fitting.calibrate import calibrate
 from epochcast.fitting.evaluate import evaluate
+from epochcast.fitting.predicted import Predicted
+from epochcast.fitting.run_table import Failure
+from epochcast.fitting.scored_rows import scored
 from epochcast.fitting.scores import grouped_scores, scores
 from epochcast.hardware.catalogue import find_device
 
@@ -67,7 +70,9 @@ def test_groups_have_the_figures_of_their_rows() -> None:
     low, high = 0.8 * mid, 1.2 * mid
     keys = [f"g{i}" for i in random.integers(0, 4, 60)]
     is_failed = random.uniform(size=60) < 0.2
-    found = grouped_scores(keys, measured, low, mid, high, ~is_failed, is_failed)
+    failures = tuple(Failure(int(i), "net", "no reason") for i in np.flatnonzero(is_failed))
+    part = Predicted(measured, low, mid, high, failures, {"device": keys}, ~is_failed)
+    found = grouped_scores(scored(part, pl.DataFrame({"system": keys}), (), 0).lazy(), ["device"])
     assert list(found) == sorted(found, key=lambda key: (-found[key].n, key))
     for key, group in found.items():
         own = np.array([k == key for k in keys])
