@@ -54,8 +54,8 @@ def _refuse_samples(value: Any) -> None:
         raise BadInput(
             f"an input is a list of {len(value)} with one element per sample, as detectors take images and targets; "
             "the batch must be the first dimension of tensors: give all images as one tensor (`inputs=`) and, where "
-            "the model wants lists, a `step=` that runs its layers on that tensor (detectors of torchvision are known by "
-            "name: `epochcast models`)"
+            "the model wants lists, a `step=` that runs its layers on that tensor (detectors of torchvision are known "
+            "by name: `epochcast models`)"
         )
 
 
