@@ -29,4 +29,4 @@ def test_history_beats_the_forecast_from_where_it_stays_better() -> None:
     points += [Point("ours", jobs, "boosting", theirs) for jobs, (_, theirs) in errors.items()]
     points += [Point("ours", jobs, "forecast", 0.25) for jobs in errors]
     told = curve_section(points)
-    assert "(trees) is better than the forecast times one factor from 40 jobs on, both together from 40 jobs on" in told
+    assert "history alone (trees) 40, both together 40." in told
