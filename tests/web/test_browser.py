@@ -131,6 +131,7 @@ def test_a_run_goes_on_before_the_eyes(page: Any, demo: Served) -> None:
     page.click("text=vit-stalled")
     assert value_of(page, "remaining") != "–"
     page.wait_for_selector("#steps canvas", timeout=WAIT)
+    page.wait_for_selector("#fan canvas", timeout=WAIT)
     says(page, "drift", "changed")
 
 
