@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +112,17 @@ def test_a_chart_is_readable_as_the_mask_says(mask: int, mode: int, tmp_path: Pa
     finally:
         os.umask(before)
     assert (tmp_path / "chart.svg").stat().st_mode & 0o777 == mode
+
+
+def test_no_two_jobs_are_drawn_on_one_gpu() -> None:
+    from epochcast.scheduling.generators import talk
+    from epochcast.scheduling.policies.registry import policy_named
+    from epochcast.scheduling.simulator import simulate
+
+    workload = talk(3, "overload", 1)
+    outcome = simulate(workload, policy_named("greedy"))
+    drawn = charts.gantt(outcome, {job.id: job.deadline_seconds for job in workload.jobs}, "g").to_dict()
+    rows = sorted(drawn["data"]["values"], key=lambda row: (row["place"], row["from"]))
+    assert len({row["place"] for row in rows}) <= 3 * 4
+    for one, after in pairwise(rows):
+        assert one["place"] != after["place"] or one["to"] <= after["from"]

@@ -158,9 +158,14 @@ def test_a_damaged_capture_is_named_and_a_whole_one_is_not(tmp_path: Path) -> No
     captures.mkdir()
     (captures / "whole.json.gz").write_bytes(gzip.compress(b"{}"))
     (captures / "cut.json.gz").write_bytes(gzip.compress(b"{}" * 100)[:-4])
+    packed = gzip.compress(bytes(range(256)) * 4)
+    flipped = [packed[:place] + bytes([packed[place] ^ 16]) + packed[place + 1 :] for place in range(10, 60)]
+    for place, content in enumerate(flipped):
+        (captures / f"flipped{place}.json.gz").write_bytes(content)
     found = folder(examined(tmp_path), "captured models")
-    assert (found.files, len(found.damaged), found.unchecked) == (2, 1, 0)
-    assert found.damaged[0].startswith("cut.json.gz: ")
+    assert (found.files, len(found.damaged), found.unchecked) == (52, 51, 0)
+    assert any(one.startswith("cut.json.gz: ") for one in found.damaged)
+    assert not any(one.startswith("whole.json.gz") for one in found.damaged)
 
 
 def test_only_so_much_of_the_cache_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.capture.cache import folder as cache_folder
+from epochcast.documents import parse_json, unzipped
 from epochcast.errors import EpochcastError, install_command
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.machines import instances
@@ -301,7 +302,7 @@ def _check_profile(path: Path) -> None:
 
 
 def _check_capture(path: Path) -> None:
-    json.loads(gzip.decompress(path.read_bytes()))
+    parse_json(unzipped(path.read_bytes(), path.name), path.name)
 
 
 def _is_writable(path: Path) -> bool:

@@ -66,18 +66,27 @@ class AmbiguousName(EpochcastError):
     """A name that could be several things; the message lists them."""
 
     def __init__(self, what: str, name: str, candidates: Iterable[str]) -> None:
-        super().__init__(f"{what} {name!r} could be: {', '.join(sorted(candidates))}; name one of them")
+        those = sorted(candidates)
+        advice = "name one of them" if len(those) > 1 else "name it in full"
+        super().__init__(f"{what} {name!r} could be: {', '.join(those)}; {advice}")
 
 
 class BadInput(EpochcastError, ValueError):
     """A value that makes no sense: a negative batch, a shape that does not fit, a broken file."""
 
 
+ENDING = "SystemExit: "
+"""What names the exit code of a program that ends without a word; what it printed last then says why."""
+
+
 class EndsProgram(BadInput):
     """The user's code ends the program instead of making a model; argparse does so without its arguments."""
 
     def __init__(self, what: str, ending: SystemExit) -> None:
-        super().__init__(f"{what} ends the program (SystemExit: {ending.code})")
+        said = isinstance(ending.code, str) and ending.code.strip()
+        super().__init__(
+            f"{what} ends the program: {said}" if said else f"{what} ends the program ({ENDING}{ending.code})"
+        )
 
 
 def install_command(extra: str) -> str:

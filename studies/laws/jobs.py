@@ -1,36 +1,28 @@
 """Laws of time and memory over jobs of the zoo, each checked on one job and told in words where it is broken.
 
-    peak        no product, and no step, runs above the peak of the format it really runs in, but where Winograd's
-                method explains it (`cost.laws`)
-    formats     tf32 is never slower than fp32; mixed precision is not, but for its casts, where tensor cores work:
-                where the products of the fp32 step, at the peak of fp32, would take a third of it
-    siblings    a device of the same vendor and generation with at least the rates and the cache of another is never
-                slower, but for waves: tiles that fill one more wave over fewer or slower multiprocessors
-    batch       a larger batch never takes less time per step
-    memory      a larger batch never needs less memory but for a segment of the allocator; checkpointing and freezing
-                never need more; of ZeRO no stage needs more than the one before
-
-A small step of many casts is slower in mixed precision for real: it waits for launches.
+peak        no product, and no step, runs above the peak of the format it really runs in, but where Winograd's
+            method explains it (`cost.laws`)
+formats     tf32 is never slower than fp32; nor is mixed precision (`forecasting.mixed`), nor half, where the device
+            has tensor cores for the format
+siblings    a device of the same vendor and generation with at least the rates of another is never slower
+            (`hardware.siblings`, `cost.slower_siblings`)
+batch       a larger batch never takes less time per step
+memory      a larger batch never needs less memory but for a segment of the allocator; checkpointing and freezing
+            never need more; of ZeRO no stage needs more than the one before
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-import numpy as np
-
 from epochcast.capture.zoo import ZOO
 from epochcast.cost.laws import least_seconds
-from epochcast.cost.learned import load_learned
-from epochcast.cost.waves import is_tiled, log_padding, log_paddings
 from epochcast.errors import BadInput
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import place
 from epochcast.forecasting.session import Session
-from epochcast.graph.trace import CLASSES
-from epochcast.graph.work import OpClass
 from epochcast.hardware.catalogue import devices
 from epochcast.hardware.device import Device
 from epochcast.hardware.siblings import is_sibling
@@ -41,8 +33,8 @@ PRECISIONS = ("fp32", "tf32", "amp_fp16", "amp_bf16", "fp16", "bf16")
 ROUNDING = 1e-6
 # What an allocator may lose: its largest segment but for single large tensors.
 SEGMENT_BYTES = 20 * 2**20
-# From this part of a step on, at the peak of fp32, products are what tensor cores work on.
-ARITHMETIC = 1 / 3
+# Half precisions, and the format they multiply in.
+HALVES = {"amp_fp16": "fp16", "amp_bf16": "bf16", "fp16": "fp16", "bf16": "bf16"}
 
 
 @dataclass(frozen=True)
@@ -102,79 +94,49 @@ def peak_law(case: Case, session: Session) -> Iterator[str]:
 
 
 def format_law(case: Case, session: Session) -> Iterator[str]:
-    """tf32 and mixed precision against fp32."""
-    single = asked(case, session, precision="fp32")
-    if _slower(asked(case, session, precision="tf32"), single):
-        yield f"{case}: tf32 is slower than fp32"
-    trace, peaks = single.details.trace, case.device.peak_flops_per_second
-    least = float(np.sum(trace.columns.flops[trace.columns.is_matrix])) / case.device.peak("fp32")
-    if not case.device.tensor_cores or least < ARITHMETIC * single.step_seconds.mid:
-        return
-    for precision, math in (("amp_fp16", "fp16"), ("amp_bf16", "bf16"), ("fp16", "fp16"), ("bf16", "bf16")):
-        if math not in peaks:
-            continue
-        half = asked(case, session, precision=precision)
-        if half.step_seconds.mid - _casting(half) + _casting(single) > single.step_seconds.mid * (1 + ROUNDING):
-            yield f"{case}: {precision} is slower than fp32"
+    """tf32, mixed precision and half against fp32."""
+    single, device = asked(case, session, precision="fp32"), case.device
+    own = [name for name, math in HALVES.items() if device.tensor_cores and math in device.peak_flops_per_second]
+    for precision in ("tf32", *own):
+        other = asked(case, session, precision=precision)
+        if _slower(other, single):
+            ratio = other.step_seconds.mid / single.step_seconds.mid
+            yield f"{case}: {precision} takes {ratio:.3f} times as long as fp32"
 
 
-def _casting(answer: Forecast) -> float:
-    """Seconds of copies, casts among them, and of waiting for the host to start all kernels."""
-    is_copy = answer.details.trace.columns.op_class == CLASSES.index(OpClass.COPY)
-    return float(answer.details.step.costs.mid[is_copy].sum()) + answer.details.step.parts.host
-
-
-def sibling_law(case: Case, session: Session, most: int = 3) -> Iterator[str]:
-    """Against some of the siblings that are faster by their data sheets."""
-    faster = [
-        device
-        for device in gpus()
-        if device != case.device
-        and is_sibling(case.device, device)
-        and (device.l2_bytes or 0) >= (case.device.l2_bytes or 0)
-    ]
+def sibling_law(case: Case, session: Session) -> Iterator[str]:
+    """Against all siblings that are faster by their data sheets."""
     own = asked(case, session)
-    for device in Random(case.model).sample(faster, min(most, len(faster))):
+    for device in gpus():
+        if device == case.device or not is_sibling(case.device, device):
+            continue
         other = asked(case, session, device=device)
-        if _slower(other, own, ROUNDING + _waves(own, case.device, device)):
-            ratio = other.step_seconds.mid / own.step_seconds.mid
-            yield f"{case}: {device.name} is {ratio:.3f} times as slow"
-
-
-def _waves(answer: Forecast, own: Device, other: Device) -> float:
-    """The part of a step that more padding of tiles and waves on the other device may add."""
-    columns, tile_costs = answer.details.trace.columns, load_learned().laws.tile_costs
-    mine, others = (
-        log_padding(log_paddings(columns, device), is_tiled(columns), tile_costs) for device in (own, other)
-    )
-    added = answer.details.step.costs.mid * np.expm1(np.maximum(others - mine, 0.0))
-    return float(added.sum()) / answer.step_seconds.mid
+        if _slower(other, own):
+            yield f"{case}: {device.name} takes {other.step_seconds.mid / own.step_seconds.mid:.3f} times as long"
 
 
 def memory_law(case: Case, session: Session) -> Iterator[str]:
-    """Against one more sample and twice as many, checkpointing, a frozen network, and the stages of ZeRO."""
+    """Against one more sample and twice as many, checkpointing, frozen parameters, and the stages of ZeRO."""
     own = _peak_bytes(case, session)
     for batch in (case.batch + 1, 2 * case.batch):
         if _peak_bytes(case, session, batch=batch) < own - SEGMENT_BYTES:
             yield f"{case}: a batch of {batch} needs less memory"
-    for changed in ({"checkpointing": True}, {"freeze": ("*",)}):
-        if "checkpointing" in changed and not _has_blocks(case, session):
+    for changed in (
+        {"checkpointing": True},
+        {"checkpointing": "selective"},
+        {"freeze": ("*",)},
+        {"freeze": ("*weight",)},
+    ):
+        try:
+            peak = _peak_bytes(case, session, **changed)
+        except BadInput:  # checkpointing finds neither repeated blocks nor attention
             continue
-        if _peak_bytes(case, session, **changed) > own + SEGMENT_BYTES:
-            yield f"{case}: more memory with {changed}"
+        if peak > own:
+            yield f"{case}: {(peak - own) / 2**20:.0f} MiB more memory with {changed}"
     stages = [_peak_bytes(case, session, strategy=name) for name in ("ddp", "zero1", "zero2", "zero3")]
     for before, after, stage in zip(stages, stages[1:], (1, 2, 3), strict=False):
-        if after > before + SEGMENT_BYTES:
+        if after > before:
             yield f"{case}: zero{stage} needs {after / before:.2f} times the memory of the stage before"
-
-
-def _has_blocks(case: Case, session: Session) -> bool:
-    """Whether checkpointing has repeated blocks to work on."""
-    try:
-        asked(case, session, checkpointing=True)
-    except BadInput:
-        return False
-    return True
 
 
 def _peak_bytes(case: Case, session: Session, *, strategy: str | None = None, **changed: object) -> float:

@@ -26,6 +26,7 @@ class Scored:
 
     run: str
     of: str
+    format: str
     percent: int
     half: int
     score: float
@@ -37,11 +38,16 @@ class Fitted:
 
     quantiles: dict[int, float]
     coverage: dict[str, dict[int, float]]
+    format_left_out: dict[int, float]
     logs: int
     trainings: int
 
     def held(self, of: str) -> str:
-        return ", ".join(f"{100 * share:.0f} % at {percent} %" for percent, share in self.coverage[of].items())
+        return in_words(self.coverage[of])
+
+
+def in_words(coverage: dict[int, float]) -> str:
+    return ", ".join(f"{100 * share:.0f} % at {percent} %" for percent, share in coverage.items())
 
 
 def usable(found: Sequence[Case]) -> list[Case]:
@@ -70,9 +76,17 @@ def fit(found: Sequence[Case], trainings: Path = TRAININGS) -> Fitted:
     return Fitted(
         quantiles={percent: _quantile([row for row in rows if row.percent == percent]) for percent in PERCENTS},
         coverage=coverage,
+        format_left_out={percent: _format_left_out(rows, percent) for percent in PERCENTS},
         logs=len({row.run for row in rows if row.of == "logs"}),
         trainings=len({row.run for row in rows if row.of != "logs"}),
     )
+
+
+def _format_left_out(rows: Sequence[Scored], percent: int) -> float:
+    """Coverage of logs under quantiles of all that are of another format."""
+    here = [row for row in rows if row.percent == percent]
+    limits = {name: _quantile([row for row in here if row.format != name]) for name in {row.format for row in here}}
+    return float(np.mean([row.score <= limits[row.format] for row in rows_of(rows, "logs", percent)]))
 
 
 def rows_of(rows: Sequence[Scored], of: str, percent: int) -> list[Scored]:
@@ -87,7 +101,7 @@ def half(case: Case) -> int:
 def _of_log(case: Case) -> Scored:
     told, doubt = case.told_seconds["epochcast"], case.doubt
     assert told is not None and doubt is not None
-    return Scored(case.log, "logs", case.percent, half(case), score(case.left_seconds, told, doubt))
+    return Scored(case.log, "logs", case.format, case.percent, half(case), score(case.left_seconds, told, doubt))
 
 
 def _of_trainings(path: Path) -> Iterator[Scored]:
@@ -99,7 +113,8 @@ def _of_trainings(path: Path) -> Iterator[Scored]:
         told, left = row["epochcast_left_seconds"], float(row["true_seconds"]) - float(row["passed_seconds"])
         if row["restarts"] == "0" and told and float(told) > 0 and left > 0:
             off = score(left, float(told), float(row["doubt"]))
-            yield Scored(row["training"], row["source"], int(row["percent"]), names.index(row["training"]) % 2, off)
+            part = names.index(row["training"]) % 2
+            yield Scored(row["training"], row["source"], "", int(row["percent"]), part, off)
 
 
 def score(left_seconds: float, told_seconds: float, doubt: float) -> float:

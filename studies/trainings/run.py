@@ -40,6 +40,7 @@ class Told:
     training: Training
     source: str
     case: Case
+    load: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,13 @@ def _told(training: Training, place: Path) -> Iterator[Told]:
     if not (place / "whole.json").exists():
         return
     kept = recorded(place)
+    load = json.loads((place / "whole.json").read_text(encoding="utf-8"))["load"][0]
     sources = (("log", kept.log, kept.arrivals), ("callback", kept.callback, kept.rows))
     for source, data, arrivals in sources:
         row = _index_row(training, kept, arrivals, source)
         for case in cases(read(row, data)):
             if case.asked == "end":
-                yield Told(training, source, case)
+                yield Told(training, source, case, load)
 
 
 def _index_row(
@@ -153,17 +155,19 @@ def measured(found: Sequence[Told]) -> str:
     )
     again = [told.case for told in found if told.case.restarts]
     frameworks = sorted({told.training.framework for told in found})
+    loads = [told.load for told in found]
     seconds = sorted(told.case.true_seconds for told in found if told.source == "log" and told.case.percent == 50)
     return "\n".join(
         [
             "### Trainings run for this",
             "",
             f"{len(names)} small trainings ({', '.join(frameworks)}; {seconds[0]:.0f} to {seconds[-1]:.0f} s each) on "
-            f"{os.cpu_count()} cores that others used at the same time: what they show of noise is a busy machine's. "
-            "They showed that the clock of Keras 3's bars was misread, that a lasting change of pace was followed too "
-            "slowly and that the interval was too narrow for short runs; all three are mended, so that these figures "
-            "are no test of that. They are short: 1 % is less than a second, and start-up weighs more than in a run of "
-            "hours. "
+            f"{os.cpu_count()} cores that others used at the same time (load {min(loads):.0f} to {max(loads):.0f}, "
+            "rising): what they show is a machine that gets busier and busier. It is the second campaign; the "
+            "first, on a calmer machine, showed that the clock of Keras 3's bars was misread, that a lasting "
+            "change of pace was followed too slowly and that the interval was too narrow for short runs. On "
+            "this one nothing was chosen but the width of the interval. They are short: 1 % is less than a "
+            "second, and start-up weighs more than in a run of hours. "
             "The total is what the clock showed from the first step's beginning to the last one's end, "
             "pauses included.",
             "",

@@ -91,8 +91,12 @@ def test_a_variable_that_the_file_reads_is_part_of_the_answer(tmp_path: Path, mo
             "def make():\n    import os\n    print('last words')\n    os._exit(7)\n",
             "ended with exit code 7, without an",
         ),
+        (
+            "def make():\n    print('loading')\n    raise SystemExit('no data found')\n",
+            "net.py:make ends the program: no data found",
+        ),
     ],
-    ids=["argparse", "a crash"],
+    ids=["argparse", "a crash", "its own words"],
 )
 def test_a_program_that_ends_itself_is_one_line(
     code: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -106,6 +110,21 @@ def test_a_program_that_ends_itself_is_one_line(
     first, *_ = printed.err.splitlines()
     assert says in first
     assert "Traceback" not in printed.err
+    assert "loading" not in printed.err
+
+
+def test_a_failure_shows_lines_of_the_users_file_and_none_of_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = (
+        "import torch\ndef load(): return torch.load('nowhere.pt')\ndef make(): return load()\ndef needs(x): return x\n"
+    )
+    (tmp_path / "net.py").write_text(code, encoding="utf-8")
+    for name, lines in (("make", ["line 3, in make", "line 2, in load"]), ("needs", [])):
+        assert app.run(["forecast", f"{tmp_path}/net.py:{name}", "--device", "V100", "--batch", "64"]) == 2
+        printed = capsys.readouterr().err
+        assert all(line in printed for line in lines)
+        assert "epochcast/capture" not in printed.replace("\\", "/")
 
 
 def test_what_the_code_prints_is_not_in_the_json(tmp_path: Path) -> None:

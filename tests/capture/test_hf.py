@@ -224,3 +224,10 @@ def test_the_rank_of_a_recipe_does_what_the_rank_at_loading_does() -> None:
     assert [op.kind for op in asked.ops] == [op.kind for op in loaded.ops]
     assert asked.recipe.lora == 4
     assert all(p.trainable for p in model.trace(Recipe(4)).parameters)
+
+
+def test_a_model_type_that_is_not_known_is_one_short_line(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text('{"model_type": "lama", "auto_map": {"AutoConfig": "evil.Config"}}', encoding="utf-8")
+    with pytest.raises(BadInput, match=r"no model_type called 'lama'; near: .*llama.*; code beside it .* is never run"):
+        hf_model(f"hf:{file}")

@@ -1,8 +1,9 @@
 import json
+from pathlib import Path
 
 import pytest
 
-from epochcast.capture.hub import HUB, plain, typed_model
+from epochcast.capture.hub import HUB, is_hub_id, plain, typed_model
 from epochcast.capture.resolve import find_model
 from epochcast.capture.zoo import ZOO, zoo_model
 from epochcast.capture.zoo.entry import Entry
@@ -48,6 +49,9 @@ ONE_OF_EACH = (
         ("qwen2.5-7b", "Qwen/Qwen2.5-7B"),
         ("mixtral-8x7b", "mistralai/Mixtral-8x7B-v0.1"),
         ("sdxl", "stabilityai/stable-diffusion-xl-base-1.0"),
+        ("hf:gpt2", "gpt2"),
+        ("hf:bert-base-uncased", "google-bert/bert-base-uncased"),
+        ("hf:meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B"),
     ],
 )
 def test_names_are_taken_as_people_type_them(typed: str, meant: str) -> None:
@@ -81,6 +85,17 @@ def test_a_family_lists_its_members(family: str) -> None:
 def test_a_cut_off_number_is_no_family() -> None:
     with pytest.raises(UnknownName, match=r"no model called 'resnet5'; near: "):
         find_model("resnet5")
+
+
+def test_one_that_begins_so_is_named() -> None:
+    with pytest.raises(AmbiguousName, match=r"'tinyllama' could be: tinyllama_1_1b; name it in full$"):
+        find_model("tinyllama")
+
+
+def test_a_folder_comes_before_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gpt2").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert is_hub_id("gpt2-medium") and not is_hub_id("gpt2") and not is_hub_id("BertConfig")
 
 
 def test_an_unknown_model_is_answered_with_the_near_ones() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from epochcast.cli.complete import COMPLETERS, configs, jobs, models
 from epochcast.cli.job_options import JOB_FLAGS, PLACE_FLAGS
+from epochcast.hardware.catalogue import find_device
 
 from .conftest import Command
 
@@ -16,7 +17,8 @@ from .conftest import Command
 def test_names_are_completed_whatever_their_case() -> None:
     assert "resnet50" in models("resn")
     assert "meta-llama/Llama-3.1-8B" in models("meta-llama/")
-    assert "A100-SXM4-80GB" in COMPLETERS["device"]("a100")
+    assert "a100-SXM4-80GB" in COMPLETERS["device"]("a100")  # as typed: shells drop what begins otherwise
+    assert find_device("a100-SXM4-80GB").name == "A100-SXM4-80GB"
     assert COMPLETERS["optimizer"]("adamw")[0] == "adamw"
     assert COMPLETERS["device"]("no such device") == []
 
@@ -47,7 +49,12 @@ def test_jobs_are_those_of_the_nearest_file(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("words", "offered"), [("epochcast forecast resnet1", "resnet18"), ("epochcast sca", "scaling")]
+    ("words", "offered"),
+    [
+        ("epochcast forecast resnet1", "resnet18"),
+        ("epochcast sca", "scaling"),
+        ("epochcast forecast resnet18 --device a100-", "a100-SXM4-40GB"),
+    ],
 )
 def test_bash_gets_them(words: str, offered: str) -> None:
     asked = {"_EPOCHCAST_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}

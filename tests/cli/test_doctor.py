@@ -17,7 +17,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_doctor_says_what_there_is(command: Command, tmp_path: Path) -> None:
     ran = command("doctor")
     assert (ran.code, ran.err) == (0, "")
-    assert all(word in ran.out for word in ("torch", "pip install", "turned off", "learned.json", "prices", "problems"))
+    assert all(word in ran.out for word in ("torch", "turned off", "learned.json", "prices", "problems"))
 
 
 def test_a_damaged_profile_is_listed_and_no_failure(command: Command, tmp_path: Path) -> None:

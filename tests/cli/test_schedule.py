@@ -52,6 +52,11 @@ def test_error_and_reestimation_change_the_bill_and_not_the_jobs(command: Comman
     assert len({plain["dollars"], blind["dollars"], seeing["dollars"]}) == 3
 
 
+def test_jobs_may_be_stopped_without_being_resized(command: Command, queue: Path) -> None:
+    told = command(f"schedule simulate {queue} --no-bound --no-resizing --json").json["policies"]["atc_rollout"]
+    assert told["resizes"] == 0 and told["jobs"] == 6
+
+
 def test_the_policies_are_listed(command: Command) -> None:
     names = [row["name"] for row in command("schedule policies --json").json["policies"]]
     assert "atc_rollout" in names and "tiresias" in names

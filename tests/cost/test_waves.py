@@ -31,7 +31,7 @@ def product(m: float, n: float, count: float = 1.0, op_class: OpClass = OpClass.
 
 
 def paddings(columns: Columns, device: Device = TEN) -> Array:
-    found: Array = np.exp(log_paddings(columns, device)[0])
+    found: Array = np.exp(log_paddings(columns, float(device.compute_units))[0])
     return found
 
 
@@ -75,14 +75,14 @@ def test_attention_has_tiles_of_rows_only() -> None:
 def test_what_has_no_tiles_has_no_padding(op_class: OpClass) -> None:
     columns = product(1, 1, op_class=op_class)
     assert not is_tiled(columns).any()
-    assert log_padding(log_paddings(columns, TEN), is_tiled(columns), np.zeros(CHOICES)).tolist() == [0.0]
+    assert log_padding(log_paddings(columns, 10.0), is_tiled(columns), np.zeros(CHOICES)).tolist() == [0.0]
 
 
 def test_the_cheapest_choice_counts() -> None:
     """Padding times cost: a tenth-full wave of large tiles against eight small ones that cost twice as much."""
     columns, costs = product(128, 128), np.full(CHOICES, 50.0)
     costs[SQUARE], costs[SMALL] = 0.0, np.log(2.0)
-    found = log_padding(log_paddings(columns, TEN), is_tiled(columns), costs)
+    found = log_padding(log_paddings(columns, 10.0), is_tiled(columns), costs)
     assert np.exp(found) == pytest.approx(2 * 10 / 8, rel=1e-3)
 
 
@@ -103,7 +103,7 @@ def test_more_rows_columns_or_products_never_need_less_arithmetic(
     large = product(m + more[0], n + more[1], count + more[2], op_class)
 
     def log_work(columns: Columns) -> float:
-        padding = log_padding(log_paddings(columns, device), is_tiled(columns), costs)
+        padding = log_padding(log_paddings(columns, float(device.compute_units)), is_tiled(columns), costs)
         return float(np.log(columns.flops[0]) + padding[0])
 
     assert log_work(large) >= log_work(small) - 1e-9

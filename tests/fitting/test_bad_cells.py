@@ -10,6 +10,9 @@ from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput
 from epochcast.fitting.calibrate import calibrate
 from epochcast.fitting.evaluate import evaluate
+from epochcast.fitting.predicted import Predicted
+from epochcast.fitting.run_table import Failure
+from epochcast.fitting.scored_rows import scored
 from epochcast.fitting.scores import grouped_scores, scores
 from epochcast.hardware.catalogue import find_device
 
@@ -54,6 +57,7 @@ def test_a_word_among_numbers_costs_its_row_of_a_calibration(column: str) -> Non
     rows = [{**RUN, "step_seconds": seconds} for seconds in (0.01, 0.011, 0.012)]
     found = calibrate([{**RUN, column: "many"}, *rows], find_device("V100"), ANALYTIC, date="2026-01-01")
     assert found.profile.rows == 3
+    assert [(one.row_index, column in one.reason) for one in found.failures] == [(0, True)]  # and it is said
     with pytest.raises(BadInput, match=f"{column} must be a number, got 'many'"):
         calibrate([{**RUN, column: "many"}], find_device("V100"), ANALYTIC, date="2026-01-01")
 
@@ -66,7 +70,9 @@ def test_groups_have_the_figures_of_their_rows() -> None:
     low, high = 0.8 * mid, 1.2 * mid
     keys = [f"g{i}" for i in random.integers(0, 4, 60)]
     is_failed = random.uniform(size=60) < 0.2
-    found = grouped_scores(keys, measured, low, mid, high, ~is_failed, is_failed)
+    failures = tuple(Failure(int(i), "net", "no reason") for i in np.flatnonzero(is_failed))
+    part = Predicted(measured, low, mid, high, failures, {"device": keys}, ~is_failed)
+    found = grouped_scores(scored(part, pl.DataFrame({"system": keys}), (), 0).lazy(), ["device"])
     assert list(found) == sorted(found, key=lambda key: (-found[key].n, key))
     for key, group in found.items():
         own = np.array([k == key for k in keys])

@@ -17,6 +17,7 @@ from epochcast.fitting.op_table import op_columns
 from epochcast.fitting.predicted import Predicted
 from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import read_runs
+from epochcast.fitting.scored_rows import ScoredRows, scored
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.profile import Profile, save_profile
 
@@ -118,7 +119,9 @@ def test_groups_of_many_values_are_counted_in_one_pass() -> None:
     table = pl.DataFrame({"system": [str(i) for i in range(rows)]})
     seconds = np.ones(rows)
     predicted = Predicted(seconds, seconds, seconds, seconds, (), {}, np.ones(rows, bool))
-    groups = Evaluation("runs", predicted, ("system",), table).groups()
+    scored_rows = ScoredRows()
+    scored_rows.add(scored(predicted, table, ("system",), 0), {})
+    groups = Evaluation("runs", scored_rows, ("system",)).groups()
     assert len(groups) == rows and groups["7"].n == 1
 
 

@@ -1,14 +1,18 @@
+import gc
 import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from epochcast.errors import BadInput
 from epochcast.fitting import evaluate as evaluation
 from epochcast.fitting import table_chunks
-from epochcast.fitting.evaluate import evaluate
+from epochcast.fitting.evaluate import Evaluation, evaluate
+from epochcast.fitting.predicted import Predicted
+from epochcast.fitting.scored_rows import ScoredRows, scored
 from epochcast.fitting.table import joined, read_table
 from epochcast.fitting.table_chunks import chunks_of
 
@@ -79,3 +83,33 @@ def test_a_table_in_pieces_gives_the_same_answer(
     assert in_pieces.as_dict() == whole
     in_pieces.save(tmp_path / "out.csv")
     assert os.path.getsize(tmp_path / "out.csv")
+
+
+def test_rows_beyond_the_bound_lie_in_files_and_give_the_same_answer(tmp_path: Path) -> None:
+    table = pl.DataFrame(rows()[:3]).with_columns(pl.col("batch_per_gpu").cast(pl.Int64))
+    found = evaluate(table, by=["system"])
+    (whole,) = found.rows.columns(*found.rows.lazy().collect_schema())
+    spilled = ScoredRows(most_kept=1)
+    for piece in whole.iter_slices(1):
+        spilled.add(piece, {"a note": 1})
+    (folder,) = {file.parent for file in spilled._files}
+    assert len(spilled) == 3 and len(list(folder.iterdir())) == 3 and spilled.notes == {"a note": 3}
+    again = Evaluation(found.kind, spilled, found.by)
+    assert again.as_dict() == {**found.as_dict(), "notes": again.as_dict()["notes"]}
+    assert again.frame().equals(found.frame())
+    for ending in ("csv", "jsonl", "parquet"):
+        again.save(tmp_path / f"out.{ending}")
+        assert len(read_table(tmp_path / f"out.{ending}")) == 3
+    del again, spilled
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_a_column_of_several_kinds_in_files_is_text() -> None:
+    scored_rows = ScoredRows(most_kept=1)
+    one = np.ones(1)
+    part = Predicted(one, one, one, one, (), {"device": ["V100"], "family": ["resnet"]}, np.ones(1, bool))
+    for value in (1, "two"):
+        scored_rows.add(scored(part, pl.DataFrame({"gpus": [value]}), ["gpus"], len(scored_rows)), {})
+    assert scored_rows.results().collect()["gpus"].to_list() == ["1", "two"]
+    assert set(Evaluation("runs", scored_rows, ("gpus",)).groups()) == {"1", "two"}

@@ -113,6 +113,15 @@ def test_pictures_that_cannot_be_decoded_in_time_are_a_warning() -> None:
     assert not told(given, "data loader is left out")
 
 
+@pytest.mark.parametrize("device", ["H100", "A100", "B200"])
+def test_a_loader_left_out_on_a_fast_gpu_is_a_warning(device: str) -> None:
+    """The processors of its usual machine could feed it, if all of them decode; few people start so many workers."""
+    (text,) = told(ec.forecast("resnet50", device=device, batch=256, precision="amp"), "the data loader is left out")
+    assert "give `loader_seconds`" in text and "workers" in text
+    given = ec.forecast("resnet50", device=device, batch=256, precision="amp", loader_seconds=0.001)
+    assert not told(given, "data loader is left out")
+
+
 # ---- jobs that do something else -----------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.errors import BadInput, UnknownName
-from epochcast.graph.checkpointing import checkpointed
+from epochcast.graph.checkpointing import blocks_of, checkpointed
 from epochcast.graph.op import Gradient, Phase
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
@@ -32,6 +32,15 @@ def test_nothing_is_read_before_it_is_made() -> None:
 def test_a_forward_pass_has_nothing_to_run_again() -> None:
     ops = zoo_model("resnet18").trace(Recipe(2, mode="forward")).ops
     assert checkpointed(ops) == ops
+
+
+def test_two_layers_are_blocks_too() -> None:
+    layers = {"bert.encoder.layer.0.attention", "bert.encoder.layer.1.output", "bert.pooler", "cls"}
+    blocks = {
+        "bert.encoder.layer.0.attention": "bert.encoder.layer.0",
+        "bert.encoder.layer.1.output": "bert.encoder.layer.1",
+    }
+    assert blocks_of(layers) == blocks
 
 
 def test_a_network_without_blocks_is_refused() -> None:

@@ -186,3 +186,11 @@ def torch_passes(name: str, options: dict[str, Any]) -> list[tuple[str, int]]:
     with Watch():  # type: ignore[no-untyped-call, unused-ignore]
         optimizer.step()
     return seen
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("torch.optim.Adam", "adam"), ("torch.optim.AdamW", "adamw"), ("bitsandbytes.optim.AdamW8bit", "adamw8bit")],
+)
+def test_a_class_may_be_typed_with_its_package(typed: str, meant: str) -> None:
+    assert find_optimizer(typed) == meant

@@ -48,3 +48,8 @@ def test_a_recipe_has_the_canonical_name_and_its_rules() -> None:
     recipe = Recipe(1, precision="AMP")
     assert (recipe.precision, recipe.precision_rules) == ("amp_fp16", PRECISIONS["amp_fp16"])
     assert isinstance(recipe.precision_rules, Precision)
+
+
+def test_names_of_torch_are_taken_as_they_are_written() -> None:
+    assert find_precision("torch.float16") == find_precision("float16")
+    assert find_precision("torch.bfloat16").name == "bf16"

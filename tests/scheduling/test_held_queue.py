@@ -109,3 +109,17 @@ def test_a_job_that_does_not_say_what_a_restart_costs_pays_for_one() -> None:
 
     told = {V1: Interval.exact(5.0)}
     plan(state(QueuedJob("a", 0, 9, 0, told), QueuedJob("b", 0, 9, 0, told, restart_seconds=2.0)), decides, None)
+
+
+def test_who_has_just_begun_is_not_stopped() -> None:
+    now = state(queued("a", 0, 100, {2: 10}, restart_seconds=2.0))
+    now.seconds, now.live["a"].choice, now.live["a"].machine = 50.0, V2, 0
+    held = []
+
+    def decides(seen: State) -> dict[str, Placed]:
+        held.append(not seen.live["a"].job.is_preemptible)
+        return {}
+
+    for started in (29.0, 31.0):
+        plan(now, decides, None, {"a": started})
+    assert held == [False, True]

@@ -8,7 +8,7 @@ from sqlalchemy import update
 from tests.scheduling.test_workload_file import JOB, TYPE, document
 
 from epochcast.errors import BadInput, UnknownName
-from epochcast.scheduling.kept_queue import keep_queue, kept_queue, live_state, queue_names, submit
+from epochcast.scheduling.kept_queue import changed_jobs, keep_queue, kept_queue, live_state, queue_names, submit
 from epochcast.scheduling.queue_file import Queue, queue_of
 from epochcast.scheduling.workload import Choice
 from epochcast.store.store import Store
@@ -30,7 +30,7 @@ def running(store: Store, at: float, left: float = 1.0, pace: float = 1.0, **sta
         values = {"attempt": 1, "key": "k", "machine": 4, "device": "V100", "gpus": 2, "is_alone": False}
         values |= {"state": "running", "asked_at_seconds": at, **start}
         connection.execute(queue_starts.insert().values(**of, job="a", **values))
-        told = {"state": "running", "left_fraction": left, "pace": pace, "told_at_seconds": at}
+        told = {"state": "running", "left_fraction": left, "pace": pace, "told_at_seconds": at, "is_observed": True}
         connection.execute(update(queue_jobs).where(queue_jobs.c.job == "a").values(**told))
 
 
@@ -85,10 +85,18 @@ def test_the_same_file_again_adds_nothing_and_a_longer_one_its_new_jobs(store: S
     assert kept_queue(store, "q").added_at_seconds == 1000.0
 
 
-def test_a_job_that_changed_is_refused(store: Store) -> None:
+def test_a_job_that_changed_in_the_file_stays_as_it_is_and_is_told(store: Store) -> None:
     keep_queue(store, "q", a_queue(), 1000.0)
-    with pytest.raises(BadInput, match="job 'a' of the file differs from the one in the queue"):
-        keep_queue(store, "q", a_queue({"deadline_seconds": 200}), 1100.0)
+    changed = a_queue({"deadline_seconds": 200})
+    assert keep_queue(store, "q", changed, 1100.0) == []
+    assert changed_jobs(store, "q", changed) == ["a"]
+    assert kept_queue(store, "q").jobs["a"].job.deadline_seconds == 100
+    assert changed_jobs(store, "q", a_queue()) == []
+
+
+def test_a_job_that_was_done_in_part_elsewhere_has_less_left(store: Store) -> None:
+    keep_queue(store, "q", a_queue({"done_fraction": 0.25}), 1000.0)
+    assert live_state(store, "q", 1001.0).live["a"].left == 0.75
 
 
 def test_machines_that_do_not_hold_a_kept_job_are_refused(store: Store) -> None:
@@ -112,3 +120,13 @@ def test_an_unknown_queue_names_the_known_ones(store: Store) -> None:
     keep_queue(store, "nightly", a_queue(), 1000.0)
     with pytest.raises(UnknownName, match="no queue called 'q'; known: nightly"):
         kept_queue(store, "q")
+
+
+def test_a_job_that_has_not_shown_its_pace_is_expected_to_be_as_slow_as_the_others(store: Store) -> None:
+    keep_queue(store, "q", a_queue({}, {"id": "b"}), 1000.0)
+    with store.writing() as connection:
+        shown = {"pace": 8.0, "is_observed": True}
+        connection.execute(update(queue_jobs).where(queue_jobs.c.job == "a").values(**shown))
+    live = live_state(store, "q", 1001.0).live
+    assert live["a"].pace == 8.0
+    assert live["b"].pace == pytest.approx(2.0)  # the third root: two more as forecast

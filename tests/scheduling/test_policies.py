@@ -22,12 +22,14 @@ from .conftest import FOUR, ONE, TWO, queued
 SMALL = talk(2, "overload", 4, jobs=12)
 
 
-@pytest.mark.parametrize("stops", [True, False])
+@pytest.mark.parametrize(("stops", "resizes"), [(True, True), (True, False), (False, False)])
 @pytest.mark.parametrize("name", POLICIES)
-def test_every_policy_keeps_the_contract(name: str, stops: bool) -> None:
+def test_every_policy_keeps_the_contract(name: str, stops: bool, resizes: bool) -> None:
     entry = POLICIES[name]
-    switches = Switches(stops, stops, seed=2)
-    outcome = check_policy(lambda: entry.make(switches), SMALL, may_stop=stops and not entry.always_keeps)
+    switches = Switches(stops, resizes, seed=2)
+    may_stop = stops and not entry.always_keeps
+    outcome = check_policy(lambda: entry.make(switches), SMALL, may_stop, resizes)
+    assert resizes or outcome.resizes == 0
     assert outcome.dollars >= lower_bound_dollars(SMALL) * (1 - 1e-6)
 
 

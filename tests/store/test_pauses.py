@@ -39,8 +39,8 @@ def test_tables_of_before_are_migrated_and_keep_their_reports(database: str) -> 
         with store.writing() as connection:
             for column in ("pause_seconds", "what"):
                 connection.execute(text(f"ALTER TABLE observations DROP COLUMN {column}"))
-            connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0002'"))
-    assert migrated(database) == ("0002", NEWEST)
+            connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0003'"))
+    assert migrated(database) == ("0003", NEWEST)
     with open_store(database) as store:
         assert [(row.step, row.pause_seconds) for row in store.observations(run.id)] == [(1.0, None)]
         assert store.record(run.id, [ObservationRow(step=2.0, phase="checkpoint", pause_seconds=3.0)]) == 1

@@ -12,12 +12,13 @@ from epochcast.advising.thesis import PROBE_BATCHES, Coefficients, Rule, thesis_
 from epochcast.display import Displayed
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.forecasting.data import Data, data_of
+from epochcast.forecasting.doubts import LOADER_LEFT_OUT
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.loader import Host, Service, device_copy_seconds, sample_bytes
 from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.rank_memory import rank_largest_batch
+from epochcast.forecasting.rank_memory import job_largest_batch
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
 from epochcast.frames import Framed
@@ -204,7 +205,8 @@ def advise(request: AdviceRequest, *, with_thesis: bool = False, notes: tuple[st
     solution, max_batch = _solve(request)
     forecast = request.forecast(solution.smallest.batch if solution else 1)
     assert forecast.peak_bytes is not None and forecast.memory_verdict is not None
-    warnings = [*notes, *forecast.warnings]
+    # An advice has a loader, told or assumed; the forecast of its batch is without.
+    warnings = [*notes, *(text for text in forecast.warnings if not text.startswith(LOADER_LEFT_OUT))]
     if solution and max_batch.safe < 1:
         warnings.append("no batch is safe on this device; the advice relies on the expected peak")
     return Advice(
@@ -225,7 +227,7 @@ def advise(request: AdviceRequest, *, with_thesis: bool = False, notes: tuple[st
 def _solve(request: AdviceRequest) -> tuple[Solution | None, LargestBatch]:
     """The best setting and the largest batches; None where not even one sample fits on the device."""
     job, trace = request.job, request.trace(1)
-    max_batch = rank_largest_batch(job, request.placement, trace)
+    max_batch = job_largest_batch(job, request.placement, request.session.model(job), trace, request.session)
     max_batch = LargestBatch(
         max_batch.safe // job.augment, max_batch.expected // job.augment, max_batch.limit // job.augment
     )

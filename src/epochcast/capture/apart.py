@@ -19,7 +19,7 @@ from weakref import finalize
 from epochcast import errors
 from epochcast.capture.apart_host import CAPTURES, read_message, write_message
 from epochcast.capture.depends import Depends
-from epochcast.errors import BadInput, EndsProgram, EpochcastError
+from epochcast.errors import ENDING, BadInput, EndsProgram, EpochcastError
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.serial import graph_from_json, recipe_to_json, trace_from_json
@@ -134,7 +134,7 @@ def _error(answer: Mapping[str, Any], printed: str) -> EpochcastError:
     error: EpochcastError = kind.__new__(kind if issubclass(kind, EpochcastError) else BadInput)
     message = str(answer["message"])
     last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
-    if kind is EndsProgram and last:
+    if kind is EndsProgram and last and ENDING in message:
         message = f"{message}: {last}"
     error.args = (message,)
     for note in answer["notes"]:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from epochcast.caching import Cache, remembered
 from epochcast.capture.model import BuiltModel, Model
@@ -71,6 +72,22 @@ def typed_model(name: str, input_shape: tuple[int, ...] | None = None, *, aux: b
 
         model = load_hf(known.reference, input_shape)
     return Renamed(meant, model, (known.note,) if known.note else ())
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a name is a known id of the Hub (gpt2, meta-llama/Llama-3.1-8B), and nothing on this disk."""
+    try:
+        if Path(name).exists():
+            return False
+    except (OSError, ValueError):  # too long, or with a zero byte: no file is called that
+        return False
+    return any(one in HUB for one in _index().get(plain(name), ())) or plain(name) in _hub_spellings()
+
+
+@remembered(1)
+def _hub_spellings() -> frozenset[str]:
+    """Plain ids of the Hub that are names of the zoo, too."""
+    return frozenset(one for hub_id, known in HUB.items() for one in _spellings((hub_id, *known.aliases)))
 
 
 def _build(entry: Entry, name: str, input_shape: tuple[int, ...] | None, batch: int) -> Graph:

@@ -4,7 +4,7 @@
     meta-llama/Llama-3.1-8B        a Hub id that is known (`hub`); nothing is downloaded
     timm:NAME, torchvision:NAME    built there without weights
     mmdetection:NAME, detectron2:NAME, maskrcnn_benchmark:NAME    a detector by its configuration's name, built here
-    hf:CONFIG.json, hf:BertConfig(num_hidden_layers=4)
+    hf:CONFIG.json, hf:BertConfig(num_hidden_layers=4), hf:meta-llama/Llama-3.1-8B
     decoder:layers=32,hidden=4096,heads=32,vocab=32000    a language model by its sizes (`zoo.sized`)
     kernelbench:NAME    a network of that benchmark (`zoo.kernelbench`)
     pkg.module:factory, file.py:factory    the user's own code (only the command line and Python take these)
@@ -77,8 +77,9 @@ def _from_library(text: str, input_shape: tuple[int, ...] | None) -> Model:
     prefix, _, name = text.partition(":")
     if prefix == "hf":
         from epochcast.capture.hf import load_hf
+        from epochcast.capture.hub import is_hub_id, typed_model
 
-        return load_hf(name, input_shape)
+        return typed_model(name, input_shape) if is_hub_id(name) else load_hf(name, input_shape)
     if prefix == "kernelbench":
         from epochcast.capture.zoo.kernelbench import kernelbench_model
 

@@ -1,5 +1,6 @@
 """Charts: one Vega-Lite text for PNG, SVG and a page that needs no network (altair, vl-convert: extra `plot`)."""
 
+from epochcast.charts.history import history_report
 from epochcast.charts.memory import memory_timeline
 from epochcast.charts.plan import plan
 from epochcast.charts.save import check_chart_path, save_chart
@@ -12,6 +13,7 @@ __all__ = [
     "OTHERS",
     "check_chart_path",
     "gantt",
+    "history_report",
     "memory_timeline",
     "plan",
     "policy_costs",

@@ -1,24 +1,28 @@
 """A simulated queue: who ran where and when, and what policies cost."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from epochcast.charts.save import altair_module
 from epochcast.scheduling.comparison import Comparison
-from epochcast.scheduling.outcome import Outcome
+from epochcast.scheduling.outcome import Outcome, Rental, Stay
 
 WIDTH = 700
-ROW_HEIGHT = 12
+ROW_HEIGHT = 9
 
 
 def gantt(outcome: Outcome, deadlines: Mapping[str, float], title: str) -> Any:
-    """Bars of jobs on machines over time; a job that ended after its deadline is drawn in another colour."""
+    """Bars of jobs on GPUs over time, a row per GPU; a job that ended after its deadline is drawn in another colour.
+
+    A rented machine takes the first place that is free, so that there are as many places as machines at a time.
+    """
     altair = altair_module()
-    kinds = {rental.machine: rental.node_type for rental in outcome.rentals}
     late = {end.job for end in outcome.ends if end.tardiness_seconds > 0}
+    kinds = {rental.machine: rental.node_type for rental in outcome.rentals}
     rows = [
         {
-            "machine": f"{kinds.get(stay.machine, '')} {stay.machine:03}",
+            "place": f"{place + 1:03} · {gpu + 1}",
+            "machine": f"{kinds[stay.machine]} {stay.machine}",
             "job": stay.job,
             "from": stay.start_seconds / 3600,
             "to": stay.end_seconds / 3600,
@@ -26,7 +30,8 @@ def gantt(outcome: Outcome, deadlines: Mapping[str, float], title: str) -> Any:
             "ended": "late" if stay.job in late else "in time",
             "deadline": deadlines[stay.job] / 3600,
         }
-        for stay in outcome.stays
+        for stay, place, gpus in _on_gpus(outcome)
+        for gpu in gpus
     ]
     return (
         altair.Chart(altair.Data(values=rows), title=title)
@@ -34,13 +39,38 @@ def gantt(outcome: Outcome, deadlines: Mapping[str, float], title: str) -> Any:
         .encode(
             x=altair.X("from:Q", title="hours"),
             x2="to:Q",
-            y=altair.Y("machine:N", title=None, axis=altair.Axis(labelFontSize=8)),
+            y=altair.Y("place:N", title="machine · GPU", axis=altair.Axis(labelFontSize=7)),
             color=altair.Color("ended:N", scale=altair.Scale(domain=["in time", "late"], range=["#4c78a8", "#e45756"])),
-            opacity=altair.Opacity("GPUs:Q", scale=altair.Scale(range=[0.45, 1.0]), legend=None),
             tooltip=["job:N", "machine:N", "GPUs:Q", "from:Q", "to:Q", "deadline:Q"],
         )
-        .properties(width=WIDTH, height=max(120, ROW_HEIGHT * len({row["machine"] for row in rows})))
+        .properties(width=WIDTH, height=max(120, ROW_HEIGHT * len({row["place"] for row in rows})))
     )
+
+
+def _on_gpus(outcome: Outcome) -> Iterator[tuple[Stay, int, list[int]]]:
+    """Every stay with its place and the GPUs there: the first that are free."""
+    places = _places(outcome.rentals)
+    free_at: dict[tuple[int, int], float] = {}
+    for stay in sorted(outcome.stays, key=lambda stay: (stay.start_seconds, -stay.choice.gpus)):
+        gpus: list[int] = []
+        gpu = 0
+        while len(gpus) < stay.choice.gpus:
+            if free_at.get((stay.machine, gpu), 0.0) <= stay.start_seconds:
+                gpus.append(gpu)
+                free_at[stay.machine, gpu] = stay.end_seconds
+            gpu += 1
+        yield stay, places[stay.machine], gpus
+
+
+def _places(rentals: Sequence[Rental]) -> dict[int, int]:
+    """Of every machine a place, none of which has two machines at a time."""
+    free_at: list[float] = []
+    found = {}
+    for rental in sorted(rentals, key=lambda rental: (rental.start_seconds, rental.machine)):
+        place = next((n for n, until in enumerate(free_at) if until <= rental.start_seconds), len(free_at))
+        free_at[place : place + 1] = [rental.end_seconds]
+        found[rental.machine] = place
+    return found
 
 
 def policy_costs(answer: Comparison) -> Any:

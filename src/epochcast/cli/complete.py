@@ -10,8 +10,10 @@ _CONFIG_ENDINGS = (".json", ".yaml", ".yml", ".py", ".keras")
 
 
 def _beginning(names: Iterable[str], typed: str) -> list[str]:
-    """Names that begin so, whatever their case."""
-    return [name for name in names if name.casefold().startswith(typed.casefold())]
+    """Names that begin so, whatever their case. What was typed stays as it is: a shell drops what begins otherwise, and
+    names are found in any case.
+    """
+    return [typed + name[len(typed) :] for name in names if name.casefold().startswith(typed.casefold())]
 
 
 def _files(typed: str, endings: tuple[str, ...]) -> list[str]:
@@ -51,7 +53,7 @@ def jobs(incomplete: str) -> list[str]:
     from epochcast.forecasting.jobfile import find_job_file, read_jobs
 
     try:
-        return _beginning((job.name for job in read_jobs(find_job_file())), incomplete)
+        return [job.name for job in read_jobs(find_job_file()) if job.name.startswith(incomplete)]
     except (EpochcastError, OSError):
         return []
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from epochcast.history.compare import Comparison
+    from epochcast.history.learning_set import LearningSet
     from epochcast.history.model_file import HistoryModel
     from epochcast.history.verbs import Answer
 
@@ -132,6 +133,9 @@ def compare(
     ] = None,
     kinds: Annotated[str | None, typer.Option("--with", help="Models to compare, like grey_box,boosting.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="One set of hyper-parameters instead of the best.")] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Write charts: predicted against measured, learning curve, effects (.html).")
+    ] = None,
     columns: Columns = None,
     ignore: Ignored = None,
     seed: Seed = 0,
@@ -143,25 +147,48 @@ def compare(
     """Which model predicts best, on rows that it has not seen: error and coverage of every model on every split."""
     from epochcast.cli.evaluate import progress_bar
     from epochcast.history import verbs
+    from epochcast.history.compare import compare as compared
 
+    if report is not None:
+        from epochcast import charts
+
+        charts.check_chart_path(report)
     with progress_bar("comparing models") as progress:
-        answer = verbs.compare(
-            _table(jobs, database),
-            target,
-            splits=_listed(split),
-            models=_listed(kinds),
-            is_tuned=not quick,
-            settings=verbs.Settings(
-                columns=_listed(columns),
-                ignored=_listed(ignore),
-                seed=seed,
-                workers=workers or os.cpu_count() or 1,
-                allow_code=allow_code,
-                progress=progress,
-            ),
+        settings = verbs.Settings(
+            columns=_listed(columns),
+            ignored=_listed(ignore),
+            seed=seed,
+            workers=workers or os.cpu_count() or 1,
+            allow_code=allow_code,
+            progress=progress,
         )
+        known, models = verbs.comparable(_table(jobs, database), target, _listed(kinds), settings)
+        answer = compared(
+            known,
+            splits=_listed(split),
+            models=models,
+            is_tuned=not quick,
+            seed=seed,
+            workers=settings.workers,
+            progress=progress,
+        )
+    if report is not None:
+        _write_report(known, answer, report, seed)
     show(answer.as_dict(), as_json, lambda: _compare_view(answer))
     return 0
+
+
+def _write_report(known: "LearningSet", answer: "Comparison", path: Path, seed: int) -> None:
+    from epochcast import charts
+    from epochcast.history.curve import column_effects, learning_curve
+
+    best = next((result.best for result in answer.splits.values() if result.best), None)
+    compared = next(iter(answer.splits.values())).models
+    shown = [name for name in ("grey_box", "forecast", "boosting", "random_forest", "ridge") if name in compared]
+    curve = learning_curve(known, list(dict.fromkeys([*shown, *([best] if best else [])])), seed)
+    effects = column_effects(known, best, seed) if best else {}
+    charts.save_chart(charts.history_report(answer, curve, effects, best or "no model"), path)
+    wrote(path)
 
 
 def _table(jobs: str, database: str | None) -> Any:

@@ -40,6 +40,9 @@ def simulate(
     preemption: Annotated[
         str, typer.Option(help="Whether running jobs may be stopped and resized: with, without, or both.")
     ] = "with",
+    resizing: Annotated[
+        bool, typer.Option(help="Whether a job that is stopped may go on with another machine or number of GPUs.")
+    ] = True,
     every: Annotated[
         str | None, typer.Option(help="Decide at least this often, like 10min, besides at events.")
     ] = None,
@@ -74,14 +77,14 @@ def simulate(
         raise BadInput(f"--every must be more than 0, got {every}")
     read = _read(file, error)
     workload = with_error(read.workload, error, seed) if error else read.workload
-    rules = replace(read.rules, reestimate=reestimate, seed=seed)
+    rules = replace(read.rules, reestimate=reestimate, seed=seed, tracking_error=1.0)
     if every_seconds is not None:
         rules = replace(rules, every_seconds=every_seconds)
     with progress_bar("simulating") as progress:
         answer = compare(
             workload,
             _policies(policy),
-            [Switches(may, may, seed) for may in allowed[preemption]],
+            [Switches(may, may and resizing, seed) for may in allowed[preemption]],
             rules,
             bound,
             progress,

@@ -20,6 +20,7 @@ from epochcast.errors import BadInput
 if TYPE_CHECKING:
     from epochcast.scheduling.doing import Event
     from epochcast.scheduling.engines.executor import Executor
+    from epochcast.scheduling.queue_file import Queue
     from epochcast.scheduling.queue_rows import KeptQueue
     from epochcast.scheduling.running import Scheduler
     from epochcast.store.store import Store
@@ -93,11 +94,9 @@ def submit(
 ) -> int:
     """Add jobs to a queue, whether it is being worked off or not."""
     from epochcast.scheduling.kept_queue import submit as add
-    from epochcast.scheduling.queue_file import read_queue
     from epochcast.store.opening import open_store
 
-    found = read_queue(file)
-    found.check_runnable()
+    found, _ = _read(file)
     with open_store(store) as opened:
         added = add(opened, name, found)
 
@@ -118,19 +117,39 @@ def _positive(seconds: float, flag: str) -> float:
 
 def _kept(store: "Store", queue: str, name: str | None) -> str:
     """The name of the queue in the store, kept from its file where one is given."""
-    from epochcast.scheduling.kept_queue import keep_queue, kept_queue
-    from epochcast.scheduling.queue_file import read_queue
+    from epochcast.scheduling.kept_queue import changed_jobs, keep_queue, kept_queue
 
     path = Path(queue)
     if not path.is_file():
-        if path.suffix == ".json":
+        if path.suffix in (".json", ".toml"):
             raise BadInput(f"there is no file {queue}")
         return kept_queue(store, queue).name
-    found = read_queue(path)
-    found.check_runnable()
+    found, start_at_seconds = _read(path)
     kept_name = path.stem if name is None else name
-    keep_queue(store, kept_name, found)
+    keep_queue(store, kept_name, found, start_at_seconds)
+    for job in changed_jobs(store, kept_name, found):
+        sys.stderr.write(
+            f"epochcast: job {job!r} of the file differs from the one that is kept, which stays as it is\n"
+        )
     return kept_name
+
+
+def _read(path: Path) -> "tuple[Queue, float]":
+    """A queue file with everything filled in, and the time of its second 0; jobs that make no sense are told."""
+    from datetime import datetime
+
+    from epochcast.cli.schedule import tell_refused
+    from epochcast.queues import read_queue
+    from epochcast.scheduling.queue_file import queue_of
+
+    read = read_queue(path, datetime.now().astimezone())
+    tell_refused(read.refused, path)
+    try:
+        queue = queue_of(read.document, path.absolute().parent)
+        queue.check_runnable()
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+    return queue, read.clock.start_at.timestamp()
 
 
 def _engine(name: str, address: str | None, sbatch: str) -> "Executor":

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from epochcast.planning.moves import Move
     from epochcast.tracking.metric import MetricReader
     from epochcast.tracking.observation import Observation
+    from epochcast.tracking.phases import Phases
     from epochcast.tracking.reading import LogReader
     from epochcast.tracking.stopping import StoppingRule
     from epochcast.tracking.sweep import Sweep
@@ -67,6 +68,12 @@ def track(
         str | None,
         typer.Option(help="The run may end early: patience=3,metric=val_loss,mode=min,min_delta=0 (metric: its name)."),
     ] = None,
+    phases: Annotated[
+        str | None,
+        typer.Option(
+            help="What a step takes from which step on, where that is known: 0:1,500:2 or 0:1,50%:2 (growing)."
+        ),
+    ] = None,
     trials: Annotated[int | None, typer.Option(help="Runs of the sweep in all, with those still to come.")] = None,
     format: Annotated[
         str | None, typer.Option("--format", help="The format of the log instead of the recognised one.")
@@ -107,6 +114,7 @@ def track(
         changes,
         as_json,
         _stopping_rule(early_stopping),
+        _phases(phases),
         history,
     )
     is_sweep = any(path.is_dir() for path in logs) or trials is not None
@@ -150,7 +158,7 @@ def _some(names: Sequence[str], most: int = 5) -> str:
 
 
 # What the library calls these, in its messages.
-_FLAGS = {"pattern": "--regex", "format": "--format", "total": "--total", "trials": "--trials"}
+_FLAGS = {"pattern": "--regex", "format": "--format", "total": "--total", "trials": "--trials", "phases": "--phases"}
 
 
 @dataclass(frozen=True)
@@ -167,6 +175,7 @@ class _Asked:
     changes: bool
     as_json: bool
     stopping: "StoppingRule | None" = None
+    phases: "Phases | None" = None
     history: Path | None = None
     known: dict[str, Any] = field(default_factory=dict)
 
@@ -199,7 +208,7 @@ class _Run:
 
         self.path, self.asked, self.keeper, self.is_named = path, asked, keeper, is_named
         self.kept: Kept | None = None
-        self.tracker: Tracker = Tracker(asked.total, asked.forecast)
+        self.tracker: Tracker = Tracker(asked.total, asked.forecast, phases=asked.phases)
         self.metric: MetricReader | None = None
         if asked.stopping is not None:
             from epochcast.tracking import metric, stopping
@@ -283,6 +292,14 @@ def _stopping_rule(text: str | None) -> "StoppingRule | None":
     from epochcast.tracking.stopping import StoppingRule
 
     return StoppingRule.parse(text)
+
+
+def _phases(text: str | None) -> "Phases | None":
+    if text is None:
+        return None
+    from epochcast.tracking.phases import Phases
+
+    return Phases.parse(text)
 
 
 def _named(job: str | None) -> "NamedJob | None":

@@ -7,12 +7,13 @@
 
 s = 10 µs. g, b and the factors (by group of op, by generation of the framework) are what the device sustains
 (`hardware.sustained`), or similar devices where it was not measured. `padding` is that of tiles and waves
-(`cost.waves`). u and v, by group of op, say how much less is gained than a data sheet promises; they are between 0 and
-1. a, c and d are outputs of nets whose inputs are neither the device nor the size of the op (`cost.features`); that of
-the bound is never below 0. p and q are never negative. So more flops, more bytes, a larger batch or a slower device
-never make an op cheaper, whatever the nets learnt: small ops are slower than their bound by the terms with p < 1, those
-larger than the caches by the one with q > 0, those near the ridge of the roofline by both sides. A product in tf32 is
-never slower than in fp32, which is there, too.
+(`cost.waves`); neither side is above that of a slower sibling (`cost.slower_siblings`). u and v, by group of op, say
+how much less is gained than a data sheet promises; they are between 0 and 1. a, c and d are outputs of nets whose
+inputs are neither the device nor the size of the op (`cost.features`); that of the bound is never below 0. p and q are
+never negative. So more flops, more bytes, a larger batch or a slower device never make an op cheaper, whatever the nets
+learnt: small ops are slower than their bound by the terms with p < 1, those larger than the caches by the one with
+q > 0, those near the ridge of the roofline by both sides. A product in tf32 is never slower than in fp32, which is
+there, too.
 
 Trained by `make model` (`training.train`), stored as text, evaluated with numpy: a forecast needs no framework. Each op
 has quantiles, from ops measured alone. The interval of a step (`cost.spreads`) comes from errors of whole steps on
@@ -32,8 +33,9 @@ from epochcast.cost.features import Outline, math_features, outline_features
 from epochcast.cost.limits import CLASS_TOWERS, GROUPS, TOWERS, Limits, as_run, caps, limits, op_groups
 from epochcast.cost.model import Costs
 from epochcast.cost.setting import GENERATIONS, Setting
+from epochcast.cost.slower_siblings import SlowerSiblings, slower_siblings
 from epochcast.cost.spreads import Spread, Spreads
-from epochcast.cost.waves import log_padding
+from epochcast.cost.waves import log_padding, most_padding
 from epochcast.graph.maths import OP_MATHS, op_math_index
 from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
@@ -151,6 +153,7 @@ class Learned:
     name: str = "learned"
     is_monotone: bool = True
     net_outputs: Cache[tuple[bytes, Setting], NetOutputs] = field(default_factory=lambda: Cache(256), compare=False)
+    siblings: Cache[tuple[Device, int], SlowerSiblings] = field(default_factory=lambda: Cache(512), compare=False)
 
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """Seconds of every op; low and high are those of a step, distributed over its ops."""
@@ -206,6 +209,9 @@ class Learned:
         rates = np.log(np.where(columns.is_matrix, fractions[columns.math], own.vector_fraction))
         free, arithmetic, traffic = self.laws.limbs(limit, groups)
         free, arithmetic, traffic = free - rates, arithmetic - rates, traffic - np.log(own.bandwidth_fraction)
+        near = self.siblings.get((device, setting.generation), lambda: self._siblings(device, setting.generation))
+        arithmetic = near.least_arithmetic(arithmetic, free, columns, groups, self.laws.tile_costs)
+        traffic = near.least_traffic(traffic, columns, groups)
         sharp = np.maximum(arithmetic, traffic)
         factors = group_factors[groups] * own.generation_factors.get(GENERATIONS[setting.generation], 1.0)
         bound = factors * np.exp(sharp)
@@ -213,6 +219,11 @@ class Learned:
         terms = np.concatenate([powers, np.stack([free - sharp, traffic - sharp], axis=1)], axis=1)
         seconds: Array = np.maximum(bound * np.exp(outputs.slowdown(terms) - caps(columns)), KERNEL_SECONDS)
         return seconds
+
+    def _siblings(self, device: Device, generation: int) -> SlowerSiblings:
+        laws = self.laws
+        most = most_padding(laws.tile_costs)
+        return slower_siblings(device, generation, laws.compute_losses, laws.bandwidth_losses, most)
 
     def knows(self, columns: Columns, device: Device) -> NDArray[np.bool_]:
         """Which ops were in the training data: no opaque ops, no format without rows, only GPUs."""

@@ -87,9 +87,13 @@ def log_bounds(columns: Columns, device: Device, bound: Bounds) -> tuple[Array, 
 
     What fits into the cache was written by the op before, and is read several times faster than from memory.
     """
-    cached = np.minimum(1.0, (device.l2_bytes or 0) / np.maximum(columns.bytes, 1.0))
-    memory = bound.memory / (1 + (CACHE_SPEED - 1) * cached)
+    memory = bound.memory / cache_gain(columns, device.l2_bytes or 0)
     return np.log(np.maximum(bound.compute, 1e-12)), np.log(np.maximum(memory, 1e-12))
+
+
+def cache_gain(columns: Columns, l2_bytes: float) -> Array:
+    """How much faster than from memory an op's bytes come, of which so many are in the cache."""
+    return 1 + (CACHE_SPEED - 1) * np.minimum(1.0, l2_bytes / np.maximum(columns.bytes, 1.0))
 
 
 def is_fp32_products(columns: Columns) -> bool:
@@ -139,7 +143,7 @@ def limits(columns: Columns, device: Device) -> Limits:
         compute,
         memory,
         log_traffic(columns),
-        log_paddings(columns, device),
+        log_paddings(columns, float(device.compute_units)),
         is_tiled(columns),
         peak,
         float(np.log(device.memory_bytes_per_second / REFERENCE_BANDWIDTH)),

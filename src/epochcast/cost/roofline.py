@@ -45,8 +45,8 @@ def bounds(columns: Columns, device: Device) -> Bounds:
 
 def peaks(columns: Columns, device: Device) -> Array:
     """The peak that bounds each op. A device may lack maths that do not occur."""
-    ways = np.where(_BY_LIBRARY[columns.op_class], _IN_LIBRARY, np.where(columns.is_matrix, _PRODUCT, _VECTOR))
-    found: Array = _peak_table(device)[ways, columns.math]
+    ways = peak_ways(columns)
+    found: Array = peak_table(device)[ways, columns.math]
     missing = np.flatnonzero(np.isnan(found))
     if len(missing):
         _peak(device, int(ways[missing[0]]), OP_MATHS[columns.math[missing[0]]])  # raises, and says which
@@ -57,8 +57,16 @@ def peaks(columns: Columns, device: Device) -> Array:
 _IN_LIBRARY, _PRODUCT, _VECTOR = range(3)
 
 
+def peak_ways(columns: Columns) -> NDArray[np.int64]:
+    """The row of `peak_table` that bounds each op."""
+    ways: NDArray[np.int64] = np.where(
+        _BY_LIBRARY[columns.op_class], _IN_LIBRARY, np.where(columns.is_matrix, _PRODUCT, _VECTOR)
+    )
+    return ways
+
+
 @remembered(256)
-def _peak_table(device: Device) -> Array:
+def peak_table(device: Device) -> Array:
     """By way and math; NaN where the device has no peak."""
     table = np.full((3, len(OP_MATHS)), np.nan)
     for way in range(len(table)):

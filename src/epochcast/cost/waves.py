@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from epochcast.graph.trace import CLASSES, Columns
 from epochcast.graph.work import OpClass
-from epochcast.hardware.device import Device
 
 Array = NDArray[np.float64]
 
@@ -52,9 +51,10 @@ def is_tiled(columns: Columns) -> NDArray[np.bool_]:
     return tiled
 
 
-def log_paddings(columns: Columns, device: Device) -> Array:
-    """log padding(a, b) of every op by tile, 0 for the inner size divided. Fused attention has tiles of rows only."""
-    units = float(device.compute_units)
+def log_paddings(columns: Columns, units: float) -> Array:
+    """log padding(a, b) of every op by tile on so many multiprocessors, 0 for the inner size divided. Fused attention
+    has tiles of rows only.
+    """
     m, n, count = (np.maximum(values, 1.0)[:, None] for values in (columns.m, columns.n, columns.count))
     wide = np.where((columns.op_class == _ATTENTION)[:, None], n, _WIDTHS)
     tiles = count * np.ceil(m / _ROWS) * np.ceil(n / wide)
@@ -65,6 +65,13 @@ def log_paddings(columns: Columns, device: Device) -> Array:
 
 # How sharply the least is taken.
 SHARPNESS = 20.0
+
+
+def most_padding(log_costs: Array) -> float:
+    """How far the padding of one op on one device can be above that on another: dividing the inner size needs no waves,
+    and no choice costs less than the least.
+    """
+    return float(log_costs[-1] - log_costs.min()) + float(np.log(CHOICES)) / SHARPNESS
 
 
 def log_padding(paddings: Array, is_tiled: NDArray[np.bool_], log_costs: Array) -> Array:

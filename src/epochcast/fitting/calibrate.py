@@ -123,10 +123,10 @@ def calibrate(
     precision = None if precision is None else find_precision(precision).name
     notes: list[str] = []
     pieces: list[StepPieces] = []
-    failures: list[Failure] = []
-    runs = device_runs(rows, device, precision, allow_code, notes) if rows or gemm is None else []
+    runs, failures = device_runs(rows, device, precision, allow_code, notes) if rows or gemm is None else ([], [])
     if runs:
-        pieces, failures = step_pieces(runs, cost_model, allow_code)
+        pieces, without = step_pieces(runs, cost_model, allow_code)
+        failures = [*without, *failures]
         if not pieces and gemm is None:
             raise BadInput(f"no row of {device.name} can be forecast: {failures[0].reason}")
     step_count = len(pieces)

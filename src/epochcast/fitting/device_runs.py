@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.errors import BadInput
-from epochcast.fitting.run_table import Run, read_runs
+from epochcast.errors import BadInput, EpochcastError
+from epochcast.fitting.run_table import Failure, Run, read_runs
 from epochcast.fitting.table_chunks import CHUNK_ROWS
+from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
 
 MOST_ROWS = 50
@@ -36,13 +37,21 @@ class _Kept:
 
 def device_runs(
     rows: Iterable[dict[str, Any]], device: Device, precision: str | None, allow_code: bool, notes: list[str]
-) -> list[Run]:
-    """The runs on this device (in this precision), at most `MOST_ROWS` of them, evenly spread over the table."""
+) -> tuple[list[Run], list[Failure]]:
+    """The runs on this device (in this precision), at most `MOST_ROWS` of them, evenly spread over the table, and the
+    first `MOST_KEPT` rows that cannot be read.
+    """
     kept, others, precisions, reason = _Kept(), set[str](), set[str](), "the table is empty"
     all_rows, start = iter(rows), 0
+    unread: list[Failure] = []
     while piece := list(islice(all_rows, CHUNK_ROWS)):
         runs, failures = read_runs(piece, own_device=device, allow_code=allow_code)
         reason = failures[0].reason if failures and start == 0 else reason
+        unread += [
+            replace(one, row_index=one.row_index + start)
+            for one in failures[: MOST_KEPT - len(unread)]
+            if not _names_another(piece[one.row_index], device)
+        ]
         for run in runs:
             if run.device.name != device.name:
                 others.add(run.device.name)
@@ -60,6 +69,14 @@ def device_runs(
     if precision is None and len(precisions) > 1:
         notes.append(f"runs in {found} are fitted together; `precision` keeps one of them")
     if kept.count <= MOST_ROWS:
-        return kept.runs
+        return kept.runs, unread
     notes.append(f"{MOST_ROWS} of {kept.count} rows are used, evenly spread over the table")
-    return [kept.runs[i] for i in np.linspace(0, len(kept.runs) - 1, MOST_ROWS).round().astype(int)]
+    return [kept.runs[i] for i in np.linspace(0, len(kept.runs) - 1, MOST_ROWS).round().astype(int)], unread
+
+
+def _names_another(row: dict[str, Any], device: Device) -> bool:
+    """Whether a row that cannot be read is of another device: then it was not meant here."""
+    try:
+        return find_device(str(row.get("device"))).name != device.name
+    except EpochcastError:
+        return False

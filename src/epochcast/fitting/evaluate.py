@@ -16,12 +16,12 @@ import numpy as np
 from epochcast.cost.model import CostModel
 from epochcast.cost.registry import find_cost_model
 from epochcast.errors import BadInput, EpochcastError, UnknownName
-from epochcast.fitting.predicted import Predicted, Progress, joined
+from epochcast.fitting.predicted import Predicted, Progress
 from epochcast.fitting.refusals import Refusal, refusals
 from epochcast.fitting.run_table import Failure
-from epochcast.fitting.scores import Scores, absolute_percentage_errors, grouped_scores, scores
+from epochcast.fitting.scored_rows import LABELS, SECONDS, ScoredRows, by_column, scored
+from epochcast.fitting.scores import Scores, grouped_scores, scores
 from epochcast.fitting.scoring_profile import scoring_profile
-from epochcast.fitting.table import joined as joined_table
 from epochcast.fitting.table import kind_of, with_known_columns, write_table
 from epochcast.fitting.table_chunks import CHUNK_ROWS, chunks_of, polars
 from epochcast.frames import as_pandas
@@ -32,84 +32,55 @@ if TYPE_CHECKING:
 
     from epochcast.fitting.given_single import SingleSteps
 
-# Columns of a table that identify a row; they are copied to the file of results.
-_ROW_COLUMNS = (
-    "source",
-    "system",
-    "model",
-    "op",
-    "phase",
-    "dtype",
-    "batch_per_gpu",
-    "gpus",
-    "nodes",
-    "precision",
-    "mode",
-)
-SEPARATOR = " / "
-
 
 @dataclass(frozen=True)
 class Evaluation:
     """Predicted and measured seconds of every row; `by` names the columns to group by."""
 
     kind: str
-    predicted: Predicted
+    rows: ScoredRows
     by: tuple[str, ...]
-    table: "DataFrame"
 
     @property
     def failures(self) -> tuple[Failure, ...]:
         """The rows that could not be forecast."""
-        return self.predicted.failures
+        return tuple(self.rows.failures())
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
         """The same rows, grouped by reason."""
-        return refusals(self.failures)
+        return refusals(self.rows.failures())
 
     @property
     def notes(self) -> dict[str, int]:
-        """What was assumed to answer rows, and how many rows of each."""
-        return dict(self.predicted.notes)
+        """What was assumed to answer rows, and how many rows of each, the most frequent first."""
+        return dict(sorted(self.rows.notes.items(), key=lambda note: -note[1]))
+
+    @property
+    def predicted(self) -> Predicted:
+        """All rows as arrays."""
+        measured, low, mid, high = (self.rows.numbers(name) for name in SECONDS)
+        labels = {name: self.rows.lazy().select(name).collect()[name].to_list() for name in LABELS}
+        is_forecast = self.rows.numbers("is_forecast")
+        return Predicted(measured, low, mid, high, self.failures, labels, is_forecast, self.notes)
 
     @property
     def scores(self) -> Scores:
         """The scores over all rows."""
-        return self._scores(self.predicted.is_forecast, len(self.failures))
+        is_forecast, failed = self.rows.numbers("is_forecast"), sum(1 for _ in self.rows.failures())
+        measured, low, mid, high = (self.rows.numbers(name)[is_forecast] for name in SECONDS)
+        return scores(measured, low, mid, high, failed)
 
     def groups(self) -> dict[str, Scores]:
         """The scores of each group of `by`, its values joined by " / "; the largest group first."""
-        if not self.by:
-            return {}
-        p = self.predicted
-        keys = _joined_labels([self._label(name) for name in self.by])
-        is_failed = np.zeros(len(p), dtype=np.bool_)
-        is_failed[[failure.row_index for failure in self.failures]] = True
-        return grouped_scores(
-            keys, p.measured_seconds, p.low_seconds, p.mid_seconds, p.high_seconds, p.is_forecast, is_failed
-        )
-
-    def _label(self, name: str) -> list[str]:
-        """The values of a column to group by: our labels, else those of the table."""
-        if name in self.predicted.labels:
-            return self.predicted.labels[name]
-        known: dict[object, str] = {None: ""}
-        return [known.get(value) or known.setdefault(value, str(value)) for value in self.table[name]]
-
-    def _scores(self, is_chosen: Any, failed: int) -> Scores:
-        p = self.predicted
-        measured, low, mid, high = (
-            a[is_chosen] for a in (p.measured_seconds, p.low_seconds, p.mid_seconds, p.high_seconds)
-        )
-        return scores(measured, low, mid, high, failed)
+        return grouped_scores(self.rows.lazy(), [by_column(name) for name in self.by]) if self.by else {}
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON contract of `epochcast evaluate`."""
         total = self.scores.as_dict()
         return {
             **total,
-            "failed": [{"row": f.row_index, "model": f.model, "reason": f.reason} for f in self.failures],
+            "failed": [{"row": f.row_index, "model": f.model, "reason": f.reason} for f in self.rows.failures()],
             "refusals": [refusal.as_dict() for refusal in self.refusals],
             "notes": [{"note": note, "rows": rows} for note, rows in self.notes.items()],
             "groups": {name: group.as_dict() for name, group in self.groups().items()},
@@ -117,27 +88,8 @@ class Evaluation:
 
     def frame(self) -> "DataFrame":
         """A row for each row of the table that was forecast or failed: measured, predicted, error or reason."""
-        pl = polars()
-        p = self.predicted
-        reasons = {f.row_index: f.reason for f in self.failures}
-        rows = [i for i in range(len(p)) if p.is_forecast[i] or i in reasons]
-        inside = (p.low_seconds <= p.measured_seconds) & (p.measured_seconds <= p.high_seconds)
-        columns: dict[str, Any] = {"row": range(len(p)), **p.labels}
-        columns |= {name: self.table[name] for name in _ROW_COLUMNS if name in self.table.columns}
-        columns["measured_seconds"] = p.measured_seconds
-        columns["low_seconds"], columns["predicted_seconds"], columns["high_seconds"] = (
-            p.low_seconds,
-            p.mid_seconds,
-            p.high_seconds,
-        )
-        columns["ape"] = absolute_percentage_errors(p.measured_seconds, p.mid_seconds)
-        columns["inside"] = [bool(inside[i]) if p.is_forecast[i] else None for i in range(len(p))]
-        columns["reason"] = [reasons.get(i) for i in range(len(p))]
-        result: DataFrame = pl.DataFrame(columns, strict=False)[rows].with_columns(
-            pl.col("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds", "ape").fill_nan(None),
-            pl.col(pl.Categorical).cast(pl.String),
-        )
-        return result
+        frame: DataFrame = self.rows.results().collect()
+        return frame
 
     def to_polars(self) -> "DataFrame":
         """The same as `frame`, by the name that all answers have."""
@@ -149,7 +101,7 @@ class Evaluation:
 
     def save(self, path: str | Path) -> None:
         """Write `frame` as .csv, .parquet or .jsonl, never half written."""
-        write_table(self.frame(), path)
+        write_table(self.rows.results(), path)
 
 
 def evaluate(
@@ -194,25 +146,12 @@ def evaluate(
     }
     if given_single:
         options["singles"] = _singles(_chunks(table), kind, with_doubtful=with_doubtful, allow_code=allow_code)
-    # The rows themselves are in memory piece by piece; kept of each are its numbers and the columns that are shown.
-    shown = {*by, *_ROW_COLUMNS}
-    parts, kept, done = [], [], 0
+    rows = ScoredRows()
     for chunk in chain([first], chunks):
-        report = None if progress is None else _counted_on(progress, done)
-        scored = _PREDICTORS[kind](chunk, model if corrected is None else corrected.model, progress=report, **options)
-        parts.append(scored)
-        kept.append(_compact(chunk.select(name for name in chunk.columns if name in shown)))
-        done += len(chunk)
-    return Evaluation(kind, joined(parts), tuple(by), joined_table(kept))
-
-
-def _joined_labels(columns: Sequence[Sequence[str]]) -> list[str]:
-    """The values of every row joined; equal ones are one text, however many rows there are."""
-    known: dict[tuple[str, ...], str] = {}
-    return [
-        known[values] if values in known else known.setdefault(values, SEPARATOR.join(values))
-        for values in zip(*columns, strict=True)
-    ]
+        report = None if progress is None else _counted_on(progress, len(rows))
+        part = _PREDICTORS[kind](chunk, model if corrected is None else corrected.model, progress=report, **options)
+        rows.add(scored(part, chunk, by, len(rows)), part.notes)
+    return Evaluation(kind, rows, tuple(by))
 
 
 def _chunks(table: "str | Path | DataFrame") -> "Iterator[DataFrame]":
@@ -220,13 +159,6 @@ def _chunks(table: "str | Path | DataFrame") -> "Iterator[DataFrame]":
     pieces = chunks_of(table) if isinstance(table, str | Path) else _slices(table)
     for piece in pieces:
         yield with_known_columns(piece)
-
-
-def _compact(frame: "DataFrame") -> "DataFrame":
-    """Words by number: tables of millions of rows have few different ones."""
-    pl = polars()
-    result: DataFrame = frame.with_columns(pl.col(pl.String).cast(pl.Categorical))
-    return result
 
 
 def _slices(frame: "DataFrame") -> "Iterator[DataFrame]":

@@ -1,8 +1,7 @@
 """Forecasts and measurements of the rows of a table."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,31 +25,9 @@ class Predicted:
     mid_seconds: Array
     high_seconds: Array
     failures: tuple[Failure, ...]
-    labels: Mapping[str, list[str]]
+    labels: Mapping[str, Sequence[str]]
     is_forecast: NDArray[np.bool_]
     notes: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.measured_seconds)
-
-
-def joined(parts: Sequence[Predicted]) -> Predicted:
-    """All pieces of a table as one; rows are counted on from piece to piece."""
-    if len(parts) == 1:
-        return parts[0]
-    starts = np.cumsum([0, *(len(part) for part in parts)])
-    failures = [
-        replace(failure, row_index=failure.row_index + int(start))
-        for part, start in zip(parts, starts, strict=False)
-        for failure in part.failures
-    ]
-    notes: Counter[str] = Counter()
-    for part in parts:
-        notes.update(part.notes)
-    measured, low, mid, high = (
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in ("measured_seconds", "low_seconds", "mid_seconds", "high_seconds")
-    )
-    labels = {name: [label for part in parts for label in part.labels[name]] for name in parts[0].labels}
-    is_forecast = np.concatenate([part.is_forecast for part in parts])
-    return Predicted(measured, low, mid, high, tuple(failures), labels, is_forecast, dict(notes.most_common()))

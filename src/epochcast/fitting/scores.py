@@ -9,11 +9,17 @@ All are fractions, none is a percentage. Without rows all are None.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from polars import LazyFrame
+
 Array = NDArray[np.float64]
+
+SEPARATOR = " / "
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,48 +48,51 @@ def scores(measured: Array, low: Array, mid: Array, high: Array, failed: int = 0
     """The figures of rows that were all forecast."""
     if not len(measured):
         return Scores(0, failed, None, None, None, None, None)
+    coverage = float(np.mean((low <= measured) & (measured <= high)))
     errors = absolute_percentage_errors(measured, mid)
-    return Scores(
-        len(measured),
-        failed,
-        float(errors.mean()),
-        float(np.median(errors)),
-        float(np.quantile(errors, 0.9)),
-        float(np.sqrt(np.mean((mid - measured) ** 2))),
-        float(np.mean((low <= measured) & (measured <= high))),
-    )
+    mean = float(errors.mean())
+    median, p90 = (float(value) for value in np.quantile(errors, (0.5, 0.9), overwrite_input=True))
+    rmse_seconds = float(np.sqrt(np.mean((mid - measured) ** 2)))
+    return Scores(len(measured), failed, mean, median, p90, rmse_seconds, coverage)
 
 
-def grouped_scores(
-    keys: Sequence[str],
-    measured: Array,
-    low: Array,
-    mid: Array,
-    high: Array,
-    is_forecast: NDArray[np.bool_],
-    is_failed: NDArray[np.bool_],
-) -> dict[str, Scores]:
-    """The figures of every group of rows with the same key, the largest first; in one pass over all rows."""
+def grouped_scores(rows: "LazyFrame", keys: Sequence[str]) -> dict[str, Scores]:
+    """The figures of every group of scored rows (`scored_rows`) with the same values in the columns `keys`, joined by
+    " / ", the largest first; in one pass over all rows.
+    """
     import polars as pl
 
-    frame = pl.DataFrame(
-        {"key": pl.Series(keys, dtype=pl.String), "forecast": is_forecast, "failed": is_failed & ~is_forecast}
-        | {"error": absolute_percentage_errors(measured, mid), "square": (mid - measured) ** 2}
-        | {"inside": (low <= measured) & (measured <= high)}
+    measured, low, mid, high = (
+        pl.col(name) for name in ("measured_seconds", "low_seconds", "predicted_seconds", "high_seconds")
     )
-    chosen = pl.col("forecast")
+    chosen, failed = pl.col("is_forecast"), pl.col("reason").is_not_null() & ~pl.col("is_forecast")
+    # Words by number: tables of millions of rows have few different ones.
+    words = [name for name, dtype in rows.collect_schema().items() if name in keys and dtype == pl.String]
     found = (
-        frame.filter(chosen | pl.col("failed"))
-        .group_by("key")
-        .agg(
-            chosen.sum().alias("n"),
-            pl.col("failed").sum(),
-            pl.col("error").filter(chosen).mean().alias("mape"),
-            pl.col("error").filter(chosen).median().alias("median_ape"),
-            pl.col("error").filter(chosen).quantile(0.9, "linear").alias("p90_ape"),
-            pl.col("square").filter(chosen).mean().sqrt().alias("rmse_seconds"),
-            pl.col("inside").filter(chosen).mean().alias("coverage"),
+        rows.filter(chosen | failed)
+        .select(
+            pl.col(*keys),
+            chosen.alias("forecast"),
+            failed.alias("failed"),
+            ((mid - measured).abs() / measured).alias("error"),
+            ((mid - measured) ** 2).alias("square"),
+            ((low <= measured) & (measured <= high)).alias("inside"),
         )
-        .sort("n", "key", descending=[True, False])
+        .with_columns(pl.col(words).cast(pl.Categorical))
+        .group_by(keys, maintain_order=True)
+        .agg(
+            pl.col("forecast").sum().alias("n"),
+            pl.col("failed").sum(),
+            pl.col("error").filter("forecast").mean().alias("mape"),
+            pl.col("error").filter("forecast").median().alias("median_ape"),
+            pl.col("error").filter("forecast").quantile(0.9, "linear").alias("p90_ape"),
+            pl.col("square").filter("forecast").mean().sqrt().alias("rmse_seconds"),
+            pl.col("inside").filter("forecast").mean().alias("coverage"),
+        )
+        .collect()
     )
-    return {str(row.pop("key")): Scores(**row) for row in found.to_dicts()}
+    groups: dict[str, Scores] = {}
+    for row in found.to_dicts():
+        name = SEPARATOR.join("" if value is None else str(value) for value in (row.pop(key) for key in keys))
+        groups[name] = Scores(**row)
+    return dict(sorted(groups.items(), key=lambda group: (-group[1].n, group[0])))

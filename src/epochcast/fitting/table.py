@@ -13,7 +13,7 @@ from epochcast.fitting.row_names import keys_of, listed
 from epochcast.fitting.table_chunks import READERS, chunks_of, polars
 
 if TYPE_CHECKING:
-    from polars import DataFrame
+    from polars import DataFrame, LazyFrame
 
 ENDINGS = tuple(READERS)
 
@@ -37,15 +37,20 @@ def joined(chunks: Iterable["DataFrame"]) -> "DataFrame":
     """One table of all pieces; a column that is of several kinds is text."""
     pl = polars()
     pieces = list(chunks)
-    if len(pieces) > 1:
-        kinds: dict[str, set[Any]] = {}
-        for piece in pieces:
-            for name, dtype in piece.schema.items():
-                kinds.setdefault(name, set()).add(dtype)
-        mixed = {name for name, dtypes in kinds.items() if not _is_one_kind(dtypes - {pl.Null})}
+    mixed = mixed_kinds(piece.schema for piece in pieces)
+    if mixed:
         pieces = [piece.with_columns(pl.col(mixed & set(piece.columns)).cast(pl.String)) for piece in pieces]
     frame: DataFrame = pl.concat(pieces, how="diagonal_relaxed")
     return frame
+
+
+def mixed_kinds(schemas: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The columns that are of several kinds in pieces of one table, numbers in one and words in another."""
+    kinds: dict[str, set[Any]] = {}
+    for schema in schemas:
+        for name, dtype in schema.items():
+            kinds.setdefault(name, set()).add(dtype)
+    return {name for name, dtypes in kinds.items() if not _is_one_kind(dtypes - {polars().Null})}
 
 
 def _is_one_kind(dtypes: set[Any]) -> bool:
@@ -67,14 +72,15 @@ def with_known_columns(frame: "DataFrame") -> "DataFrame":
     return frame
 
 
-def write_table(frame: "DataFrame", path: str | Path) -> None:
-    """Write a table; the file is never half written."""
+def write_table(frame: "DataFrame | LazyFrame", path: str | Path) -> None:
+    """Write a table, as it is computed where it is not yet; the file is never half written."""
     file = Path(path)
+    rows = frame.lazy()
     writers: dict[str, Callable[[Path], Any]] = {
-        ".parquet": frame.write_parquet,
-        ".csv": frame.write_csv,
-        ".jsonl": frame.write_ndjson,
-        ".ndjson": frame.write_ndjson,
+        ".parquet": rows.sink_parquet,
+        ".csv": rows.sink_csv,
+        ".jsonl": rows.sink_ndjson,
+        ".ndjson": rows.sink_ndjson,
     }
     write = writers.get(file.suffix.lower())
     if write is None:

@@ -17,8 +17,14 @@ from epochcast.units import show_seconds
 
 # Pictures from here on are taken to be files that are decoded; smaller ones (MNIST, CIFAR) lie in memory as arrays.
 LEAST_DECODED = DECODE_VALUES // 4
+# So many workers are what people start with: the default of PyTorch's own ImageNet example.
+USUAL_WORKERS = 4
+LOADER_LEFT_OUT = "the data loader is left out"
+"""How a warning begins that says so."""
 # From this part of a step on, the host decides how long it takes.
 HOST_FRACTION = 0.3
+# Casts that add less than this to a step are not worth a word.
+CASTS_FRACTION = 0.02
 
 
 def job_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast) -> Iterator[str]:
@@ -26,6 +32,12 @@ def job_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast)
     yield from format_doubts(trace, placement.device)
     if trace.recipe.mode == "training" and trace.parameters and not trace.parameter_counts[1]:
         yield "every parameter is frozen: nothing is trained, and the step is a forward pass alone"
+    if step.casts_seconds > CASTS_FRACTION * step.seconds.mid:
+        with_casts = show_seconds(step.seconds.mid + step.casts_seconds)
+        yield (
+            f"{trace.recipe.precision} gains nothing here: with its casts the step may take {with_casts}, "
+            "so it is forecast as in fp32; a larger batch gains"
+        )
     yield from _loader_doubts(job, placement, trace, step)
     is_unknown = placement.host is None and placement.device.launch_seconds is None
     if is_unknown and step.parts.host > HOST_FRACTION * step.seconds.mid:
@@ -61,9 +73,15 @@ def _loader_doubts(job: Job, placement: Placement, trace: Trace, step: StepForec
     host, _ = host_of(placement, cpus=job.cpus)
     feed = feed_for(trace, placement, service, host)
     needed = feed.least_step_seconds(0.0)
-    if needed > step.seconds.mid:
-        each = show_seconds(service.sample_mean_seconds)
+    each, step_seconds = show_seconds(service.sample_mean_seconds), step.seconds.mid
+    busy = service.seconds(feed.batch) / step_seconds
+    if needed > step_seconds:
         yield (
-            f"the data loader is left out: to decode the pictures of a step, at {each} each, {host.cpus:g} processors "
+            f"{LOADER_LEFT_OUT}: to decode the pictures of a step, at {each} each, {host.cpus:g} processors "
             f"need {show_seconds(needed)}, longer than the step: give `loader_seconds`"
+        )
+    elif busy > USUAL_WORKERS:
+        yield (
+            f"{LOADER_LEFT_OUT}: at {each} a picture, the usual {USUAL_WORKERS} workers of each GPU decode fewer than "
+            f"the step takes, and it waits; more workers, or give `loader_seconds`"
         )

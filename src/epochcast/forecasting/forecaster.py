@@ -19,9 +19,10 @@ from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.framework import framework_step, setting_of
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.loader import feed_for, with_input
+from epochcast.forecasting.mixed import SINGLE, has_casts, is_surely_slower, no_slower
 from epochcast.forecasting.offload import check_offload, host_bytes, with_offload, with_paging
 from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.rank_memory import rank_memory
+from epochcast.forecasting.rank_memory import job_memory
 from epochcast.forecasting.session import Session
 from epochcast.forecasting.step import StepForecast
 from epochcast.forecasting.utilisation import model_flops, utilisation
@@ -53,7 +54,7 @@ def forecast_job(
     step, loader_notes = _step(as_it_comes, placement, model, trace, session)
     memory = None
     if not step_only:
-        memory = _memory(job, placement, longest, session.trace(longest, trace.recipe), session)
+        memory = job_memory(job, placement, longest, session.trace(longest, trace.recipe), session)
         step = with_paging(step, memory.paged_bytes, placement.device)
     on_host = host_bytes(trace, placement) + (memory.paged_bytes * placement.ranks_per_node if memory else 0)
     per_gpu = batch * job.accumulate
@@ -145,7 +146,7 @@ def has_room(job: Job, placement: Placement, session: Session) -> bool:
     longest = session.model(job)
     batch = batch_per_pass(job, placement)
     recipe = job.at_length(batch).recipe(batch, placement.device)
-    return bool(_memory(job, placement, longest, session.trace(longest, recipe), session).fits)
+    return bool(job_memory(job, placement, longest, session.trace(longest, recipe), session).fits)
 
 
 def batch_per_pass(job: Job, placement: Placement) -> int:
@@ -175,15 +176,7 @@ def _step(
     """One step with what it waits for data, and what had to be assumed of the loader's host."""
     measured = session.measured_device(placement.device)
     own = _hosted(job, placement if measured == placement.device else placement.with_device(measured))
-    costing = session.cost_model(placement.device)
-    step = session.steps.get(
-        (
-            *(model, trace.recipe, own.device, own.group, own.strategy, own.host),
-            *(setting_of(job, own.device), job.framework_version, job.hook_seconds),
-        ),
-        lambda: framework_step(job, trace, own, costing, with_layers=session.with_layer_steps),
-    )
-    step = with_offload(step, trace, own)
+    step = _fed_step(job, own, model, trace, session)
     if job.loader_seconds is None:
         if job.workers is not None or job.cpus is not None:
             raise BadInput("workers and cpus of a loader mean nothing without its speed: give `loader_seconds`")
@@ -194,11 +187,27 @@ def _step(
     return with_input(step, feed), assumed
 
 
-def _memory(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> PeakMemory:
-    return session.memories.get(
-        (model, trace.recipe, placement.device, placement.gpus, placement.strategy, job.keep_gradients, job.framework),
-        lambda: rank_memory(job, placement, trace),
-    )
+def _fed_step(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> StepForecast:
+    """One step that never waits for data; in mixed precision never slower than in float32 (`mixed`)."""
+    costing = session.cost_model(placement.device)
+
+    def step_of(own: Job, run: Trace) -> StepForecast:
+        step = session.steps.get(
+            (
+                *(model, run.recipe, placement.device, placement.group, placement.strategy, placement.host),
+                *(setting_of(own, placement.device), own.framework_version, own.hook_seconds),
+            ),
+            lambda: framework_step(own, run, placement, costing, with_layers=session.with_layer_steps),
+        )
+        return with_offload(step, run, placement)
+
+    step = step_of(job, trace)
+    if not has_casts(trace, placement.device):
+        return step
+    in_single = session.trace(model, replace(trace.recipe, precision=SINGLE))
+    if is_surely_slower(in_single, placement, costing, setting_of(job, placement.device), step):
+        return step
+    return no_slower(step, step_of(replace(job, precision=SINGLE, weights=None), in_single))
 
 
 def _memory_numbers(memory: PeakMemory | None) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 from dataclasses import replace
 from typing import TypedDict
 
+from epochcast.capture.model import Model
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement
+from epochcast.forecasting.session import Session
 from epochcast.graph.optimizer import OPTIMIZERS
 from epochcast.graph.trace import Trace
 from epochcast.memory.largest import LargestBatch, largest_of
@@ -31,6 +33,21 @@ def memory_options(job: Job) -> MemoryOptions:
 def held_by_rank(placement: Placement, trace: Trace) -> Held:
     """What the GPU that holds most has of a step, by the strategy."""
     return placement.strategy.held(trace, placement.gpus)
+
+
+def job_memory(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> PeakMemory:
+    """The peak memory of the GPU that holds most. With checkpointing or frozen parameters it needs no more than
+    without, however blocks happen to fall into an allocator's.
+    """
+
+    def found() -> PeakMemory:
+        memory = rank_memory(job, placement, trace)
+        for recipe in trace.recipe.holding_more():
+            memory = memory.at_most(job_memory(job, placement, model, session.trace(model, recipe), session))
+        return memory
+
+    key = model, trace.recipe, placement.device, placement.gpus, placement.strategy, job.keep_gradients, job.framework
+    return session.memories.get(key, found)
 
 
 def rank_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
@@ -62,6 +79,15 @@ def rank_step(job: Job, placement: Placement, trace: Trace) -> Step:
     """The storages of the GPU that holds most, at any batch."""
     held = held_by_rank(placement, trace)
     return step_on(held.trace, placement.device, shares=held.shares, **memory_options(job))
+
+
+def job_largest_batch(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> LargestBatch:
+    """The largest batch that the GPU that holds most has room for; as `job_memory` no smaller than what holds more."""
+    largest = rank_largest_batch(job, placement, trace)
+    for recipe in trace.recipe.holding_more():
+        more = session.trace(model, recipe)
+        largest = largest.at_least(job_largest_batch(job, placement, model, more, session))
+    return largest
 
 
 def rank_largest_batch(job: Job, placement: Placement, trace: Trace) -> LargestBatch:

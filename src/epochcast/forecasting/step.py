@@ -23,7 +23,7 @@ from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 
-__all__ = ["StepForecast", "StepParts", "step_forecast"]
+__all__ = ["StepForecast", "StepParts", "step_costs", "step_forecast"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class StepForecast:
     """A step: how long, made of what, answered by whom.
 
     `forward_seconds` is one forward pass with its launches, as a validation step runs it; `costs` has the seconds of
-    every op of one rank.
+    every op of one rank. `casts_seconds` are what the casts of mixed precision would add to a step that is forecast as
+    in float32 (`mixed`).
     """
 
     seconds: Interval
@@ -39,6 +40,7 @@ class StepForecast:
     forward_seconds: float
     answered_by: dict[str, float]
     costs: Costs
+    casts_seconds: float = 0.0
 
 
 def step_forecast(
@@ -54,7 +56,7 @@ def step_forecast(
     """
     strategy, device = placement.strategy, placement.device
     rank = strategy.rank_trace(trace, placement.gpus)
-    costs = _costs(rank, device, model, setting)
+    costs = step_costs(rank, device, model, setting)
     launch = launch_interval(rank, device, placement.host)
     middle = Kernels(rank, costs.mid, rank.columns.launches * launch.mid)
     kernels = [replace(middle, seconds=seconds) for seconds in (costs.low, costs.mid, costs.high)]
@@ -66,7 +68,7 @@ def step_forecast(
     return StepForecast(_interval(*parts), parts[1], forward_seconds, dict(costs.time_fractions()), costs)
 
 
-def _costs(trace: Trace, device: Device, model: CostModel, setting: Setting | None) -> Costs:
+def step_costs(trace: Trace, device: Device, model: CostModel, setting: Setting | None) -> Costs:
     """Of every kernel; an op without an answer is named with its layer."""
     setting = setting or replace(TODAY, channels_last=trace.recipe.channels_last)
     try:

@@ -98,15 +98,19 @@ def _recomputed_name(name: str) -> str:
 
 
 def blocks_of(layers: Iterable[str]) -> dict[str, str]:
-    """The block of every layer that is in one."""
+    """The block of every layer that is in one. Where no list is long enough to be sure of, a shorter numbered list
+    counts: a transformer of two layers is checkpointed by layer, too.
+    """
     named_layers = [layer for layer in layers if layer]
+    fallback: dict[str, str] = {}
     for depth, is_number in ((1, str.isdecimal), (2, str.isdecimal), (1, _ends_in_digit), (2, _ends_in_digit)):
         block_of = {layer: block for layer in named_layers if (block := _prefix(layer, depth, is_number))}
         blocks = set(block_of.values())
         block_of |= {layer: layer for layer in named_layers if layer in blocks}  # ops of the block itself
         if len(blocks) >= FEWEST_BLOCKS:
             return block_of
-    return {}
+        fallback = fallback or (block_of if is_number is str.isdecimal else {})
+    return fallback
 
 
 def _ends_in_digit(part: str) -> bool:

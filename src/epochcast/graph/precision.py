@@ -77,8 +77,8 @@ class Precision:
 
 
 def find_precision(name: str) -> Precision:
-    """A precision by its name or an alias of it."""
-    key = name.casefold().replace("-", "_")
+    """A precision by its name or an alias of it; torch.float16 is float16."""
+    key = name.casefold().removeprefix("torch.").replace("-", "_")
     key = ALIASES.get(key, key)
     if key not in PRECISIONS:
         raise UnknownName("precision", name, [*PRECISIONS, *ALIASES])

@@ -1,5 +1,6 @@
 """How a model is trained: everything one step depends on."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from epochcast.errors import BadInput, UnknownName
@@ -93,6 +94,13 @@ class Recipe:
     def eager(self) -> "Recipe":
         """The same recipe without a compiler."""
         return replace(self, compile=EAGER)
+
+    def holding_more(self) -> "Iterator[Recipe]":
+        """The same recipe without checkpointing, and with everything trained: each holds at least as much."""
+        if self.checkpointing:
+            yield replace(self, checkpointing=False)
+        if self.freeze and (self.lora or not self.four_bit):
+            yield replace(self, freeze=())
 
     def at(self, batch: int) -> "Recipe":
         """The same recipe at another batch size."""

@@ -79,7 +79,7 @@ def forecast_steps(
     from epochcast.fitting.evaluate_runs import forecast_runs
 
     distinct, places = _distinct(frame)
-    alone = [_alone(row) for row in distinct]
+    alone = [alone_of(row) for row in distinct]
     asked = [*distinct, *(row for row in alone if row is not None)]
     predicted = forecast_runs(
         asked,
@@ -102,7 +102,7 @@ _OF_SEVERAL = ("nodes", "global_batch", "interconnect", "strategy", "placement")
 _LAYOUT = ("dp", "tp", "pp", "cp", "ep", "vp", "zero")
 
 
-def _alone(row: Mapping[str, Any]) -> dict[str, Any] | None:
+def alone_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
     """The same job on one GPU; None where it is on one, or where its model is divided over several."""
     try:
         gpus = float(row.get("gpus") or 1)

@@ -5,6 +5,7 @@
 What the chosen candidate predicted for rows that it had not seen also gives the intervals (`conformal.py`).
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -28,7 +29,9 @@ def one_thread_each() -> Iterator[None]:
     except ModuleNotFoundError:  # it comes with scikit-learn
         yield
         return
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        # That a net could be trained longer, and that scikit-learn's own threads were not used.
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"sklearn\.")
         yield
 
 

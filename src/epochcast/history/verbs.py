@@ -146,9 +146,7 @@ def compare(
 ) -> Comparison:
     """Models against each other on the splits that are named."""
     s = settings or Settings()
-    wanted = list(models) or list(MODELS)
-    needs_physics = any(find_kind(name).needs_physics for name in wanted)
-    known = known_jobs(table, target_name, with_physics=needs_physics, settings=s)
+    known, wanted = comparable(table, target_name, models, s)
     return compared(
         known,
         splits=splits,
@@ -158,3 +156,12 @@ def compare(
         workers=s.workers,
         progress=s.progress,
     )
+
+
+def comparable(
+    table: Table, target_name: str, models: Sequence[str], settings: Settings
+) -> tuple[LearningSet, list[str]]:
+    """The rows to compare models on, and the models: those named, or all."""
+    wanted = list(models) or list(MODELS)
+    needs_physics = any(find_kind(name).needs_physics for name in wanted)
+    return known_jobs(table, target_name, with_physics=needs_physics, settings=settings), wanted

@@ -23,6 +23,7 @@ class _Watched:
 
     policy: Policy
     may_stop: bool
+    may_resize: bool
 
     @property
     def wake_seconds(self) -> float | None:
@@ -40,6 +41,8 @@ class _Watched:
             job = state.live[name].job
             if placed.choice not in job.seconds or not state.fleet.holds(placed.choice):
                 raise BrokenContract(f"{name!r} runs on {placed.choice}, on which it does not fit")
+            if not self.may_resize and state.live[name].last_choice not in (None, placed.choice):
+                raise BrokenContract(f"{name!r} goes on with {placed.choice}, which it must not")
         for one in state.running:
             after = decision.get(one.job.id)
             keeps = not self.may_stop or not one.job.is_preemptible
@@ -48,9 +51,11 @@ class _Watched:
         return decision
 
 
-def check_policy(make: Callable[[], Policy], workload: Workload, may_stop: bool = True) -> Outcome:
+def check_policy(
+    make: Callable[[], Policy], workload: Workload, may_stop: bool = True, may_resize: bool = True
+) -> Outcome:
     """Simulate a workload twice and check everything; the outcome of the first. `make` makes the policy afresh."""
-    first, second = (simulate(workload, _Watched(make(), may_stop), Rules(seed=1)) for _ in range(2))
+    first, second = (simulate(workload, _Watched(make(), may_stop, may_resize), Rules(seed=1)) for _ in range(2))
     ended = sorted(end.job for end in first.ends)
     if ended != sorted(job.id for job in workload.jobs):
         raise BrokenContract(f"{len(workload.jobs)} jobs came, {len(ended)} ended")

@@ -1,12 +1,14 @@
 """From what a policy decides to what is to be done on real nodes.
 
 Machines that are down count as not there. Starting a job again is never free in reality, so a job that does not say its
-`restart_seconds` pays `RESTART_SECONDS`: it is not stopped or moved for nothing. Where a decision does not fit the
-machines (a policy packs more coarsely than `renting`), who runs already keeps its place and the others follow in order.
+`restart_seconds` pays `RESTART_SECONDS`: it is not stopped or moved for nothing. A job runs at least `LEAST_STAY` times
+as long as a restart takes before it is stopped, so that restarts cost it a tenth at most however much forecasts waver.
+Where a decision does not fit the machines (a policy packs more coarsely than `renting`), who runs already keeps its
+place and the others follow in order.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from epochcast.scheduling.engines.executor import Node
@@ -17,6 +19,7 @@ from epochcast.scheduling.workload import Fleet
 
 # An interpreter, its imports, a model and a checkpoint to read. An assumption; a job that knows better says so.
 RESTART_SECONDS = 10.0
+LEAST_STAY = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,14 @@ def fleet_now(fleet: Fleet, nodes: Sequence[Node] | None) -> Fleet | None:
     return Fleet(count, types) if count else None
 
 
-def plan(state: State, policy: Policy, nodes: Sequence[Node] | None) -> Plan:
-    """Ask the policy, and find machines for what it says."""
+def plan(
+    state: State, policy: Policy, nodes: Sequence[Node] | None, started: Mapping[str, float] | None = None
+) -> Plan:
+    """Ask the policy, and find machines for what it says. `started` has when running jobs were started."""
     fleet = fleet_now(state.fleet, nodes)
     if fleet is None:
         return Plan({}, tuple(state.live))
-    seen, homeless = _seen_by_policy(state, fleet)
+    seen, homeless = _seen_by_policy(state, fleet, started or {})
     if not seen.live:
         return Plan({}, homeless)
     decision = policy(seen)
@@ -64,8 +69,8 @@ def plan(state: State, policy: Policy, nodes: Sequence[Node] | None) -> Plan:
     return Plan(targets, homeless, getattr(policy, "wake_seconds", None))
 
 
-def _seen_by_policy(state: State, fleet: Fleet) -> tuple[State, tuple[str, ...]]:
-    """The state on the machines that are up, without jobs that fit on none of them."""
+def _seen_by_policy(state: State, fleet: Fleet, started: Mapping[str, float]) -> tuple[State, tuple[str, ...]]:
+    """The state on the machines that are up, without jobs that fit on none of them; who has just begun is held."""
     seen = state.copy()
     seen.fleet = fleet
     homeless = tuple(
@@ -74,7 +79,10 @@ def _seen_by_policy(state: State, fleet: Fleet) -> tuple[State, tuple[str, ...]]
     for name in homeless:
         del seen.live[name]
     for one in seen.live.values():
-        one.job = replace(one.job, restart_seconds=one.job.restart_seconds or RESTART_SECONDS)
+        restart = one.job.restart_seconds or RESTART_SECONDS
+        ran = state.seconds - started.get(one.job.id, 0.0)
+        may_stop = one.job.is_preemptible and (one.choice is None or ran >= LEAST_STAY * restart)
+        one.job = replace(one.job, restart_seconds=restart, is_preemptible=may_stop)
     kinds = {machine.number: fleet.by_name[machine.kind.name] for machine in seen.machines}
     seen.machines = tuple(replace(machine, kind=kinds[machine.number]) for machine in seen.machines)
     return seen, homeless

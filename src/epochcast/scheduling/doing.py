@@ -81,7 +81,7 @@ class Hands:
         }
         return Order(
             start.key, start.job, work.command, work.folder, work.log_of(start.attempt), start.choice,
-            machine.kind.name, machine.node, env, work.grace_seconds, start.engine_id,
+            machine.kind.name, machine.node, env, work.grace_seconds, start.engine_id, work.has_ray_workers,
         )  # fmt: skip
 
     # ---- starting ------------------------------------------------------------------------------------

@@ -1,12 +1,15 @@
-"""Workloads made up by rule: the talk's random instances, and jobs of a cluster's trace with deadlines drawn for them.
+"""Workloads made up by rule: Poisson arrivals, the talk's random instances, and jobs in the manner of Gavel.
 
-*talk*: ten jobs per node on the six rented machine types of the Politecnico talk, Poisson arrivals, deadlines at
-submission + U(1, 3) · shortest run, lateness at 2·U(.0015, .0075) dollars per second. Runs are drawn so: one K80
-log-normal around 160,000 s, an M60 takes U(.6, 1.1) of that, and g GPUs speed it up by g^U(.35, .95).
+*talk*: ten jobs per node on the six rented machine types of the Politecnico talk, deadlines at submission + U(1, 3) ·
+shortest run, lateness at 2·U(.0015, .0075) dollars per second. Runs are drawn so: one K80 takes 6 to 240 hours,
+log-uniform; an M60 U(.6, 1.1) of that; g GPUs speed it up by g^U(.35, 1).
+
+*gavel*: kinds of jobs are measured throughputs by device and number of GPUs; how long a job takes on one GPU of the
+fastest device is drawn as Narayanan et al. (2020) do: 10^U(1.5, 3) minutes, for a fifth of the jobs 10^U(3, 4).
 """
 
-from collections.abc import Sequence
-from math import exp
+from collections.abc import Callable, Mapping, Sequence
+from math import exp, log
 from random import Random
 
 from epochcast.errors import BadInput
@@ -22,50 +25,64 @@ TALK_TYPES = (
     NodeType("NV12", "M60", 2, 1.24),
     NodeType("NV24", "M60", 4, 2.48),
 )
-# Seconds between arrivals for ten nodes; more nodes get as much more.
-LOADS = {"low": 53_000.0, "high": 13_000.0, "overload": 3_400.0}
+# Seconds between arrivals for ten nodes; more nodes get as much more. Those of "mixed" change at random.
+LOADS: Mapping[str, tuple[float, ...]] = {
+    "low": (53_000.0,),
+    "high": (13_000.0,),
+    "overload": (3_400.0,),
+    "mixed": (13_000.0, 30_000.0),
+}
+SHORTEST_SECONDS, LONGEST_SECONDS = 6 * 3600.0, 240 * 3600.0
+
+Runs = Callable[[Random], dict[Choice, float]]
+"""Draws the whole run of a job by choice."""
+Kind = Mapping[Choice, float]
+"""Work per second of one kind of job, by choice."""
+
+
+def poisson(fleet: Fleet, jobs: int, gap_seconds: Sequence[float], seed: int, runs: Runs | None = None) -> Workload:
+    """So many jobs with exponential gaps, the mean drawn among those given; deadlines and lateness as in `talk`."""
+    if not gap_seconds or min(gap_seconds) <= 0:
+        raise BadInput(f"the mean time between arrivals is {list(gap_seconds)}; seconds above 0 are needed")
+    if jobs < 1:
+        raise BadInput(f"at least one job is needed, got {jobs}")
+    random = Random(f"poisson {fleet.nodes} {tuple(gap_seconds)} {seed}")
+    made, now = [], 0.0
+    for number in range(jobs):
+        made.append(drawn_job(f"j{number}", now, (runs or talk_runs)(random), random))
+        now += random.expovariate(1 / random.choice(gap_seconds))
+    return Workload(fleet, tuple(made))
 
 
 def talk(nodes: int, load: str, seed: int, jobs: int | None = None) -> Workload:
     """One of the talk's random instances."""
     if load not in LOADS:
         raise BadInput(f"no load called {load!r}; known: {', '.join(LOADS)}")
-    random = Random(f"talk {nodes} {load} {seed}")
-    gap_seconds = LOADS[load] * 10 / nodes
-    fleet = Fleet(nodes, TALK_TYPES)
-    made, now = [], 0.0
-    for number in range(jobs if jobs is not None else 10 * nodes):
-        made.append(_drawn(f"j{number}", now, _runs(random), random))
-        now += random.expovariate(1 / gap_seconds)
-    return Workload(fleet, tuple(made))
+    gaps = [seconds * 10 / nodes for seconds in LOADS[load]]
+    return poisson(Fleet(nodes, TALK_TYPES), 10 * nodes if jobs is None else jobs, gaps, seed)
 
 
-def from_trace(rows: Sequence[tuple[float, float, float]], fleet: Fleet, seed: int) -> Workload:
-    """Jobs of a trace, (submit seconds, duration seconds, GPUs), with deadlines and lateness drawn as in `talk`.
+def gavel(fleet: Fleet, kinds: Sequence[Kind], jobs: int, gap_seconds: float, seed: int) -> Workload:
+    """Jobs of measured kinds; choices that the fleet does not have are left out."""
+    possible = [{c: speed for c, speed in kind.items() if fleet.holds(c)} for kind in kinds]
+    possible = [kind for kind in possible if kind]
+    if not possible:
+        raise BadInput("no kind of job runs on a machine of the list")
 
-    A fraction of a GPU is a whole one here. The duration is that on the first device with the traced number of GPUs;
-    with g times as many it is divided by g^U(.35, .95).
-    """
-    random = Random(f"trace {seed}")
-    device = fleet.types[0].device
-    sizes = sorted({kind.gpus for kind in fleet.by_device[device]})
-    made = []
-    for number, (submit, duration, gpus) in enumerate(rows):
-        needs = next((size for size in sizes if size >= gpus), None)
-        if needs is None:
-            raise BadInput(f"row {number + 1} of the trace needs {gpus:g} GPUs; the largest machine has {sizes[-1]}")
-        if duration <= 0:
-            raise BadInput(f"row {number + 1} of the trace lasts {duration:g} seconds")
-        power = random.uniform(0.35, 0.95)
-        seconds = {Choice(device, size): duration / (size / needs) ** power for size in sizes if size >= needs}
-        made.append(_drawn(f"t{number}", submit, seconds, random))
-    return Workload(fleet, tuple(made))
+    def runs(random: Random) -> dict[Choice, float]:
+        kind = random.choice(possible)
+        minutes = 10 ** (random.uniform(1.5, 3) if random.random() < 0.8 else random.uniform(3, 4))
+        base = max((speed for c, speed in kind.items() if c.gpus == 1), default=max(kind.values()))
+        return {choice: 60 * minutes * base / speed for choice, speed in kind.items()}
+
+    return poisson(fleet, jobs, [gap_seconds], seed, runs)
 
 
-def _runs(random: Random) -> dict[Choice, float]:
-    one = exp(random.gauss(12.0, 1.1))
+def talk_runs(random: Random) -> dict[Choice, float]:
+    """The whole run of one of the talk's jobs on one, two and four GPUs of its two devices."""
+    one = exp(random.uniform(log(SHORTEST_SECONDS), log(LONGEST_SECONDS)))
     relative = random.uniform(0.6, 1.1)
-    power = random.uniform(0.35, 0.95)
+    power = random.uniform(0.35, 1.0)
     return {
         Choice(device, gpus): one * factor / gpus**power
         for device, factor in (("K80", 1.0), ("M60", relative))
@@ -73,7 +90,8 @@ def _runs(random: Random) -> dict[Choice, float]:
     }
 
 
-def _drawn(name: str, submit_seconds: float, seconds: dict[Choice, float], random: Random) -> QueuedJob:
+def drawn_job(name: str, submit_seconds: float, seconds: Mapping[Choice, float], random: Random) -> QueuedJob:
+    """A job with a deadline and a price of lateness drawn for it."""
     return QueuedJob(
         id=name,
         submit_seconds=submit_seconds,

@@ -6,6 +6,7 @@ at the pace it had shown.
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -28,7 +29,8 @@ LEAST_LEFT = 1e-3
 def keep_queue(store: Store, name: str, queue: Queue, now_at_seconds: float | None = None) -> list[str]:
     """Keep a queue under a name, or add what is new in it to the one that is there; gives the ids of new jobs.
 
-    Times in a file count from when the queue was first kept. The machines are those of the newest file.
+    Times in a file count from when the queue was first kept. The machines are those of the newest file; jobs that are
+    there stay as they are (`changed_jobs`).
     """
     now = time.time() if now_at_seconds is None else now_at_seconds
     fleet = {key: value for key, value in queue.document.items() if key not in ("jobs", "failures")}
@@ -66,14 +68,11 @@ def submit(store: Store, name: str, queue: Queue, now_at_seconds: float | None =
 
 
 def _add_rows(connection: Connection, queue_id: int, rows: Mapping[str, Mapping[str, Any]], now: float) -> list[str]:
-    query = select(queue_jobs.c.job, queue_jobs.c.row).where(queue_jobs.c.queue_id == queue_id)
-    known = {row.job: row.row for row in connection.execute(query)}
+    known = set(connection.execute(select(queue_jobs.c.job).where(queue_jobs.c.queue_id == queue_id)).scalars())
     number = len(known)
     added = []
     for job, row in rows.items():
         if job in known:
-            if known[job] != row:
-                raise BadInput(f"job {job!r} of the file differs from the one in the queue; give it another id")
             continue
         values = {
             "queue_id": queue_id,
@@ -81,7 +80,7 @@ def _add_rows(connection: Connection, queue_id: int, rows: Mapping[str, Mapping[
             "number": number,
             "row": row,
             "state": WAITING,
-            "left_fraction": 1.0,
+            "left_fraction": 1.0 - row.get("done_fraction", 0.0),
             "pace": 1.0,
             "is_observed": False,
             "owed_seconds": 0.0,
@@ -93,6 +92,22 @@ def _add_rows(connection: Connection, queue_id: int, rows: Mapping[str, Mapping[
         number += 1
         added.append(job)
     return added
+
+
+def changed_jobs(store: Store, name: str, queue: Queue) -> list[str]:
+    """The jobs of a file that differ from those of the same name in the kept queue, which stay as they are."""
+    with store.reading() as connection:
+        of = _queue_row(connection, name).id
+        rows = connection.execute(select(queue_jobs.c.job, queue_jobs.c.row).where(queue_jobs.c.queue_id == of))
+        kept = {row.job: row.row for row in rows}
+    # Forecasts are made anew whenever a file is read; what somebody wrote is what counts.
+    told = {job: _written(row) for job, row in queue.rows().items()}
+    return [job for job, row in told.items() if job in kept and _written(kept[job]) != row]
+
+
+def _written(row: Mapping[str, Any]) -> dict[str, Any]:
+    made = ("run_seconds", "forecast_seconds") if "model" in row else ()
+    return {key: value for key, value in row.items() if key not in made}
 
 
 def queue_names(store: Store) -> list[str]:
@@ -197,13 +212,14 @@ def state_of(queue: KeptQueue, now_at_seconds: float) -> State:
     """The state of a queue at a time.
 
     Jobs that were submitted by then and are not over, in the order of submission; whoever is being stopped waits. A job
-    that comes after others is there when these have ended.
+    that comes after others is there when these have ended. One that has not shown its pace is expected to be as much
+    slower or faster than its forecast as the others were (`KeptQueue.usual_pace`).
     """
     now = queue.seconds(now_at_seconds)
-    last = queue.last_starts()
+    last, usual = queue.last_starts(), queue.usual_pace
     ended = {name for name, kept in queue.jobs.items() if kept.state == ENDED}
     live = {
-        name: live_job(kept, last.get(name), now_at_seconds)
+        name: live_job(kept if kept.is_observed else replace(kept, pace=usual), last.get(name), now_at_seconds)
         for name, kept in sorted(queue.jobs.items(), key=lambda item: (item[1].job.submit_seconds, item[1].number))
         if not kept.is_over and kept.job.submit_seconds <= now and ended.issuperset(kept.job.after)
     }

@@ -9,6 +9,7 @@ Besides the keys of a workload file a job may have
     env                 variables of its environment
     grace_seconds       how long it may take to save itself after SIGTERM, before it is killed
     retries             how often it is started again after it failed by itself
+    ray_workers         true for a program of Ray that puts its own workers on the GPUs (`engines.ray`)
 
 `folder` is relative to the folder of the file, the other paths to `folder`. A job without a command can be planned and
 not run.
@@ -44,6 +45,7 @@ class Work:
     env: Mapping[str, str] = field(default_factory=dict)
     grace_seconds: float = GRACE_SECONDS
     retries: int = RETRIES
+    has_ray_workers: bool = False
 
     def log_of(self, attempt: int) -> Path:
         """Where the output of a start goes; starts count from 1."""
@@ -59,6 +61,7 @@ class Work:
             "env": dict(self.env),
             "grace_seconds": self.grace_seconds,
             "retries": self.retries,
+            "ray_workers": self.has_ray_workers,
         }
 
 
@@ -75,6 +78,9 @@ class Queue:
         for job in self.workload.jobs:
             if job.id not in self.works:
                 raise BadInput(f"job {job.id!r} has no command: it can be planned, not run")
+        for row in self.document["jobs"]:
+            if row.get("running") is not None:
+                raise BadInput(f"job {row['id']!r} runs already, not by us: it can be planned, not run")
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """The jobs as rows of a queue file with absolute paths, by their ids."""
@@ -118,6 +124,7 @@ def work_of(row: Mapping[str, Any], folder: Path) -> Work:
         env=_env(row.get("env", {}), what),
         grace_seconds=_seconds(row.get("grace_seconds", GRACE_SECONDS), what),
         retries=retries,
+        has_ray_workers=_flag(row, "ray_workers", what),
     )
 
 
@@ -142,6 +149,13 @@ def _text(row: Mapping[str, Any], key: str, what: str, default: str) -> str:
     value = row.get(key, default)
     if not isinstance(value, str) or not value or "\0" in value:
         raise BadInput(f"{key} of {what} is {value!r}; a path is needed")
+    return value
+
+
+def _flag(row: Mapping[str, Any], key: str, what: str) -> bool:
+    value = row.get(key, False)
+    if not isinstance(value, bool):
+        raise BadInput(f"{key} of {what} is {value!r}; true or false is needed")
     return value
 
 

@@ -7,6 +7,7 @@ engine has it. Times are seconds since 1970, named `…_at_seconds`; a queue's o
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import exp, log
 from typing import Any
 
 from epochcast.scheduling.queue_file import Work
@@ -21,6 +22,8 @@ START_STATES = (ASKED, STARTED, STOPPING, OVER)
 FINISHED, STOPPED, BROKE, LOST = "finished", "stopped", "failed", "lost"
 ENDS = (FINISHED, STOPPED, BROKE, LOST)
 """Of a start that is over: as planned, on our wish, by itself, or with its machine."""
+# So many jobs that kept to their forecasts are taken along in what is usual: one job alone says little.
+AS_FORECAST = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,16 @@ class KeptQueue:
     def seconds(self, at_seconds: float) -> float:
         """On the queue's own clock."""
         return at_seconds - self.added_at_seconds
+
+    @property
+    def usual_pace(self) -> float:
+        """What to expect of jobs that have not shown their pace: the mean (log) of those that have.
+
+        As if two more jobs had kept to their forecasts; what slows or speeds all (busy machines, other drivers than
+        the forecast knew) is seen after a few.
+        """
+        shown = [log(kept.pace) for kept in self.jobs.values() if kept.is_observed]
+        return exp(sum(shown) / (len(shown) + AS_FORECAST))
 
     def open_starts(self) -> dict[str, Start]:
         """The start of every job that has GPUs."""

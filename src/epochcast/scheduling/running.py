@@ -87,7 +87,8 @@ class Scheduler:
         known = (tuple(state.live), queue.fleet, tuple(sorted(nodes or (), key=lambda node: node.name)))
         if ended or known != self._known or now >= self._decide_at:
             self._tell_nodes(nodes, now)
-            self._plan = plan(state, self.policy, nodes)
+            started = {job: queue.seconds(start.asked_at_seconds) for job, start in queue.open_starts().items()}
+            self._plan = plan(state, self.policy, nodes, started)
             self._numbers = {}
             self._known = known
             wake = self._plan.wake_seconds

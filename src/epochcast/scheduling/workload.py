@@ -165,6 +165,11 @@ class Fleet:
         kinds = self.by_device.get(choice.device, ())
         return any(kind.gpus >= choice.gpus and kind.quota != 0 for kind in kinds)
 
+    def dollars_per_second(self, choice: Choice) -> float:
+        """Of the cheapest machine with exactly so many GPUs; where there is none, of as many GPUs in a full one."""
+        exact = [kind.dollars_per_second for kind in self.by_device[choice.device] if kind.gpus == choice.gpus]
+        return min(exact) if exact else choice.gpus * self.gpu_dollars_per_second(choice.device)
+
     def gpu_dollars_per_second(self, device: str) -> float:
         """The least that a GPU of the device costs in a second, in a full machine."""
         return min(kind.dollars_per_second / kind.gpus for kind in self.by_device[device])

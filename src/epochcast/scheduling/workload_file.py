@@ -38,7 +38,7 @@ JOB_KEYS = (
     *("after", "running", "done_fraction"),
 )
 # How a job is started: read by `queue_file`.
-WORK_KEYS = ("command", "folder", "log", "checkpoint_folder", "env", "grace_seconds", "retries")
+WORK_KEYS = ("command", "folder", "log", "checkpoint_folder", "env", "grace_seconds", "retries", "ray_workers")
 TRIGGERS = ("arrival", "completion")
 MOST_GPUS = 10**6
 

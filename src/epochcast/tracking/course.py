@@ -29,6 +29,7 @@ class Clock:
     base_seconds: float = 0.0
     section: object = None
     section_seconds: float = 0.0
+    rest_seconds: float = 0.0
     elapsed_seconds: float = 0.0
     seconds: float | None = None
     source: str | None = None
@@ -61,7 +62,7 @@ class Clock:
     def restart(self) -> None:
         """The times of the next attempt count on from here."""
         self.base_seconds += self.section_seconds + self.elapsed_seconds
-        self.section_seconds = self.elapsed_seconds = self.work = 0.0
+        self.section_seconds = self.rest_seconds = self.elapsed_seconds = self.work = 0.0
         self.section = None
 
     def _at_stamp(self, stamp: float) -> float:
@@ -73,7 +74,7 @@ class Clock:
     def _at_elapsed(self, elapsed: float) -> float:
         # A timer that falls back within an attempt was started again after warming up: the log's own timer rules.
         if self.source not in (None, "elapsed"):  # sections were summed before: the run's own total replaces them
-            self.base_seconds = self.section_seconds = 0.0
+            self.base_seconds = self.section_seconds = self.rest_seconds = 0.0
         self.source = "elapsed"
         self.elapsed_seconds = elapsed
         self.seconds = self.base_seconds + elapsed
@@ -82,10 +83,15 @@ class Clock:
     def _section_seconds(self, sighting: Sighting, section: object, steps: float) -> float | None:
         """Time in this epoch: written, or the mean step times the steps, or what an expected rest implies."""
         if sighting.section_seconds is not None:
+            self.rest_seconds = 0.0
             if sighting.closes_epoch and self.work > 0 and section == self.section:
                 self.batch_samples = sighting.section_seconds / self.work
             return sighting.section_seconds
         if sighting.average_seconds is not None and sighting.batch:
+            if section != self.section:
+                self._turn(section)
+            # Steps after the last report of an epoch take as long as the others, though no line says so.
+            self.rest_seconds = sighting.average_seconds * max(0.0, (sighting.batches or 0.0) - sighting.batch)
             return sighting.average_seconds * sighting.batch
         if sighting.samples_per_second:
             return self._by_throughput(sighting.samples_per_second, section, steps)
@@ -107,8 +113,8 @@ class Clock:
         return None if self.batch_samples is None else self.work * self.batch_samples
 
     def _turn(self, section: object) -> None:
-        self.base_seconds += self.section_seconds
-        self.section, self.section_seconds, self.work = section, 0.0, 0.0
+        self.base_seconds += self.section_seconds + self.rest_seconds
+        self.section, self.section_seconds, self.rest_seconds, self.work = section, 0.0, 0.0, 0.0
 
     def _in_section(self, in_section: float, section: object) -> float:
         if section != self.section:

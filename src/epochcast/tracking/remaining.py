@@ -7,7 +7,7 @@ began. Two reports make the forecast a small voice; before them it is the only o
 far answers of this kind were off on real logs at the same fraction of the run (`spread`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, hypot, log, sqrt
 
 import numpy as np
@@ -19,6 +19,7 @@ from epochcast.tracking.history import History
 from epochcast.tracking.interruptions import attempt_error, interruptions_to_come
 from epochcast.tracking.pace import Pace, expected_pace
 from epochcast.tracking.pauses import seconds_to_come
+from epochcast.tracking.phases import Phases
 from epochcast.tracking.prior import Prior
 from epochcast.tracking.spans import NOTHING, Pause, Spans, find_pauses, start_spans
 from epochcast.tracking.spread import spread_of
@@ -56,27 +57,31 @@ class Remaining:
         return self.pause_seconds / self.remaining_seconds.mid if self.remaining_seconds.mid else 0.0
 
 
-def remaining(history: History, total_steps: float, prior: Prior | None = None) -> Remaining:
-    """What is left of the run until `total_steps`."""
+def remaining(
+    history: History, total_steps: float, prior: Prior | None = None, phases: Phases | None = None
+) -> Remaining:
+    """What is left of the run until `total_steps`; with `phases` steps do not all take alike, and it is known where."""
     left = max(0.0, total_steps - history.step)
-    shown = _shown(history, left)
+    offset = history.step - history.executed_steps
+    shown = _shown(history, left, None if phases is None else _Weights(phases, total_steps, offset))
+    work, weight = _work(history, total_steps, phases)
     pace, prior_weight = _with_prior(shown, history, prior)
     pauses = shown.pauses
     coming = seconds_to_come(pauses, shown.begin, history.executed_steps, left) if pauses else 0.0
     # Pauses were seen at the pace seen; a forecast that corrects the pace corrects them alike.
     coming *= pace / shown.pace.step_seconds if shown.pace else 1.0
     unseen = unseen_fraction(history, total_steps, len(pauses), prior)
-    middle = (left * pace + coming) * (1 + unseen) + _start_to_come(shown, history, prior)
+    middle = (work * pace + coming) * (1 + unseen) + _start_to_come(shown, history, prior)
     fraction = history.step / total_steps if total_steps > 0 else 1.0
     factor_low, factor_high = spread_of(min(1.0, fraction), _doubt(shown, history, prior))
-    broken = interruptions_to_come(history.interruptions, history.executed_steps, left, pace)
+    broken = interruptions_to_come(history.interruptions, history.executed_steps, left, pace * weight)
     return Remaining(
         remaining_seconds=Interval(
             middle * factor_low,
             middle + broken.seconds,
             middle * factor_high + max(broken.seconds, broken.high_seconds),
         ),
-        step_seconds=pace,
+        step_seconds=pace * weight,
         pause_seconds=coming,
         start_seconds=history.start_seconds + shown.start_seconds,
         pauses_seen=len(pauses),
@@ -84,6 +89,14 @@ def remaining(history: History, total_steps: float, prior: Prior | None = None) 
         interrupted_seconds=broken.seconds,
         down_seconds=broken.down_seconds,
     )
+
+
+def _work(history: History, total_steps: float, phases: Phases | None) -> tuple[float, float]:
+    """Steps that are left, counted in steps of weight 1, and what a step weighs now."""
+    left = max(0.0, total_steps - history.step)
+    if phases is None or not left:
+        return left, 1.0
+    return phases.work(total_steps, history.step, total_steps), phases.work(total_steps, history.step - 1, history.step)
 
 
 def _start_to_come(shown: "_Shown", history: History, prior: Prior | None) -> float:
@@ -108,11 +121,34 @@ class _Shown:
     start_seconds: float = 0.0
 
 
-def _shown(history: History, left: float) -> _Shown:
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """Phases for what was seen: executed steps lie `offset` before the steps of the run."""
+
+    phases: Phases
+    total_steps: float
+    offset: float
+
+    def of(self, ends: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        return self.phases.weigh(self.total_steps, ends - steps + self.offset, ends + self.offset)
+
+    def lighten(self, spans: Spans) -> Spans:
+        """Spans as if all steps had weight 1."""
+        return replace(spans, seconds=spans.seconds / self.of(spans.ends, spans.steps))
+
+    def restore(self, pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
+        """Pauses that were found in such spans, as long as they were."""
+        places = np.array([pause.at_step for pause in pauses])
+        weights = self.of(places, np.ones(len(places)))
+        return tuple(replace(one, seconds=one.seconds * weight) for one, weight in zip(pauses, weights, strict=True))
+
+
+def _shown(history: History, left: float, weights: _Weights | None = None) -> _Shown:
     spans = history.spans()
     if not len(spans) or spans.seconds.sum() <= 0:
         printed = history.printed_step_seconds
         return _Shown(None if not printed else Pace(printed, None))
+    spans = spans if weights is None else weights.lighten(spans)
     earlier, own = spans.split(history.attempt_begin)
     if len(own) < OWN_SPANS:
         earlier, own = NOTHING, spans
@@ -130,7 +166,8 @@ def _shown(history: History, left: float) -> _Shown:
     old, new = steady.first(changed), steady.after(changed)
     before = (*find_pauses(earlier).new, *find_pauses(old).new)
     found = find_pauses(new)
-    pauses = (*known, *before, *found.new)
+    new_pauses = (*before, *found.new)
+    pauses = (*known, *(new_pauses if weights is None else weights.restore(new_pauses)))
     pace = expected_pace(new.ends, new.steps, new.seconds - found.span_seconds)
     return _Shown(pace, pauses, float(begin), start_seconds)
 

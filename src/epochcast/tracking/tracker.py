@@ -20,6 +20,7 @@ from epochcast.interval import Interval
 from epochcast.tracking.drift import Drift, DriftWatch, RankWatch, Steadiness, steadiness
 from epochcast.tracking.history import History
 from epochcast.tracking.observation import Observation
+from epochcast.tracking.phases import Phases
 from epochcast.tracking.prior import Prior, combined, prior_of_forecast
 from epochcast.tracking.reasons import reasons
 from epochcast.tracking.remaining import Remaining, remaining
@@ -135,13 +136,15 @@ class Progress:
 class Tracker:
     """A run and what is known beforehand: its total, if given, the forecast of its job, and what past runs showed.
 
-    With `stopping` the run may end before its total; whoever reads the log adds the metric's evaluations to it.
+    With `stopping` the run may end before its total; whoever reads the log adds the metric's evaluations to it. With
+    `phases` it is known beforehand where steps take longer.
     """
 
     total: float | None = None
     forecast: Forecast | None = None
     past: Prior | None = None
     stopping: StoppingWatch | None = None
+    phases: Phases | None = None
     history: History = field(default_factory=History)
     watch: DriftWatch = field(default_factory=DriftWatch)
     ranks: RankWatch = field(default_factory=RankWatch)
@@ -193,11 +196,11 @@ class Tracker:
         """What is left until the total, or until early stopping where that is watched; and the step at which."""
         history, watch = self.history, self.stopping
         if watch is None or not watch.evaluations:
-            return remaining(history, total.steps, prior), None
+            return remaining(history, total.steps, prior, self.phases), None
         steps_each = history.step / watch.evaluations
         evaluations_left = max(0, ceil((total.steps - history.step) / steps_each)) if steps_each > 0 else 0
         ends = [min(total.steps, history.step + count * steps_each) for count in watch.ends(evaluations_left)]
-        low, middle, high = (remaining(history, max(end, history.step), prior) for end in ends)
+        low, middle, high = (remaining(history, max(end, history.step), prior, self.phases) for end in ends)
         seconds = Interval(
             min(low.remaining_seconds.low, middle.remaining_seconds.mid),
             middle.remaining_seconds.mid,

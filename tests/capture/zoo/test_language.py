@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from epochcast.capture.hub import typed_model
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo import ZOO, zoo_model
 from epochcast.capture.zoo.decoder import decoder
@@ -15,7 +16,7 @@ from epochcast.capture.zoo.latent import Latent
 from epochcast.capture.zoo.moe import Mixture
 from epochcast.errors import BadInput
 from epochcast.graph.backward import grad
-from epochcast.graph.kinds import Attention, Gather, Matmul, Scatter
+from epochcast.graph.kinds import Attention, Elementwise, Gather, Matmul, Scatter
 from epochcast.graph.op import Gradient, Graph, Phase
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.work import op_class, work
@@ -282,3 +283,11 @@ def test_positions_turn_a_part_of_a_head() -> None:
     assert q.shape == (2, 32, 64, 80)
     joins = [op for op in made.ops if op.output.name == q.name]
     assert [t.shape[-1] for t in joins[0].inputs] == [32, 48]
+
+
+def test_gemma_2_caps_its_logits_and_scores_and_gemma_3_neither() -> None:
+    """Gemma Team 2025: the caps of Gemma 2 gave way to norms of queries and keys."""
+    second, third = (typed_model(name, (8,)).graph(1) for name in ("google/gemma-2-2b", "google/gemma-3-1b-pt"))
+    assert [sum(op.kind == Elementwise("tanh") for op in graph.ops) for graph in (second, third)] == [1, 0]
+    assert any("scores are capped" in note for note in second.notes)
+    assert not third.notes

@@ -119,6 +119,12 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
         os.environ.pop(name, None)
 
 
+@pytest.fixture
+def ray_place(ray_cluster: Any) -> Place:
+    """Ray alone."""
+    return _ray_place(ray_cluster)
+
+
 def until(is_so: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
     """Wait for something to become true."""
     end = time.monotonic() + seconds

@@ -211,3 +211,15 @@ def test_a_killed_scheduler_and_a_dead_node_lose_no_job_and_start_none_twice(pla
     ends = {job: [start.end for start in queue.starts if start.job == job] for job in fast_on}
     assert ends == {"a": ["lost", "finished"], "b": ["finished"], "c": ["finished"]}, second.stdout
     assert told("a")[1]["begin"] >= 10
+
+
+def test_a_program_of_ray_has_its_gpus_in_a_placement_group_on_one_node(ray_place: Place, folder: Path) -> None:
+    program = [sys.executable, str(TRAINER.with_name("engines") / "ray_program.py")]
+    story = Story(ray_place, folder, training("a", command=program, ray_workers=True, retries=0))
+    scheduler = story.scheduler(Wishes(a=M2))
+    story.ticks_until(scheduler, lambda: story.queue.jobs["a"].is_over, "it ends")
+    assert story.state("a") == "ended", (folder / "logs/a.log").read_text()
+    (first, one), (second, other) = json.loads((folder / "places.json").read_text())
+    node = story.queue.machines[0].node
+    assert first == second == node
+    assert {one, other} == {"0", "1"}

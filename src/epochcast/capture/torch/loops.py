@@ -14,15 +14,21 @@ LEAST = 48
 
 
 def loops(ops: Iterable[Op]) -> Iterator[str]:
-    """A note for the module with the longest loop, where there is one."""
-    counts = Counter(
-        (op.layer, op.kind, tuple(t.shape for t in op.outputs)) for op in ops if op.phase is Phase.FORWARD and op.layer
-    )
-    layers = {layer for (layer, _, _), count in counts.items() if count >= LEAST}
-    if layers:
-        (layer, _, _), count = max(counts.items(), key=lambda item: item[1])
+    """A note for the module with the longest loop, where there is one.
+
+    What `forward` of the model itself runs is a loop only where it is most of the model's ops: the sums behind many
+    layers may be written there, too.
+    """
+    counts = Counter((op.layer, op.kind, tuple(t.shape for t in op.outputs)) for op in ops if op.phase is Phase.FORWARD)
+    equal = {key: count for key, count in counts.items() if count >= LEAST}
+    if 2 * sum(count for (layer, _, _), count in equal.items() if not layer) < counts.total():
+        equal = {key: count for key, count in equal.items() if key[0]}
+    if equal:
+        layers = {layer for layer, _, _ in equal}
+        (layer, _, _), count = max(equal.items(), key=lambda item: item[1])
         more = f" and {len(layers) - 1} more" if len(layers) > 1 else ""
+        where = f"module {layer!r}" if layer else "the model"
         yield (
-            f"module {layer!r}{more} runs a loop of {count} equal ops, one kernel after another: "
+            f"{where}{more} runs a loop of {count} equal ops, one kernel after another: "
             "a fused kernel (a scan) would be faster and is not modelled"
         )

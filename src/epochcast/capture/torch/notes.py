@@ -3,17 +3,27 @@
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from textwrap import shorten
 from typing import TypeVar
 
 from epochcast.errors import BadInput, EpochcastError
 
 Error = TypeVar("Error", bound=EpochcastError)
+_OURS = str(Path(__file__).resolve().parents[2])
 
 
 def with_traceback(error: Error, problem: BaseException, frames: int = 4) -> Error:
-    """The error with the last frames of the problem as notes."""
-    for line in traceback.format_exception(type(problem), problem, problem.__traceback__)[-frames - 1 :]:
+    """The error with the last lines of the user's own code as notes, and where they lead: the last frame of all. Frames
+    of ours tell a user nothing, those of installed packages little.
+    """
+    stack = [frame for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith(_OURS)]
+    own = [frame for frame in stack if not {"site-packages", "dist-packages"} & set(Path(frame.filename).parts)]
+    if not own:
+        return error
+    shown = own[-frames:]
+    shown += stack[-1:] if stack[-1] is not shown[-1] else []
+    for line in (*traceback.format_list(shown), *traceback.format_exception_only(problem)):
         error.add_note(line.rstrip())
     return error
 

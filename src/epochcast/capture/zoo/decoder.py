@@ -22,6 +22,11 @@ from epochcast.graph.kinds import Attention
 from epochcast.graph.op import Graph
 from epochcast.graph.tensor import Tensor
 
+CAPPED_NOTE = (
+    "its scores are capped, which PyTorch's own fused attention cannot do: transformers keeps them in memory "
+    "(`attention` eager), FlashAttention 2 does not (flash, as by default here)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Heads:
@@ -107,7 +112,7 @@ def decoder(
     if capped_logits:
         for function in ("scale", "tanh", "scale"):
             logits = b.elementwise(function, logits)
-    return b.finish(logits, units_per_sample=length)
+    return b.finish(logits, units_per_sample=length, notes=(CAPPED_NOTE,) if capped_logits else ())
 
 
 def _attention(b: Builder, x: Tensor, heads: _Heads, cos: Tensor, sin: Tensor, window: int) -> Tensor:

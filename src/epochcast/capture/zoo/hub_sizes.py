@@ -6,7 +6,7 @@ The builders are the zoo's, the sizes those of each model's `config.json`.
 from collections.abc import Mapping
 
 from epochcast.capture.zoo.entry import Entry
-from epochcast.capture.zoo.language import GEMMA2, QWEN3, decoder_entry, parallel_entry
+from epochcast.capture.zoo.language import GEMMA2, GEMMA3, QWEN3, decoder_entry, parallel_entry
 from epochcast.capture.zoo.moe import Mixture
 
 
@@ -92,5 +92,5 @@ SIZED: Mapping[str, Entry] = {
     "gemma2_27b": decoder_entry(
         "Gemma 2 27B, Gemma Team 2024", 46, 4608, 32, 16, 36864, 256000, **{**GEMMA2, "head_width": 128}
     ),
-    "gemma3_1b": decoder_entry("Gemma 3 1B, Gemma Team 2025", 26, 1152, 4, 1, 6912, 262144, head_norms=True, **GEMMA2),
+    "gemma3_1b": decoder_entry("Gemma 3 1B, Gemma Team 2025", 26, 1152, 4, 1, 6912, 262144, **GEMMA3),
 }

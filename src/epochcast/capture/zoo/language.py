@@ -41,6 +41,7 @@ def parallel_entry(title: str, layers: int, width: int, heads: int, vocabulary: 
 
 GEMMA: Options = {"head_width": 256, "activation": "gelu", "scaled_tokens": True, "tied": True, "context": 8192}
 GEMMA2: Options = {**GEMMA, "norms_behind": True, "capped_logits": True}
+GEMMA3: Options = {**GEMMA, "norms_behind": True, "head_norms": True}
 QWEN3: Options = {"head_width": 128, "head_norms": True, "context": 4096}
 _OSS: Options = {"head_width": 64, "qkv_bias": True, "o_bias": True, "sinks": True, "window": 128, "context": 4096}
 _LATENT = Latent(query_rank=1536, key_rank=512, plain=128, rotary=64, value=128)

@@ -3,8 +3,6 @@
 The layers are those that AI Gauge reports (Dube et al. 2019): 250, 200 and 200 nodes. Neither is bound to be monotone.
 """
 
-import warnings
-
 import numpy as np
 
 from epochcast.history.jobs import Array
@@ -44,9 +42,7 @@ def net(rows: Array, target: Array, *, seed: int, penalty: float = 1e-4, layers:
         max_iter=MOST_PASSES,
         early_stopping=len(target) >= 50,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it could be trained longer
-        model.fit(scaling.scaled(rows), (target - centre) / spread)
+    model.fit(scaling.scaled(rows), (target - centre) / spread)
     weights = [np.asarray(layer, dtype=np.float64) for layer in model.coefs_]
     biases = [np.asarray(bias, dtype=np.float64) for bias in model.intercepts_]
     weights[-1], biases[-1] = weights[-1] * spread, biases[-1] * spread + centre

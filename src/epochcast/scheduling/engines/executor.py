@@ -46,6 +46,7 @@ class Order:
     env: Mapping[str, str] = field(default_factory=dict)
     grace_seconds: float = 30.0
     engine_id: str | None = None
+    has_ray_workers: bool = False
 
     @property
     def spool(self) -> Path:

@@ -3,15 +3,24 @@
 A start is a submission whose id is its key, so that Ray itself refuses a second one. Its GPUs are those of the
 entrypoint, which Ray gives out on one node with CUDA_VISIBLE_DEVICES set; the node is chosen by its label. Logs come
 through the API. Folder and command must be there under the same path on the nodes.
+
+A program of Ray that puts its own workers on the GPUs (`ray_workers`) has none in its entrypoint. Its GPUs are reserved
+as a placement group, a bundle each, packed on one node; the entrypoint holds it by `ray_group.py` while it runs.
+The program connects by `ray.init(namespace=os.environ["EPOCHCAST_RAY_NAMESPACE"])` and finds its group by
+`ray.util.get_placement_group(os.environ["EPOCHCAST_PLACEMENT_GROUP"])`.
 """
 
+import json
 import os
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 from epochcast.errors import MissingExtra
+from epochcast.scheduling.engines import ray_group
 from epochcast.scheduling.engines.executor import (
     OVER,
     PENDING,
@@ -54,12 +63,12 @@ class RayEngine:
         pinned = {} if order.node is None else {"ray.io/node-id": order.node}
         try:
             self._client.submit_job(
-                entrypoint=f"cd {shlex.quote(str(order.folder))} && exec {shlex.join(order.command)}",
+                entrypoint=f"cd {shlex.quote(str(order.folder))} && exec {shlex.join(_words(order))}",
                 submission_id=order.key,
                 metadata={"epochcast_job": order.job},
-                runtime_env={"env_vars": {**order.env, "RAY_JOB_STOP_WAIT_TIME_S": str(ceil(order.grace_seconds))}},
+                runtime_env={"env_vars": _env(order)},
                 entrypoint_num_cpus=0,
-                entrypoint_num_gpus=order.choice.gpus,
+                entrypoint_num_gpus=0 if order.has_ray_workers else order.choice.gpus,
                 entrypoint_resources={order.node_type: TYPE_SHARE},
                 entrypoint_label_selector=pinned or None,
             )
@@ -131,6 +140,22 @@ class RayEngine:
 
     def _away(self, error: BaseException) -> EngineAway:
         return EngineAway(f"the Ray dashboard at {self.address} does not answer: {_line(error)}")
+
+
+def _words(order: Order) -> tuple[str, ...]:
+    """The command, for a program of Ray within a process that holds its placement group."""
+    if not order.has_ray_workers:
+        return order.command
+    bundle = {"GPU": 1, order.node_type: TYPE_SHARE}
+    about = {"bundles": [bundle] * order.choice.gpus, "node": order.node, "name": order.key}
+    # -P: the folder of that file has a module called ray.
+    return sys.executable, "-P", "-u", str(Path(ray_group.__file__)), json.dumps(about), *order.command
+
+
+def _env(order: Order) -> dict[str, str]:
+    grace = {"RAY_JOB_STOP_WAIT_TIME_S": str(ceil(order.grace_seconds))}
+    group = {"EPOCHCAST_PLACEMENT_GROUP": order.key, "EPOCHCAST_RAY_NAMESPACE": ray_group.NAMESPACE}
+    return {**order.env, **grace, **(group if order.has_ray_workers else {})}
 
 
 def _seen(job: Any) -> Seen:

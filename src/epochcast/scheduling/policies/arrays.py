@@ -104,7 +104,7 @@ def arrays(state: State, keeps: bool = False, resizes: bool = True) -> Arrays:
         weight=np.array([one.job.tardiness_dollars_per_second for one in live]),
         now_on=np.array([-1 if one.choice is None else number[one.choice] for one in live], np.int64),
         held=np.array([one.choice is not None and (keeps or not one.job.is_preemptible) for one in live]),
-        rate=np.array([c.gpus * fleet.gpu_dollars_per_second(c.device) for c in choices]),
+        rate=np.array([fleet.dollars_per_second(c) for c in choices]),
         device=np.array([devices.index(c.device) for c in choices], np.int64),
         gpus=np.array([c.gpus for c in choices], np.int64),
         size=size,

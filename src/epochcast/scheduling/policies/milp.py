@@ -121,7 +121,7 @@ class OneShot:
 
     def __call__(self, state: State) -> Decision:
         """The best choices by the proxy, with the price of what waits."""
-        worth = proxy(state, _congestion(state))
+        worth = proxy(state, self.resizes, _congestion(state))
         run = {
             name: {c: d for c, d in by_choice.items() if self._is_open(state, name, c)}
             for name, by_choice in worth.run_dollars.items()
@@ -139,9 +139,7 @@ class OneShot:
 
     def _is_open(self, state: State, name: str, choice: Choice) -> bool:
         one = state.live[name]
-        if self._is_held(state, name):
-            return choice == one.choice
-        return self.resizes or one.last_choice in (None, choice)
+        return choice == one.choice or not self._is_held(state, name)
 
 
 def _congestion(state: State) -> float:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from epochcast.scheduling.renting import DoesNotPack, rent
 from epochcast.scheduling.room import Room
 from epochcast.scheduling.state import Decision, LiveJob, Placed, State, kept
-from epochcast.scheduling.workload import Choice, Fleet
+from epochcast.scheduling.workload import Choice
 
 Order = Callable[[LiveJob, State], float]
 """A key of a job in a state: the smallest first, ties by submission."""
@@ -71,15 +71,9 @@ def cheapest_in_time(state: State, one: LiveJob) -> list[Choice]:
     left = {choice: one.seconds_left(choice) for choice in one.job.seconds if state.fleet.holds(choice)}
     in_time = [choice for choice, seconds in left.items() if now + seconds <= one.job.deadline_seconds]
     late = [choice for choice in left if choice not in in_time]
-    prices = {choice: _dollars_per_second(state.fleet, choice) for choice in left}
+    prices = {choice: state.fleet.dollars_per_second(choice) for choice in left}
     in_time.sort(key=lambda choice: (left[choice] * prices[choice], choice))
     return in_time + sorted(late, key=lambda choice: (left[choice], choice))
-
-
-def _dollars_per_second(fleet: Fleet, choice: Choice) -> float:
-    """Of the cheapest machine with exactly so many GPUs; where there is none, of as many GPUs in a full one."""
-    exact = [kind.dollars_per_second for kind in fleet.by_device[choice.device] if kind.gpus == choice.gpus]
-    return min(exact) if exact else choice.gpus * fleet.gpu_dollars_per_second(choice.device)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,14 @@ class Proxy:
         return total
 
 
-def proxy(state: State, gpu_dollars_per_second: float = 0.0) -> Proxy:
-    """Of a state; `gpu_dollars_per_second` is a price on top for what others wait for."""
+def proxy(state: State, resizes: bool = True, gpu_dollars_per_second: float = 0.0) -> Proxy:
+    """Of a state; without `resizes` who has run keeps its choice; `gpu_dollars_per_second` is a price on top."""
     wait_seconds = _until_next_end(state)
     run: dict[str, dict[Choice, float]] = {}
     wait: dict[str, float] = {}
     for name, one in state.live.items():
-        choices = [choice for choice in one.job.seconds if state.fleet.holds(choice)]
+        may = one.job.seconds if resizes or one.last_choice is None else (one.last_choice,)
+        choices = [choice for choice in may if state.fleet.holds(choice)]
         run[name] = {c: _dollars(state, one, c, 0.0, gpu_dollars_per_second) for c in choices}
         least = min(_dollars(state, one, c, wait_seconds, gpu_dollars_per_second) for c in choices)
         # A job with time to spare could as well run now: what is free is not left idle.

@@ -19,7 +19,7 @@ from epochcast.scheduling.policies.order import (
 )
 from epochcast.scheduling.policies.robust import Robust
 from epochcast.scheduling.policies.rollout import Index, RollOut
-from epochcast.scheduling.policies.search import Greedy, LocalSearch, RandomGreedy
+from epochcast.scheduling.policies.search import Greedy, LocalSearch, PathRelinking, RandomGreedy
 from epochcast.scheduling.simulator import Policy
 
 
@@ -58,6 +58,9 @@ POLICIES: Mapping[str, Entry] = {
     "greedy": Entry("least time to spare", lambda s: Greedy(s.stops, s.resizes)),
     "random_greedy": Entry("best of shuffled orders", lambda s: RandomGreedy(s.stops, s.resizes, s.seed)),
     "local_search": Entry("greedy, then single changes", lambda s: LocalSearch(s.stops, s.resizes)),
+    "path_relinking": Entry(
+        "local search, then towards other good decisions", lambda s: PathRelinking(s.stops, s.resizes, s.seed)
+    ),
     "atc": Entry("apparent tardiness cost", lambda s: Index(not s.stops, s.resizes)),
     "atc_rollout": Entry(
         "apparent tardiness cost, played to the end", lambda s: RollOut(not s.stops, s.resizes, seed=s.seed)
@@ -66,6 +69,11 @@ POLICIES: Mapping[str, Entry] = {
         "the same with the high ends of forecasts", lambda s: Robust(RollOut(not s.stops, s.resizes, seed=s.seed))
     ),
     "milp": Entry("one decision as an integer program", lambda s: OneShot(s.stops, s.resizes)),
+    "edf_shared_robust": Entry(
+        "edf_shared with the high ends of forecasts", lambda s: Robust(SharedMachines(deadline)), True
+    ),
+    "greedy_robust": Entry("greedy with the high ends of forecasts", lambda s: Robust(Greedy(s.stops, s.resizes))),
+    "milp_robust": Entry("milp with the high ends of forecasts", lambda s: Robust(OneShot(s.stops, s.resizes))),
     "max_min": Entry("max-min fairness (Gavel)", lambda s: MaxMin(s.stops, s.resizes)),
     "finish_time_fairness": Entry(
         "finish-time fairness (Themis)", lambda s: SharedMachines(unfairness, s.stops, s.resizes)

@@ -45,12 +45,16 @@ WORK = 700_000
 
 @dataclass(slots=True)
 class RollOut:
-    """The default policy. `keeps`: who runs keeps its GPUs to the end; `resizes`: a job may go on with other GPUs."""
+    """The default policy. `keeps`: who runs keeps its GPUs to the end; `resizes`: a job may go on with other GPUs.
+
+    `work` is how many jobs all roll-outs of a decision may look at: less is quicker, and worse.
+    """
 
     keeps: bool = False
     resizes: bool = True
     perturbed: int = PERTURBED
     seed: int = 0
+    work: int = WORK
     wake_seconds: float | None = None
 
     def __call__(self, state: State) -> Decision:
@@ -61,11 +65,11 @@ class RollOut:
         best = _Best(told)
         for setting in SETTINGS if may_change else KEEPING:
             best.try_out(_way(setting, may_change, self.keeps), np.ones(jobs))
-            if best.work > WORK or jobs < 2:
+            if best.work > self.work or jobs < 2:
                 break
         random = np.random.default_rng([self.seed, int(state.seconds) % 2**31, jobs])
         for number in range(self.perturbed if jobs > 1 else 0):
-            if best.work > WORK:
+            if best.work > self.work:
                 break
             moved = random.random(jobs) < PERTURBED_FRACTION
             best.try_out(best.way, best.noise * np.exp(moved * random.normal(0.0, NOISES[number % len(NOISES)], jobs)))

@@ -1,8 +1,9 @@
-"""Greedy, randomized greedy and local search, in the manner of Filippini et al. (2023): decisions compared by a proxy.
+"""Greedy, randomized greedy, local search and path relinking, after Filippini et al. (2023); compared by a proxy.
 
 Greedy takes jobs by their time to spare. Randomized greedy shuffles that order and picks among a job's choices at
 random, many times. Local search starts from greedy and changes one job at a time: another choice, or its place with one
-that waits. The best by `proxy` counts.
+that waits. Path relinking goes from the result of local search towards other good decisions, one job at a time, and
+keeps the best on the way. The best by `proxy` counts.
 """
 
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ SHUFFLE = 0.3
 """By what share of the jobs one may be moved in the order."""
 ROUNDS = 20
 """Improvements that local search makes at most."""
+ELITE = 3
+"""Decisions of randomized greedy towards which path relinking goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,12 @@ class RandomGreedy:
 
     def __call__(self, state: State) -> Decision:
         """The best by the proxy; greedy's own among them."""
-        worth = proxy(state)
+        return min(self.tried(state), key=proxy(state, self.resizes).dollars)
+
+    def tried(self, state: State) -> list[Decision]:
+        """Greedy's decision and those of shuffled orders."""
         random = Random(f"{self.seed} {state.seconds:.3f}")
-        best = Greedy(self.stops, self.resizes)(state)
+        found = [Greedy(self.stops, self.resizes)(state)]
         base, free = _split(state, self.stops)
         free.sort(key=lambda one: slack(one, state))
         for _ in range(TRIES):
@@ -55,9 +61,8 @@ class RandomGreedy:
             order = [
                 one for _, _, one in sorted((i + random.uniform(-reach, reach), i, one) for i, one in enumerate(free))
             ]
-            tried = _construct(state, base, order, self.resizes, random)
-            best = min(best, tried, key=worth.dollars)
-        return best
+            found.append(_construct(state, base, order, self.resizes, random))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class LocalSearch:
 
     def __call__(self, state: State) -> Decision:
         """The decision that no single change improves, or what was reached after some rounds."""
-        worth = proxy(state)
+        worth = proxy(state, self.resizes)
         best = dict(Greedy(self.stops, self.resizes)(state))
         _, free = _split(state, self.stops)
         for _ in range(ROUNDS):
@@ -78,6 +83,42 @@ class LocalSearch:
                 break
             best = better
         return best
+
+
+@dataclass(frozen=True, slots=True)
+class PathRelinking:
+    """From the result of local search towards other good decisions, keeping the best on the way."""
+
+    stops: bool = True
+    resizes: bool = True
+    seed: int = 0
+
+    def __call__(self, state: State) -> Decision:
+        """The best decision on all paths."""
+        worth = proxy(state, self.resizes)
+        best = start = dict(LocalSearch(self.stops, self.resizes)(state))
+        others = sorted(RandomGreedy(self.stops, self.resizes, self.seed).tried(state), key=worth.dollars)
+        for goal in others[:ELITE]:
+            best = min([best, *_path(state, start, goal, worth)], key=worth.dollars)
+        return packable(state, best, sorted(set(best) - set(start)))
+
+
+def _path(state: State, start: dict[str, Placed], goal: Decision, worth: Proxy) -> Iterator[dict[str, Placed]]:
+    """Decisions from one towards another: every time the change of one job that is best and has room."""
+    here = dict(start)
+    while True:
+        steps = []
+        for name in sorted(set(here) | set(goal)):
+            if here.get(name) != goal.get(name):
+                changed = {other: placed for other, placed in here.items() if other != name}
+                if name in goal:
+                    changed[name] = goal[name]
+                if _has_room(state, changed):
+                    steps.append(changed)
+        if not steps:
+            return
+        here = min(steps, key=worth.dollars)
+        yield here
 
 
 def _split(state: State, stops: bool) -> tuple[dict[str, Placed], list[LiveJob]]:

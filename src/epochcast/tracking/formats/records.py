@@ -54,7 +54,7 @@ def _number(record: Record, *names: str) -> float | None:
     return None
 
 
-def _duration(record: Record, *names: str) -> float | None:
+def _written_seconds(record: Record, *names: str) -> float | None:
     """The first of these that is a number of seconds, or a clock like `0:10:00`."""
     for name in names:
         value = record.get(name)
@@ -291,10 +291,10 @@ class JsonLinesParser:
         sighting.epochs_done = epoch + 1 - self.first_done
 
     def _time(self, sighting: Sighting, record: Record) -> None:
-        sighting.elapsed_seconds = _duration(record, *ELAPSED)
+        sighting.elapsed_seconds = _written_seconds(record, *ELAPSED)
         sighting.step_seconds = _number(record, *STEP_TIMES)
         sighting.data_seconds = _number(record, "data_time")
-        sighting.remaining_seconds = _duration(record, "eta_seconds", "remaining_time", "eta")
+        sighting.remaining_seconds = _written_seconds(record, "eta_seconds", "remaining_time", "eta")
         seconds = _number(record, "time", "duration", "time_s")
         if seconds is None or seconds >= 1e9 or sighting.step_seconds is not None:
             return

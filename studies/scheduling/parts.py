@@ -1,0 +1,31 @@
+"""What every part of the study gives: a piece of the page, rows of the table, and what is worse than it may be."""
+
+from dataclasses import dataclass, field
+
+from epochcast.scheduling.outcome import Outcome
+from epochcast.scheduling.policies.registry import Switches, policy_named
+from epochcast.scheduling.simulator import Rules, simulate
+from epochcast.scheduling.workload import Workload
+
+Row = list[object]
+
+
+@dataclass
+class Part:
+    """A section with its rows: part, workload, policy, value, and what it is compared with."""
+
+    text: str
+    rows: list[Row] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+
+def played(workload: Workload, name: str, stops: bool = True, rules: Rules | None = None) -> Outcome:
+    """A workload under a policy of the table."""
+    return simulate(workload, policy_named(name, Switches(stops, stops)), rules or Rules())
+
+
+def table(header: str, rows: list[list[str]]) -> str:
+    """A table of Markdown."""
+    names = header.split(" | ")
+    lines = [names, ["---"] * len(names), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

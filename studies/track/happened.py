@@ -1,0 +1,26 @@
+"""What happened in runs that are told badly, written down after looking at their steps."""
+
+HAPPENED = {
+    "L002": "faster by a fifth for a third of the run, then slower, then as at first",
+    "L028": "the machine was away for three hours near the end",
+    "L030": "the machine was away for eight hours, before 10 % of the steps",
+    "L048": "the first epoch is seven times slower than all others (it fills a cache)",
+    "L080": "validation takes four times longer at first than later",
+    "L090": "the last 5 % of the steps are twenty times slower",
+    "L096": "the first ten steps are slow",
+    "L104": "validation takes as long as training, and is seen late",
+    "L128": "validation takes a quarter of an epoch; the first ends after 10 %",
+    "L131": "slower by half after the middle (text twin below or above)",
+    "L133": "the pace comes and goes by half",
+    "L138": "slower by half after the middle (JSON twin below or above)",
+    "L142": "the batch grows twice, by schedule",
+    "L149": "two slow epochs at first",
+    "L167": "slower after the middle; two reports an epoch",
+    "L179": "a shared machine: the pace wanders by half for a month",
+    "L204": "faster by a third in between, then away for an hour, then as at first",
+    "L211": "twice as slow in the last tenth",
+    "L231": "ten epochs, each its own pace",
+    "L233": "the pace rises by 60 % over the first fifth",
+    "L235": "a shared machine: the first fifth is slower by 40 % (console twin below or above)",
+    "L237": "a shared machine: the first fifth is slower by 40 % (CSV twin below or above)",
+}

@@ -1,0 +1,23 @@
+from pathlib import Path
+
+from epochcast.charts import history_report, save_chart
+from epochcast.history.compare import compare
+from epochcast.history.curve import column_effects, learning_curve, sizes
+from epochcast.history.learning_set import LearningSet
+
+
+def test_sizes_double_up_to_all() -> None:
+    assert sizes(45) == [10, 20, 40, 45] and sizes(7) == [7]
+
+
+def test_a_report_shows_the_curve_and_what_moves_predictions(known: LearningSet, tmp_path: Path) -> None:
+    curve = learning_curve(known, ["grey_box", "forecast", "ridge"])
+    assert {point.jobs for point in curve} == {10, 20, 40, 45}
+    last = {point.model: point.mape for point in curve if point.jobs == 45}
+    assert last["grey_box"] < last["forecast"] < last["ridge"]
+    effects = column_effects(known, "ridge")
+    assert min(effects, key=lambda name: effects[name]) == "gpus" and effects["batch_per_gpu"] > 1.5
+    answer = compare(known, splits=["holdout"], models=["grey_box", "ridge"], is_tuned=False)
+    save_chart(history_report(answer, curve, effects, "ridge"), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "past jobs" in page and "split holdout" in page and "What moves the predictions" in page
