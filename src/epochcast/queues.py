@@ -83,10 +83,11 @@ class QueueView:
     def timetable(self, asked: Asked, progress: Progress | None = None) -> Timetable:
         """The queue as it will go on."""
         rules = self.rules if asked.every_seconds is None else replace(self.rules, every_seconds=asked.every_seconds)
+        found = project(self.now, self.clock, asked, rules, progress)
         return replace(
-            project(self.now, self.clock, asked, rules, progress),
+            found,
             refused=self.refused,
-            notes=self.notes,
+            notes=(*self.notes, *found.notes),
             commands=self.commands,
             past=self.past,
         )

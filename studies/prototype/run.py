@@ -166,7 +166,9 @@ def _engine(name: str) -> Iterator[Executor]:
 
     memory = {"object_store_memory": 100 * 2**20}
     web = {"include_dashboard": True, "dashboard_host": "127.0.0.1", "dashboard_port": 0}
-    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 0, **memory, **web})
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # apart from other clusters here; sockets need it short
+    head = {"num_cpus": 1, "num_gpus": 0, "temp_dir": folder, **memory, **web}
+    cluster: Any = Cluster(initialize_head=True, head_node_args=head)
     for kind in TYPES:
         cluster.add_node(num_cpus=1, num_gpus=1, resources={kind.name: 1}, **memory)
     yield RayEngine(f"http://{cluster.head_node.webui_url}")

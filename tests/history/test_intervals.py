@@ -67,3 +67,16 @@ def test_a_number_beyond_those_seen_is_new(known: LearningSet) -> None:
 
 def test_scores_are_ratios() -> None:
     assert log_scores(np.array([2.0, 0.5]), np.array([1.0, 1.0])).tolist() == pytest.approx([np.log(2)] * 2)
+
+
+@pytest.mark.parametrize("count", [25, 60, 137])
+def test_widths_by_group_are_those_of_crepes(count: int) -> None:
+    from crepes import ConformalRegressor
+
+    generator = np.random.default_rng(count)
+    errors = generator.normal(size=2 * count) * np.repeat([1.0, 3.0], count)
+    groups = np.repeat(["calm", "wild"], count)
+    oracle = ConformalRegressor().fit(errors, bins=groups)
+    theirs = oracle.predict_int(np.zeros(2), bins=np.array(["calm", "wild"]), confidence=0.9)[:, 1]
+    ours = [quantile(np.abs(errors[groups == name])) for name in ("calm", "wild")]
+    assert ours == pytest.approx(theirs.tolist())

@@ -16,7 +16,7 @@ from epochcast.scheduling.engines.executor import Node
 from epochcast.scheduling.held_queue import QueueHeld, take_queue
 from epochcast.scheduling.kept_queue import keep_queue, kept_queue
 from epochcast.scheduling.queue_rows import Rented, Start
-from epochcast.scheduling.state import LiveJob, Placed, State
+from epochcast.scheduling.state import LiveJob, Machine, Placed, State
 from epochcast.scheduling.workload import Choice, Fleet, QueuedJob
 from epochcast.store.store import Store
 from epochcast.store.tables import queues
@@ -123,3 +123,13 @@ def test_who_has_just_begun_is_not_stopped() -> None:
     for started in (29.0, 31.0):
         plan(now, decides, None, {"a": started})
     assert held == [False, True]
+
+
+def test_jobs_on_a_dead_node_take_nobodys_place() -> None:
+    now = state(queued("a", 0, 100, {2: 10, 4: 6}), queued("b", 0, 100, {2: 10}))
+    now.live["a"].choice, now.live["a"].machine = V4, 0
+    now.live["b"].choice, now.live["b"].machine = V2, 1
+    now.machines = (Machine(0, FOUR, (("a", 4),)), Machine(1, TWO, (("b", 2),)))
+    nodes = [Node("n1", "four", is_up=False), Node("n2", "two")]
+    found = plan(now, lambda seen: {name: Placed(V2) for name in seen.live}, nodes, dead=frozenset({0}))
+    assert (list(found.targets), found.homeless) == (["b"], ("a",))

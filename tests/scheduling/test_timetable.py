@@ -103,7 +103,9 @@ def test_times_are_on_the_clock_with_its_zone(fleet: Fleet) -> None:
 def test_a_stand_in_decides_in_the_draws_of_a_long_queue_and_says_so() -> None:
     workload = talk(2, "high", 1, jobs=9)
     answer = planned(QueueNow(workload, queue_now(workload, {}, 0.0).state), "atc_rollout", draws=1)
-    assert answer.drawn_by == "atc" and answer.as_dict()["drawn_by"] == "atc"
+    assert answer.drawn_by == answer.as_dict()["drawn_by"] == "atc_rollout (fewer roll-outs)"
+    asked = Asked("atc_rollout", Switches())
+    assert [asked.stand_in(jobs) for jobs in (8, 25)] == ["atc_rollout", "atc"]
 
 
 def test_no_gpu_is_given_twice_and_every_job_has_its_line() -> None:

@@ -53,13 +53,21 @@ def fleet_now(fleet: Fleet, nodes: Sequence[Node] | None) -> Fleet | None:
 
 
 def plan(
-    state: State, policy: Policy, nodes: Sequence[Node] | None, started: Mapping[str, float] | None = None
+    state: State,
+    policy: Policy,
+    nodes: Sequence[Node] | None,
+    started: Mapping[str, float] | None = None,
+    dead: frozenset[int] = frozenset(),
 ) -> Plan:
-    """Ask the policy, and find machines for what it says. `started` has when running jobs were started."""
+    """Ask the policy, and find machines for what it says.
+
+    `started` has when running jobs were started. Jobs on `dead` machines, whose node is down, are left alone until the
+    engine says what became of them; they take nobody's place.
+    """
     fleet = fleet_now(state.fleet, nodes)
     if fleet is None:
         return Plan({}, tuple(state.live))
-    seen, homeless = _seen_by_policy(state, fleet, started or {})
+    seen, homeless = _seen_by_policy(state, fleet, started or {}, dead)
     if not seen.live:
         return Plan({}, homeless)
     decision = policy(seen)
@@ -69,12 +77,17 @@ def plan(
     return Plan(targets, homeless, getattr(policy, "wake_seconds", None))
 
 
-def _seen_by_policy(state: State, fleet: Fleet, started: Mapping[str, float]) -> tuple[State, tuple[str, ...]]:
+def _seen_by_policy(
+    state: State, fleet: Fleet, started: Mapping[str, float], dead: frozenset[int]
+) -> tuple[State, tuple[str, ...]]:
     """The state on the machines that are up, without jobs that fit on none of them; who has just begun is held."""
     seen = state.copy()
     seen.fleet = fleet
+    seen.machines = tuple(machine for machine in seen.machines if machine.number not in dead)
     homeless = tuple(
-        name for name, one in seen.live.items() if not any(fleet.holds(choice) for choice in one.job.seconds)
+        name
+        for name, one in seen.live.items()
+        if one.machine in dead or not any(fleet.holds(choice) for choice in one.job.seconds)
     )
     for name in homeless:
         del seen.live[name]

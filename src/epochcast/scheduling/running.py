@@ -88,7 +88,9 @@ class Scheduler:
         if ended or known != self._known or now >= self._decide_at:
             self._tell_nodes(nodes, now)
             started = {job: queue.seconds(start.asked_at_seconds) for job, start in queue.open_starts().items()}
-            self._plan = plan(state, self.policy, nodes, started)
+            down = {node.name for node in nodes or () if not node.is_up}
+            dead = frozenset(machine.number for machine in queue.machines if machine.node in down)
+            self._plan = plan(state, self.policy, nodes, started, dead)
             self._numbers = {}
             self._known = known
             wake = self._plan.wake_seconds

@@ -4,6 +4,7 @@ Each has two nodes with two fake GPUs, of the types NC12 and NV12 (of the local 
 """
 
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -51,11 +52,16 @@ def ray_cluster() -> Iterator[Any]:
     head = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": 100 * 2**20}
     # A dead node is noticed within some seconds instead of half a minute.
     health = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 4}
+    # Jobs find their cluster by a file in its folder, which other clusters would overwrite; sockets need it short.
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
     web = {"include_dashboard": True, "dashboard_host": "127.0.0.1", "dashboard_port": 0}
-    cluster: Any = Cluster(initialize_head=True, head_node_args={**head, **web, "_system_config": health})
+    cluster: Any = Cluster(
+        initialize_head=True, head_node_args={**head, **web, "_system_config": health, "temp_dir": folder}
+    )
     cluster.of_type = {}
     yield cluster
     cluster.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _ray_place(cluster: Any) -> Place:
@@ -89,14 +95,17 @@ def _slurm_place(cluster: SlurmCluster) -> Place:
     )
 
 
-def _local_place() -> Place:
+def _local_place(folder: Path) -> Place:
     from epochcast.scheduling.engines.local import LocalEngine
 
     def kill(kind: str) -> None:
-        """All processes with this type in their environment, supervisors too: as a machine that loses power."""
+        """All processes of this test on a type, supervisors too: as a machine that loses power."""
+        ours = f"EPOCHCAST_CHECKPOINT_FOLDER={folder}/".encode()
         for entry in Path("/proc").glob("[0-9]*"):
             try:
-                if f"EPOCHCAST_NODE_TYPE={kind}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                variables = (entry / "environ").read_bytes().split(b"\0")
+                here = any(one.startswith(ours) for one in variables)
+                if here and f"EPOCHCAST_NODE_TYPE={kind}".encode() in variables:
                     os.kill(int(entry.name), 9)
             except OSError:
                 continue
@@ -105,10 +114,10 @@ def _local_place() -> Place:
 
 
 @pytest.fixture(params=["local", "slurm", "ray"])
-def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """Each of the engines, with both nodes up."""
     if request.param == "local":
-        yield _local_place()
+        yield _local_place(tmp_path)
         return
     if request.param == "ray":
         made = _ray_place(request.getfixturevalue("ray_cluster"))

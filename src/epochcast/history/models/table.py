@@ -18,7 +18,7 @@ from epochcast.history.learning_set import LearningSet
 from epochcast.history.models import curves, linear, trees
 from epochcast.history.models.grey_box import fit_forecast_alone, fit_grey_box
 from epochcast.history.models.process import MOST_ROWS
-from epochcast.history.models.stepwise import selected
+from epochcast.history.models.selection import SELECTIONS
 from epochcast.history.predictors import Linear, Predictor
 from epochcast.history.roles import column_of
 
@@ -81,12 +81,24 @@ def _nnls(known: LearningSet, options: Options, _: int) -> Fitted:
 
 def _stepwise(known: LearningSet, options: Options, _: int) -> Fitted:
     """Draper–Smith on numbers, their inverses and products, and the categories."""
-    degree = int(options.get("degree", 2))
-    whole = design_of(known.inputs, inverses=True, degree=degree)
-    rows = whole.matrix(known.inputs)
-    kept = sorted(selected(rows, known.target))
-    design = whole.only(kept)
-    return _fitted("stepwise", known, design, lambda x, y: linear.ridge(x, y, 0.0, linear.growing_of(design)))
+    return _selected("stepwise", known, {"selection": "stepwise", **options})
+
+
+def _augmented(known: LearningSet, options: Options, _: int) -> Fitted:
+    """The same with logarithms, and with another selection."""
+    return _selected("augmented", known, {"logs": True, **options})
+
+
+def _selected(name: str, known: LearningSet, options: Options) -> Fitted:
+    """Least squares on the features that a selection keeps."""
+    degree, logs = int(options.get("degree", 2)), bool(options.get("logs", False))
+    whole = design_of(known.inputs, inverses=True, degree=degree, logs=logs)
+    is_log = bool(options.get("log", False))
+    target = np.log(known.target) if is_log else known.target
+    kept = SELECTIONS[str(options.get("selection", "forward"))](whole.matrix(known.inputs), target)
+    design = whole.only(sorted(kept))
+    growing = linear.growing_of(design)
+    return _fitted(name, known, design, lambda x, y: linear.ridge(x, y, 0.0, growing), is_log)
 
 
 def _ernest(known: LearningSet, _: Options, __: int) -> Fitted:
@@ -175,6 +187,11 @@ MODELS: Mapping[str, Kind] = {
     ),
     "nnls": Kind("least squares with weights of 0 or more", _nnls),
     "stepwise": Kind("Draper–Smith selection among inverses and products", _stepwise),
+    "augmented": Kind(
+        "inverses, products and logarithms, selected forward or by importance",
+        _augmented,
+        tuple({"selection": one, "log": is_log} for one in ("forward", "importance") for is_log in (False, True)),
+    ),
     "ernest": Kind("Ernest: scale/machines, log(machines), machines", _ernest),
     "optimus": Kind("Optimus: networks, workers, batch/threads, batch/(workers·flops)", _optimus),
     "svr": Kind("support vectors", _svr, tuple({"penalty": p} for p in (1.0, 10.0, 100.0))),
@@ -201,6 +218,7 @@ BLACK_BOXES = (
     "ridge",
     "nnls",
     "stepwise",
+    "augmented",
     "ernest",
     "optimus",
     "svr",
