@@ -162,7 +162,11 @@ def test_a_config_file_names_its_task(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("{", "is not JSON"), ("[]", "has no model_type"), ('{"model_type": "nonsense"}', "is not a valid configuration")],
+    [
+        ("{", "is not JSON"),
+        ("[]", "has no model_type"),
+        ('{"model_type": "nonsense"}', "no model_type called 'nonsense'"),
+    ],
 )
 def test_a_broken_config_file_is_said(tmp_path: Path, content: str, says: str) -> None:
     path = tmp_path / "config.json"

@@ -1,9 +1,10 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fitting.machines import collective_rows, op_rows
+from tests.fitting.machines import collective_rows, op_rows, step_rows
 
 from epochcast.bench.measurements import Appender
 
@@ -60,6 +61,30 @@ def test_the_table_says_what_was_learnt_and_where_it_is(command: Command, measur
     ran = command(f"fit {measurements}")
     for words in ("op class", "Gflop/s", "ops left out: median error", "link: 50 µs and 1.00 GB/s", "written: "):
         assert words in ran.out
+
+
+def test_a_measured_step_runs_no_code_unless_it_is_allowed(
+    command: Command, measurements: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows as the bench writes them, but for the name of the model; the steps of a network are fitted beside them."""
+    monkeypatch.chdir(measurements.parent)
+    code = "from torch import nn\nopen('ran', 'w').close()\ndef factory():\n    return nn.Linear(8, 8)\n"
+    Path("evil.py").write_text(code, encoding="utf-8")
+    good = step_rows(("mnist_cnn",))
+    evil = [replace(good[0], key=name, question={**good[0].question, "model": name}) for name in CODE]
+    with Appender(measurements) as out:
+        for row in [*evil, *good]:
+            out.append(row)
+    ran = command(f"fit {measurements} --no-save --out p.json --json")
+    assert (ran.code, ran.json["steps"]) == (0, 2)
+    assert sum("would run Python code" in reason for reason in ran.json["unused"]) == len(CODE)
+    assert not Path("ran").exists()
+    ran = command(f"fit {measurements} --no-save --out p.json --json --allow-code")
+    assert ran.code == 0
+    assert Path("ran").exists()
+
+
+CODE = ("evil.py:factory", "./evil.py:factory", "evil:factory")
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@ from typing import Any
 
 import pytest
 
+from epochcast.capture.zoo import zoo_model
 from epochcast.forecasting.attention import chosen_attention
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import place
+from epochcast.graph.kinds import Attention
 from epochcast.hardware.catalogue import find_device
 from epochcast.render.forecast import _title
 
@@ -43,7 +45,7 @@ def test_a_network_without_attention_says_nothing_of_it() -> None:
 
 
 def test_a_device_matters_only_where_it_lacks_the_kernels() -> None:
-    assert chosen_attention(job()) == chosen_attention(job(), find_device("P100")) == "flash"
+    assert chosen_attention(job()) == chosen_attention(job(), find_device("P100")) == "sdpa"
     assert chosen_attention(job(), find_device("MI50")) == "eager"
 
 
@@ -52,3 +54,20 @@ def test_eager_attention_needs_more_memory() -> None:
     old, new = (forecast_job(job(1024, framework_version=v, precision="amp"), where) for v in ("1.13", "2.1"))
     assert old.allocated_bytes is not None and new.allocated_bytes is not None
     assert old.allocated_bytes > new.allocated_bytes
+
+
+@pytest.mark.parametrize(("attention", "kernels"), [("auto", "eager"), ("flash", "flash"), ("eager", "eager")])
+def test_capped_scores_are_written_unless_flash_attention_is_asked_for(attention: str, kernels: str) -> None:
+    asked = Job("gemma2_2b", batch=1, input_shape=(128,), precision="amp_bf16", attention=attention)
+    answer = forecast_job(asked, place(find_device("H100")), step_only=True)
+    assert answer.attention == kernels
+
+
+def test_the_bias_of_t5_goes_into_fused_attention() -> None:
+    """Six encoder layers, six decoder layers that attend twice; each self-attention copies its bias."""
+    graph = zoo_model("t5_small", (16,)).graph(2)
+    fused = [op for op in graph.ops if isinstance(op.kind, Attention)]
+    assert len(fused) == 18
+    assert {op.inputs[3].shape for op in fused} == {(1, 8, 16, 16)}
+    answer = forecast_job(Job("t5_small", batch=2, precision="amp"), place(find_device("A100")), step_only=True)
+    assert answer.attention == "memory-efficient"

@@ -1,17 +1,22 @@
 import json
 import pickle
+import random
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from epochcast.errors import BadInput, UnknownName
+from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import Placement, Price, place, placed
 from epochcast.forecasting.strategies.registry import DDP, find_strategy
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
+from epochcast.hardware.machines import instances
 
 
 def test_several_gpus_are_ddp_and_one_is_single() -> None:
@@ -146,3 +151,26 @@ def test_unknown_names_list_the_known_ones(v100: Device) -> None:
         place(v100, gpus=2, link="string")
     with pytest.raises(UnknownName, match="no device called 'V1000'"):
         place("V1000")
+
+
+def drawn_clusters(count: int) -> list[tuple[str, int, int]]:
+    """Devices that somebody rents out, GPUs and nodes: two and more nodes with one to eight GPUs in each."""
+    chosen = random.Random(20)
+    rented = sorted({each.device for each in instances() if place(each.device).price is not None})
+    shapes = [(chosen.choice(rented), chosen.randint(2, 16), chosen.randint(1, 8)) for _ in range(count)]
+    return [(device, nodes * ranks, nodes) for device, nodes, ranks in shapes]
+
+
+def test_three_hundred_random_jobs_pay_for_every_box() -> None:
+    """Counted anew, GPU by GPU: each goes to the next node in turn, and a node begins a box whenever one is full."""
+    prices = {f"{box.cloud} {box.name}": box for box in instances()}
+    job = Job("mnist_cnn", batch=32, samples=60_000, epochs=2)
+    for device, gpus, nodes in drawn_clusters(300):
+        answer = forecast_job(job, place(device, gpus=gpus, nodes=nodes))
+        assert answer.price_source is not None and answer.dollars is not None and answer.total_seconds is not None
+        box = prices[answer.price_source]
+        used = Counter(gpu % nodes for gpu in range(gpus))
+        begun = sum(1 for ranks in used.values() for rank in range(ranks) if rank % box.gpus == 0)
+        assert begun >= nodes
+        hours = answer.total_seconds.mid / 3600
+        assert answer.dollars.mid == pytest.approx(hours * begun * box.dollars_per_hour)

@@ -1,6 +1,3 @@
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -144,28 +141,6 @@ def test_the_grey_box_follows_physics_where_a_black_box_cannot(known: LearningSe
 
     assert error("grey_box") < 0.08
     assert error("grey_box") < error("boosting") / 2
-
-
-@pytest.mark.parametrize("name", ["linear", "ridge", "nnls", "decision_tree", "random_forest", "boosting", "grey_box"])
-def test_more_epochs_never_take_less_time(name: str, past: list[dict[str, Any]]) -> None:
-    generator = np.random.default_rng(0)
-    told = [
-        {**row, "epochs": int(epochs), "total_seconds": row["step_ms"] * epochs * np.exp(generator.normal(0, 0.5))}
-        for row, epochs in zip(past, generator.integers(1, 9, len(past)), strict=True)
-    ]
-    from epochcast.history.physics import physics_of
-
-    frame = read_frame(told)
-    known = learning_set(frame, "total_seconds", physics=physics_of(frame, "total_seconds"))
-    fitted = find_kind(name).fit(known, {"trees": 10} if name == "random_forest" else {}, 0)
-    before = None
-    for epochs in (1, 2, 3, 5, 8, 20):
-        asked = read_frame([{**row, "epochs": epochs} for row in told])
-        rows = replace(known, jobs=learning_set(asked, "total_seconds", columns=known.features).jobs)
-        jobs = replace(rows.inputs, physics=physics_of(asked, "total_seconds"))
-        predicted = fitted.predict(jobs)
-        assert before is None or (predicted >= before * (1 - 1e-9)).all()
-        before = predicted
 
 
 def test_an_unknown_model_names_the_known_ones() -> None:

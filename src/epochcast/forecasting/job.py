@@ -127,7 +127,8 @@ class Job:
     )
     attention: str = _recipe(
         "auto",
-        "flash (one fused kernel), eager (scores in memory), or auto: eager before PyTorch 2.0 and in TensorFlow.",
+        "flash (one fused kernel), eager (scores in memory), or auto: eager before PyTorch 2.0, in TensorFlow and for "
+        "capped scores (Gemma 2).",
     )
     channels_last: bool | None = _recipe(None, "NHWC memory layout.")
     update_style: str = _recipe("foreach", "foreach, fused or loop (a kernel per tensor).")

@@ -52,7 +52,8 @@ class Attention(Kind):
 
     No L x S matrix is in memory. `window` is how many keys a query looks at, at most; 0: all of them. A fourth input
     is a bias or mask of the scores. `dropout` is of the probabilities, which a fused kernel draws again in backward;
-    `padded`: written out, the model adds a mask of padded keys. Both cost something only in eager attention.
+    `padded`: written out, the model adds a mask of padded keys. Both cost something only in eager attention. `capped`:
+    scores are bent by a tanh (Gemma 2), which FlashAttention 2 does and PyTorch's own fused kernels do not.
     """
 
     label: ClassVar[str] = "attention"
@@ -60,6 +61,7 @@ class Attention(Kind):
     window: int = 0
     dropout: bool = False
     padded: bool = False
+    capped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,22 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from epochcast.graph.kinds import Attention, Copy, Elementwise, Matmul, Softmax, View
+from epochcast.graph.kinds import Attention, Copy, Elementwise, Kind, Matmul, Softmax, View
 from epochcast.graph.op import Op
 from epochcast.graph.tensor import DType, Tensor
 
 
-def eager_attention(ops: Iterable[Op], *, with_dropout: bool = True) -> tuple[Op, ...]:
-    """Every fused attention as scores = QKᵀ, scale, (masks,) softmax, (dropout,) product with V: the L x S matrix is in
-    memory, after every step. Nothing that a mask hides is saved.
+def eager_attention(ops: Iterable[Op], *, with_dropout: bool = True, only_capped: bool = False) -> tuple[Op, ...]:
+    """Every fused attention as scores = QKᵀ, scale, (cap, masks,) softmax, (dropout,) product with V: the L x S matrix
+    is in memory, after every step. Nothing that a mask hides is saved. `only_capped`: only where scores are capped.
 
     Where several heads share keys and values, those are repeated first. A sink is one more column of the scores.
     """
-    return tuple(
-        piece for op in ops for piece in (_eager(op, with_dropout) if isinstance(op.kind, Attention) else (op,))
-    )
+
+    def is_written(kind: Kind) -> bool:
+        return isinstance(kind, Attention) and (kind.capped or not only_capped)
+
+    return tuple(piece for op in ops for piece in (_eager(op, with_dropout) if is_written(op.kind) else (op,)))
 
 
 def _eager(op: Op, with_dropout: bool) -> Iterator[Op]:
@@ -37,7 +39,7 @@ def _eager(op: Op, with_dropout: bool) -> Iterator[Op]:
     yield replace(op, name=f"{op.name}.scores", kind=Matmul(transpose_b=True), inputs=(q, k), outputs=(scores,))
     last = scores_after("scaled")
     yield replace(op, name=f"{op.name}.scale", kind=Elementwise("scale"), inputs=(scores,), outputs=(last,))
-    for step, function, masks in _masks(kind, op.inputs[3:]):
+    for step, function, masks in _changes(kind, op.inputs[3:]):
         masked = scores_after(step)
         yield replace(op, name=masked.name, kind=Elementwise(function), inputs=(last, *masks), outputs=(masked,))
         last = masked
@@ -59,8 +61,12 @@ def _eager(op: Op, with_dropout: bool) -> Iterator[Op]:
     yield replace(op, name=f"{op.name}.mix", kind=Matmul(), inputs=(weights, v), outputs=op.outputs)
 
 
-def _masks(kind: Attention, given: tuple[Tensor, ...]) -> Iterator[tuple[str, str, tuple[Tensor, ...]]]:
+def _changes(kind: Attention, given: tuple[Tensor, ...]) -> Iterator[tuple[str, str, tuple[Tensor, ...]]]:
     """What is done to the scores: name of the result, function, tensors it reads besides."""
+    if kind.capped:
+        yield "divided", "scale", ()
+        yield "bent", "tanh", ()
+        yield "capped", "scale", ()
     if kind.causal:
         yield "mask", "mask", ()
     if kind.padded:

@@ -11,6 +11,7 @@ from epochcast.graph.precision import PRECISIONS, Precision, find_precision
 MODES = ("training", "forward", "forward_backward")
 STYLES = ("foreach", "fused", "loop")
 SELECTIVE = "selective"
+ATTENTIONS = ("sdpa", "flash", "eager")
 OFFLOADS = ("none", "optimizer", "parameters")
 
 
@@ -19,10 +20,10 @@ class Recipe:
     """One step: how many samples, what is updated how, in which precision.
 
     `mode` training is forward, loss, backward and update; forward_backward leaves the update out; forward runs the
-    network alone. `freeze` are glob patterns of parameters that are not trained. `attention` flash keeps the fused
-    kernel, eager writes the scores to memory. `accumulate` steps of forward and backward share one update.
-    `checkpointing` runs every block's forward pass again in backward instead of keeping its activations; selective does
-    so with the scores of attention alone.
+    network alone. `freeze` are glob patterns of parameters that are not trained. `attention` sdpa takes PyTorch's own
+    fused kernel and writes capped scores to memory, flash fuses these too, eager writes all scores. `accumulate` steps
+    of forward and backward share one update. `checkpointing` runs every block's forward pass again in backward instead
+    of keeping its activations; selective does so with the scores of attention alone.
 
     `lora` is the rank of the updates that are trained instead of the network (0: none), beside the linear layers whose
     last name is in `lora_targets` (by default the projections of attention). `four_bit` keeps the frozen weights of
@@ -42,7 +43,7 @@ class Recipe:
     precision: str = "fp32"
     mode: str = "training"
     freeze: tuple[str, ...] = ()
-    attention: str = "flash"
+    attention: str = "sdpa"
     update_style: str = "foreach"
     channels_last: bool = False
     accumulate: int = 1
@@ -74,7 +75,7 @@ class Recipe:
             raise UnknownName("checkpointing", self.checkpointing, [SELECTIVE])
         for option, value, choices in (
             ("mode", self.mode, MODES),
-            ("attention", self.attention, ("flash", "eager")),
+            ("attention", self.attention, ATTENTIONS),
             ("update style", self.update_style, STYLES),
             ("offload", self.offload, OFFLOADS),
         ):

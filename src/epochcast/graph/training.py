@@ -31,8 +31,10 @@ def float_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
     if graph.batch != recipe.batch:
         raise ValueError(f"the graph is at batch {graph.batch}, the recipe at {recipe.batch}")
     graph = adapted(graph, recipe)
-    if recipe.attention == "eager":
-        graph = replace(graph, ops=eager_attention(graph.ops, with_dropout=recipe.mode != "forward"))
+    if recipe.attention != "flash":
+        only_capped = recipe.attention == "sdpa"
+        ops = eager_attention(graph.ops, with_dropout=recipe.mode != "forward", only_capped=only_capped)
+        graph = replace(graph, ops=ops)
     if recipe.mode == "forward":
         return graph.ops
     if recipe.with_loss:

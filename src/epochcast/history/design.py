@@ -16,6 +16,7 @@ import numpy as np
 
 from epochcast.errors import BadInput
 from epochcast.history.jobs import MISSING, Array, Jobs
+from epochcast.history.roles import GROWING
 
 MOST_LEVELS = 1000
 """Categories of a column that have a term of their own; the rarest of more have none."""
@@ -172,10 +173,19 @@ def _plain(name: str, column: Array, logs: bool) -> Term:
 
 
 def _augmented(numbers: Mapping[str, Array], inverses: bool, degree: int) -> list[Term]:
-    """1/x and products to the degree, of columns that are never 0 where they are below the line."""
+    """1/x and products to the degree, of columns that are never 0 where they are below the line.
+
+    What never shortens a job (`GROWING`) is never below the line, and is multiplied only with what is never negative: a
+    weight of 0 or more is then enough to keep it from shortening a job.
+    """
     powers = [(name, 1) for name in numbers]
     if inverses:
-        powers += [(name, -1) for name, column in numbers.items() if np.nanmin(np.abs(column), initial=np.inf) > 0]
+        powers += [
+            (name, -1)
+            for name, column in numbers.items()
+            if name not in GROWING and np.nanmin(np.abs(column), initial=np.inf) > 0
+        ]
+    negative = {name for name, column in numbers.items() if np.nanmin(column, initial=0.0) < 0}
     terms = []
     for count in range(1, degree + 1):
         for chosen in combinations_with_replacement(powers, count):
@@ -183,6 +193,8 @@ def _augmented(numbers: Mapping[str, Array], inverses: bool, degree: int) -> lis
             for name, power in chosen:
                 total[name] = total.get(name, 0) + power
             left = tuple((name, power) for name, power in total.items() if power)
+            if negative & set(total) and GROWING & set(total):
+                continue
             # x/x is no feature, and products that cancel have a lower degree
             if sum(abs(power) for _, power in left) == count and left != ((chosen[0][0], 1),):
                 terms.append(Term(left))

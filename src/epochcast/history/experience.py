@@ -94,4 +94,4 @@ def _physics(forecast: Forecast, target_name: str) -> Physics:
             raise BadInput(f"the past says {target_name}: say how much data there is (`samples` or `dataset`)")
         steps = forecast.samples / forecast.global_batch
         steps *= forecast.epochs if target_name == "total_seconds" else 1
-    return Physics(np.array([step * steps]), np.array([FORECAST]), np.array([overhead]))
+    return Physics(np.array([step * steps]), np.array([FORECAST]), np.array([overhead]), np.array([steps]))

@@ -65,9 +65,15 @@ def usual_row(model: HistoryModel, jobs: Jobs) -> Jobs:
     words = {name: np.array([_commonest(jobs, name, seen.levels[name])]) for name in seen.levels}
     physics = None
     if jobs.physics is not None:
-        middle = np.array([float(np.exp(np.mean(np.log(jobs.physics.values))))])
-        physics = Physics(middle, jobs.physics.kinds[:1], np.ones(1))
+        p = jobs.physics
+        counts = np.ones(len(jobs)) if p.counts is None else p.counts
+        physics = Physics(_geometric(p.values), p.kinds[:1], np.ones(1), _geometric(counts))
     return Jobs(numbers, words, physics)
+
+
+def _geometric(values: Array) -> Array:
+    """Their geometric mean, as one row."""
+    return np.asarray(np.exp(np.mean(np.log(values), keepdims=True)))
 
 
 def _middle(values: Array, ends: tuple[float, float]) -> float:
@@ -107,10 +113,12 @@ def _stacked(parts: Sequence[Jobs]) -> Jobs:
     if first.physics is not None:
         each = [part.physics for part in parts if part.physics is not None]
         overheads = [np.ones(1) if p.overheads is None else p.overheads for p in each]
+        counts = [np.ones(1) if p.counts is None else p.counts for p in each]
         physics = Physics(
             np.concatenate([p.values for p in each]),
             np.concatenate([p.kinds for p in each]),
             np.concatenate(overheads),
+            np.concatenate(counts),
         )
     return Jobs(
         {name: np.concatenate([part.numbers[name] for part in parts]) for name in first.numbers},

@@ -29,11 +29,13 @@ class Physics:
     """What is known of each row without its history: seconds (or bytes) of the target, up to a constant factor that
     only `kind` decides. `kinds` say who answered: the forecast, the roofline of the row's columns, or its sizes alone.
     `overheads` are by how much several GPUs are slower than one with its share of the batch, 1 where nobody knows.
+    `counts` are the steps (or epochs) that `values` are made of; None: one.
     """
 
     values: Array
     kinds: Words
     overheads: Array | None = None
+    counts: Array | None = None
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.kinds) or not (np.isfinite(self.values) & (self.values > 0)).all():
@@ -42,7 +44,13 @@ class Physics:
     def take(self, rows: Integers) -> "Physics":
         """Of these rows."""
         overheads = None if self.overheads is None else self.overheads[rows]
-        return Physics(self.values[rows], self.kinds[rows], overheads)
+        counts = None if self.counts is None else self.counts[rows]
+        return Physics(self.values[rows], self.kinds[rows], overheads, counts)
+
+    @property
+    def units(self) -> Array:
+        """Of one step (or epoch): what does not grow with epochs and samples."""
+        return self.values if self.counts is None else self.values / self.counts
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,7 @@ class Jobs:
             words[PARALLEL] = np.where(self.numbers["gpus"] > 1, "many", "one")
         return replace(
             self,
-            numbers={**self.numbers, PHYSICS: p.values, OVERHEAD: overheads},
+            numbers={**self.numbers, PHYSICS: p.units, OVERHEAD: overheads},
             categories={**self.categories, **words},
         )
 

@@ -27,7 +27,7 @@ from epochcast.history.seen import Seen
 if TYPE_CHECKING:
     from polars import DataFrame
 
-FORMAT, VERSION = "epochcast history", 1
+FORMAT, VERSION = "epochcast history", 2
 MOST_BYTES = 400_000_000
 
 

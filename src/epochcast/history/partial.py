@@ -30,20 +30,22 @@ PARTIAL_COLUMNS = frozenset(
 """What was run of a job before the whole of it."""
 
 
-def partial_seconds(jobs: Jobs, target_name: str, steps: Array) -> Array:
-    """The target of every row by the part that was run, NaN where there is none; `steps` are those of the target."""
+def partial_seconds(jobs: Jobs, target_name: str, steps: Array) -> tuple[Array, Array]:
+    """Seconds of a step or an epoch of every row by the part that was run, NaN where there is none, and how many of
+    them the target is; `steps` are those of the target.
+    """
     epochs_column = column_of("epochs", jobs.numbers)
     epochs = np.ones(len(jobs)) if epochs_column is None else jobs.numbers[epochs_column]
     per_epoch, per_step = _epoch(jobs), _step(jobs)
     match target_name:
         case "step_seconds":
-            return per_step
-        case "epoch_seconds":
-            return np.where(np.isfinite(per_epoch), per_epoch, per_step * steps)
-        case "total_seconds":
-            return np.where(np.isfinite(per_epoch), per_epoch * epochs, per_step * steps)
+            return per_step, np.ones(len(jobs))
+        case "epoch_seconds" | "total_seconds":
+            times = epochs if target_name == "total_seconds" else np.ones(len(jobs))
+            has_epoch = np.isfinite(per_epoch)
+            return np.where(has_epoch, per_epoch, per_step), np.where(has_epoch, times, steps)
         case _:
-            return np.full(len(jobs), np.nan)
+            return np.full(len(jobs), np.nan), np.ones(len(jobs))
 
 
 def _epoch(jobs: Jobs) -> Array:

@@ -48,6 +48,7 @@ def physics_of(
 ) -> Physics:
     """Of every row of a table (`reading.read_frame`)."""
     jobs = with_devices(as_jobs(frame))
+    counts = None
     if target_name == "peak_bytes":
         values, kinds = _bytes(jobs)
         found = forecast_bytes(frame, allow_code=allow_code, progress=progress)
@@ -59,12 +60,13 @@ def physics_of(
     values = np.where(is_forecast, found, values)
     kinds = np.where(is_forecast, FORECAST, kinds)
     if target_name != "peak_bytes":
-        steps = steps_of(jobs, target_name)
-        values = values * steps
-        measured = partial_seconds(jobs, target_name, steps)
-        is_partial = np.isfinite(measured) & (measured > 0)
+        counts = steps_of(jobs, target_name)
+        measured, times = partial_seconds(jobs, target_name, counts)
+        is_partial = np.isfinite(measured) & (measured > 0) & np.isfinite(times) & (times > 0)
         values, kinds = np.where(is_partial, measured, values), np.where(is_partial, PARTIAL, kinds)
-    return Physics(np.clip(values, 1e-30, 1e30), kinds.astype(np.str_), overheads)
+        counts = np.where(is_partial, times, counts)
+        values = values * counts
+    return Physics(np.clip(values, 1e-30, 1e30), kinds.astype(np.str_), overheads, counts)
 
 
 # ---- forecasts ----------------------------------------------------------------------------------

@@ -200,3 +200,49 @@ def test_a_compiled_module_or_function_is_captured_as_it_is_written() -> None:
 
     trace = from_workload(Workload(Inside(), torch.zeros(2, 8))).trace(Recipe(4))
     assert any("relu" in op.name for op in trace.ops)
+
+
+class Detector(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone, self.head = nn.Conv2d(3, 8, 3), nn.Linear(8, 4)
+
+    def boxes(self, images: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = self.head(self.backbone(images).mean((2, 3)))
+        return made
+
+    def forward(self, images: list[torch.Tensor], targets: list[dict[str, torch.Tensor]]) -> torch.Tensor:
+        found = self.boxes(torch.stack(images))
+        return torch.stack([(box - t["boxes"]).abs().mean() for box, t in zip(found, targets, strict=True)]).mean()
+
+
+IMAGES = [torch.zeros(3, 64, 64) for _ in range(2)]
+TARGETS = [{"boxes": torch.zeros(5, 4), "labels": torch.ones(5, dtype=torch.int64)} for _ in range(2)]
+
+
+@pytest.mark.parametrize("inputs", [(IMAGES, TARGETS), {"images": IMAGES, "targets": TARGETS}, IMAGES, (0, TARGETS)])
+def test_a_list_with_one_image_per_sample_says_what_to_do(inputs: Any) -> None:
+    with pytest.raises(BadInput, match=r"a list of 2 with one element per sample.*`inputs=`.*`step=`"):
+        ec.forecast(Detector(), inputs=inputs, device="A100", batch=4)
+
+
+def test_layers_of_a_detector_run_on_one_tensor_of_images() -> None:
+    def step(model: Detector, images: torch.Tensor) -> torch.Tensor:
+        return model.boxes(images).abs().mean()
+
+    answer = ec.forecast(Detector(), inputs=torch.zeros(2, 3, 64, 64), step=step, device="A100", batch=4)
+    assert answer.batch_per_gpu == 4
+
+
+def test_a_list_of_inputs_that_each_hold_the_batch_is_taken() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 4)
+
+        def forward(self, parts: list[torch.Tensor]) -> torch.Tensor:
+            made: torch.Tensor = self.layer(parts[0] + parts[1])
+            return made
+
+    parts = [torch.zeros(2, 8), torch.zeros(2, 8)]
+    assert ec.forecast(Two(), inputs=(parts,), device="A100", batch=4).batch_per_gpu == 4

@@ -13,6 +13,7 @@ from epochcast.errors import BadInput
 
 Shape = tuple[int, ...]
 
+_IMAGE_DIMENSIONS, _LEAST_SIDE = 3, 16
 _LOOKUPS = (torch.nn.Embedding, torch.nn.EmbeddingBag)
 
 
@@ -36,6 +37,7 @@ def example_for(
     if isinstance(inputs, tuple | torch.Size) and inputs and all(isinstance(n, int) for n in inputs):
         return _typed(module, tuple(inputs))
     if inputs is not None:
+        _refuse_samples(inputs)
         example = as_example(inputs)
         if isinstance(inputs, Mapping) and _takes_one(module, inputs):
             example = Example((dict(inputs),))
@@ -46,8 +48,35 @@ def example_for(
     return image((first.in_features,))
 
 
+def _refuse_samples(value: Any) -> None:
+    """An error for a list with one element per sample: it would be read as inputs whose first size is the batch."""
+    if _holds_a_sample_each(value):
+        raise BadInput(
+            f"an input is a list of {len(value)} with one element per sample, as detectors take images and targets; "
+            "the batch must be the first dimension of tensors: give all images as one tensor (`inputs=`) and, where "
+            "the model wants lists, a `step=` that runs its layers on that tensor (detectors of torchvision are known "
+            "by name: `epochcast models`)"
+        )
+
+
+def _holds_a_sample_each(value: Any) -> bool:
+    """Whether a list holds a dictionary or an image (channels first, without a batch) for each sample."""
+    if not isinstance(value, list) or not value:
+        return False
+    if all(isinstance(item, Mapping) for item in value):
+        return True
+    return all(isinstance(item, torch.Tensor) and _is_image(item) for item in value)
+
+
+def _is_image(tensor: torch.Tensor) -> bool:
+    """One or three channels, and sides that are longer than a batch of an example."""
+    return tensor.dim() == _IMAGE_DIMENSIONS and tensor.shape[0] in (1, 3) and min(tensor.shape[1:]) >= _LEAST_SIDE
+
+
 def on_meta(example: Example, values: Values, dimension: int = 0) -> Example:
     """The same inputs without their data, but with the values that are worth knowing."""
+    for value in (*example.args, *example.kwargs.values()):
+        _refuse_samples(value)
 
     def moved(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.device.type == "meta":

@@ -291,10 +291,10 @@ _LIBRARY.impl("recurrent_backward", _recurrent_backward_meta, "Meta")
 
 
 @contextmanager
-def cuda_kernels(attention: str = "flash") -> Iterator[None]:
+def cuda_kernels(attention: str = "sdpa") -> Iterator[None]:
     """Inside, `meta` tensors use the kernels a CUDA device would; `attention` eager keeps the scores in memory."""
     chosen: dict[str, Callable[..., Any]] = {
-        "scaled_dot_product_attention": _flash if attention == "flash" else _eager,
+        "scaled_dot_product_attention": _eager if attention == "eager" else _flash,
         "dropout": _dropout,
         "lstm.input": _stack("lstm"),
         "gru.input": _stack("gru"),

@@ -23,14 +23,14 @@ from epochcast.graph.op import Graph
 from epochcast.graph.tensor import Tensor
 
 CAPPED_NOTE = (
-    "its scores are capped, which PyTorch's own fused attention cannot do: transformers keeps them in memory "
-    "(`attention` eager), FlashAttention 2 does not (flash, as by default here)"
+    "its scores are capped, which PyTorch's own fused attention cannot do: they are written to memory, as transformers "
+    "does by default; FlashAttention 2 does not write them (`attention` flash)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Heads:
-    """Query heads, key-value heads and their width; biases; norms of queries and keys; a sink that scores may go to."""
+    """Query heads, key-value heads and their width; biases; norms of queries and keys; a sink for scores; a cap."""
 
     count: int
     groups: int
@@ -39,6 +39,7 @@ class _Heads:
     o_bias: bool
     has_norms: bool
     has_sinks: bool
+    has_cap: bool
 
 
 def decoder(
@@ -72,8 +73,7 @@ def decoder(
 
     Every second layer from the first on looks at `window` tokens only; the first `dense_layers` have no mixture.
     Gemma multiplies its token embeddings by a constant (`scaled_tokens`); Gemma 2 normalises behind attention and
-    feed-forward layer too (`norms_behind`) and bends its logits by a tanh (`capped_logits`); that of its scores is
-    part of a fused kernel.
+    feed-forward layer too (`norms_behind`) and bends its logits and its scores by a tanh (`capped_logits`).
 
     >>> decoder(1, (8,), name="tiny", layers=1, width=16, heads=4, kv_heads=2, ffn=32, vocabulary=100).parameter_count
     5552
@@ -83,7 +83,7 @@ def decoder(
         raise BadInput(f"{name}: {groups} key-value heads do not divide {heads} heads")
     each = width // heads if head_width is None else head_width
     length = sequence_length(name, input_shape, context)
-    shape = _Heads(heads, groups, each, qkv_bias, o_bias, head_norms, sinks)
+    shape = _Heads(heads, groups, each, qkv_bias, o_bias, head_norms, sinks, capped_logits)
     b = Builder(name, batch)
     with b.scope("model"):
         x = b.embedding(token_ids(b, length), vocabulary, width, name="embed_tokens")
@@ -126,6 +126,6 @@ def _attention(b: Builder, x: Tensor, heads: _Heads, cos: Tensor, sin: Tensor, w
             q, k = rms_norm(b, q, name="q_norm"), rms_norm(b, k, name="k_norm")
         operands = [rotated(b, q, cos, sin), rotated(b, k, cos, sin), v]
         weights = [b.parameter("sinks", (heads.count,))] if heads.has_sinks else []
-        kind = Attention(causal=True, window=window)
+        kind = Attention(causal=True, window=window, capped=heads.has_cap)
         y = b.op(kind, operands, [(*q.shape[:-1], v.shape[-1])], weights=weights, name="attention")[0]
         return b.linear(join_heads(b, y), x.shape[-1], bias=heads.o_bias, name="o_proj")

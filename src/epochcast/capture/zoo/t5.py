@@ -1,16 +1,17 @@
 """T5 (Raffel et al. 2020) and the Switch transformer built on it (Fedus et al. 2022).
 
 Names and layers are Hugging Face's. Encoder and decoder see as many tokens. Positions are a learned bias on the
-scores, one per head and bucket of distance, made in the first layer of each stack and added in all of them; because
-it needs a gradient, attention runs unfused. Attention may be wider than the network. Scores are not scaled. With
-`experts`, every second feed-forward layer is a mixture (`moe`).
+scores, one per head and bucket of distance, made in the first layer of each stack and used in all of them: each
+copies it (a decoder masks the future in its copy) and gives it to fused attention, as transformers 5 does. Attention
+may be wider than the network. Scores are not scaled. With `experts`, every second feed-forward layer is a mixture
+(`moe`).
 """
 
-from epochcast.capture.zoo.attention import chain, rms_norm, sequence_length, split_heads, token_ids, unfused_attention
+from epochcast.capture.zoo.attention import chain, join_heads, rms_norm, sequence_length, split_heads, token_ids
 from epochcast.capture.zoo.gpt import gelu_new
 from epochcast.capture.zoo.moe import switch_layer
 from epochcast.graph.build import Builder
-from epochcast.graph.kinds import Copy, Embedding
+from epochcast.graph.kinds import Attention, Copy, Embedding
 from epochcast.graph.op import Graph
 from epochcast.graph.tensor import DType, Tensor
 
@@ -87,7 +88,7 @@ class _Stack:
         length = ids.shape[1]
         x = b.dropout(_looked_up(b, ids, table))
         with b.scope("block.0.layer.0.SelfAttention"):
-            bias = self._position_bias(length, is_decoder=memory is not None)
+            bias = self._position_bias(length)
         across = None
         if memory is not None:
             across = b.op(Copy("fill"), [], [(1, self.heads, length, memory.shape[1])], name="no_bias")[0]
@@ -95,7 +96,7 @@ class _Stack:
             with b.scope(f"block.{index}"):
                 with b.scope("layer.0"):
                     y = rms_norm(b, x, name="layer_norm")
-                    x = b.add(x, b.dropout(self._attend("SelfAttention", y, y, bias)))
+                    x = b.add(x, b.dropout(self._attend_here(y, bias, is_decoder=memory is not None)))
                 if memory is not None and across is not None:
                     with b.scope("layer.1"):
                         y = rms_norm(b, x, name="layer_norm")
@@ -105,13 +106,20 @@ class _Stack:
                     x = b.add(x, b.dropout(self._feed_forward(y, is_sparse=bool(self.experts) and index % 2 == 1)))
         return b.dropout(rms_norm(b, x, name="final_layer_norm"))
 
+    def _attend_here(self, x: Tensor, bias: Tensor, *, is_decoder: bool) -> Tensor:
+        b = self.b
+        with b.scope("SelfAttention"):
+            bias = b.elementwise("mask", bias) if is_decoder else bias
+            bias = b.copy("contiguous", bias, bias.shape)
+        return self._attend("SelfAttention", x, x, bias)
+
     def _attend(self, name: str, x: Tensor, memory: Tensor, bias: Tensor) -> Tensor:
         b, inner = self.b, self.heads * self.head_width
         with b.scope(name):
             q = split_heads(b, b.linear(x, inner, bias=False, name="q"), self.heads)
             k, v = (split_heads(b, b.linear(memory, inner, bias=False, name=n), self.heads) for n in "kv")
-            y = unfused_attention(b, q, k, v, bias, dropout=True)
-            return b.linear(y, x.shape[-1], bias=False, name="o")
+            y = b.op(Attention(dropout=True), [q, k, v, bias], [q.shape], name="attention")[0]
+            return b.linear(join_heads(b, y), x.shape[-1], bias=False, name="o")
 
     def _feed_forward(self, x: Tensor, *, is_sparse: bool) -> Tensor:
         b = self.b
@@ -127,14 +135,12 @@ class _Stack:
             y = b.dropout(b.relu(b.linear(x, self.ffn, bias=False, name="wi")))
             return b.linear(y, x.shape[-1], bias=False, name="wo")
 
-    def _position_bias(self, length: int, *, is_decoder: bool) -> Tensor:
-        """(1, H, T, T): a table of 32 buckets per head, looked up by distance; a decoder masks the future in it."""
+    def _position_bias(self, length: int) -> Tensor:
+        """(1, H, T, T): a table of 32 buckets per head, looked up by distance."""
         b = self.b
         distances = b.constant("distances", (length, length), DType.INT64)
         bias = b.embedding(chain(b, distances, _BUCKETING), 32, self.heads, name="relative_attention_bias")
-        bias = b.view(bias, (1, self.heads, length, length), "permute")
-        bias = b.elementwise("mask", bias) if is_decoder else bias
-        return b.copy("contiguous", bias, bias.shape)
+        return b.view(bias, (1, self.heads, length, length), "permute")
 
 
 def _looked_up(b: Builder, ids: Tensor, table: Tensor) -> Tensor:

@@ -71,11 +71,8 @@ def non_negative(rows: Array, target: Array) -> Linear:
 
 
 def growing_of(design: Design) -> Flags:
-    """Which features never shorten a job."""
+    """Which features never shorten a job: those with epochs, samples or steps in them (`design` divides by none)."""
     return np.array(
-        [
-            term.level is None and not term.is_missing and all(n in GROWING and p > 0 for n, p in term.powers)
-            for term in design.terms
-        ],
+        [term.level is None and not term.is_missing and bool(GROWING & set(term.columns)) for term in design.terms],
         dtype=np.bool_,
     )

@@ -177,7 +177,9 @@ def _mean(known: LearningSet, _: Options, __: int) -> Fitted:
 
 
 MODELS: Mapping[str, Kind] = {
-    "grey_box": Kind("the forecast, corrected by history", fit_grey_box, ({}, {"trees": True}), needs_physics=True),
+    "grey_box": Kind(
+        "the forecast, corrected by history", fit_grey_box, of_many=({"trees": True},), needs_physics=True
+    ),
     "forecast": Kind("the forecast times one factor", fit_forecast_alone, needs_physics=True),
     "linear": Kind("least squares", _linear),
     "ridge": Kind(
