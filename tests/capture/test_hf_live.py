@@ -134,7 +134,7 @@ def test_code_beside_a_configuration_is_never_followed(tmp_path: Path) -> None:
     assert hf_model(f"hf:{tmp_path}", (16,)).trace(Recipe(4)).parameters
     values["model_type"] = "evil"
     (tmp_path / "config.json").write_text(json.dumps(values), encoding="utf-8")
-    with pytest.raises(BadInput, match="no model_type called 'evil'.*never run"):
+    with pytest.raises(BadInput, match=r"no model_type called 'evil'.*never run"):
         hf_model(f"hf:{tmp_path}", (16,))
     assert not (tmp_path / "ran").exists()
     assert not Path("ran").exists()

@@ -69,6 +69,13 @@ def test_the_table_ends_in_what_was_read(folder: Path, command: Command) -> None
     assert "note: read from ds.json (DeepSpeed): batch 4" in printed
 
 
+def test_checkpointing_is_told_as_the_option_takes_it(folder: Path, command: Command) -> None:
+    arguments = {"gradient_checkpointing": True, "per_device_train_batch_size": 4, "num_train_epochs": 1}
+    (folder / "arguments.json").write_text(json.dumps(arguments), encoding="utf-8")
+    printed = command("forecast gpt2 --device A100 --config arguments.json").out
+    assert "checkpointing full" in " ".join(printed.split())
+
+
 @pytest.mark.parametrize("verb", ["advise resnet18", "scaling resnet18 --gpus 1,2", "inspect resnet18 --batch 2"])
 def test_every_command_takes_it(verb: str, folder: Path, command: Command) -> None:
     deepspeed(folder)

@@ -5,7 +5,13 @@ from typing import Any
 import polars as pl
 import pytest
 
+import epochcast as ec
 from epochcast.cli.app import run as main
+from epochcast.forecasting.job import Job
+from epochcast.store.opening import open_store
+from epochcast.store.rows import Place
+
+SLOWER = 1.7
 
 
 @pytest.fixture
@@ -95,6 +101,12 @@ def test_a_model_file_of_another_kind_is_refused_in_one_line(
         ("batch,step_seconds\n" + "".join(f"{i},5\n" for i in range(12)), "nothing to learn"),
         ("batch,step_seconds\n1,1\n2,2\n", "at least 10 rows"),
         ("batch,other\n1,1\n2,2\n", "no target column called 'step_seconds'"),
+        (
+            ",".join(f"x{i}" for i in range(15))
+            + ",step_seconds\n"
+            + "".join(",".join(str((i + 1) * j % 17) for i in range(15)) + f",{j}\n" for j in range(1, 13)),
+            "12 rows are too few for 15 columns",
+        ),
     ],
 )
 def test_bad_tables_are_refused_in_one_line(
@@ -106,3 +118,87 @@ def test_bad_tables_are_refused_in_one_line(
     complaint = capsys.readouterr().err
     assert message in complaint and complaint.count("\n") == 1
     assert not (tmp_path / "m.json").exists()
+
+
+def test_least_squares_with_more_categories_than_rows_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "jobs.csv"
+    table.write_text("network,gpu,step_seconds\n" + "".join(f"n{i % 11},d{i % 9},{i + 1}\n" for i in range(16)))
+    arguments = ["history", "fit", str(table), "--target", "step_seconds", "--with", "linear"]
+    assert main([*arguments, "--out", str(tmp_path / "m.json")]) == 2
+    complaint = capsys.readouterr().err
+    assert "least squares needs more rows than features" in complaint and complaint.count("\n") == 1
+
+
+@pytest.fixture
+def slow_team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the store of a team whose runs take 1.7 times what the forecast says, and a job."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EPOCHCAST_STORE", str(tmp_path / "store.db"))
+    (tmp_path / "epochcast.toml").write_text(
+        '[[job]]\nname = "mine"\nmodel = "resnet18"\ndevice = "V100"\nbatch = 32\nsamples = 64000\n'
+    )
+    with open_store() as store:
+        for model in ("resnet18", "alexnet"):
+            for device in ("V100", "T4"):
+                for batch in (8, 16, 32, 64):
+                    told = ec.forecast(model, device=device, batch=batch)
+                    run = store.open_run(f"{model} {device} {batch}", job=Job(model, batch=batch), place=Place(device))
+                    store.note(run.id, state="ended", step_seconds=SLOWER * told.step_seconds.mid, elapsed_seconds=9.0)
+    return tmp_path
+
+
+def test_runs_of_the_store_are_learned_from(slow_team: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fitted = answer(capsys, *["history", "fit", "store", "--target", "step_seconds", "--out", "model.json"])
+    assert fitted["rows"] == 16 and fitted["error"] < 0.1
+    (slow_team / "new.csv").write_text("model,device,batch\nresnet18,V100,32\n")
+    (found,) = answer(capsys, *["history", "predict", "new.csv", "--model", "model.json"])["predictions"]
+    alone = ec.forecast("resnet18", device="V100", batch=32).step_seconds.mid
+    assert found["mid"] / alone == pytest.approx(SLOWER, rel=0.1)
+
+
+def test_a_store_that_is_not_there_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EPOCHCAST_STORE", str(tmp_path / "none.db"))
+    assert main(["history", "fit", "store", "--target", "step_seconds", "--out", "model.json"]) == 2
+    complaint = capsys.readouterr().err
+    assert "there is no store yet" in complaint and complaint.count("\n") == 1
+
+
+def test_a_run_is_tracked_from_what_the_past_says(slow_team: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "fit", "store", "--target", "step_seconds", "--out", "model.json"]) == 0
+    (slow_team / "a.log").write_text("".join(f"step {step}/2000 loss 0.3\n" for step in range(10, 50, 10)))
+    alone = answer(capsys, *["track", "a.log", "--job", "mine"])
+    told = answer(capsys, *["track", "a.log", "--job", "mine", "--history", "model.json"])
+    # The log has no times, so that the forecast is all there is.
+    for body in (alone, told):
+        assert body["total_steps"] == 2000 and body["job"] == "mine"
+    assert told["remaining_seconds"]["mid"] / alone["remaining_seconds"]["mid"] == pytest.approx(SLOWER, rel=0.1)
+
+
+def test_a_past_without_a_job_to_ask_about_is_told_in_one_line(
+    slow_team: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (slow_team / "a.log").write_text("step 10/2000 loss 0.3\n")
+    assert main(["track", "a.log", "--history", "model.json"]) == 2
+    assert "--history needs --job" in capsys.readouterr().err
+
+
+def test_a_report_has_a_chart_of_everything_it_promises(
+    jobs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "report.html"
+    arguments = ["history", "compare", str(jobs), "--target", "step_seconds", "--quick", "--report", str(report)]
+    assert main([*arguments, "--with", "grey_box,forecast,ridge", "--split", "random,batch>16"]) == 0
+    drawn = report.read_text()
+    for words in (
+        "step_seconds, split random: grey_box",
+        "step_seconds, split batch\\u003e16: grey_box",
+        "Error of every model on every split",
+        "Error against the number of past jobs",
+        "What moves the predictions of grey_box",
+    ):
+        assert words in drawn or words.replace("\\u003e", ">") in drawn

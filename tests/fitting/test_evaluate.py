@@ -268,6 +268,9 @@ def test_ops_without_a_rule_fail_alone() -> None:
 def test_given_single_is_about_runs() -> None:
     with pytest.raises(BadInput, match="this is a table of ops"):
         evaluate(pl.DataFrame([op()]), given_single=True)
+    alone = {"model": "resnet18", "device": "V100", "batch_per_gpu": 8, "step_seconds": 0.1, "gpus": 1}
+    with pytest.raises(BadInput, match="needs runs on several GPUs; no row of this table is one"):
+        evaluate(pl.DataFrame([alone]), given_single=True, cost_model=ANALYTIC)
 
 
 @pytest.mark.needs_data

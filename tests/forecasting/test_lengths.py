@@ -144,3 +144,11 @@ def test_a_file_of_other_things_is_refused(tmp_path: Path, content: str) -> None
     file.write_text(content)
     with pytest.raises(EpochcastError, match=r"lengths\.txt must hold"):
         Job("gpt2", lengths=f"file={file},packed")
+
+
+def test_lengths_are_of_texts() -> None:
+    job = Job("resnet50", batch=32, lengths="mean=200,max=512,padded")
+    with pytest.raises(
+        EpochcastError, match=r"`lengths` is for language models, which take one number of tokens: resnet50"
+    ):
+        forecast_job(job, place("A100"))

@@ -21,3 +21,13 @@ def test_a_report_shows_the_curve_and_what_moves_predictions(known: LearningSet,
     save_chart(history_report(answer, curve, effects, "ridge"), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "past jobs" in page and "split holdout" in page and "What moves the predictions" in page
+
+
+def test_bars_of_effects_begin_at_a_factor_of_one(known: LearningSet) -> None:
+    from epochcast.charts import history_report
+    from epochcast.history.compare import compare
+
+    compared = compare(known, splits=["holdout"], models=["ridge", "mean"], is_tuned=False)
+    drawn = history_report(compared, learning_curve(known, ["ridge"]), {"batch": 1.5, "gpus": 1.0}, "ridge").to_dict()
+    bars = drawn["vconcat"][-1]["encoding"]
+    assert bars["x"]["scale"]["domain"] == [1.0, 1.5] and bars["x2"]["field"] == "one"

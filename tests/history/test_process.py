@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from epochcast.errors import BadInput
-from epochcast.history.models.process import _negative_likelihood, fit_process
+from epochcast.history.models.process import Repeated, _negative_likelihood, fit_process, repeated
 from epochcast.history.process import Blocks, Deviations, Process, covariance
 
 BLOCKS = Blocks(numbers=2, groups=(2, 3))
@@ -28,6 +28,8 @@ def test_covariance_by_hand() -> None:
 
 def test_slopes_of_the_likelihood_are_its_differences() -> None:
     rows, target = table(25)
+    generator = np.random.default_rng(2)
+    different = Repeated(rows, target, generator.integers(1, 5, len(rows)).astype(float), generator.random(len(rows)))
     prior = Deviations.prior(BLOCKS)
     same = [rows[:, part] @ rows[:, part].T for part in BLOCKS.slices()]
     products = [np.outer(rows[:, j], rows[:, j]) for j in range(2)]
@@ -35,12 +37,55 @@ def test_slopes_of_the_likelihood_are_its_differences() -> None:
     values = prior + np.random.default_rng(0).normal(0, 0.3, len(prior))
 
     def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
-        return _negative_likelihood(at, prior, BLOCKS, target, (same, products, squares))
+        return _negative_likelihood(at, prior, BLOCKS, different, (same, products, squares))
 
     for place, slope in enumerate(loss(values)[1]):
         step = np.zeros(len(values))
         step[place] = 1e-5
         assert slope == pytest.approx((loss(values + step)[0] - loss(values - step)[0]) / 2e-5, rel=1e-3, abs=1e-4)
+
+
+def test_equal_rows_as_one_change_nothing() -> None:
+    """Against the likelihood of all rows as a multivariate normal, up to what depends on no deviation."""
+    from scipy.stats import multivariate_normal
+
+    rows, target = table(12)
+    which = np.repeat(np.arange(12), np.arange(1, 13) % 4 + 1)
+    generator = np.random.default_rng(3)
+    all_rows, all_targets = rows[which], target[which] + generator.normal(0, 0.3, len(which))
+    different, places = repeated(all_rows, all_targets)
+    assert len(different.rows) == 12 and different.rows[places] == pytest.approx(all_rows)
+    prior = Deviations.prior(BLOCKS)
+
+    def both(values: np.ndarray) -> tuple[float, float]:
+        d, x = Deviations(values, BLOCKS), different.rows
+        same = [x[:, part] @ x[:, part].T for part in BLOCKS.slices()]
+        products = [np.outer(x[:, j], x[:, j]) for j in range(2)]
+        squares = [(x[:, j][:, None] - x[:, j][None, :]) ** 2 for j in range(2)]
+        merged, _ = _negative_likelihood(values, values, BLOCKS, different, (same, products, squares))
+        whole = covariance(all_rows, all_rows, d) + d.noise * np.eye(len(which))
+        return merged, -float(multivariate_normal.logpdf(all_targets, np.zeros(len(which)), whole))
+
+    one, other = both(prior), both(prior + generator.normal(0, 0.5, len(prior)))
+    assert one[0] - other[0] == pytest.approx(one[1] - other[1], rel=1e-4)
+
+
+def test_ten_times_the_same_table_is_learned_as_quickly_and_said_more_surely() -> None:
+    rows, target = table(40)
+    noisy = np.concatenate([target + np.random.default_rng(s).normal(0, 0.2, 40) for s in range(10)])
+    process, left = fit_process(np.tile(rows, (10, 1)), noisy, BLOCKS, np.array([True, False]), 0)
+    assert len(process.weights) == 40 and len(left) == 400
+    assert np.abs(process.values(rows) - target).mean() < 0.08
+
+
+def test_rare_categories_are_kept_where_rows_are_too_many() -> None:
+    from epochcast.history.models.process import _spread
+
+    categories = np.zeros((500, 2))
+    categories[:, 0] = 1
+    categories[:3] = [0, 1]
+    kept = _spread(categories, 50, np.random.default_rng(0))
+    assert len(set(kept.tolist())) == 50 and {0, 1, 2} <= set(kept.tolist())
 
 
 def test_a_law_is_learned_and_goes_on_along_a_trend() -> None:

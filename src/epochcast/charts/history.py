@@ -7,6 +7,7 @@ from epochcast.charts.save import altair_module
 from epochcast.charts.scatter import predicted_against_measured
 from epochcast.history.compare import Comparison
 from epochcast.history.curve import Point
+from epochcast.history.models.table import MODELS
 
 MOST_COLUMNS = 20
 
@@ -66,15 +67,21 @@ def _curve(alt: Any, curve: Sequence[Point]) -> Any:
 
 
 def _effects(alt: Any, effects: Mapping[str, float], model: str) -> Any:
-    values = [{"column": name, "factor": factor} for name, factor in list(effects.items())[:MOST_COLUMNS]]
+    """Bars begin at 1, a factor that moves nothing."""
+    values = [{"column": name, "factor": factor, "one": 1.0} for name, factor in list(effects.items())[:MOST_COLUMNS]]
+    beside = ", beside its physics" if model in MODELS and MODELS[model].needs_physics else ""
+    most = max([1.01, *effects.values()])
     return (
         alt.Chart(alt.Data(values=values))
-        .mark_bar()
+        .mark_bar(clip=True)
         .encode(
             x=alt.X(
-                "factor:Q", title="factor by which it moves a prediction, on average", scale=alt.Scale(domainMin=1)
+                "factor:Q",
+                title="factor by which it moves a prediction, on average",
+                scale=alt.Scale(domain=[1.0, most], zero=False),
             ),
+            x2="one:Q",
             y=alt.Y("column:N", title=None, sort="-x"),
         )
-        .properties(width=460, title=f"What moves the predictions of {model}")
+        .properties(width=460, title=f"What moves the predictions of {model}{beside}")
     )

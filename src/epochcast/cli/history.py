@@ -274,13 +274,17 @@ def _compare_view(answer: "Comparison") -> "RenderableType":
 
     pieces: list[RenderableType] = []
     for name, result in answer.splits.items():
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for model, tested in result.models.items():
             s = tested.scores
             cells = (f"{s.n:,}", share(s.mape), share(s.median_ape), share(s.p90_ape), share(s.coverage))
             rows.append((model, *cells, tested.reason))
-        headings = "model|>tested|>MAPE|>median|>90th percentile|>in interval|not fitted because"
-        drop = ("not fitted because",) if not any(row[-1] for row in rows) else ("90th percentile",)
+        headings = "model|>tested|>MAPE|>median|>90th percentile|>in interval"
+        if any(row[-1] for row in rows):
+            headings += "|not fitted because"
+        else:
+            rows = [row[:-1] for row in rows]
+        drop = ("90th percentile",)
         title = f"{answer.target_name}, split {name}"
         pieces += [render.table(title, headings, rows, drop=drop), Text(f"best: {result.why}")]
     pieces += [Text(f"note: {note}", style="dim") for note in answer.notes[:MOST_SHOWN]]

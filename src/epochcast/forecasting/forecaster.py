@@ -1,6 +1,7 @@
 """One job at one place: the forecast. Every verb asks here, so that all of them answer alike."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -47,7 +48,8 @@ def forecast_job(
     as_it_comes = job.at_length(batch)
     model = longest if as_it_comes is job else session.model(as_it_comes)
     asked = as_it_comes.recipe(batch, placement.device)
-    trace = session.trace(model, asked)
+    with _said_of_lengths(job):
+        trace = session.trace(model, asked)
     precision = job.precision if trace.recipe.precision == asked.precision else trace.recipe.precision
     check_offload(trace.recipe, placement)
     data = data_of(job, trace)
@@ -241,6 +243,17 @@ def _stored_notes(job: Job, precision: str) -> Iterator[str]:
     """Whether the weights of a live model decide the precision."""
     if precision != job.precision:
         yield f"the weights of the model are in {precision}, so it runs in {precision}, not in {job.precision}"
+
+
+@contextmanager
+def _said_of_lengths(job: Job) -> Iterator[None]:
+    """A model that takes no sequence of tokens is refused by the option that asked for one."""
+    try:
+        yield
+    except BadInput as problem:
+        if job.lengths is None:
+            raise
+        raise BadInput(f"`lengths` is for language models, which take one number of tokens: {problem}") from problem
 
 
 def _length_notes(job: Job, batch: int) -> tuple[str, ...]:

@@ -184,7 +184,7 @@ class _Filling:
             value = self._checked(name, setting, source)
             if value is not None:
                 options[name] = value
-                words = f"{name} {_shown(value)}" + (" (its default)" if setting.is_default else "")
+                words = f"{name} {_shown(name, value)}" + (" (its default)" if setting.is_default else "")
                 self.used.setdefault(source.name, []).append(words)
         return options
 
@@ -206,9 +206,9 @@ class _Filling:
         own = self.given.get(name)
         if setting.is_default or _same(OPTIONS[name], own, setting.value):
             return
-        said = f"{name} {_shown(own)}" if own is not None else "another batch"
+        said = f"{name} {_shown(name, own)}" if own is not None else "another batch"
         self.notes.append(
-            f"{source.name} says {name} {_shown(setting.value)} ({setting.key}); {said} is given and counts"
+            f"{source.name} says {name} {_shown(name, setting.value)} ({setting.key}); {said} is given and counts"
         )
 
     def _told(self) -> Iterable[str]:
@@ -228,7 +228,10 @@ class _Filling:
                 )
 
 
-def _shown(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
+    """A value as the command line takes it."""
+    if name == "checkpointing" and isinstance(value, bool):
+        return "full" if value else "none"
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 

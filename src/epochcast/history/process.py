@@ -117,13 +117,16 @@ class Process:
 
     def values(self, rows: Array) -> Array:
         """Of every row."""
-        scaled = self.scaling.scaled(rows)
+        return self.centre + self.scaled_values(self.scaling.scaled(rows))
+
+    def scaled_values(self, scaled: Array) -> Array:
+        """Of rows that are scaled, about the centre."""
         found = Deviations(self.deviations, self.blocks)
         parts = [
             covariance(scaled[start : start + BLOCK_ROWS], self.rows, found) @ self.weights
             for start in range(0, len(scaled), BLOCK_ROWS)
         ]
-        return self.centre + (np.concatenate(parts) if parts else np.zeros(0))
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; a category of a row is its place among the indicators, -1 for none."""

@@ -7,7 +7,7 @@ so that a row unlike all that were seen is predicted by physics times the factor
 beyond what was seen only along what physics says itself (`TRENDS`): its own size, the batch, and by how much physics
 expects several GPUs to be slower than one. A trend along any other number (GPUs, peak flops, layers) would be a guess.
 
-With more rows than a process takes, trees learn what it leaves, if that was better in cross-validation.
+With more different rows than a process takes, trees learn what it leaves, if that was better in cross-validation.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def fit_grey_box(known: LearningSet, options: Mapping[str, Any], seed: int) -> F
     has_trend = np.array([term.columns[0] in TRENDS for term in design.terms[: blocks.numbers]], dtype=np.bool_)
     process, left = fit_process(rows, ratios, blocks, has_trend, seed)
     stages = [Stage(design, process)]
-    if options.get("trees") and len(known) > MOST_ROWS:
+    if options.get("trees") and len(process.weights) >= MOST_ROWS:
         none_grows = np.zeros(rows.shape[1], dtype=np.bool_)
         grown = trees.boosting(rows, left, none_grows, seed=seed, rounds=TREE_ROUNDS, leaves=15)
         stages.append(Stage(design, grown))

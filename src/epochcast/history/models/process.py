@@ -2,40 +2,84 @@
 
 They are searched on at most `SEARCH_ROWS` rows and pulled towards a prior that wants them small, so that what history
 does not bear out is shrunk to nothing; at most `MOST_ROWS` rows are kept to predict with.
+
+Equal rows are one row, with the mean of their targets and the noise of that mean. That changes no prediction and no
+likelihood: with n_i equal rows of mean m_i, and squares S about these means,
+
+    log p(y) = log N(m; 0, K + diag(σ²/n_i)) − ½ Σ (n_i − 1)·log σ² − S/(2σ²) + constant
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from epochcast.history.jobs import Array, Flags
+from epochcast.history.jobs import Array, Flags, Integers
 from epochcast.history.process import LEAST, Blocks, Deviations, Process, covariance
 from epochcast.history.scaling import Scaling
 
-SEARCH_ROWS, MOST_ROWS = 400, 2500
+SEARCH_ROWS, MOST_ROWS = 400, 1000
 PRIOR_WEIGHT = 0.5
 MOST = 6.0
 
 
+@dataclass(frozen=True)
+class Repeated:
+    """Different rows: the mean of the targets of each, how often it was, and the squares about its mean."""
+
+    rows: Array
+    means: Array
+    counts: Array
+    squares: Array
+
+    def take(self, places: Integers) -> "Repeated":
+        """These of them."""
+        return Repeated(self.rows[places], self.means[places], self.counts[places], self.squares[places])
+
+
+def repeated(rows: Array, target: Array) -> tuple[Repeated, Integers]:
+    """Equal rows as one, and which of them each row is."""
+    different, places, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    places = places.reshape(-1)
+    means = np.bincount(places, target) / counts
+    squares = np.asarray(np.bincount(places, (target - means[places]) ** 2), dtype=np.float64)
+    return Repeated(different, means, counts.astype(np.float64), squares), places
+
+
 def fit_process(rows: Array, target: Array, blocks: Blocks, has_trend: Flags, seed: int) -> tuple[Process, Array]:
-    """The process, and what it leaves of every row when the other rows predict it (left out one by one)."""
+    """The process, and what it leaves of every row when the rows that differ from it predict it."""
     scaling = _scaling(rows, blocks)
-    scaled = scaling.scaled(rows)
     generator = np.random.default_rng(seed)
     centre = float(np.median(target))
-    about = target - centre
-    few = generator.permutation(len(rows))[:SEARCH_ROWS]
-    found = Deviations(_searched(scaled[few], about[few], blocks, has_trend), blocks)
-    kept = np.sort(generator.permutation(len(rows))[:MOST_ROWS])
-    matrix = covariance(scaled[kept], scaled[kept], found)
-    matrix[np.diag_indices_from(matrix)] += found.noise + 1e-8
+    different, places = repeated(scaling.scaled(rows), target - centre)
+    few = generator.permutation(len(different.rows))[:SEARCH_ROWS]
+    found = Deviations(_searched(different.take(few), blocks, has_trend), blocks)
+    kept_places = _spread(different.rows[:, blocks.numbers :], MOST_ROWS, generator)
+    kept = different.take(kept_places)
+    matrix = covariance(kept.rows, kept.rows, found)
+    matrix[np.diag_indices_from(matrix)] += found.noise / kept.counts + 1e-8
     inverse = np.linalg.inv(matrix)
-    weights = inverse @ about[kept]
-    process = Process(scaling, blocks, found.values, scaled[kept], weights, centre)
-    left = np.zeros(len(rows))
-    left[kept] = weights / inverse.diagonal()
-    others = np.setdiff1d(np.arange(len(rows)), kept)
+    weights = inverse @ kept.means
+    process = Process(scaling, blocks, found.values, kept.rows, weights, centre)
+    left_of_means = np.zeros(len(different.rows))
+    left_of_means[kept_places] = weights / inverse.diagonal()
+    others = np.setdiff1d(np.arange(len(different.rows)), kept_places)
     if len(others):
-        left[others] = target[others] - process.values(rows[others])
-    return process, left
+        left_of_means[others] = different.means[others] - process.scaled_values(different.rows[others])
+    return process, left_of_means[places] + (target - centre - different.means[places])
+
+
+def _spread(categories: Array, most: int, generator: np.random.Generator) -> Integers:
+    """At most so many rows, at random, from each combination of categories in turn: rare ones are kept."""
+    order = generator.permutation(len(categories))
+    if len(order) <= most:
+        return np.sort(order)
+    combination = np.unique(categories[order], axis=0, return_inverse=True)[1].reshape(-1)
+    by_combination = np.argsort(combination, kind="stable")
+    first = np.concatenate([[0], np.flatnonzero(np.diff(combination[by_combination])) + 1])
+    sizes = np.diff([*first, len(order)])
+    turn = np.zeros(len(order), dtype=np.int64)
+    turn[by_combination] = np.arange(len(order)) - np.repeat(first, sizes)
+    return np.sort(order[np.argsort(turn, kind="stable")[:most]])
 
 
 def _scaling(rows: Array, blocks: Blocks) -> Scaling:
@@ -45,29 +89,43 @@ def _scaling(rows: Array, blocks: Blocks) -> Scaling:
     return Scaling(np.where(is_number, whole.mean, 0.0), np.where(is_number, whole.scale, 1.0))
 
 
-def _searched(rows: Array, target: Array, blocks: Blocks, has_trend: Flags) -> Array:
+def _searched(different: Repeated, blocks: Blocks, has_trend: Flags) -> Array:
     """The deviations with the largest marginal likelihood, pulled towards the prior."""
     from scipy.optimize import minimize
 
+    rows = different.rows
     begin = Deviations.prior(blocks, has_trend)
-    begin[2] = np.log(max(1e-5, 0.1 * float(np.var(target))))
+    begin[2] = np.log(max(1e-5, 0.1 * _variance(different)))
     same = [rows[:, part] @ rows[:, part].T for part in blocks.slices()]
     products = [np.outer(rows[:, j], rows[:, j]) for j in range(blocks.numbers)]
     squares = [(rows[:, j][:, None] - rows[:, j][None, :]) ** 2 for j in range(blocks.numbers)]
 
     def loss(values: Array) -> tuple[float, Array]:
-        return _negative_likelihood(values, begin, blocks, target, (same, products, squares))
+        return _negative_likelihood(values, begin, blocks, different, (same, products, squares))
 
     bounds = [(LEAST, LEAST if low == LEAST else MOST) for low in begin]
     found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40})
     return np.asarray(found.x, dtype=np.float64)
 
 
+def _variance(different: Repeated) -> float:
+    """Of all targets."""
+    total = different.counts.sum()
+    mean = float(different.counts @ different.means) / total
+    return float((different.squares.sum() + different.counts @ (different.means - mean) ** 2) / total)
+
+
 def _negative_likelihood(
-    values: Array, prior: Array, blocks: Blocks, target: Array, pairs: tuple[list[Array], list[Array], list[Array]]
+    values: Array,
+    prior: Array,
+    blocks: Blocks,
+    different: Repeated,
+    pairs: tuple[list[Array], list[Array], list[Array]],
 ) -> tuple[float, Array]:
     """−log p(target) and its slopes (5.8, 5.9 there), plus the pull towards the prior."""
     same, products, squares = pairs
+    target, counts = different.means, different.counts
+    again, within = float((counts - 1).sum()), float(different.squares.sum())
     d = Deviations(values, blocks)
     exponent = np.zeros((len(target), len(target)))
     for difference, one in zip(d.differences, same, strict=True):
@@ -80,7 +138,7 @@ def _negative_likelihood(
         matrix = matrix + effect * one
     for slope, one in zip(d.slopes, products, strict=True):
         matrix = matrix + slope * one
-    matrix[np.diag_indices_from(matrix)] += d.noise + 1e-8
+    matrix[np.diag_indices_from(matrix)] += d.noise / counts + 1e-8
     try:
         lower = np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
@@ -89,11 +147,15 @@ def _negative_likelihood(
     weights = inverse @ target
     pull = values - prior
     value = (
-        0.5 * float(target @ weights) + float(np.log(lower.diagonal()).sum()) + 0.5 * PRIOR_WEIGHT * float(pull @ pull)
+        0.5 * float(target @ weights)
+        + float(np.log(lower.diagonal()).sum())
+        + 0.5 * (again * float(np.log(d.noise)) + within / d.noise)
+        + 0.5 * PRIOR_WEIGHT * float(pull @ pull)
     )
     gap = inverse - np.outer(weights, weights)  # slope = ½ Σ gap·dK
     by_local = gap * local
-    slopes = [0.5 * d.common * gap.sum(), 0.5 * by_local.sum(), 0.5 * d.noise * np.trace(gap)]
+    by_noise = 0.5 * (d.noise * float((gap.diagonal() / counts).sum()) + again - within / d.noise)
+    slopes = [0.5 * d.common * gap.sum(), 0.5 * by_local.sum(), by_noise]
     slopes += [0.5 * effect * (gap * one).sum() for effect, one in zip(d.effects, same, strict=True)]
     slopes += [-0.5 * v * (by_local * (1 - one)).sum() for v, one in zip(d.differences, same, strict=True)]
     slopes += [0.5 * slope * (gap * one).sum() for slope, one in zip(d.slopes, products, strict=True)]
