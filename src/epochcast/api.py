@@ -17,7 +17,7 @@ option says otherwise; so do those of the script that makes the model. `config=N
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -123,16 +123,11 @@ def forecast(
     one of `epochcast history fit` that corrects the answer; a `session` keeps what several forecasts share.
     """
     answer = _forecast(forecast, model, options, config, _session(session, cost_model, profile), placement)
-    return answer if history is None else by_history(answer, history)
+    if history is None:
+        return answer
+    from epochcast.history.experience import by_history
 
-
-def by_history(answer: Forecast, history: str | Path) -> Forecast:
-    """A forecast corrected by a file of `epochcast history fit`."""
-    from epochcast.forecasting.correction import correct
-    from epochcast.history.experience import Experience
-    from epochcast.history.model_file import read_model
-
-    return correct(answer, answer.details.job.as_dict(), Experience(read_model(history)))
+    return by_history(answer, history)
 
 
 def _forecast(
@@ -347,14 +342,11 @@ def fit(
 ) -> "Fitted":
     """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it.
 
-    `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not.
-    """
-    from datetime import UTC, datetime
-
+    `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not."""
     from epochcast.fitting.local import fit_files
 
-    date = datetime.now(UTC).date().isoformat()
-    return fit_files(measurements, date=date, progress=progress, allow_code=allow_code)
+    today = datetime.now(UTC).date().isoformat()
+    return fit_files(measurements, date=today, progress=progress, allow_code=allow_code)
 
 
 def inspect(
@@ -432,10 +424,8 @@ def _session(session: Session | None, cost_model: CostModel | str | None, profil
         if cost_model is not None or profile is not None:
             raise BadInput("a session has its cost model: give session, or cost_model and profile, not both")
         return session
-    return Session(
-        find_cost_model(cost_model) if isinstance(cost_model, str) else cost_model,
-        profile=None if profile is None else Path(profile),
-    )
+    model = find_cost_model(cost_model) if isinstance(cost_model, str) else cost_model
+    return Session(model, profile=None if profile is None else Path(profile))
 
 
 def _view(name: str) -> Callable[[Any], Any]:

@@ -12,6 +12,7 @@ import pytest
 from tests.web.conftest import Served
 
 import epochcast as ec
+from epochcast.store.opening import open_store
 from epochcast.tracking.recording.records import Row, Start
 from epochcast.tracking.recording.server import ServerSink
 
@@ -251,3 +252,36 @@ def test_catalogues_and_counts(client: httpx.Client) -> None:
     assert "epochcast_requests_total" in client.get("/metrics").text
     evidence = client.get("/api/v1/evidence", params={"model": "resnet50", "device": "V100-SXM2-16GB"}).json()
     assert evidence["nearest"] and abs(evidence["nearest"][0]["error"]) < 2
+
+
+def test_jobs_of_runs_are_listed(client: httpx.Client, folder: Path) -> None:
+    with open_store(str(folder / "store.db")) as store:
+        store.open_run("with a job", job=ec.Job("resnet18", batch=8))
+    listed = client.get("/api/v1/jobs").json()["jobs"]
+    assert [(one["job"]["model"], one["runs"]) for one in listed] == [("resnet18", ["with a job"])]
+
+
+def test_past_jobs_say_what_new_ones_take(client: httpx.Client) -> None:
+    import polars as pl
+
+    from epochcast.history.verbs import fit, predict
+
+    rows = [
+        {"network": name, "gpus": gpus, "batch": batch, "epoch_seconds": size * (64 / gpus + 2)}
+        for name, size in (("small", 1.0), ("large", 4.0))
+        for gpus in (1, 2, 4, 8)
+        for batch in (16, 32, 64)
+    ]
+    model = fit(pl.DataFrame(rows), "epoch_seconds", model="ridge")
+    new = [{"network": "large", "gpus": 2, "batch": 32}]
+    answer = client.post("/api/v1/history/predict", json={"model": model.as_dict(), "rows": new})
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == json.loads(json.dumps(predict(model, pl.DataFrame(new)).as_dict()))
+    for rows_sent, said in (
+        ([], "list of objects"),
+        ([{"model": "evil.py:f"}], "would run"),
+        ([{"a": []}], "column 'a'"),
+    ):
+        refusal = client.post("/api/v1/history/predict", json={"model": model.as_dict(), "rows": rows_sent})
+        assert said in refused(refusal, 422)
+    assert "no model" in refused(client.post("/api/v1/history/predict", json={"model": {}, "rows": new}), 422)

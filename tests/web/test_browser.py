@@ -131,7 +131,34 @@ def test_a_run_goes_on_before_the_eyes(page: Any, demo: Served) -> None:
     page.click("text=vit-stalled")
     assert value_of(page, "remaining") != "–"
     page.wait_for_selector("#steps canvas", timeout=WAIT)
+    page.wait_for_selector("#fan canvas", timeout=WAIT)
     says(page, "drift", "changed")
+
+
+def test_a_click_on_an_offer_takes_that_machine(page: Any, demo: Served) -> None:
+    page.goto(demo.url)
+    says(page, "plan-said", "Click a point")
+    canvas = page.locator("#plan canvas")
+    canvas.scroll_into_view_if_needed()
+    size = canvas.bounding_box()
+    before = page.input_value("#option-device")
+    # Offers lie all over the chart; a click on one of them changes the form.
+    for across in range(20, 60, 2):
+        for down in range(45, 85, 2):
+            page.mouse.click(size["x"] + size["width"] * across / 100, size["y"] + size["height"] * down / 100)
+            if page.input_value("#option-device") != before:
+                value_of(page, "time")
+                return
+    raise AssertionError("no click hit an offer")
+
+
+def test_the_queue_shows_who_runs_where_and_why_others_wait(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/queue")
+    page.wait_for_selector("#gantt canvas", timeout=3 * WAIT)
+    assert page.locator("#jobs tbody tr").count() == 5
+    assert "night" in page.inner_text("#which") and "until" in page.inner_text("#jobs")
+    page.click("#again")
+    says(page, "said", "5 jobs")
 
 
 def test_the_table_of_errors(page: Any, demo: Served) -> None:

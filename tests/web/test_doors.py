@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,7 +15,7 @@ from epochcast.store.tokens import end_token, make_token
 from epochcast.web.guard import Rate
 from epochcast.web.pages import embedded, inside
 
-BODY = {
+BODY: dict[str, Any] = {
     "start": {"job": "secret-run", "attempt": 1, "at": 1_763_370_000.0, "total_steps": 100},
     "observations": [{"ec": "train", "step": 10, "at": 1_763_370_001.0, "steps": 10, "step_seconds": 0.1}],
 }
@@ -80,6 +81,17 @@ def test_a_project_sees_its_own_runs_alone(guarded: Served, secrets: dict[str, s
     assert described.status_code == 404
     counted = guarded.client.get("/metrics", headers=bearer(secrets["speech"])).text
     assert 'epochcast_runs{state="running"} 1.0' in counted
+
+
+def test_events_of_other_projects_are_not_told(guarded: Served, secrets: dict[str, str]) -> None:
+    with guarded.client.stream("GET", "/api/v1/events", headers=bearer(secrets["speech"])) as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("retry:")
+        for project in ("vision", "speech"):
+            body = {**BODY, "start": {**BODY["start"], "job": f"told-{project}"}}
+            guarded.client.post("/api/v1/observations", json=body, headers=bearer(secrets[project])).raise_for_status()
+        first = next(line for line in lines if line.startswith("data:"))
+    assert "told-speech" in first and "told-vision" not in first
 
 
 def test_an_upload_of_one_project_is_not_there_for_another(guarded: Served, secrets: dict[str, str]) -> None:

@@ -192,7 +192,7 @@ class _Asked:
             place = self.job.where.placement(self.job.job.precision)
             made = forecast_job(self.job.job, place)
             if self.history is not None:
-                from epochcast.api import by_history
+                from epochcast.history.experience import by_history
 
                 made = by_history(made, self.history)
             self.known["forecast"] = made

@@ -193,7 +193,7 @@ VOCABULARY_ROWS, VOCABULARY_RATIO = 30_000, 4
 
 def find_optimizer(name: str) -> str:
     """The canonical name of an optimizer; of torch.optim.Adam the last part counts."""
-    key = name.rpartition(".")[2].casefold().replace("-", "_")
+    key = name.casefold().replace("-", "_").rpartition(".")[2]
     key = ALIASES.get(key, key)
     if key not in OPTIMIZERS:
         raise UnknownName("optimizer", name, OPTIMIZERS)

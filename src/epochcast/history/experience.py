@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from epochcast.errors import BadInput
 from epochcast.fitting.table_chunks import polars
-from epochcast.forecasting.correction import Corrected
+from epochcast.forecasting.correction import Corrected, correct
 from epochcast.forecasting.forecast import Forecast
 from epochcast.history.jobs import Physics
-from epochcast.history.model_file import HistoryModel
+from epochcast.history.model_file import HistoryModel, read_model
 from epochcast.history.physics import FORECAST
 from epochcast.history.reading import as_jobs, named
 from epochcast.history.roles import with_devices
@@ -19,6 +20,11 @@ from epochcast.interval import Interval
 
 # Options of a job that a row has under another name.
 _OTHERWISE = frozenset({"batch", "device", "gpus", "nodes"})
+
+
+def by_history(answer: Forecast, history: str | Path) -> Forecast:
+    """A forecast corrected by a file of `epochcast history fit`."""
+    return correct(answer, answer.details.job.as_dict(), Experience(read_model(history)))
 
 
 class Experience:

@@ -90,19 +90,23 @@ class HistoryModel:
 def read_model(path: str | Path) -> HistoryModel:
     """The model in a file."""
     file = Path(path)
-    document = parse_json(read_text(file, MOST_BYTES), file.name)
+    return model_in(parse_json(read_text(file, MOST_BYTES), file.name), file.name)
+
+
+def model_in(document: object, file: str) -> HistoryModel:
+    """The model of a file's content."""
     if not isinstance(document, Mapping) or document.get("format") != FORMAT:
-        raise BadInput(f"{file.name} is no model of `epochcast history fit`")
+        raise BadInput(f"{file} is no model of `epochcast history fit`")
     if document.get("version") != VERSION:
         raise BadInput(
-            f"{file.name} is a model of version {document.get('version')}; this epochcast reads version {VERSION}:"
+            f"{file} is a model of version {document.get('version')}; this epochcast reads version {VERSION}:"
             " fit it again"
         )
     try:
         return _model(document)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         reason = str(error) if isinstance(error, EpochcastError) else f"{type(error).__name__} in its content"
-        raise BadInput(f"{file.name} is damaged: {reason}") from None
+        raise BadInput(f"{file} is damaged: {reason}") from None
 
 
 def _model(document: Mapping[str, Any]) -> HistoryModel:

@@ -9,6 +9,7 @@ from epochcast import api
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.session import Session
 from epochcast.web.answers import PROJECT
+from epochcast.web.past import predicted
 from epochcast.web.queueing import kept_queue, sent_queue, simulated
 from epochcast.web.uploading import stored_reference, summary_of
 from epochcast.web.verbs import UPLOAD, VERBS
@@ -121,6 +122,7 @@ _OTHERS: Mapping[str, Callable[[Mapping[str, Any]], Answer]] = {
     "queue": kept_queue,
     "schedule": sent_queue,
     "simulate": simulated,
+    "history": predicted,
 }
 
 _ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {

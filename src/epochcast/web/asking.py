@@ -65,6 +65,29 @@ async def diff(request: Request, running: State, caller: Reader) -> Response:
 
 
 @router.post(
+    "/history/predict",
+    summary="What past jobs say of new ones: the content of a file of `epochcast history fit`, and rows.",
+    responses=problems(),
+    openapi_extra=json_request(
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["model", "rows"],
+            "properties": {
+                "model": {"type": "object", "description": "The content of the model file."},
+                "rows": {"type": "array", "items": {"type": "object"}, "description": "A job each, by columns."},
+            },
+        }
+    ),
+)
+async def history(request: Request, running: State, caller: Reader) -> Response:
+    """What `epochcast history predict --json` prints."""
+    limits = running.settings.limits
+    asked = await json_body(request, limits.upload_bytes)
+    return json_text(await running.answers.answer("history", {"asked": asked}, caller.project, limits.plan_seconds))
+
+
+@router.post(
     "/uploads",
     summary="Send a model file: .onnx, .keras, Keras JSON, a Hugging Face config.json, our .toml or .json.",
     status_code=HTTPStatus.CREATED,

@@ -5,11 +5,14 @@ Their paces are forecasts of ours times a made-up factor, with noise, validation
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from epochcast import api
 from epochcast.forecasting.job import Job
+from epochcast.scheduling.kept_queue import keep_queue
+from epochcast.scheduling.queue_file import queue_of
 from epochcast.store.opening import open_store
 from epochcast.store.rows import ObservationRow, Place
 from epochcast.store.store import Store
@@ -53,12 +56,35 @@ STORIES = (
     Story("alexnet-broken", Job("alexnet", batch=256, samples=100_000, epochs=30), "T4", 1, 0.4, 1.2, state="failed"),
 )
 
+_MACHINES = {"NC6": ("K80", 1, 0.56), "NC12": ("K80", 2, 1.13), "NV6": ("M60", 1, 0.62)}
+_QUEUED = {"segment": (2.0, 5.0), "bert": (3.0, 4.0), "detect": (1.5, 6.0), "speech": (4.0, 9.0), "rank": (0.8, 3.0)}
+QUEUE: dict[str, Any] = {
+    "nodes": 2,
+    "node_types": [
+        {"name": name, "device": device, "gpus": gpus, "dollars_per_hour": price}
+        for name, (device, gpus, price) in _MACHINES.items()
+    ],
+    "jobs": [
+        {
+            "id": name,
+            "submit_seconds": 0,
+            "deadline_seconds": 3600 * by,
+            "tardiness_dollars_per_second": 0.004,
+            "run_seconds": {"K80": {"1": 3600 * hours, "2": 2000 * hours}, "M60": {"1": 2900 * hours}},
+            "command": ["true"],
+        }
+        for name, (hours, by) in _QUEUED.items()
+    ],
+}
+"""A made-up queue; its machines have the prices of the Politecnico talk."""
+
 
 def fill(database: str) -> None:
     """Make a database with all stories in it."""
     with open_store(database) as store:
         for number, story in enumerate(reversed(STORIES)):
             _tell(store, story, Random(number))
+        keep_queue(store, "night", queue_of(QUEUE, Path(database).parent))
 
 
 def _tell(store: Store, story: Story, random: Random) -> None:

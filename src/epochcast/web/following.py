@@ -7,8 +7,10 @@ that was looked at longest ago comes first.
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 from typing import Any
 
 from epochcast.errors import BadInput
@@ -27,6 +29,8 @@ PASS_SECONDS = 0.5
 SILENT_SECONDS = 7 * 86_400.0
 # Moments of the fan that are kept: every second one is dropped when there are more.
 MOST_MOMENTS = 64
+# Moments of a run's past for its fan: close together at first, where it narrows most.
+PAST_FACTOR, PAST_MOMENTS = 1.3, 24
 
 Happened = Callable[[Run, str, Mapping[str, Any]], None]
 
@@ -89,9 +93,7 @@ class Follower:
             known = _Followed(Tracker(run.total_steps, forecast=self._forecast(run)))
             known.fan = [list(moment) for moment in run.progress.get("fan", [])]
             self._runs[run.id] = known
-        for row in self.store.observations(run.id, after=known.after):
-            known.tracker.add(observation_of(row))
-            known.after = row.attempt, row.step
+        self._read(run, known)
         known.worked_out_at_seconds, known.step = now_seconds, run.step
         try:
             progress = known.tracker.progress()
@@ -102,6 +104,17 @@ class Follower:
         told = {**progress.as_dict(), "finish_at": finish_at.isoformat(timespec="seconds"), "fan": known.fan}
         KeptRun(self.store, run).tell(known.tracker, progress, told, run.seen_at_seconds, state=run.state)
         self._tell(run, progress)
+
+    def _read(self, run: Run, known: _Followed) -> None:
+        """Take in what is new. A run that is seen for the first time gets its fan from moments of its past."""
+        next_step = 0.0 if not known.fan and run.step else inf
+        for row in self.store.observations(run.id, after=known.after):
+            known.tracker.add(observation_of(row))
+            known.after = row.attempt, row.step
+            if row.step >= next_step:
+                next_step = max(row.step * PAST_FACTOR, row.step + (run.step or 0.0) / PAST_MOMENTS)
+                with suppress(BadInput):  # nothing is timed yet
+                    known.fan = _with_moment(known.fan, known.tracker.progress())
 
     def _forecast(self, run: Run) -> Forecast | None:
         kept = self.store.forecasts(run_id=run.id)

@@ -27,6 +27,8 @@ from epochcast.web.running import Running
 from epochcast.web.verbs import VERBS
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
+MOST_JOBS = 1_000
+"""Newest runs whose jobs are listed."""
 
 _OBSERVATIONS = {
     "type": "object",
@@ -120,6 +122,20 @@ async def list_runs(
     found = await run_in_threadpool(running.store.runs, wanted)
     page = found[:most]
     return JSONResponse({"runs": [shown(run) for run in page], "next": page[-1].id if len(found) > most else None})
+
+
+@router.get("/jobs", summary="What the runs train: jobs that the caller may see.", responses=problems())
+async def jobs(running: State, caller: Reader) -> Response:
+    """Each with the names of its newest runs."""
+
+    def read() -> list[dict[str, Any]]:
+        by_job: dict[int, list[str]] = {}
+        for run in running.store.runs(Wanted(project=caller.project, most=MOST_JOBS)):
+            if run.job_id is not None:
+                by_job.setdefault(run.job_id, []).append(run.name)
+        return [{"job": dict(running.store.job(one).job), "runs": names} for one, names in by_job.items()]
+
+    return JSONResponse({"jobs": await run_in_threadpool(read)})
 
 
 @router.get("/runs/{name:path}/observations", summary="Reports of a run.", responses=problems(404))

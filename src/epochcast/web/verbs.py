@@ -106,7 +106,7 @@ def check_plain(options: Mapping[str, Any]) -> None:
     if not isinstance(model, str) or len(model) > 2_000:
         raise BadInput("model must be a name of at most 2,000 letters")
     if not model.startswith(UPLOAD):
-        _check_model(model)
+        check_model(model)
     device = options.get("device")
     if device is not None:
         from epochcast.hardware.catalogue import is_sheet
@@ -117,7 +117,8 @@ def check_plain(options: Mapping[str, Any]) -> None:
         raise BadInput("lengths must be numbers here, such as mean=180,max=512,padded")
 
 
-def _check_model(model: str) -> None:
+def check_model(model: str) -> None:
+    """Refuse references that are files of the server or run code."""
     from epochcast.capture.resolve import FILE_ENDINGS, is_code, no_code
 
     if is_code(model):

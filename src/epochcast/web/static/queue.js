@@ -6,8 +6,14 @@ let last = null;
 
 function row(line) {
   const late = line.late_probability > 0.005 ? `${Math.round(100 * line.late_probability)} %` : "no";
-  const cells = [line.job, line.state, `${line.node_type}, ${line.gpus} GPU${line.gpus > 1 ? "s" : ""}`, clock(line.start_at), clock(line.end_at), clock(line.end_at_high), clock(line.deadline_at), late, line.reason || line.waits_for.join(", ") || "–"];
+  const cells = [line.job, line.state, `${line.node_type}, ${line.gpus} GPU${line.gpus > 1 ? "s" : ""}`, clock(line.start_at), clock(line.end_at), clock(line.end_at_high), clock(line.deadline_at), late, waits(line)];
   return element("tr", {}, ...cells.map((cell) => element("td", {}, String(cell))));
+}
+
+// Times inside the reason are of the machine's clock; the page shows them as it shows all others.
+function waits(line) {
+  const reason = line.reason || line.waits_for.join(", ") || "–";
+  return reason.replace(/\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)/g, clock);
 }
 
 async function show() {
