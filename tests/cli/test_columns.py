@@ -33,7 +33,10 @@ def test_scaling_shows_intervals_and_says_what_it_left_out(command: Command, mon
     assert "90 % interval" in printed.splitlines()[2]
     assert "left out, too narrow: job, 90 % interval; per GPU" in printed
     monkeypatch.setenv("COLUMNS", "200")
-    assert "left out" not in command("scaling resnet18 --device V100 --gpus 1,2 --batch 64 --dataset imagenet-1k").out
+    assert (
+        "left out, too narrow"
+        not in command("scaling resnet18 --device V100 --gpus 1,2 --batch 64 --dataset imagenet-1k").out
+    )
 
 
 def test_a_chart_says_where_it_is(tmp_path: Path, command: Command) -> None:

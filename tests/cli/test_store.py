@@ -9,6 +9,7 @@ from tests.cli.conftest import Command
 
 from epochcast.store.opening import open_store
 from epochcast.store.rows import ObservationRow
+from epochcast.store.schema import NEWEST
 
 JOBS = """
 [[job]]
@@ -153,7 +154,7 @@ def test_doctor_tells_where_the_store_is(command: Command, here: Path) -> None:
     assert command("doctor --json").json["store"]["exists"] is False
     command("store migrate")
     found = command("doctor --json").json["store"]
-    assert (found["database"], found["version"], found["problem"]) == (str(here / "store.db"), "0002", None)
+    assert (found["database"], found["version"], found["problem"]) == (str(here / "store.db"), NEWEST, None)
     assert found["size_bytes"] > 0 and "store of runs:" in command("doctor").out
 
 
