@@ -6,6 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# No test asserts seconds of its own run: a busy machine is no failure.
+settings.register_profile("epochcast", deadline=None)
+settings.load_profile("epochcast")
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 

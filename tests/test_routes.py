@@ -72,7 +72,8 @@ def test_every_route_gives_the_same_forecast(
     at_choice = ec.forecast(job, device=DEVICE, gpus=GPUS, batch=advice.choice.batch)
     assert advice.choice.gpu.seconds == at_choice.step_seconds
     assert advice.peak_bytes == at_choice.peak_bytes
-    assert set(at_choice.warnings) <= set(advice.warnings)
+    # Advice answers itself what a forecast only notes: how many workers feed the GPU.
+    assert {note for note in at_choice.warnings if "data loader is left out" not in note} <= set(advice.warnings)
 
     # by the command line and by a job file
     monkeypatch.chdir(tmp_path)

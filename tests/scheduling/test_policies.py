@@ -85,7 +85,7 @@ def test_roll_outs_beat_the_rules_of_the_talk_in_overload() -> None:
 
 def test_without_a_queue_a_job_pays_the_least_there_is() -> None:
     """Begun fast and gone on cheap: the bill is that of the bound, to the cent."""
-    workload = talk(4, "low", 3, jobs=10)
+    workload = talk(8, "low", 3, jobs=10)
     outcome = simulate(workload, policy_named("atc_rollout"))
     assert outcome.dollars == pytest.approx(lower_bound_dollars(workload), rel=0.005)
 
