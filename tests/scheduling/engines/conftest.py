@@ -5,6 +5,7 @@ Each has two nodes with two fake GPUs, of the types NC12 and NV12 (of the local 
 
 import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -101,14 +102,15 @@ def _local_place(folder: Path) -> Place:
     def kill(kind: str) -> None:
         """All processes of this test on a type, supervisors too: as a machine that loses power."""
         ours = f"EPOCHCAST_CHECKPOINT_FOLDER={folder}/".encode()
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                variables = (entry / "environ").read_bytes().split(b"\0")
-                here = any(one.startswith(ours) for one in variables)
-                if here and f"EPOCHCAST_NODE_TYPE={kind}".encode() in variables:
-                    os.kill(int(entry.name), 9)
-            except OSError:
-                continue
+        for how in (signal.SIGSTOP, signal.SIGKILL):  # nobody sees another one die
+            for entry in Path("/proc").glob("[0-9]*"):
+                try:
+                    variables = (entry / "environ").read_bytes().split(b"\0")
+                    here = any(one.startswith(ours) for one in variables)
+                    if here and f"EPOCHCAST_NODE_TYPE={kind}".encode() in variables:
+                        os.kill(int(entry.name), how)
+                except OSError:
+                    continue
 
     return Place(LocalEngine(), ["--engine", "local"], kill, lambda kind: None)
 

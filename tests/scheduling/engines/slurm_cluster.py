@@ -1,5 +1,6 @@
 """A real Slurm on loopback: a controller and two nodes with fake GPUs, in a folder of its own."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -100,8 +101,11 @@ class SlurmCluster:
     def kill_node(self, node: str) -> None:
         """Its daemon and everything that runs on it die at once; the controller is told, as by a health check."""
         self._nodes[node].kill()
-        for pid in _running_in(self.run / f"spool.{node}", node):
-            os.kill(pid, signal.SIGKILL)
+        pids = list(_running_in(self.run / f"spool.{node}", node))
+        for how in (signal.SIGSTOP, signal.SIGKILL):  # nobody sees another one die
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, how)
         self.command("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
 
     def revive_node(self, node: str) -> None:

@@ -83,9 +83,11 @@ class SlurmEngine:
             if state in _RUNS:
                 return Seen(number, RUNNING)
             code = order.exit_code()
-            if code is None and state in ("FAILED", "COMPLETED", "TIMEOUT", "OUT_OF_MEMORY"):
+            # A script that began and left no exit code was killed with its node, whatever Slurm makes of its end.
+            is_cut = code is None and state == "FAILED" and told is not None
+            if code is None and not is_cut and state in ("FAILED", "COMPLETED", "TIMEOUT", "OUT_OF_MEMORY"):
                 code = 1 if state != "COMPLETED" else 0
-            return Seen(number, OVER, code, state in _LOST, f"Slurm says {state}")
+            return Seen(number, OVER, code, is_cut or state in _LOST, f"Slurm says {state}")
         if told is None:
             return None
         code = order.exit_code()
