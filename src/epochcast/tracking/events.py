@@ -7,11 +7,13 @@ tensor_content (4), float_val (5), double_val (6).
 """
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 LONGEST_RECORD_BYTES = 1 << 28
-_HEADER_BYTES = 12
+_HEADER_BYTES, _FRAME_BYTES = 12, 16
+MOST_LENGTHS = 4096
 _POLYNOMIAL = 0x82F63B78
 _DT_FLOAT, _DT_DOUBLE = 1, 2
 
@@ -67,60 +69,102 @@ class EventReader:
     def __init__(self) -> None:
         self._rest = b""
         self._skip = 0
+        self._lengths: dict[bytes, int | None] = {}
         self.broken = 0
 
     def feed(self, data: bytes) -> list[Scalar]:
         """The scalars of the records that are now complete."""
-        self._rest += data
-        found: list[Scalar] = []
-        position = 0
-        while True:
-            if self._skip:
-                step = min(self._skip, len(self._rest) - position)
-                self._skip -= step
-                position += step
-            record, position, is_more = self._record(position)
-            if record is not None:
-                found.extend(_scalars(record))
-            if not is_more:
+        records = self.framed(data)
+        return [scalar for start in records.starts for scalar in self.scalars(records, start)]
+
+    def framed(self, data: bytes) -> "Records":
+        """The records that are now complete, found by their lengths alone."""
+        rest = self._rest + data if self._rest else data
+        position, size, lengths = min(self._skip, len(rest)), len(rest), self._lengths
+        self._skip -= position
+        starts: list[int] = []
+        while not self._skip:
+            head = rest[position : position + _HEADER_BYTES]
+            length = lengths.get(head)
+            if length is None:
+                if len(head) < _HEADER_BYTES:
+                    break
+                length = self._checked(head)
+                if length is None:
+                    self.broken += 1
+                    position = _next_place(rest, position + 1)
+                    continue
+            end = position + _FRAME_BYTES + length
+            if end > size:
+                if length > LONGEST_RECORD_BYTES:  # an image or a graph that nobody asks for
+                    self._skip, position = end - size, size
                 break
-        self._rest = self._rest[position:]
+            starts.append(position)
+            position = end
+        self._rest = rest[position:]
+        return Records(rest, starts)
+
+    def scalars(self, records: "Records", start: int) -> list[Scalar]:
+        """The scalars of the record that begins at this place, if its data fits its checksum."""
+        length = self._lengths.get(records.data[start : start + _HEADER_BYTES]) or 0
+        end = start + _HEADER_BYTES + length
+        event = records.data[start + _HEADER_BYTES : end]
+        # Checksums of long records (images, graphs) would take longer than all scalars of a run together.
+        if length < 4096 and masked_crc32c(event) != struct.unpack_from("<I", records.data, end)[0]:
+            self.broken += 1
+            return []
+        return list(_scalars(event))
+
+    def _checked(self, head: bytes) -> int | None:
+        """The length at the head of a record, None where its checksum does not fit; few lengths come again and again."""
+        if head not in self._lengths:
+            if len(self._lengths) >= MOST_LENGTHS:
+                self._lengths.clear()
+            self._lengths[head] = _length(head)
+        return self._lengths[head]
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Bytes, and where the records in them begin."""
+
+    data: bytes
+    starts: list[int]
+
+    def holding(self, needle: bytes) -> list[int]:
+        """How manieth records hold these bytes."""
+        found: list[int] = []
+        starts, index = self.starts, 0
+        place = self.data.find(needle)
+        while 0 <= place and starts:
+            index = bisect_right(starts, place, index) - 1
+            if index >= 0:
+                found.append(index)
+            index += 1
+            if index >= len(starts):
+                break
+            place = self.data.find(needle, starts[index])
         return found
 
-    def _record(self, position: int) -> tuple[bytes | None, int, bool]:
-        """(data, place behind it, whether to look on) of the record at this place."""
-        if len(self._rest) - position < _HEADER_BYTES:
-            return None, position, False
-        length = _length(self._rest[position : position + _HEADER_BYTES])
-        if length is None:
-            self.broken += 1
-            return None, position + 1, True
-        if length > LONGEST_RECORD_BYTES:  # an image or a graph that nobody asks for
-            self._skip = length + 4
-            return None, position + _HEADER_BYTES, True
-        end = position + _HEADER_BYTES + length + 4
-        if end > len(self._rest):
-            return None, position, False
-        data = self._rest[position + _HEADER_BYTES : end - 4]
-        # Checksums of long records (images, graphs) would take longer than all scalars of a run together.
-        if length < 4096 and masked_crc32c(data) != struct.unpack_from("<I", self._rest, end - 4)[0]:
-            self.broken += 1
-            return None, end, True
-        return data, end, True
+
+def _next_place(data: bytes, position: int) -> int:
+    """The next place at which a record may begin: a length below 4 GB has four zeros in its upper bytes."""
+    zeros = data.find(b"\0\0\0\0", position + 4)
+    return zeros - 4 if zeros >= 0 else max(position, len(data) - _HEADER_BYTES + 1)
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     """(field, wire type, value) of a protobuf message; stops where it is cut."""
     position, size = 0, len(data)
     while position < size:
-        key, position = _varint(data, position)
+        key, position = varint(data, position)
         field, wire = key >> 3, key & 7
         if wire == 0:
-            number, position = _varint(data, position)
+            number, position = varint(data, position)
             yield field, wire, number
             continue
         if wire == 2:
-            length, position = _varint(data, position)
+            length, position = varint(data, position)
         elif wire in (1, 5):
             length = 8 if wire == 1 else 4
         else:
@@ -131,7 +175,8 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
         position += length
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def varint(data: bytes, position: int) -> tuple[int, int]:
+    """(number, place behind it) of a number of seven bits per byte."""
     value = shift = 0
     while position < len(data) and shift < 70:
         byte = data[position]

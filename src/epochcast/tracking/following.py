@@ -4,7 +4,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,11 +29,11 @@ class Arrival:
             self.is_needed = all(one.clock_seconds is None and one.step_seconds is None for one in trained)
             if self.is_needed:
                 self.first_seconds = time.monotonic()
-                return [replace(trained[-1], clock_seconds=0.0)]
+                return [trained[-1]._replace(clock_seconds=0.0)]
         if not self.is_needed or not seen:
             return seen
         now = time.monotonic() - self.first_seconds
-        return [*(replace(one, clock_seconds=None) for one in seen[:-1]), replace(seen[-1], clock_seconds=now)]
+        return [*(one._replace(clock_seconds=None) for one in seen[:-1]), seen[-1]._replace(clock_seconds=now)]
 
 
 class Follower:

@@ -6,7 +6,6 @@ store, and the new reports are those of another attempt.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -152,7 +151,7 @@ class KeptRun:
                 self._attempts_more += 1
                 attempt += 1
             self._last = attempt, seen.step
-        return seen if attempt == seen.attempt else replace(seen, attempt=attempt)
+        return seen if attempt == seen.attempt else seen._replace(attempt=attempt)
 
     def _unrepeated(self, row: ObservationRow) -> ObservationRow:
         """Without announcements that were made before: they hold until another is made."""

@@ -1,18 +1,16 @@
 """One report of a running job, in the same terms whatever wrote it."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Phase = Literal["train", "validation", "checkpoint", "pause", "start", "end"]
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """What one line said of a run.
 
     `step` counts finished training steps from the start of the run (a fraction where only epochs are counted);
     `clock_seconds` is the time of the line on the log's own clock, since the log's first time stamp. Everything that
-    the line did not say is None.
+    the line did not say is None. A named tuple: a long log makes very many, and a frozen dataclass takes thrice the time.
     """
 
     step: float

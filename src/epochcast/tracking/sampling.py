@@ -19,7 +19,7 @@ from epochcast.tracking.kinds import ALWAYS, BESIDE, GOING_ON, MUTE, SILENT, Kin
 from epochcast.tracking.lines import LONGEST_LINE_BYTES
 
 # Reports that are all read; nothing is learned of a pace from more of them than from some.
-EXACT_REPORTS = 4096
+EXACT_REPORTS = 1024
 
 # Beyond these one line of so many is read, of very many fewer; primes, so that ranks that take turns are all heard.
 STRIDE = 31

@@ -1,6 +1,7 @@
 """What one line of a log says in its own terms, before it is placed in the run (`course`)."""
 
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Literal
 
 Sight = Literal["train", "validation", "checkpoint", "pause", "header", "end"]
@@ -53,12 +54,18 @@ class Sighting:
 
     def leave_out_nonsense(self) -> None:
         """Forget numbers that no run has, as of a damaged line: they were not said."""
+        for value in _numbers(self):
+            if value is not None and not -MOST_NUMBER <= value <= MOST_NUMBER:  # NaN is not, either
+                break
+        else:
+            return
         for name in _NUMBERS:
             value = getattr(self, name)
-            if value is not None and not -MOST_NUMBER <= value <= MOST_NUMBER:  # NaN is not, either
+            if value is not None and not -MOST_NUMBER <= value <= MOST_NUMBER:
                 setattr(self, name, None)
 
 
 MOST_NUMBER = 1e14
 """Steps, samples or seconds: no run has more."""
 _NUMBERS = tuple(f.name for f in fields(Sighting) if ("float" in str(f.type) or f.name == "epoch") and f.name != "loss")
+_numbers = attrgetter(*_NUMBERS)
