@@ -65,6 +65,11 @@ class Clock:
         self.section_seconds = self.rest_seconds = self.elapsed_seconds = self.work = 0.0
         self.section = None
 
+    def add(self, seconds: float) -> None:
+        """Time that passed and that no line was read of."""
+        self.base_seconds += seconds
+        self.seconds = (self.seconds or 0.0) + seconds
+
     def _at_stamp(self, stamp: float) -> float:
         self.start(stamp)
         self.source = "stamps"

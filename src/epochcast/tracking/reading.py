@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from epochcast.errors import BadInput
 from epochcast.tracking import sampling
+from epochcast.tracking.allowance import Gaps
 from epochcast.tracking.course import Course
 from epochcast.tracking.curves import CurveReader
 from epochcast.tracking.events import is_event_file
@@ -55,6 +56,7 @@ class LogReader:
         self._stamps = Stamps()
         self._reports = 0
         self._sampler: sampling.Sampler | None = None
+        self._gaps: Gaps | None = None
         self._found: list[Observation] = []
         self._unstamped = 0
         self._is_dated = False
@@ -180,13 +182,15 @@ class LogReader:
             self._place(sighting)
             self._reports += sighting.phase == "train"
             if self._reports >= sampling.EXACT_REPORTS:
-                self._sampler = sampling.Sampler(_any_of(self._needles), self._parser, self._sighting, self._place)
+                self._gaps = Gaps(self._course.clock)
+                words = _any_of(self._needles)
+                self._sampler = sampling.Sampler(words, self._parser, self._sighting, self._place, self._gaps)
                 return block[end + 1 :]
         return b""
 
     def _place(self, sighting: Sighting) -> None:
         if (seen := self._course.place(sighting)) is not None:
-            self._found.append(seen)
+            self._found.append(seen if self._gaps is None else self._gaps.close(seen))
 
     def _sighting(self, parser: Parser, data: bytes | str) -> Sighting | None:
         line = data if isinstance(data, str) else data.decode("utf-8", "replace")

@@ -13,6 +13,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from epochcast.tracking.allowance import TAIL_BYTES, Allowance, Gaps
+from epochcast.tracking.falls import falls
 from epochcast.tracking.formats.rule import Parser
 from epochcast.tracking.formats.sighting import Sighting
 from epochcast.tracking.kinds import ALWAYS, BESIDE, GOING_ON, MUTE, SILENT, Kinds, code_of, kinds_of
@@ -37,10 +41,9 @@ WOVEN_CHANGES, WOVEN_LINES = 9, 15
 AWAY_LINES = 500
 
 # Kinds are learned from piece to piece: small ones first.
-FIRST_PIECE_BYTES, MOST_PIECE_BYTES = 1 << 11, 1 << 17
+FIRST_PIECE_BYTES, MOST_PIECE_BYTES = 1 << 11, 1 << 15
 
 _PASSAGES = re.compile(rb"\x01+|\x02+|\x00")
-_UNHEARD = re.compile(rb"[\x03\x04]")
 _SILENT_BYTES = bytes((SILENT, MUTE))
 
 
@@ -66,6 +69,8 @@ class Sampler:
     parser: Parser
     sight: Callable[[Parser, bytes], Sighting | None]
     place: Callable[[Sighting], None]
+    gaps: Gaps
+    allowance: Allowance = field(default_factory=Allowance)
     kinds: Kinds = field(default_factory=Kinds)
     lines_read: int = 0
     _stride: int = STRIDE
@@ -74,6 +79,7 @@ class Sampler:
     _every_line: int = 0
     _seen: dict[bytes, int] = field(default_factory=dict)
     _trained: int = 0
+    _trained_closely: int = 0
     _offset: int = 0
     _told: dict[int | None, _Told] = field(default_factory=dict)
     _since: list[int] = field(default_factory=lambda: [0] * 5)
@@ -87,11 +93,27 @@ class Sampler:
         """Read what has to be read of these lines; piece by piece, so that what one tells of kinds serves the next."""
         start, size = 0, len(block)
         while start < size:
+            owed = self.allowance.owed_bytes
+            if owed and start < size - TAIL_BYTES:
+                start = self._pass_over(block, start, min(start + owed, size - TAIL_BYTES))
+                continue
             end = block.find(b"\n", min(start + self._piece_bytes, size))
             end = size if end < 0 else end
+            before = self.lines_read
             self._piece(block[start:end])
+            self.allowance.use(end - start, len(self._lines), self.lines_read - before)
+            self.gaps.read(end - start)
             self._piece_bytes = min(2 * self._piece_bytes, MOST_PIECE_BYTES)
             start = end + 1
+
+    def _pass_over(self, block: bytes, start: int, least: int) -> int:
+        """Where to read on. Times since the report before count for the lines that were passed over (about so many)."""
+        end = block.find(b"\n", least) + 1 or len(block)
+        self.allowance.pass_over(end - start)
+        self.gaps.pass_over(end - start)
+        self._trained += round(self._trained_closely / max(self.gaps.read_bytes, 1) * (end - start))
+        self._before = ALWAYS
+        return end
 
     def _piece(self, block: bytes) -> None:
         block = block.removesuffix(b"\n")
@@ -100,32 +122,38 @@ class Sampler:
         self._kinds = kinds_of(block)
         codes = self.kinds.codes_of(self._kinds)
         self._sort_out(codes)
-        self._heard = [index for index, code in enumerate(codes) if code < SILENT]
+        self._heard = np.flatnonzero(np.frombuffer(codes, np.uint8) < SILENT).tolist()
+        trained = self._trained
         for passage in _PASSAGES.finditer(codes.translate(None, _SILENT_BYTES)):
             self._passage(passage[0][0], passage.start(), passage.end() - 1)
+        self._trained_closely += self._trained - trained
         self._line += len(self._heard)
         self._every_line += len(self._lines)
 
     def _sort_out(self, codes: bytearray) -> None:
         """Lines of unknown kinds without any word of the format are mute; of silent ones some are listened to."""
-        search, lines = self.needle.search, self._lines
+        search, lines, kinds, known = self.needle.search, self._lines, self._kinds, self.kinds.codes
         index = codes.find(ALWAYS)
         while index >= 0:
-            if search(lines[index]) is None:
+            if kinds[index] not in known and search(lines[index]) is None:
                 codes[index] = MUTE
-                self.kinds.note(self._kinds[index], MUTE)
+                self.kinds.note(kinds[index], MUTE)
             index = codes.find(ALWAYS, index + 1)
-        for found in _UNHEARD.finditer(codes):
-            self._overhear(codes, found.start())
+        silent = np.flatnonzero(np.frombuffer(bytes(codes), np.uint8) == SILENT)
+        for index in silent[self._stride - 1 - self._since[SILENT] :: self._stride].tolist():
+            codes[index] = ALWAYS
+        self._since[SILENT] = (self._since[SILENT] + len(silent)) % self._stride
+        for kind in set(kinds):
+            if known[kind] >= SILENT:
+                self._overhear(codes, kind)
 
-    def _overhear(self, codes: bytearray, index: int) -> None:
+    def _overhear(self, codes: bytearray, kind: bytes) -> None:
         """Silent lines that were long away are those of a start or an end: what lies around them is read."""
-        kind, line = self._kinds[index], self._every_line + index
-        self._since[SILENT] += codes[index] == SILENT
-        if line - self._seen.get(kind, line) > AWAY_LINES or self._since[SILENT] >= self._stride:
-            codes[index], self._since[SILENT] = ALWAYS, 0
-        if kind in self.kinds.codes:
-            self._seen[kind] = line
+        first = self._kinds.index(kind)
+        line = self._every_line + first
+        if line - self._seen.get(kind, line) > AWAY_LINES:
+            codes[first] = ALWAYS
+        self._seen[kind] = self._every_line + len(self._kinds)
 
     def _passage(self, code: int, first: int, last: int) -> None:
         """Heard lines `first` to `last` are of one code."""
@@ -161,21 +189,31 @@ class Sampler:
                 self._learn()
             first = end + 1
 
-    def _stretch(self, first: int, last: int) -> None:
-        """Reports that go on are read by the last of them; where they do not, either half of them is tried."""
-        if first == last:
-            self._take(first)
+    def _stretch(self, first: int, last: int, is_parted: bool = False) -> None:
+        """Reports that go on are read by the last of them; where they do not, either part of them is tried."""
+        if first >= last:
+            if first == last:
+                self._take(first)
             return
         twin = duplicate(self.parser)
         sighting = self.sight(twin, self._text(last))
+        self.lines_read += 1
         if sighting is not None and self._goes_on(sighting, self._offset + last):
             self.parser = twin
-            self.lines_read += 1
             self._tell(sighting, self._offset + last)
             return
-        middle = (first + last) // 2
-        self._stretch(first, middle)
-        self._stretch(middle + 1, last)
+        places = [] if is_parted else falls([self._text(at) for at in range(first, last + 1)])
+        if not places:
+            middle = (first + last) // 2
+            self._stretch(first, middle, is_parted)
+            self._stretch(middle + 1, last, is_parted)
+            return
+        start = first
+        for place in places:
+            self._stretch(start, first + place - 1, True)
+            self._take(first + place)
+            start = first + place + 1
+        self._stretch(start, last, True)
 
     def _text(self, at: int) -> bytes:
         return self._lines[self._heard[at]][:LONGEST_LINE_BYTES]
