@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from epochcast.tracking.course import Clock
 from epochcast.tracking.observation import Observation
 
-# Bytes that pay for one line that is taken apart, and lines that are split and sorted for the cost of one.
-BYTES_PER_LINE, LINES_PER_LINE = 1250, 30
+# Bytes whose passing over takes as long as to take one line apart, more for each of its bytes; as to split off one line.
+LINE_BYTES, LINE_SHARE, SPLIT_BYTES = 1400, 4, 40
 
-# Lines that may be taken apart ahead of the bytes that pay for them, so that shorter logs are read without gaps.
-FIRST_LINES = 3000.0
+# What may be taken apart ahead of the bytes that pay for it, so that shorter logs are read without gaps.
+FIRST_BYTES = 3_000_000
 
 # The end of what has come is always read: it may be the end of the log.
 TAIL_BYTES = 4096
@@ -25,23 +25,27 @@ TAIL_BYTES = 4096
 
 @dataclass
 class Allowance:
-    """Lines that may still be taken apart."""
+    """What may still be taken apart, in bytes that would be passed over in the same time."""
 
-    lines: float = field(default_factory=lambda: FIRST_LINES)
+    left_bytes: float = field(default_factory=lambda: FIRST_BYTES)
+    weight: float = 1.0
 
-    def use(self, size_bytes: int, split_lines: int, read_lines: int) -> None:
-        """So many bytes were read: so many lines split, so many of them taken apart."""
-        self.lines += size_bytes / BYTES_PER_LINE - split_lines / LINES_PER_LINE - read_lines
-        self.lines = min(self.lines, FIRST_LINES)
+    def take(self, line_bytes: int) -> None:
+        """A line of this length is taken apart."""
+        self.left_bytes -= self.weight * (LINE_BYTES + LINE_SHARE * line_bytes)
+
+    def use(self, size_bytes: int, lines: int) -> None:
+        """So many bytes were read, and split into so many lines."""
+        self.left_bytes = min(self.left_bytes + size_bytes - SPLIT_BYTES * lines, FIRST_BYTES)
 
     @property
     def owed_bytes(self) -> int:
         """Bytes to pass over before more may be read."""
-        return int(-self.lines * BYTES_PER_LINE) if self.lines < 0 else 0
+        return max(0, int(-self.left_bytes))
 
     def pass_over(self, size_bytes: int) -> None:
         """So many bytes were not looked at."""
-        self.lines += size_bytes / BYTES_PER_LINE
+        self.left_bytes += size_bytes
 
 
 @dataclass

@@ -1,30 +1,58 @@
-"""Where counters fall back among lines of one kind: a guess at where an epoch or an attempt began, without a parser.
+"""Where something happened among lines of one kind: a guess from their bare numbers, without a parser.
+
+A counter that falls back is an epoch or an attempt that began; a clock that jumps is a pause.
 
 >>> falls([b"epoch 1 step 8 loss 0.3", b"epoch 1 step 9 loss 0.2", b"epoch 2 step 1 loss 0.4", b"epoch 2 step 2 loss 0.3"])
+[2]
+>>> jumps([b"08:00:01 step 1", b"08:00:02 step 2", b"08:09:02 step 3", b"08:09:03 step 4"])
 [2]
 """
 
 import re
 from itertools import pairwise
 
-_NUMBERS = re.compile(rb"\d+")
+_CLOCK = re.compile(rb"(\d\d):(\d\d):(\d\d)")
+_COUNTS = re.compile(rb"(?<![\d.:])\d+(?![\d.:])")
+_DECIMALS = re.compile(rb"\d+\.\d+")
 
-# Numbers of a line that are looked at; counters stand in front.
-MOST_NUMBERS, MOST_BYTES = 12, 160
+# Numbers of a line that are looked at; counters and clocks stand in front.
+MOST_NUMBERS, MOST_BYTES = 8, 120
 
-# A counter falls in fewer lines than this share; losses and times waver more.
-MOST_FALLS = 0.4
+# A counter falls in fewer lines than this share, and rises in more than that; other numbers waver.
+MOST_FALLS, LEAST_RISES = 0.4, 0.5
+
+# A pause is so many times as long as the usual time between two lines.
+LEAST_JUMP = 2.0
 
 
 def falls(lines: list[bytes]) -> list[int]:
     """Places at which the number that mostly rises falls; none where no number does so, or lines differ in shape."""
-    rows = [tuple(map(int, _NUMBERS.findall(line, 0, MOST_BYTES)[:MOST_NUMBERS])) for line in lines]
-    if len(set(map(len, rows))) != 1:
-        return []
-    best: tuple[int, list[int]] = (0, [])
-    for column in zip(*rows, strict=True):
+    rows = [tuple(map(int, _COUNTS.findall(line, 0, MOST_BYTES)[:MOST_NUMBERS])) for line in lines]
+    most, places = LEAST_RISES * len(lines), list[int]()
+    for column in _columns(rows):
         fallen = [place for place, (one, other) in enumerate(pairwise(column), 1) if other < one]
-        if fallen and len(fallen) <= MOST_FALLS * len(rows):
-            risen = sum(other > one for one, other in pairwise(column))
-            best = max(best, (risen, fallen), key=lambda found: found[0])
-    return best[1]
+        if not fallen or len(fallen) > MOST_FALLS * len(lines):
+            continue
+        risen = sum(other > one for one, other in pairwise(column))
+        if risen > most:
+            most, places = risen, fallen
+    return places
+
+
+def jumps(lines: list[bytes]) -> list[int]:
+    """The place at which a clock jumps furthest, if far: the time of day, or else any number that never falls."""
+    clocks = [_CLOCK.search(line, 0, MOST_BYTES) for line in lines]
+    if None not in clocks:
+        rows = [(3600.0 * int(c[1]) + 60 * int(c[2]) + int(c[3]),) for c in clocks if c]
+    else:
+        rows = [tuple(map(float, _DECIMALS.findall(line, 0, MOST_BYTES)[:MOST_NUMBERS])) for line in lines]
+    for column in _columns(rows):
+        steps = [other - one for one, other in pairwise(column)]
+        furthest = max(steps)
+        if min(steps) >= 0 and furthest > LEAST_JUMP * sorted(steps)[len(steps) // 2]:
+            return [steps.index(furthest) + 1]
+    return []
+
+
+def _columns(rows: list[tuple[float, ...]]) -> list[tuple[float, ...]]:
+    return list(zip(*rows, strict=True)) if len(set(map(len, rows))) == 1 and len(rows) > 1 else []

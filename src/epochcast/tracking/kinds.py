@@ -13,7 +13,9 @@ ALWAYS, GOING_ON, BESIDE, SILENT, MUTE = range(5)
 
 # Lines of a kind that are read before it is known, and the share of them that have to agree.
 LEAST_LINES, LEAST_SHARE = 8, 0.9
-MOST_KINDS = 4096
+# Silence is believed sooner: some silent lines are read again and again.
+LEAST_SILENT_LINES = 3
+MOST_KINDS = 16_384
 LONGEST_KIND_BYTES = 512
 
 # Digits, signs, and what bars are drawn with; bytes from 128 on are those of block characters.
@@ -54,7 +56,7 @@ class Kinds:
             seen = self.seen[kind] = [0] * 5
         seen[code] += 1
         whole = sum(seen)
-        if whole < LEAST_LINES:
+        if whole < (LEAST_SILENT_LINES if code >= SILENT else LEAST_LINES):
             return
         if seen[code] >= LEAST_SHARE * whole:
             self.codes[kind] = code

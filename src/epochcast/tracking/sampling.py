@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from epochcast.tracking.allowance import TAIL_BYTES, Allowance, Gaps
-from epochcast.tracking.falls import falls
+from epochcast.tracking.falls import falls, jumps
 from epochcast.tracking.formats.rule import Parser
 from epochcast.tracking.formats.sighting import Sighting
 from epochcast.tracking.kinds import ALWAYS, BESIDE, GOING_ON, MUTE, SILENT, Kinds, code_of, kinds_of
@@ -99,9 +99,8 @@ class Sampler:
                 continue
             end = block.find(b"\n", min(start + self._piece_bytes, size))
             end = size if end < 0 else end
-            before = self.lines_read
             self._piece(block[start:end])
-            self.allowance.use(end - start, len(self._lines), self.lines_read - before)
+            self.allowance.use(end - start, len(self._lines))
             self.gaps.read(end - start)
             self._piece_bytes = min(2 * self._piece_bytes, MOST_PIECE_BYTES)
             start = end + 1
@@ -143,17 +142,17 @@ class Sampler:
         for index in silent[self._stride - 1 - self._since[SILENT] :: self._stride].tolist():
             codes[index] = ALWAYS
         self._since[SILENT] = (self._since[SILENT] + len(silent)) % self._stride
-        for kind in set(kinds):
-            if known[kind] >= SILENT:
-                self._overhear(codes, kind)
+        self._overhear(codes)
 
-    def _overhear(self, codes: bytearray, kind: bytes) -> None:
+    def _overhear(self, codes: bytearray) -> None:
         """Silent lines that were long away are those of a start or an end: what lies around them is read."""
-        first = self._kinds.index(kind)
-        line = self._every_line + first
-        if line - self._seen.get(kind, line) > AWAY_LINES:
-            codes[first] = ALWAYS
-        self._seen[kind] = self._every_line + len(self._kinds)
+        known, seen, here = self.kinds.codes, self._seen, self._every_line
+        silent = [kind for kind in set(self._kinds) if known[kind] >= SILENT]
+        away = {kind for kind in silent if here - seen.get(kind, here) > AWAY_LINES}
+        seen.update(dict.fromkeys(silent, here + len(self._kinds)))
+        if away:
+            places = [place for place, kind in enumerate(self._kinds) if kind in away]
+            codes[places[0]] = codes[places[-1]] = ALWAYS
 
     def _passage(self, code: int, first: int, last: int) -> None:
         """Heard lines `first` to `last` are of one code."""
@@ -196,13 +195,12 @@ class Sampler:
                 self._take(first)
             return
         twin = duplicate(self.parser)
-        sighting = self.sight(twin, self._text(last))
-        self.lines_read += 1
+        sighting = self._sight(twin, self._text(last))
         if sighting is not None and self._goes_on(sighting, self._offset + last):
             self.parser = twin
             self._tell(sighting, self._offset + last)
             return
-        places = [] if is_parted else falls([self._text(at) for at in range(first, last + 1)])
+        places = [] if is_parted or last - first > STRIDE else self._places(first, last)
         if not places:
             middle = (first + last) // 2
             self._stretch(first, middle, is_parted)
@@ -215,17 +213,25 @@ class Sampler:
             start = first + place + 1
         self._stretch(start, last, True)
 
+    def _places(self, first: int, last: int) -> list[int]:
+        lines = [self._text(at) for at in range(first, last + 1)]
+        return falls(lines) or jumps(lines)
+
     def _text(self, at: int) -> bytes:
         return self._lines[self._heard[at]][:LONGEST_LINE_BYTES]
 
     def _take(self, at: int) -> bool:
         """Read one line, and learn what its kind is; whether it reports training."""
-        sighting = self.sight(self.parser, self._text(at))
-        self.lines_read += 1
+        sighting = self._sight(self.parser, self._text(at))
         self.kinds.note(self._kinds[self._heard[at]], code_of(sighting))
         if sighting is not None:
             self._tell(sighting, self._offset + at)
         return sighting is not None and sighting.phase == "train"
+
+    def _sight(self, parser: Parser, line: bytes) -> Sighting | None:
+        self.lines_read += 1
+        self.allowance.take(len(line))
+        return self.sight(parser, line)
 
     def _tell(self, sighting: Sighting, line: int) -> None:
         if sighting.phase == "train":

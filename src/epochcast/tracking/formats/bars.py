@@ -51,6 +51,9 @@ _RUNTIME = re.compile(rf"'train_runtime': '?({NUMBER})")
 _STEPS = re.compile(r"Total optimization steps = ([\d,]+)")
 _PRINTED_EPOCH = re.compile(r"^\W*(?:Starting )?[Ee]poch:? \[?(\d+)\]?\s*(?:/|of)\s*(\d+)")
 
+# No bar is longer; patterns that look for words in front of it take the square of a line's length.
+LONGEST_BAR = 2000
+
 NEEDLES = ("%|", " |", " [", "% ━", " • ", "hours", "{'", "poch ", "optimization steps")
 
 
@@ -223,6 +226,7 @@ def _last_bar(line: str) -> tuple[str, re.Match[str]] | None:
     form = _form(line)
     if form is None:
         return None
+    line = line[-LONGEST_BAR:]
     percent = line.find("%|")
     if percent >= 0 and line.find("%|", percent + 2) < 0 and (match := _AT_PERCENT.match(line, percent + 1)):
         return line[:percent].rstrip("0123456789"), match
