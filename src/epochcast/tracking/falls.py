@@ -16,7 +16,7 @@ _COUNTS = re.compile(rb"(?<![\d.:])\d+(?![\d.:])")
 _DECIMALS = re.compile(rb"\d+\.\d+")
 
 # Numbers of a line that are looked at; counters and clocks stand in front.
-MOST_NUMBERS, MOST_BYTES = 8, 120
+MOST_NUMBERS, MOST_BYTES = 5, 120
 
 # A counter falls in fewer lines than this share, and rises in more than that; other numbers waver.
 MOST_FALLS, LEAST_RISES = 0.4, 0.5

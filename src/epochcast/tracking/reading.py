@@ -60,6 +60,7 @@ class LogReader:
         self._found: list[Observation] = []
         self._unstamped = 0
         self._is_dated = False
+        self._cost = 1.0
         self._head: bytes | None = b""
         self._wide: codecs.IncrementalDecoder | None = None
         self.bytes_read = 0
@@ -129,7 +130,7 @@ class LogReader:
 
     def _choose(self, chosen: Format, recognition: Recognition) -> None:
         self._parser = chosen.parser()
-        self._is_dated = chosen.is_dated
+        self._is_dated, self._cost = chosen.is_dated, chosen.cost
         self._needles = tuple(needle.encode() for needle in chosen.needles)
         self._recognition = recognition
         self._recogniser = None
@@ -185,6 +186,7 @@ class LogReader:
                 self._gaps = Gaps(self._course.clock)
                 words = _any_of(self._needles)
                 self._sampler = sampling.Sampler(words, self._parser, self._sighting, self._place, self._gaps)
+                self._sampler.allowance.weight = self._cost
                 return block[end + 1 :]
         return b""
 

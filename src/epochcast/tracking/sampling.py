@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -27,12 +28,14 @@ EXACT_REPORTS = 1024
 
 # Beyond these one line of so many is read, of very many fewer; primes, so that ranks that take turns are all heard.
 STRIDE = 31
-MANY_REPORTS, LONG_STRIDE = 65_536, 127
+MANY_REPORTS, LONG_STRIDE = 32_768, 127
 
 # Steps or seconds per line beyond these shares of the usual break a stretch; clocks of whole seconds jump a little.
 MOST_CHANGE, MOST_JUMP_SECONDS = 2.0, 2.0
 MOST_STEPS_CHANGE = 2.0
 _MEMORY = 0.2
+# Where times waver so that one stretch in eight is broken by them, a longer time is the usual one.
+_WILDER, _CALMER, WILDEST_CHANGE = 1.25, 0.97, 16.0
 
 # Kinds that take turns this often (changes within so many lines) are woven into each other: no end of a passage.
 WOVEN_CHANGES, WOVEN_LINES = 9, 15
@@ -49,16 +52,44 @@ _SILENT_BYTES = bytes((SILENT, MUTE))
 
 @dataclass
 class _Told:
-    """The last report of a rank: what it said, and the how manieth report it was."""
+    """The last report of a rank: what it said, the how manieth report it was, and what is usual per line."""
 
     sighting: Sighting
     line: int
     steps_per_line: float | None = None
     seconds_per_line: float | None = None
-    begin: tuple[Sighting, int] = field(init=False)
+    most_change: float = MOST_CHANGE
 
-    def __post_init__(self) -> None:
-        self.begin = self.sighting, self.line
+    def expects(self, sighting: Sighting, line: int) -> bool:
+        """Whether the steps and the time of the lines up to this one are the usual ones.
+
+        Where times waver, more is taken for usual, so that not each slower epoch counts as a pause.
+        """
+        lines = line - self.line
+        steps, seconds = _moved(self.sighting, sighting)
+        if steps is None or steps < 0:
+            return False
+        usual = self.steps_per_line
+        if usual is not None and not usual / MOST_STEPS_CHANGE <= steps / lines <= usual * MOST_STEPS_CHANGE:
+            return False
+        usual = self.seconds_per_line
+        if seconds is None or usual is None:
+            return True
+        is_usual = 0 <= seconds <= self.most_change * usual * lines + MOST_JUMP_SECONDS
+        change = self.most_change * (_CALMER if is_usual else _WILDER)
+        self.most_change = min(max(change, MOST_CHANGE), WILDEST_CHANGE)
+        return is_usual
+
+    def follow(self, sighting: Sighting, line: int) -> None:
+        """Take a report for the last one, and learn from it what is usual."""
+        lines = line - self.line
+        if lines > 0 and _is_same_section(self.sighting, sighting):
+            steps, seconds = _moved(self.sighting, sighting)
+            if steps is not None and steps >= 0:
+                self.steps_per_line = _followed(self.steps_per_line, steps / lines, lines)
+            if seconds is not None and seconds >= 0:
+                self.seconds_per_line = _followed(self.seconds_per_line, seconds / lines, lines)
+        self.sighting, self.line = sighting, line
 
 
 @dataclass
@@ -116,7 +147,8 @@ class Sampler:
 
     def _piece(self, block: bytes) -> None:
         block = block.removesuffix(b"\n")
-        self._stride = STRIDE if self._trained < MANY_REPORTS else LONG_STRIDE
+        is_long = self._trained * self.allowance.weight >= MANY_REPORTS
+        self._stride = LONG_STRIDE if is_long else STRIDE
         self._lines = block.split(b"\n")
         self._kinds = kinds_of(block)
         codes = self.kinds.codes_of(self._kinds)
@@ -183,9 +215,7 @@ class Sampler:
             if code == BESIDE:
                 self._take(end)
             else:
-                self._begin_learning()
                 self._stretch(first, end)
-                self._learn()
             first = end + 1
 
     def _stretch(self, first: int, last: int, is_parted: bool = False) -> None:
@@ -206,16 +236,17 @@ class Sampler:
             self._stretch(first, middle, is_parted)
             self._stretch(middle + 1, last, is_parted)
             return
-        start = first
         for place in places:
-            self._stretch(start, first + place - 1, True)
-            self._take(first + place)
-            start = first + place + 1
-        self._stretch(start, last, True)
+            self._stretch(first, place - 1, True)
+            self._take(place)
+            first = place + 1
+        self._stretch(first, last, True)
 
     def _places(self, first: int, last: int) -> list[int]:
-        lines = [self._text(at) for at in range(first, last + 1)]
-        return falls(lines) or jumps(lines)
+        """Guesses at where among these lines something happened, also between the first and the one before it."""
+        before = max(first - 1, 0)
+        lines = [self._text(at) for at in range(before, last + 1)]
+        return [before + place for place in falls(lines) or jumps(lines)]
 
     def _text(self, at: int) -> bytes:
         return self._lines[self._heard[at]][:LONGEST_LINE_BYTES]
@@ -242,44 +273,15 @@ class Sampler:
                 sighting.reports = max(1, line - told.line)
                 if sighting.interval_seconds is not None:
                     sighting.interval_seconds *= sighting.reports
-            told.sighting, told.line = sighting, line
+            told.follow(sighting, line)
         self.place(sighting)
-
-    def _begin_learning(self) -> None:
-        for told in self._told.values():
-            told.begin = told.sighting, told.line
-
-    def _learn(self) -> None:
-        """The usual steps and seconds per line, from stretch to stretch."""
-        for told in self._told.values():
-            before, line = told.begin
-            lines = told.line - line
-            if lines <= 0 or not _is_same_section(before, told.sighting):
-                continue
-            steps, seconds = _moved(before, told.sighting)
-            if steps is not None and steps >= 0:
-                told.steps_per_line = _followed(told.steps_per_line, steps / lines)
-            if seconds is not None and seconds >= 0:
-                told.seconds_per_line = _followed(told.seconds_per_line, seconds / lines)
 
     def _goes_on(self, sighting: Sighting, line: int) -> bool:
         """Whether nothing happened between the last report that was read and this one, but more of the same."""
         told = self._told.get(sighting.rank)
         if told is None or told.line >= line or code_of(sighting) != GOING_ON:
             return False
-        if not _is_same_section(told.sighting, sighting):
-            return False
-        lines = line - told.line
-        steps, seconds = _moved(told.sighting, sighting)
-        if steps is None or steps < 0:
-            return False
-        usual = told.steps_per_line
-        if usual is not None and not usual / MOST_STEPS_CHANGE <= steps / lines <= usual * MOST_STEPS_CHANGE:
-            return False
-        usual = told.seconds_per_line
-        if seconds is None or usual is None:
-            return True
-        return 0 <= seconds <= MOST_CHANGE * usual * lines + MOST_JUMP_SECONDS
+        return _is_same_section(told.sighting, sighting) and told.expects(sighting, line)
 
 
 def _is_same_section(before: Sighting, after: Sighting) -> bool:
@@ -326,18 +328,28 @@ def _times(sighting: Sighting) -> tuple[float | None, ...]:
     return sighting.stamp_seconds, sighting.elapsed_seconds, sighting.section_seconds
 
 
-def _followed(before: float | None, value: float) -> float:
+def _followed(before: float | None, value: float, lines: int) -> float:
     """A mean with a memory of a few stretches, in which one with a pause counts as twice the mean at most."""
-    return value if not before else before + _MEMORY * (min(value, 2 * before) - before)
+    return value if not before else before + _MEMORY * min(1.0, lines / STRIDE) * (min(value, 2 * before) - before)
 
 
 def duplicate(parser: Parser) -> Parser:
     """A parser that has read the same lines, and may read on without the other one."""
     twin: Parser = object.__new__(type(parser))
-    for name, value in vars(parser).items():
-        if isinstance(value, dict):
-            value = dict(value)
-        elif hasattr(value, "__dataclass_fields__") and not value.__dataclass_params__.frozen:
-            value = duplicate(value)
-        object.__setattr__(twin, name, value)
+    values = dict(vars(parser))
+    for name, value in values.items():
+        kind = type(value)
+        if kind is dict:
+            values[name] = dict(value)
+        elif kind not in _PLAIN and _is_state(kind):
+            values[name] = duplicate(value)
+    vars(twin).update(values)
     return twin
+
+
+_PLAIN = frozenset((float, int, bool, str, tuple, type(None)))
+
+
+@cache
+def _is_state(kind: type) -> bool:
+    return hasattr(kind, "__dataclass_fields__") and not kind.__dataclass_params__.frozen
