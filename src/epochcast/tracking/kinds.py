@@ -54,6 +54,8 @@ class Kinds:
                 if len(self.seen) >= MOST_KINDS // 2:
                     self.seen, self.codes = {}, _Codes()
             seen = self.seen[kind] = [0] * 5
+        if code == SILENT and seen[MUTE]:  # it was listened to, and had nothing to say
+            code = MUTE
         seen[code] += 1
         whole = sum(seen)
         if whole < (LEAST_SILENT_LINES if code >= SILENT else LEAST_LINES):
