@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from epochcast.tracking.course import Clock
 from epochcast.tracking.observation import Observation
 
-# Bytes whose passing over takes as long as to take one line apart, more for each of its bytes; as to split off one line.
-LINE_BYTES, LINE_SHARE, SPLIT_BYTES = 1400, 4, 40
+# Bytes whose passing over takes as long as to take one line apart, more for each of its bytes; to look at one for
+# its bare numbers; to split off one.
+LINE_BYTES, LINE_SHARE, LOOK_BYTES, SPLIT_BYTES = 1400, 4, 300, 40
 
 # What may be taken apart ahead of the bytes that pay for it, so that shorter logs are read without gaps.
 FIRST_BYTES = 3_000_000
@@ -33,6 +34,10 @@ class Allowance:
     def take(self, line_bytes: int) -> None:
         """A line of this length is taken apart."""
         self.left_bytes -= self.weight * (LINE_BYTES + LINE_SHARE * line_bytes)
+
+    def look(self, lines: int) -> None:
+        """So many lines are looked at for their bare numbers."""
+        self.left_bytes -= LOOK_BYTES * lines
 
     def use(self, size_bytes: int, lines: int) -> None:
         """So many bytes were read, and split into so many lines."""

@@ -87,7 +87,7 @@ class Recogniser:
     def read(self, line: bytes) -> bool:
         """Compare one line of the prepared block with all formats; True once one is clearly ahead."""
         text: str | None = None
-        is_kept = False
+        is_kept = is_sighted = False
         for candidate, needles in self._present:
             for needle in needles:
                 if needle in line:
@@ -100,9 +100,10 @@ class Recogniser:
             sighting = sight(candidate.parser, text)
             if sighting is not None and sighting.phase == "train":
                 candidate.lines += 1
+                is_sighted = True
         if is_kept and text is not None and len(self.kept) < MOST_KEPT_LINES:
             self.kept.append(text)
-        return is_kept and (self._is_clear() or len(self.kept) >= MOST_KEPT_LINES)
+        return (is_sighted and self._is_clear()) or (is_kept and len(self.kept) >= MOST_KEPT_LINES)
 
     def _is_clear(self) -> bool:
         ahead = self.ranked()

@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from epochcast.tracking.allowance import TAIL_BYTES, Allowance, Gaps
-from epochcast.tracking.falls import falls, jumps
+from epochcast.tracking.falls import happenings
 from epochcast.tracking.formats.rule import Parser
 from epochcast.tracking.formats.sighting import Sighting
 from epochcast.tracking.kinds import ALWAYS, BESIDE, GOING_ON, MUTE, SILENT, Kinds, code_of, kinds_of
@@ -230,6 +230,12 @@ class Sampler:
             self.parser = twin
             self._tell(sighting, self._offset + last)
             return
+        if sighting is not None and _is_epoch_per_line(
+            self._told.get(sighting.rank), sighting, self._offset + last
+        ):
+            for at in range(first, last + 1):
+                self._take(at)
+            return
         places = [] if is_parted or last - first > STRIDE else self._places(first, last)
         if not places:
             middle = (first + last) // 2
@@ -246,7 +252,8 @@ class Sampler:
         """Guesses at where among these lines something happened, also between the first and the one before it."""
         before = max(first - 1, 0)
         lines = [self._text(at) for at in range(before, last + 1)]
-        return [before + place for place in falls(lines) or jumps(lines)]
+        self.allowance.look(len(lines))
+        return [before + place for place in happenings(lines)]
 
     def _text(self, at: int) -> bytes:
         return self._lines[self._heard[at]][:LONGEST_LINE_BYTES]
@@ -284,6 +291,13 @@ class Sampler:
         return _is_same_section(told.sighting, sighting) and told.expects(sighting, line)
 
 
+def _is_epoch_per_line(told: _Told | None, sighting: Sighting, line: int) -> bool:
+    """Whether so many epochs began in between that no line can be passed over."""
+    if told is None or told.sighting.epoch is None or sighting.epoch is None:
+        return False
+    return 2 * (sighting.epoch - told.sighting.epoch) >= line - told.line > 0 and sighting.stamp_seconds is None
+
+
 def _is_same_section(before: Sighting, after: Sighting) -> bool:
     """Whether the same was announced; and the same epoch, where its time is not that of a clock which goes on."""
     if (before.section, before.attempt, before.total, before.batches, before.epochs) != (
@@ -294,8 +308,12 @@ def _is_same_section(before: Sighting, after: Sighting) -> bool:
         after.epochs,
     ):
         return False
-    is_clocked = after.stamp_seconds is not None or after.elapsed_seconds is not None
-    return before.epoch == after.epoch or (is_clocked and _epochs_between(before, after) is not None)
+    if before.epoch == after.epoch:
+        return True
+    if after.stamp_seconds is None and after.elapsed_seconds is None:
+        return False
+    is_counted = before.batch is None and after.batch is None and before.step is not None and after.step is not None
+    return is_counted or _epochs_between(before, after) is not None
 
 
 def _epochs_between(before: Sighting, after: Sighting) -> float | None:
