@@ -235,6 +235,7 @@ def test_lines_without_times_are_timed_by_when_they_come(tmp_path: Path, monkeyp
 
 def sampled(text: bytes, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch, exact: int = 100) -> list[Observation]:
     monkeypatch.setattr("epochcast.tracking.sampling.EXACT_REPORTS", exact)
+    monkeypatch.setattr("epochcast.tracking.sampling.EXACT_LINES", 4 * exact)
     reader = LogReader()
     found = [seen for at in range(0, len(text), chunk_bytes) for seen in reader.feed(text[at : at + chunk_bytes])]
     return found + reader.close()

@@ -15,10 +15,10 @@ from epochcast.tracking.observation import Observation
 
 # Bytes whose passing over takes as long as to take one line apart, more for each of its bytes; to look at one for
 # its bare numbers; to split off one.
-LINE_BYTES, LINE_SHARE, LOOK_BYTES, SPLIT_BYTES = 1400, 4, 300, 40
+LINE_BYTES, LINE_SHARE, LOOK_BYTES, SPLIT_BYTES = 2000, 5, 400, 60
 
 # What may be taken apart ahead of the bytes that pay for it, so that shorter logs are read without gaps.
-FIRST_BYTES = 3_000_000
+FIRST_BYTES = 2_500_000
 
 # The end of what has come is always read: it may be the end of the log.
 TAIL_BYTES = 4096

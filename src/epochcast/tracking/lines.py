@@ -6,9 +6,9 @@ import re
 LONGEST_LINE_BYTES = 1 << 16
 
 _COLOUR = re.compile(rb"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_SAMPLE_BYTES, _MOST_CODES = 1 << 12, 12
+_MOST_CODES = 24
 _REDRAWN = re.compile(rb"\x08+")
-_BRACE = re.compile(rb"[{}]")
+_OBJECTS = bytes.maketrans(b"{}\n\r", b"\n\n  ")
 
 # A JSON document: an array of objects, an object on lines of its own, or a Hugging Face trainer's state in one line.
 _DOCUMENT = re.compile(rb'\s*(?:\[\s*\{\s*"|\{\s*\n\s*"|\{"best_(?:metric|global_step|model_checkpoint)")')
@@ -55,7 +55,7 @@ class LineSplitter:
         if b"\x1b" in block:
             block = _uncoloured(block)
         if self.is_document:
-            return _BRACE.sub(b"\n", block.replace(b"\n", b" ").replace(b"\r", b" "))
+            return block.translate(_OBJECTS)
         if b"\r" in block:
             block = block.replace(b"\r", b"\n")
         if b"\x08" in block:
@@ -65,9 +65,12 @@ class LineSplitter:
 
 def _uncoloured(block: bytes) -> bytes:
     """Most blocks have a few codes many times: these are replaced one by one, which is quicker than a pattern."""
-    for code in sorted(set(_COLOUR.findall(block[:_SAMPLE_BYTES])), key=len, reverse=True)[:_MOST_CODES]:
-        block = block.replace(code, b"")
-    return _COLOUR.sub(b"", block) if b"\x1b" in block else block
+    for _ in range(_MOST_CODES):
+        found = _COLOUR.search(block)
+        if found is None:
+            return block
+        block = block.replace(found[0], b"")
+    return _COLOUR.sub(b"", block)
 
 
 def _last_end(data: bytes) -> int:

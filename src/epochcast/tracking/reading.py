@@ -54,7 +54,7 @@ class LogReader:
         self._recognition: Recognition | None = None
         self._course = Course()
         self._stamps = Stamps()
-        self._reports = 0
+        self._reports = self._lines = 0
         self._sampler: sampling.Sampler | None = None
         self._gaps: Gaps | None = None
         self._found: list[Observation] = []
@@ -178,11 +178,11 @@ class LogReader:
             return b""
         for start, end in candidate_lines(block, self._needles):
             sighting = self._sighting(self._parser, block[start : min(end, start + LONGEST_LINE_BYTES)])
-            if sighting is None:
-                continue
-            self._place(sighting)
-            self._reports += sighting.phase == "train"
-            if self._reports >= sampling.EXACT_REPORTS:
+            self._lines += 1
+            if sighting is not None:
+                self._place(sighting)
+                self._reports += sighting.phase == "train"
+            if self._reports >= sampling.EXACT_REPORTS or self._lines >= sampling.EXACT_LINES:
                 self._gaps = Gaps(self._course.clock)
                 words = _any_of(self._needles)
                 self._sampler = sampling.Sampler(words, self._parser, self._sighting, self._place, self._gaps)

@@ -23,8 +23,8 @@ from epochcast.tracking.formats.sighting import Sighting
 from epochcast.tracking.kinds import ALWAYS, BESIDE, GOING_ON, MUTE, SILENT, Kinds, code_of, kinds_of
 from epochcast.tracking.lines import LONGEST_LINE_BYTES
 
-# Reports that are all read; nothing is learned of a pace from more of them than from some.
-EXACT_REPORTS = 1024
+# Reports that are all read, at most so many lines of them and others; more of them tell no more of a pace than some.
+EXACT_REPORTS, EXACT_LINES = 1024, 4096
 
 # Beyond these one line of so many is read, of very many fewer; primes, so that ranks that take turns are all heard.
 STRIDE = 31
