@@ -15,10 +15,10 @@ from epochcast.tracking.observation import Observation
 
 # Bytes whose passing over takes as long as to take one line apart, more for each of its bytes; to look at one for
 # its bare numbers; to split off one.
-LINE_BYTES, LINE_SHARE, LOOK_BYTES, SPLIT_BYTES = 2000, 5, 400, 60
+LINE_BYTES, LINE_SHARE, LOOK_BYTES, SPLIT_BYTES = 1600, 4, 300, 50
 
 # What may be taken apart ahead of the bytes that pay for it, so that shorter logs are read without gaps.
-FIRST_BYTES = 2_500_000
+FIRST_BYTES = 6_000_000
 
 # The end of what has come is always read: it may be the end of the log.
 TAIL_BYTES = 4096
@@ -62,7 +62,10 @@ class Gaps:
     read_seconds: float = 0.0
     passed_bytes: int = 0
     open_bytes: int = 0
-    since_seconds: float = 0.0
+    since_seconds: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.since_seconds = self.clock.seconds or 0.0
 
     def read(self, size_bytes: int) -> None:
         """So many bytes were read."""

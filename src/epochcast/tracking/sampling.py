@@ -40,6 +40,12 @@ _WILDER, _CALMER, WILDEST_CHANGE = 1.25, 0.97, 16.0
 # Kinds that take turns this often (changes within so many lines) are woven into each other: no end of a passage.
 WOVEN_CHANGES, WOVEN_LINES = 9, 15
 
+# Of lines of silent kinds one in so many is listened to.
+LISTENING = 61
+
+# Short passages that end with an epoch's own report say nothing that it does not; of these one in so many is read.
+FAMILIAR = 8
+
 # Lines after which a silent kind that comes again tells that something happened.
 AWAY_LINES = 500
 
@@ -109,6 +115,8 @@ class Sampler:
     _line: int = 0
     _every_line: int = 0
     _seen: dict[bytes, int] = field(default_factory=dict)
+    _closing: set[bytes] = field(default_factory=set)
+    _familiar: int = 0
     _trained: int = 0
     _trained_closely: int = 0
     _offset: int = 0
@@ -156,10 +164,24 @@ class Sampler:
         self._heard = np.flatnonzero(np.frombuffer(codes, np.uint8) < SILENT).tolist()
         trained = self._trained
         for passage in _PASSAGES.finditer(codes.translate(None, _SILENT_BYTES)):
-            self._passage(passage[0][0], passage.start(), passage.end() - 1)
+            code, first, last = passage[0][0], passage.start(), passage.end() - 1
+            if code == GOING_ON and self._is_familiar(first, last):
+                self._trained += last - first + 1
+                self._before = ALWAYS
+            else:
+                self._passage(code, first, last)
         self._trained_closely += self._trained - trained
         self._line += len(self._heard)
         self._every_line += len(self._lines)
+
+    def _is_familiar(self, first: int, last: int) -> bool:
+        """Whether these reports need not be read, because the line behind them says what their epoch took."""
+        if last - first >= LONG_STRIDE or last + 1 >= len(self._heard):
+            return False
+        if self._kinds[self._heard[last + 1]] not in self._closing:
+            return False
+        self._familiar += 1
+        return self._familiar % FAMILIAR != 0
 
     def _sort_out(self, codes: bytearray) -> None:
         """Lines of unknown kinds without any word of the format are mute; of silent ones some are listened to."""
@@ -171,9 +193,10 @@ class Sampler:
                 self.kinds.note(kinds[index], MUTE)
             index = codes.find(ALWAYS, index + 1)
         silent = np.flatnonzero(np.frombuffer(bytes(codes), np.uint8) == SILENT)
-        for index in silent[self._stride - 1 - self._since[SILENT] :: self._stride].tolist():
-            codes[index] = ALWAYS
-        self._since[SILENT] = (self._since[SILENT] + len(silent)) % self._stride
+        for index in silent[LISTENING - 1 - self._since[SILENT] :: LISTENING].tolist():
+            if self._sight(duplicate(self.parser), lines[index][:LONGEST_LINE_BYTES]) is not None:
+                codes[index] = ALWAYS
+        self._since[SILENT] = (self._since[SILENT] + len(silent)) % LISTENING
         self._overhear(codes)
 
     def _overhear(self, codes: bytearray) -> None:
@@ -262,9 +285,12 @@ class Sampler:
         """Read one line, and learn what its kind is; whether it reports training."""
         sighting = self._sight(self.parser, self._text(at))
         self.kinds.note(self._kinds[self._heard[at]], code_of(sighting))
-        if sighting is not None:
-            self._tell(sighting, self._offset + at)
-        return sighting is not None and sighting.phase == "train"
+        if sighting is None:
+            return False
+        if sighting.closes_epoch and sighting.section_seconds is not None:
+            self._closing.add(self._kinds[self._heard[at]])
+        self._tell(sighting, self._offset + at)
+        return sighting.phase == "train"
 
     def _sight(self, parser: Parser, line: bytes) -> Sighting | None:
         self.lines_read += 1
