@@ -33,7 +33,7 @@ MANY_REPORTS, LONG_STRIDE = 32_768, 127
 # Steps or seconds per line beyond these shares of the usual break a stretch; clocks of whole seconds jump a little.
 MOST_CHANGE, MOST_JUMP_SECONDS = 2.0, 2.0
 MOST_STEPS_CHANGE = 2.0
-_MEMORY = 0.2
+_MEMORY, LEARNED_LINES = 0.2, 8
 # Where times waver so that one stretch in eight is broken by them, a longer time is the usual one.
 _WILDER, _CALMER, WILDEST_CHANGE = 1.25, 0.97, 16.0
 
@@ -65,6 +65,10 @@ class _Told:
     steps_per_line: float | None = None
     seconds_per_line: float | None = None
     most_change: float = MOST_CHANGE
+    anchor: tuple[Sighting, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.anchor = self.sighting, self.line
 
     def expects(self, sighting: Sighting, line: int) -> bool:
         """Whether the steps and the time of the lines up to this one are the usual ones.
@@ -76,7 +80,10 @@ class _Told:
         if steps is None or steps < 0:
             return False
         usual = self.steps_per_line
-        if usual is not None and not usual / MOST_STEPS_CHANGE <= steps / lines <= usual * MOST_STEPS_CHANGE:
+        # One line more or less: where two lines tell of one step, they are 0 and 2 steps apart.
+        if usual is not None and not (
+            (lines / MOST_STEPS_CHANGE - 1) * usual <= steps <= (lines * MOST_STEPS_CHANGE + 1) * usual
+        ):
             return False
         usual = self.seconds_per_line
         if seconds is None or usual is None:
@@ -87,15 +94,17 @@ class _Told:
         return is_usual
 
     def follow(self, sighting: Sighting, line: int) -> None:
-        """Take a report for the last one, and learn from it what is usual."""
-        lines = line - self.line
-        if lines > 0 and _is_same_section(self.sighting, sighting):
-            steps, seconds = _moved(self.sighting, sighting)
-            if steps is not None and steps >= 0:
-                self.steps_per_line = _followed(self.steps_per_line, steps / lines, lines)
-            if seconds is not None and seconds >= 0:
-                self.seconds_per_line = _followed(self.seconds_per_line, seconds / lines, lines)
+        """Take a report for the last one, and learn what is usual from some lines together: single ones may repeat."""
         self.sighting, self.line = sighting, line
+        before, at = self.anchor
+        steps, seconds = _moved(before, sighting)
+        if line <= at or steps is None or steps < 0 or not _is_same_section(before, sighting):
+            self.anchor = sighting, line
+        elif line - at >= LEARNED_LINES:
+            self.anchor = sighting, line
+            self.steps_per_line = _followed(self.steps_per_line, steps / (line - at))
+            if seconds is not None and seconds >= 0:
+                self.seconds_per_line = _followed(self.seconds_per_line, seconds / (line - at))
 
 
 @dataclass
@@ -372,9 +381,9 @@ def _times(sighting: Sighting) -> tuple[float | None, ...]:
     return sighting.stamp_seconds, sighting.elapsed_seconds, sighting.section_seconds
 
 
-def _followed(before: float | None, value: float, lines: int) -> float:
+def _followed(before: float | None, value: float) -> float:
     """A mean with a memory of a few stretches, in which one with a pause counts as twice the mean at most."""
-    return value if not before else before + _MEMORY * min(1.0, lines / STRIDE) * (min(value, 2 * before) - before)
+    return value if not before else before + _MEMORY * (min(value, 2 * before) - before)
 
 
 def duplicate(parser: Parser) -> Parser:
