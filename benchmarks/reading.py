@@ -1,12 +1,24 @@
-"""Logs read against a bare count of the lines of the same bytes, format by format, a report in every line."""
+"""Logs read against a bare count of the lines of the same bytes, format by format, a report in every line.
 
+    python -m benchmarks.reading        generated logs, and the real ones where they are (EPOCHCAST_LOGS)
+
+Generated logs are one long run each. Real logs are short: each is repeated until it is long, so that it starts anew
+with every copy, thousands of times where it is of a kilobyte. Of a log that has so much to tell parts are passed over
+(`tracking/allowance.py`); how much is printed.
+"""
+
+import gzip
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from epochcast.tracking.reading import LogReader
 
 BLOCK_BYTES = 1 << 20
-MEGABYTES = 32
+MEGABYTES, REAL_MEGABYTES = 32, 12
+LEAST_SPEED = 50.0
 BATCHES = 1487
 
 
@@ -118,6 +130,33 @@ def _chatty(n: int) -> str:
     return _openmmlab(n) if n % 20 == 0 else "WARNING: a library says the same thing again and again, on and on\n"
 
 
+def _keras_epochs(n: int) -> str:
+    return f"Epoch {n + 1}/9000000\n{7 + n % 2}s - loss: 1.2039 - acc: 0.6889 - val_loss: 1.1929 - val_acc: 0.7014\n"
+
+
+def _ultralytics(n: int) -> str:
+    head = "epoch,time,train/box_loss,train/cls_loss,metrics/mAP50(B),val/box_loss,lr/pg0\n" if n == 0 else ""
+    return head + f"{n + 1},{100 * (n + 1)}.25,0.99{n % 1000:03d},0.60848,0.95057,0.96392,0.00042\n"
+
+
+def _short_epochs(n: int) -> str:
+    """Epochs of seven lines, as of MXNet on a small data set."""
+    epoch, line = divmod(n, 9)
+    if line < 7:
+        return (
+            f"INFO:root:Epoch[{epoch}] Batch [{50 * (line + 1)}]\tSpeed: 716.31 samples/sec\tTrain-accuracy=0.795625\n"
+        )
+    if line == 7:
+        return f"INFO:root:Epoch[{epoch}] Time cost=71.{n % 1000:03d}\n"
+    return f"INFO:root:Epoch[{epoch}] Validation-accuracy=0.863232\n"
+
+
+def _restarts(n: int) -> str:
+    """A job that falls over every twenty lines."""
+    head = "Namespace(epochs=90, lr=0.1)\n=> loading checkpoint\n" if n % 20 == 0 else ""
+    return head + _openmmlab(n % 20 + n // 20).replace("2031-05-01 00:", f"2031-05-01 {n // 60 % 24:02d}:")
+
+
 LOGS: dict[str, Callable[[int], str]] = {
     "Caffe": _caffe,
     "PyTorch ImageNet example": _imagenet,
@@ -135,6 +174,10 @@ LOGS: dict[str, Callable[[int], str]] = {
     "a table (CSV)": _table,
     "words of an own loop": _own,
     "a report in one line of twenty": _chatty,
+    "an epoch in a line (Keras)": _keras_epochs,
+    "a table of epochs (YOLO)": _ultralytics,
+    "epochs of a few lines (MXNet)": _short_epochs,
+    "a restart every twenty lines": _restarts,
 }
 
 
@@ -155,3 +198,46 @@ def speeds() -> Iterator[tuple[str, float, float]]:
             count += time.process_time() - middle
             read += middle - start
         yield name, size / 1e6 / read, read / count
+
+
+def real_logs() -> list[Path]:
+    """The logs of the track study, where they are: in EPOCHCAST_LOGS, or beside the data."""
+    data = os.environ.get("EPOCHCAST_DATA")
+    folder = os.environ.get("EPOCHCAST_LOGS") or (str(Path(data).parent / "logs") if data else "")
+    return sorted(Path(folder).glob("L*.gz")) if folder else []
+
+
+def real_speeds() -> Iterator[tuple[str, float, float]]:
+    """(log, megabytes per second of processor time, share of it that was passed over), each log repeated."""
+    for path in real_logs():
+        with gzip.open(path) as file:
+            once = file.read()
+        data = once * max(1, (REAL_MEGABYTES << 20) // len(once))
+        reader, start = LogReader(), time.process_time()
+        for at in range(0, len(data), BLOCK_BYTES):
+            reader.feed(data[at : at + BLOCK_BYTES])
+        yield path.name, len(data) / 1e6 / (time.process_time() - start), reader.passed_bytes / len(data)
+
+
+def main() -> int:
+    """Print the slowest, and how many are below the limit."""
+    missed = 0
+    for name, found in (("generated", [*speeds()]), ("real", [*real_speeds()])):
+        if not found:
+            continue
+        slow = sum(speed < LEAST_SPEED for _, speed, _ in found)
+        missed += slow
+        found.sort(key=lambda one: one[1])
+        print(
+            f"{len(found)} {name} logs: {slow} below {LEAST_SPEED:.0f} MB/s, half below {found[len(found) // 2][1]:.0f}"
+        )
+        for log, speed, more in found[:10]:
+            beside = f"{more:.0f} times counting lines" if name == "generated" else f"{more:.0%} passed over"
+            print(f"  {speed:6.1f} MB/s  {log}  ({beside})")
+        if name == "real":
+            print(f"  parts were passed over in {sum(more > 0 for _, _, more in found)} of them")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

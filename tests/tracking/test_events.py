@@ -141,3 +141,27 @@ def test_a_cut_last_record_waits_for_its_rest() -> None:
     assert [s.step for s in reader.feed(data[:-7])] == [0, 1, 2, 3]
     assert [s.step for s in reader.feed(data[-7:])] == [4]
     assert reader.broken == 0
+
+
+def test_of_a_long_curve_some_records_are_decoded_and_every_restart_and_pause_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("epochcast.tracking.sampling.EXACT_REPORTS", 100)
+    events, wall = [START], 1.9e9
+    for _ in range(2):
+        for step in range(1, 2001):
+            wall += 500.0 if step == 700 else 1.0
+            events += [scalar_event(tag, step, wall, 0.5) for tag in ("loss", "lr", "grad_norm")]
+    data = b"".join(events)
+    reader = LogReader()
+    found = [seen for at in range(0, len(data), 1 << 16) for seen in reader.feed(data[at : at + (1 << 16)])]
+    assert len(found) < 500
+    assert (found[-1].step, found[-1].attempt) == (2000, 1)
+    assert found[-1].clock_seconds == pytest.approx(2 * 2499 - 1)
+    assert {699, 700} <= {seen.step for seen in found if seen.attempt == 1}
+
+
+def test_zeros_and_junk_between_records_are_passed_over_quickly() -> None:
+    reader = EventReader()
+    found = reader.feed(START + bytes(300_000) + b"junk" * 100_000 + scalar_event("loss", 7, 1.9e9, 0.5))
+    assert [scalar.step for scalar in found] == [7]

@@ -306,3 +306,41 @@ def test_of_ranks_that_take_turns_each_is_heard(monkeypatch: pytest.MonkeyPatch)
     found = sampled(text, 1 << 20, monkeypatch)
     assert {seen.rank for seen in found[len(found) // 2 :]} == set(range(8))
     assert max(seen.step for seen in found if seen.rank == 0) > 950
+
+
+def short_epochs(epochs: int, pause_at: int | None = None) -> bytes:
+    """Epochs of three lines and one that says how long it took: 10 seconds, once an hour."""
+    rows = []
+    for epoch in range(epochs):
+        rows += [
+            f"INFO:root:Epoch[{epoch}] Batch [{n}]\tSpeed: 700.00 samples/sec\tTrain-accuracy=0.5\n" for n in (1, 2, 3)
+        ]
+        rows.append(f"INFO:root:Epoch[{epoch}] Time cost={3600 if epoch == pause_at else 10}.000\n")
+    return "".join(rows).encode()
+
+
+def test_epochs_of_a_few_lines_are_read_by_their_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = short_epochs(900, pause_at=500)
+    some, every = sampled(text, 1 << 20, monkeypatch), sampled(text, 1 << 20, monkeypatch, exact=10**9)
+    assert len(some) < len(every) / 2
+    assert (some[-1].step, some[-1].clock_seconds) == (every[-1].step, every[-1].clock_seconds)
+
+
+def test_a_log_with_too_much_to_tell_is_read_in_parts_that_stand_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochcast.tracking.allowance.FIRST_BYTES", 100_000)
+    monkeypatch.setattr("epochcast.tracking.sampling.EXACT_REPORTS", 100)
+    text = "".join(f"Epoch {n + 1}/90000\n{7 + n % 2}s - loss: 1.2 - acc: 0.6\n" for n in range(20_000)).encode()
+    reader = LogReader()
+    found = [seen for at in range(0, len(text), 1 << 16) for seen in reader.feed(text[at : at + (1 << 16)])]
+    found += reader.close()
+    assert reader.passed_bytes > len(text) / 2
+    assert found[-1].step == 20_000
+    assert found[-1].clock_seconds == pytest.approx(20_000 * 7.5, rel=0.02)
+    assert all((a.clock_seconds or 0) <= (b.clock_seconds or 0) for a, b in itertools.pairwise(found))
+
+
+def test_written_times_are_exact_behind_a_part_that_was_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochcast.tracking.allowance.FIRST_BYTES", 0)
+    text = dated_epochs(300, 9, pause_seconds=40)
+    some, every = sampled(text, 1 << 20, monkeypatch), sampled(text, 1 << 20, monkeypatch, exact=10**9)
+    assert some[-1] == every[-1]

@@ -85,7 +85,9 @@ class CurveReader:
         self._since += len(records.starts)
         for tag in self._beside:
             among = records.holding(_written(tag))
-            decoded.update(dict.fromkeys(among if self._reports < sampling.EXACT_REPORTS else among[:: sampling.STRIDE], 1))
+            decoded.update(
+                dict.fromkeys(among if self._reports < sampling.EXACT_REPORTS else among[:: sampling.STRIDE], 1)
+            )
         for index in chosen:
             decoded.pop(index, None)
         decoded.update(self._sampled(records, chosen))
@@ -112,7 +114,7 @@ class CurveReader:
         return kept
 
     def _odd(self, told: list[tuple[int, float]]) -> list[int]:
-        """Places of the reports that do not go on as before, of those in front of them, one in so many, and the last."""
+        """Places of reports that do not go on as before, of those in front of them, one in so many, and the last."""
         steps, seconds = np.diff(np.array([self._last or told[0], *told], dtype=float), axis=0).T
         self._last = told[-1]
         usual = self._usual or (float(np.median(steps)), float(np.median(seconds)))

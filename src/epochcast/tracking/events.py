@@ -116,7 +116,7 @@ class EventReader:
         return list(_scalars(event))
 
     def _checked(self, head: bytes) -> int | None:
-        """The length at the head of a record, None where its checksum does not fit; few lengths come again and again."""
+        """The length at the head of a record, None where its checksum does not fit; few lengths come ever again."""
         if head not in self._lengths:
             if len(self._lengths) >= MOST_LENGTHS:
                 self._lengths.clear()
@@ -136,7 +136,7 @@ class Records:
         found: list[int] = []
         starts, index = self.starts, 0
         place = self.data.find(needle)
-        while 0 <= place and starts:
+        while place >= 0 and starts:
             index = bisect_right(starts, place, index) - 1
             if index >= 0:
                 found.append(index)

@@ -2,7 +2,7 @@
 
 A counter that falls back is an epoch or an attempt that began; a clock that jumps is a pause.
 
->>> happenings([b"epoch 1 step 8 loss 0.3", b"epoch 1 step 9 loss 0.2", b"epoch 2 step 1 loss 0.4", b"epoch 2 step 2 loss 0.3"])
+>>> happenings([b"epoch 1 step 8 loss 3", b"epoch 1 step 9 loss 2", b"epoch 2 step 1 loss 4", b"epoch 2 step 2 loss 3"])
 [2]
 >>> happenings([b"08:00:01 step 1", b"08:00:02 step 2", b"08:09:02 step 3", b"08:09:03 step 4"])
 [2]

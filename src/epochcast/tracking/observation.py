@@ -10,7 +10,7 @@ class Observation(NamedTuple):
 
     `step` counts finished training steps from the start of the run (a fraction where only epochs are counted);
     `clock_seconds` is the time of the line on the log's own clock, since the log's first time stamp. Everything that
-    the line did not say is None. A named tuple: a long log makes very many, and a frozen dataclass takes thrice the time.
+    the line did not say is None. A named tuple, because a long log makes very many.
     """
 
     step: float

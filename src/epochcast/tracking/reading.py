@@ -85,6 +85,11 @@ class LogReader:
         is_dated = self._is_dated or self._stamps.is_dated or self._curves is not None
         return self._course.clock.origin_seconds if is_dated else None
 
+    @property
+    def passed_bytes(self) -> int:
+        """Bytes of a long log that were not looked at, because it has too much to tell (`allowance`)."""
+        return 0 if self._gaps is None else self._gaps.passed_bytes
+
     def feed(self, data: bytes) -> list[Observation]:
         """The observations of the lines that these bytes complete."""
         self.bytes_read += len(data)

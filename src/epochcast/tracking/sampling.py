@@ -262,9 +262,7 @@ class Sampler:
             self.parser = twin
             self._tell(sighting, self._offset + last)
             return
-        if sighting is not None and _is_epoch_per_line(
-            self._told.get(sighting.rank), sighting, self._offset + last
-        ):
+        if sighting is not None and _is_epoch_per_line(self._told.get(sighting.rank), sighting, self._offset + last):
             for at in range(first, last + 1):
                 self._take(at)
             return

@@ -96,9 +96,7 @@ class Places:
             return tuple(last[name] for name in names if name in last)
 
         is_counted = any(name in last for name in COUNTED)
-        return Places(
-            places(*STEPS), places("epoch"), places(*ELAPSED), places(*LOSSES), last.get("time"), is_counted
-        )
+        return Places(places(*STEPS), places("epoch"), places(*ELAPSED), places(*LOSSES), last.get("time"), is_counted)
 
 
 def _cells(line: str, separator: str) -> list[str]:
