@@ -12,7 +12,6 @@ import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 
 import numpy as np
 
@@ -401,6 +400,6 @@ def duplicate(parser: Parser) -> Parser:
 _PLAIN = frozenset((float, int, bool, str, tuple, type(None)))
 
 
-@cache
 def _is_state(kind: type) -> bool:
-    return hasattr(kind, "__dataclass_fields__") and not kind.__dataclass_params__.frozen
+    parameters = getattr(kind, "__dataclass_params__", None)
+    return parameters is not None and not parameters.frozen
