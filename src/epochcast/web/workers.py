@@ -15,6 +15,7 @@ from http import HTTPStatus
 from typing import Any
 
 from epochcast.web.problems import RETRY_SECONDS, Problem, log
+from epochcast.web.worker import ANSWER
 
 MOST_WAITING = 256
 # Longer answers are a fault; a plan of thousands of offers has some megabytes.
@@ -48,8 +49,8 @@ class Workers:
         """Questions without a worker."""
         return self._waiting
 
-    async def ask(self, verb: str, asked: Mapping[str, Any], seconds: float) -> Any:
-        """The answer of a worker, or a `Problem`."""
+    async def ask(self, verb: str, asked: Mapping[str, Any], seconds: float) -> bytes:
+        """The answer of a worker as JSON text, or a `Problem`."""
         if self._waiting >= MOST_WAITING:
             raise Problem(
                 HTTPStatus.SERVICE_UNAVAILABLE, "too many questions are waiting", {"Retry-After": str(RETRY_SECONDS)}
@@ -62,7 +63,7 @@ class Workers:
         # Whoever asked may go away meanwhile (a slider that is dragged on): the worker finishes and is free again.
         return await asyncio.shield(asyncio.create_task(self._answer(worker, verb, asked, seconds)))
 
-    async def _answer(self, worker: "_Worker", verb: str, asked: Mapping[str, Any], seconds: float) -> Any:
+    async def _answer(self, worker: "_Worker", verb: str, asked: Mapping[str, Any], seconds: float) -> bytes:
         try:
             reply = await asyncio.wait_for(worker.ask(verb, asked), seconds)
         except TimeoutError:
@@ -97,14 +98,14 @@ class Workers:
 class _Worker:
     process: asyncio.subprocess.Process
 
-    async def ask(self, verb: str, asked: Mapping[str, Any]) -> Any:
+    async def ask(self, verb: str, asked: Mapping[str, Any]) -> bytes:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(json.dumps({"verb": verb, "asked": asked}).encode() + b"\n")
         await self.process.stdin.drain()
         line = await self.process.stdout.readline()
         if not line.endswith(b"\n"):
             raise ConnectionError("the worker ended")
-        return json.loads(line)
+        return line
 
     async def end(self) -> None:
         with suppress(ProcessLookupError):
@@ -122,10 +123,12 @@ async def _started(most_bytes: int, uploads: str) -> asyncio.subprocess.Process:
     )
 
 
-def _read(reply: Mapping[str, Any]) -> Any:
-    if "answer" in reply:
-        return reply["answer"]
-    if "error" in reply:
-        raise Problem(int(reply["status"]), str(reply["error"]))
-    log.error("a worker failed: %s", reply.get("fault"))
-    raise RuntimeError(f"a worker failed: {reply.get('fault')}")
+def _read(reply: bytes) -> bytes:
+    kind, _, content = reply.rstrip(b"\n").partition(b" ")
+    if kind == ANSWER.encode():
+        return content
+    told = json.loads(content)
+    if "error" in told:
+        raise Problem(int(told["status"]), str(told["error"]))
+    log.error("a worker failed: %s", told.get("fault"))
+    raise RuntimeError(f"a worker failed: {told.get('fault')}")
