@@ -1,7 +1,8 @@
 """The processes that answer (`worker`), seen from the event loop: each has one question at a time and a limit of time.
 
 A worker that takes too long is killed and replaced; so is one that died. Questions wait in order of arrival, and a
-server that has too many waiting says so at once instead of answering everybody late.
+server that has too many waiting says so at once instead of answering everybody late. Long questions leave one worker to
+the short ones, so that a plan does not hold up a forecast.
 """
 
 import asyncio
@@ -18,6 +19,8 @@ from epochcast.web.problems import RETRY_SECONDS, Problem, log
 from epochcast.web.worker import ANSWER
 
 MOST_WAITING = 256
+LONG = frozenset({"plan", "scaling", "advise", "queue", "schedule", "simulate", "history"})
+"""Verbs whose answers may take seconds."""
 # Longer answers are a fault; a plan of thousands of offers has some megabytes.
 MOST_ANSWER_BYTES = 64 * 2**20
 
@@ -32,6 +35,10 @@ class Workers:
     _free: "asyncio.Queue[_Worker]" = field(default_factory=asyncio.Queue, init=False)
     _all: "set[_Worker]" = field(default_factory=set, init=False)
     _waiting: int = field(default=0, init=False)
+    _long: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._long = asyncio.Semaphore(max(1, self.count - 1))
 
     async def start(self) -> None:
         """Start all processes; they load what they need while the first questions are on their way."""
@@ -55,6 +62,19 @@ class Workers:
             raise Problem(
                 HTTPStatus.SERVICE_UNAVAILABLE, "too many questions are waiting", {"Retry-After": str(RETRY_SECONDS)}
             )
+        if verb not in LONG:
+            return await self._ask(verb, asked, seconds)
+        self._waiting += 1
+        try:
+            await self._long.acquire()
+        finally:
+            self._waiting -= 1
+        # Whoever asked may go away meanwhile: the worker finishes, and only then the next long question begins.
+        task = asyncio.create_task(self._ask(verb, asked, seconds))
+        task.add_done_callback(lambda _: self._long.release())
+        return await asyncio.shield(task)
+
+    async def _ask(self, verb: str, asked: Mapping[str, Any], seconds: float) -> bytes:
         self._waiting += 1
         try:
             worker = await self._free.get()
