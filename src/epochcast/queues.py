@@ -27,8 +27,9 @@ from epochcast.scheduling.queue_now import QueueNow, queue_now
 from epochcast.scheduling.queue_rows import KeptQueue
 from epochcast.scheduling.simulator import Rules
 from epochcast.scheduling.timetable import PastJob, Timetable
+from epochcast.scheduling.traces import read_trace
 from epochcast.scheduling.workload import QueuedJob, Workload
-from epochcast.scheduling.workload_file import Refused, read_document, read_rows, rules_of
+from epochcast.scheduling.workload_file import Refused, fleet_of, read_document, read_rows, rules_of
 from epochcast.units import show_seconds
 
 if TYPE_CHECKING:
@@ -204,6 +205,22 @@ def _read(
         refused=refused,
         notes=(*known.notes, *filled.notes),
     )
+
+
+def read_traced(trace: Path, machines: Path, at: datetime, seed: int) -> ReadQueue:
+    """Jobs of a cluster's trace (CSV) on the machines of a queue file, with deadlines drawn; second 0 is now."""
+    try:
+        document = read_document(machines)
+        if not isinstance(document, Mapping):
+            raise BadInput("machines are an object with nodes and node_types")
+        known = with_instances({**document, "jobs": []}, at.date())
+        fleet, rules = fleet_of(known.document), rules_of(known.document)
+    except BadInput as error:
+        raise BadInput(f"{machines}: {error}") from None
+    read = read_trace(trace, fleet, seed)
+    refused = tuple(Refused("", line) for line in read.refused)
+    drawn = "deadlines and costs of lateness are drawn; a duration counts on the first device"
+    return ReadQueue(read.workload, rules, Clock(at), {}, known.document, refused, (*known.notes, drawn))
 
 
 def schedule_plan(

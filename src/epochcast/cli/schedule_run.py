@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epochcast.cli.app import Json, show
-from epochcast.cli.schedule import schedule_app, tell_refused
+from epochcast.cli.schedule import schedule_app, tell_compiling, tell_refused
 from epochcast.errors import BadInput
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def run(
 
     manner = Manner(_positive(parse_seconds(look), "--look"), _positive(parse_seconds(every), "--every"), stay)
     decides = policy_named(policy, Switches(stops=not keep_running, resizes=not keep_running))
+    tell_compiling([policy])
     with open_store(store) as opened:
         kept_name, refused = _kept(opened, queue, name)
         executor = _engine(engine, address, sbatch)
