@@ -18,8 +18,9 @@ from epochcast.scheduling.queue_file import Queue, queue_of
 from epochcast.scheduling.queue_rows import ASKED, ENDED, STARTED, WAITING, KeptJob, KeptQueue, Rented, Start
 from epochcast.scheduling.state import LiveJob, Machine, State
 from epochcast.scheduling.workload import Choice, Fleet
+from epochcast.store.inserting import or_nothing
 from epochcast.store.rows import checked_name
-from epochcast.store.store import Store, or_nothing
+from epochcast.store.store import Store
 from epochcast.store.tables import queue_jobs, queue_machines, queue_starts, queues
 
 # A job whose end nobody has seen has at least so much left.
