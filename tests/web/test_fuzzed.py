@@ -37,7 +37,8 @@ def test_no_request_breaks_the_server(server: Served) -> None:
             phases=[Phase.explicit, Phase.generate],
             suppress_health_check=list(HealthCheck),
         )
-        def ask(case: Any, path: str = operation.path) -> None:
+        def ask(case: Any) -> None:
+            path = case.operation.path
             if path == EVENTS:
                 listen(server.url, case)
                 return
