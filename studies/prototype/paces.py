@@ -2,7 +2,7 @@
 
 Linux is asked to let the study, its engine and its trainings go before all ordinary programs (round robin, real time):
 on a machine of their own they would be alone, and on a shared one what others do would be measured instead. Trainings
-rest half of the time, so that others go on. Where Linux refuses, the answer says so.
+rest seven eighths of the time, so that others go on. Where Linux refuses, the answer says so.
 """
 
 import os
