@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from studies.scheduling.hindsight import hindsight
 from studies.scheduling.parts import Part, Row
 from studies.scheduling.quickness import decisions, many_jobs
 from studies.scheduling.tables import errors, gavel_jobs, instances, other_files, trace_day
@@ -27,6 +28,7 @@ BEGIN, END = "<!-- measured: written by python -m studies scheduling -->\n", "<!
 
 PARTS: Mapping[str, Callable[[Path], Part]] = {
     "references": reference_totals,
+    "hindsight": hindsight,
     "others": other_files,
     "instances": instances,
     "trace": trace_day,
