@@ -285,3 +285,11 @@ def test_past_jobs_say_what_new_ones_take(client: httpx.Client) -> None:
         refusal = client.post("/api/v1/history/predict", json={"model": model.as_dict(), "rows": rows_sent})
         assert said in refused(refusal, 422)
     assert "no model" in refused(client.post("/api/v1/history/predict", json={"model": {}, "rows": new}), 422)
+
+
+def test_a_time_of_no_calendar_is_refused(client: httpx.Client) -> None:
+    for at in (-1.0, 1e300):
+        told = {"start": {"job": "odd", "attempt": 1, "at": at}, "observations": []}
+        answer = client.post("/api/v1/observations", json=told)
+        assert answer.status_code == 422 and "since 1970" in answer.json()["detail"]
+    assert client.get("/api/v1/runs").status_code == 200
