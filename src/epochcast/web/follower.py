@@ -1,7 +1,8 @@
 """The process that follows runs and sends messages, beside the server: `python -m epochcast.web.follower`.
 
 Of all servers on one database the one with the lease does this work; when it ends, another one goes on. It is a process
-of its own so that its work does not delay answers.
+of its own so that its work does not delay answers. It is not put behind others in the queue for the processor: what it
+writes locks the database for a moment, and whoever reports would wait with it.
 """
 
 import json
