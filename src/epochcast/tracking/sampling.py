@@ -19,7 +19,7 @@ from epochcast.tracking.allowance import TAIL_BYTES, Allowance, Gaps
 from epochcast.tracking.falls import happenings
 from epochcast.tracking.formats.rule import Parser
 from epochcast.tracking.formats.sighting import Sighting
-from epochcast.tracking.kinds import ALWAYS, BESIDE, GOING_ON, MUTE, SILENT, Kinds, code_of, kinds_of
+from epochcast.tracking.kinds import ALWAYS, BESIDE, GOING_ON, MOST_KINDS, MUTE, SILENT, Kinds, code_of, kinds_of
 from epochcast.tracking.lines import LONGEST_LINE_BYTES
 
 # Reports that are all read, at most so many lines of them and others; more of them tell no more of a pace than some.
@@ -212,6 +212,8 @@ class Sampler:
         known, seen, here = self.kinds.codes, self._seen, self._every_line
         silent = [kind for kind in set(self._kinds) if known[kind] >= SILENT]
         away = {kind for kind in silent if here - seen.get(kind, here) > AWAY_LINES}
+        if len(seen) > 2 * MOST_KINDS:
+            seen.clear()
         seen.update(dict.fromkeys(silent, here + len(self._kinds)))
         if away:
             places = [place for place, kind in enumerate(self._kinds) if kind in away]
