@@ -108,7 +108,7 @@ class CurveReader:
         if not rest:
             return kept
         before = -1
-        for at in self._odd([_step_and_time(records.data, records.starts[index]) for index in rest]):
+        for at in self._odd([_step_and_seconds(records.data, records.starts[index]) for index in rest]):
             kept[rest[at]] = at - before
             before = at
         return kept
@@ -145,7 +145,7 @@ def _written(tag: str) -> bytes:
     return b"\x0a" + (bytes([size]) if size < 128 else bytes([size & 0x7F | 0x80, size >> 7])) + name
 
 
-def _step_and_time(data: bytes, start: int) -> tuple[int, float]:
+def _step_and_seconds(data: bytes, start: int) -> tuple[int, float]:
     """What stands at the usual places of an event; 0 where no step is written, as in a run's first report."""
     step = varint(data, start + _STEP_AT + 1)[0] if data[start + _STEP_AT] == _STEP_KEY else 0
     return step, struct.unpack_from("<d", data, start + _TIME_AT)[0]

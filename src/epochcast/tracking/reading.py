@@ -135,7 +135,7 @@ class LogReader:
 
     def _choose(self, chosen: Format, recognition: Recognition) -> None:
         self._parser = chosen.parser()
-        self._is_dated, self._cost = chosen.is_dated, chosen.cost
+        self._is_dated, self._cost = chosen.is_dated, chosen.weight
         self._needles = tuple(needle.encode() for needle in chosen.needles)
         self._recognition = recognition
         self._recogniser = None

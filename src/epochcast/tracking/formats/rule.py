@@ -170,7 +170,7 @@ class Format:
     """One way to write logs: its name, who writes it, what its lines contain, and a maker of parsers.
 
     `sureness` is how much one fitting line says: 1 for patterns that nobody else prints, less for common shapes. Where
-    `is_dated` the parser itself reads time stamps, as seconds since 1970. `cost` is how many times as long as a rule's
+    `is_dated` the parser itself reads time stamps, as seconds since 1970. `weight` is how many times as long as a rule's
     its lines take to read.
     """
 
@@ -180,7 +180,7 @@ class Format:
     parser: Callable[[], Parser]
     sureness: float = 1.0
     is_dated: bool = False
-    cost: float = 1.0
+    weight: float = 1.0
 
 
 def format_of(name: str, framework: str, *rules: Rule, sureness: float = 1.0) -> Format:

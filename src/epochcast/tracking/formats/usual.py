@@ -351,4 +351,4 @@ def _read_rates(words: Words, line: str) -> None:
         words.step_seconds = float(bare["value"]) / 1e3
 
 
-PYTHON_LOGGING = Format("python_logging", "a loop of its own", NEEDLES, UsualParser, sureness=0.15, cost=3.0)
+PYTHON_LOGGING = Format("python_logging", "a loop of its own", NEEDLES, UsualParser, sureness=0.15, weight=3.0)
