@@ -170,8 +170,8 @@ class Format:
     """One way to write logs: its name, who writes it, what its lines contain, and a maker of parsers.
 
     `sureness` is how much one fitting line says: 1 for patterns that nobody else prints, less for common shapes. Where
-    `is_dated` the parser itself reads time stamps, as seconds since 1970. `weight` is how many times as long as a rule's
-    its lines take to read.
+    `is_dated` the parser itself reads time stamps, as seconds since 1970. `weight` is how many times as long
+    as a rule's its lines take to read.
     """
 
     name: str
