@@ -24,10 +24,12 @@ from epochcast.scheduling.policies.registry import DEFAULT, Switches
 from epochcast.scheduling.projection import DRAWS, Asked, project
 from epochcast.scheduling.queue_clock import Clock, timed
 from epochcast.scheduling.queue_now import QueueNow, queue_now
+from epochcast.scheduling.queue_rows import KeptQueue
 from epochcast.scheduling.simulator import Rules
 from epochcast.scheduling.timetable import PastJob, Timetable
+from epochcast.scheduling.traces import read_trace
 from epochcast.scheduling.workload import QueuedJob, Workload
-from epochcast.scheduling.workload_file import Refused, read_document, read_rows, rules_of
+from epochcast.scheduling.workload_file import Refused, fleet_of, read_document, read_rows, rules_of
 from epochcast.units import show_seconds
 
 if TYPE_CHECKING:
@@ -158,24 +160,38 @@ def read_queue(
     *,
     session: Session | None = None,
     progress: Progress | None = None,
+    into: KeptQueue | None = None,
 ) -> ReadQueue:
-    """A queue file (or what one says), with everything filled in that it leaves to us. `at` is now, with its zone."""
+    """A queue file (or what one says), with everything filled in that it leaves to us. `at` is now, with its zone.
+
+    `into` is a kept queue that its jobs are for: they get its machines, and may come after its jobs.
+    """
     if isinstance(queue, Mapping):
-        return _read(queue, Path.cwd(), at, session, progress)
+        return _read(queue, Path.cwd(), at, session, progress, into)
     path = Path(queue)
     try:
-        return _read(read_document(path), path.absolute().parent, at, session, progress)
+        return _read(read_document(path), path.absolute().parent, at, session, progress, into)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
 
 
-def _read(document: Any, folder: Path, at: datetime, session: Session | None, progress: Progress | None) -> ReadQueue:
+def _read(
+    document: Any,
+    folder: Path,
+    at: datetime,
+    session: Session | None,
+    progress: Progress | None,
+    into: KeptQueue | None,
+) -> ReadQueue:
     if not isinstance(document, Mapping):
         raise BadInput("a queue is an object with nodes, node_types and jobs")
+    if into is not None:
+        own = {key: document[key] for key in ("jobs", "start_at") if key in document}
+        document = {key: value for key, value in into.fleet_document.items() if key != "start_at"} | own
     on_clock = timed(document, at)
     known = with_instances(on_clock.document, at.date())
     filled = with_forecasts(known.document, folder, session or Session(), progress)
-    read = read_rows(filled.document)
+    read = read_rows(filled.document, () if into is None else into.jobs)
     refused = (*on_clock.refused, *(Refused(*pair) for pair in filled.refused), *read.refused)
     if refused and not read.workload.jobs:
         more = f" ({len(refused) - 1} more jobs are refused, too)" if len(refused) > 1 else ""
@@ -189,6 +205,22 @@ def _read(document: Any, folder: Path, at: datetime, session: Session | None, pr
         refused=refused,
         notes=(*known.notes, *filled.notes),
     )
+
+
+def read_traced(trace: Path, machines: Path, at: datetime, seed: int) -> ReadQueue:
+    """Jobs of a cluster's trace (CSV) on the machines of a queue file, with deadlines drawn; second 0 is now."""
+    try:
+        document = read_document(machines)
+        if not isinstance(document, Mapping):
+            raise BadInput("machines are an object with nodes and node_types")
+        known = with_instances({**document, "jobs": []}, at.date())
+        fleet, rules = fleet_of(known.document), rules_of(known.document)
+    except BadInput as error:
+        raise BadInput(f"{machines}: {error}") from None
+    read = read_trace(trace, fleet, seed)
+    refused = tuple(Refused("", line) for line in read.refused)
+    drawn = "deadlines and costs of lateness are drawn; a duration counts on the first device"
+    return ReadQueue(read.workload, rules, Clock(at), {}, known.document, refused, (*known.notes, drawn))
 
 
 def schedule_plan(

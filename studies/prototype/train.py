@@ -3,12 +3,14 @@
     python train.py WIDTH STEPS
 
 It goes on from its checkpoint and saves itself on SIGTERM. On a K80 of this study a step does half as much work again:
-the type of node that is slower. It computes all the time as the other does; there are no pauses.
+the type of node that is slower. After a step it rests for as long as it computed, so that two trainings on two
+processors leave half of them to others.
 """
 
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -35,7 +37,7 @@ def main(width: int, steps: int) -> int:
     if kept.exists():
         with np.load(kept) as found:
             step, first, second = int(found["step"]), found["first"], found["second"]
-    loss = 0.0
+    loss, rested = 0.0, time.process_time()
     while step < steps:
         step += 1
         for _ in range(PASSES[os.environ["EPOCHCAST_DEVICE"]]):
@@ -45,6 +47,8 @@ def main(width: int, steps: int) -> int:
             back = (error @ second.T) * (1 - hidden**2)
             second -= 1e-3 * hidden.T @ error / BATCH
             first -= 1e-3 * inputs.T @ back / BATCH
+        time.sleep(time.process_time() - rested)
+        rested = time.process_time()
         if step % 5 == 0 or step == steps:
             print(f"step {step}/{steps} loss {loss:.4f}", flush=True)
         if asked or step == steps:

@@ -12,6 +12,7 @@ COMMANDS = (
     "advise resnet18 --device V100 --precision amp --cpus 8",
     "scaling resnet18 --device V100 --gpus 1,2,16 --batch 64 --dataset imagenet-1k --epochs 90 --regime both",
     "plan resnet18 --dataset imagenet-1k --epochs 90 --batch 1024 --deadline 6h --clouds aws,lambda --gpus 8,16",
+    "plan resnet18 --dataset imagenet-1k --epochs 90",
     "inspect inception_naive --versus inception_reduced",
     "inspect resnet18 --device V100 --batch 8 --brief",
     *("models", "devices", "instances", "datasets", "links", "topologies"),

@@ -57,6 +57,35 @@ def test_jobs_may_be_stopped_without_being_resized(command: Command, queue: Path
     assert told["resizes"] == 0 and told["jobs"] == 6
 
 
+TRACE = """id,submit_seconds,duration_seconds,gpus
+a,1000,600,1
+b,1010,,1
+c,1020,nan,2
+d,1030,300,two
+a,1040,300,1
+f,900,300,1
+g,1060,300,8
+h,1070,300,2
+"""
+
+
+def test_a_trace_is_played_and_its_gaps_are_a_line_each(command: Command, queue: Path) -> None:
+    trace = queue.with_name("trace.csv")
+    trace.write_text(TRACE)
+    ran = command(f"schedule simulate {trace} --machines {queue} --policy fifo,atc --json")
+    assert ran.code == 2
+    assert [told["jobs"] for told in ran.json["policies"].values()] == [2, 2]
+    lines = [line.removeprefix(f"epochcast: {trace}: ") for line in ran.err.splitlines()]
+    assert lines == [
+        "row 2 of the trace has no duration_seconds",
+        "duration_seconds of row 3 of the trace is nan; a number is needed",
+        "gpus of row 4 of the trace is 'two'; a number is needed",
+        "two rows of the trace are called 'a'; the second is row 5",
+        "row 6 of the trace is submitted before the first; sort it by submit_seconds",
+        "row 7 of the trace needs 8 GPUs; the largest machine has 2",
+    ]
+
+
 def test_the_policies_are_listed(command: Command) -> None:
     names = [row["name"] for row in command("schedule policies --json").json["policies"]]
     assert "atc_rollout" in names and "tiresias" in names
@@ -73,9 +102,17 @@ def test_the_policies_are_listed(command: Command) -> None:
         ("schedule simulate {queue} --error -1", "from 0 to 3"),
         ("schedule simulate {queue} --every 0s", "more than 0"),
         ("schedule simulate {queue} --gantt g.doc", "known endings"),
+        ("schedule simulate {queue} --machines {queue}", "--machines is for a trace"),
+        ("schedule simulate {trace}", "say on which machines"),
+        ("schedule simulate {trace} --machines no.toml", "cannot read no.toml"),
+        ("schedule simulate {trace} --machines {trace}", "trace.csv is not JSON"),
+        ("schedule simulate {bad} --machines {queue}", "bad.csv has no column gpus; a trace has submit_seconds"),
     ],
 )
 def test_mistakes_are_one_line(command: Command, queue: Path, line: str, words: str) -> None:
-    ran = command(line.format(queue=queue))
+    trace, bad = queue.with_name("trace.csv"), queue.with_name("bad.csv")
+    trace.write_text(TRACE)
+    bad.write_text("submit_seconds,duration_seconds\n0,60\n")
+    ran = command(line.format(queue=queue, trace=trace, bad=bad))
     assert ran.code == 2
     assert words in ran.err and ran.err.count("\n") == 1

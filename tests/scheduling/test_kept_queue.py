@@ -8,7 +8,8 @@ from sqlalchemy import update
 from tests.scheduling.test_workload_file import JOB, TYPE, document
 
 from epochcast.errors import BadInput, UnknownName
-from epochcast.scheduling.kept_queue import changed_jobs, keep_queue, kept_queue, live_state, queue_names, submit
+from epochcast.scheduling.kept_queue import changed_jobs, keep_queue, kept_queue, live_state, queue_names
+from epochcast.scheduling.queue_changes import submit
 from epochcast.scheduling.queue_file import Queue, queue_of
 from epochcast.scheduling.workload import Choice
 from epochcast.store.store import Store

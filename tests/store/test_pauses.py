@@ -37,8 +37,9 @@ def test_tables_of_before_are_migrated_and_keep_their_reports(database: str) -> 
         run = store.open_run("old")
         store.record(run.id, [ObservationRow(step=1.0, clock_seconds=2.0)])
         with store.writing() as connection:
-            for column in ("pause_seconds", "what"):
-                connection.execute(text(f"ALTER TABLE observations DROP COLUMN {column}"))
+            newer = {"observations": ("pause_seconds", "what"), "queue_jobs": ("cancel_at_seconds",)}
+            for table, column in ((table, column) for table, columns in newer.items() for column in columns):
+                connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
             connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0003'"))
     assert migrated(database) == ("0003", NEWEST)
     with open_store(database) as store:

@@ -34,7 +34,12 @@ app.add_typer(schedule_app, name="schedule", rich_help_panel=FORECASTS)
 )
 def simulate(
     file: Annotated[
-        Path, typer.Argument(help="The workload: JSON or TOML with nodes, node_types and jobs.", show_default=False)
+        Path,
+        typer.Argument(
+            help="The workload: JSON or TOML with nodes, node_types and jobs; or a trace, CSV with submit_seconds, "
+            "duration_seconds and gpus, and --machines.",
+            show_default=False,
+        ),
     ],
     policy: Annotated[str, typer.Option(help="Policies to compare; all for every one there is.")] = "atc_rollout",
     preemption: Annotated[
@@ -45,6 +50,9 @@ def simulate(
     ] = True,
     every: Annotated[
         str | None, typer.Option(help="Decide at least this often, like 10min, besides at events.")
+    ] = None,
+    machines: Annotated[
+        Path | None, typer.Option(help="For a trace: a file with nodes and node_types; deadlines are drawn.")
     ] = None,
     error: Annotated[float, typer.Option(help="Forecasts err by exp(σz), one z per job: σ, like 0.3.")] = 0.0,
     reestimate: Annotated[
@@ -75,15 +83,19 @@ def simulate(
     every_seconds = None if every is None else parse_seconds(every)
     if every_seconds is not None and every_seconds <= 0:
         raise BadInput(f"--every must be more than 0, got {every}")
-    read = _read(file, error)
+    if not 0 <= error <= 3:
+        raise BadInput(f"--error is a spread from 0 to 3, got {error:g}")
+    read = _read(file, machines, seed)
     workload = with_error(read.workload, error, seed) if error else read.workload
     rules = replace(read.rules, reestimate=reestimate, seed=seed, tracking_error=1.0)
     if every_seconds is not None:
         rules = replace(rules, every_seconds=every_seconds)
+    names = _policies(policy)
+    tell_compiling(names)
     with progress_bar("simulating") as progress:
         answer = compare(
             workload,
-            _policies(policy),
+            names,
             [Switches(may, may and resizing, seed) for may in allowed[preemption]],
             rules,
             bound,
@@ -99,6 +111,14 @@ def simulate(
     with telling(read.notes):
         show({**answer.as_dict(), "refused": [one.as_dict() for one in read.refused]}, as_json, view)
     return tell_refused(read.refused, file)
+
+
+def tell_compiling(policies: "Sequence[str]") -> None:
+    """A word on a terminal where the first decision will take its time."""
+    from epochcast.scheduling.policies.registry import will_compile
+
+    if sys.stderr.isatty() and will_compile(policies):
+        sys.stderr.write("epochcast: compiling the policy; that takes a quarter of a minute and is kept for later\n")
 
 
 def tell_refused(refused: "Sequence[Refused]", file: Path | None) -> int:
@@ -138,12 +158,16 @@ def _policies(names: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _read(file: Path, error: float) -> "ReadQueue":
+def _read(file: Path, machines: Path | None, seed: int) -> "ReadQueue":
     from epochcast.cli.clock import now
-    from epochcast.queues import read_queue
+    from epochcast.queues import read_queue, read_traced
 
-    if not 0 <= error <= 3:
-        raise BadInput(f"--error is a spread from 0 to 3, got {error:g}")
+    if file.suffix.lower() == ".csv":
+        if machines is None:
+            raise BadInput(f"{file} is a trace: say on which machines, with --machines FILE (nodes and node_types)")
+        return read_traced(file, machines, now(), seed)
+    if machines is not None:
+        raise BadInput(f"--machines is for a trace (.csv); {file} says its own")
     with progress_bar("forecasting") as progress:
         return read_queue(file, now(), progress=progress)
 

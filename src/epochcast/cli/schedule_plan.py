@@ -11,7 +11,7 @@ from epochcast.cli.app import Json, show, wrote
 from epochcast.cli.database import Database
 from epochcast.cli.evaluate import progress_bar
 from epochcast.cli.hand_over import Image, Queue
-from epochcast.cli.schedule import schedule_app, tell_refused
+from epochcast.cli.schedule import schedule_app, tell_compiling, tell_refused
 from epochcast.errors import BadInput, OverLimit
 
 if TYPE_CHECKING:
@@ -208,6 +208,7 @@ def _timetable(
     may = preemption == "with"
     every_seconds = None if every is None else parse_seconds(every)
     asked = Asked(policy or view.policy or DEFAULT, Switches(may, may, seed), every_seconds, draws, seed)
+    tell_compiling([asked.policy])
     with progress_bar("planning") as progress:
         return view.timetable(asked, progress)
 

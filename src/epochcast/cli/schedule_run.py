@@ -1,4 +1,4 @@
-"""`epochcast schedule run` and `submit`: a queue worked off on this machine, on Ray or on Slurm."""
+"""`epochcast schedule run`, `submit` and `cancel`: a queue worked off on this machine, on Ray or on Slurm."""
 
 import json
 import shlex
@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event as Flag
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,15 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from epochcast.cli.app import Json, show
-from epochcast.cli.schedule import schedule_app
+from epochcast.cli.schedule import schedule_app, tell_compiling, tell_refused
 from epochcast.errors import BadInput
 
 if TYPE_CHECKING:
     from epochcast.scheduling.doing import Event
     from epochcast.scheduling.engines.executor import Executor
+    from epochcast.scheduling.queue_changes import Cancelled
     from epochcast.scheduling.queue_file import Queue
     from epochcast.scheduling.queue_rows import KeptQueue
     from epochcast.scheduling.running import Scheduler
+    from epochcast.scheduling.workload_file import Refused
     from epochcast.store.store import Store
 
 StoreUrl = Annotated[
@@ -67,8 +70,9 @@ def run(
 
     manner = Manner(_positive(parse_seconds(look), "--look"), _positive(parse_seconds(every), "--every"), stay)
     decides = policy_named(policy, Switches(stops=not keep_running, resizes=not keep_running))
+    tell_compiling([policy])
     with open_store(store) as opened:
-        kept_name = _kept(opened, queue, name)
+        kept_name, refused = _kept(opened, queue, name)
         executor = _engine(engine, address, sbatch)
         held, _ = take_queue(opened, kept_name, engine, policy)
         tell = _teller(as_json)
@@ -82,31 +86,73 @@ def run(
         finally:
             scheduler.hands.close()
             held.release()
-    return 3 if any(kept.state == "failed" for kept in last.jobs.values()) else 0
+    if any(kept.state == "failed" for kept in last.jobs.values()):
+        return 3
+    return refused
 
 
 @schedule_app.command(epilog="Example: epochcast schedule submit nightly more.json")
 def submit(
     name: Annotated[str, typer.Argument(help="The name of a kept queue.")],
-    file: Annotated[Path, typer.Argument(help="A queue file; its times count from now, its machines are not read.")],
+    file: Annotated[
+        Path, typer.Argument(help="A file with jobs; their times count from now, the machines are the queue's.")
+    ],
     store: StoreUrl = None,
     as_json: Json = False,
 ) -> int:
     """Add jobs to a queue, whether it is being worked off or not."""
-    from epochcast.scheduling.kept_queue import submit as add
+    from epochcast.scheduling.kept_queue import kept_queue
+    from epochcast.scheduling.queue_changes import submit as add
     from epochcast.store.opening import open_store
 
-    found, _ = _read(file)
     with open_store(store) as opened:
-        added = add(opened, name, found)
+        found = _read(file, kept_queue(opened, name))
+        added = add(opened, name, found.queue, found.start_at_seconds)
 
     def view() -> Any:
         from rich.text import Text
 
         return Text(f"{len(added)} added to {name}: {', '.join(added)}")
 
-    show({"queue": name, "added": added}, as_json, view)
+    show({"queue": name, "added": added, "refused": [one.as_dict() for one in found.refused]}, as_json, view)
+    return tell_refused(found.refused, file)
+
+
+@schedule_app.command(epilog="Examples: epochcast schedule cancel nightly bert · epochcast schedule cancel nightly a b")
+def cancel(
+    name: Annotated[str, typer.Argument(help="The name of a kept queue.")],
+    jobs: Annotated[list[str], typer.Argument(help="The jobs to cancel, by their ids.")],
+    store: StoreUrl = None,
+    as_json: Json = False,
+) -> int:
+    """Cancel jobs of a queue: one that runs is asked to save itself and stop, and killed after its grace."""
+    from epochcast.scheduling.queue_changes import cancel as ask
+    from epochcast.store.opening import open_store
+
+    with open_store(store) as opened:
+        told, is_worked_on = ask(opened, name, jobs)
+
+    def view() -> Any:
+        from rich.text import Text
+
+        return Text("\n".join(line for one in told for line in _cancelled(name, one, is_worked_on)))
+
+    answer = [
+        {"job": one.job, "is_over": one.is_over, "is_running": one.is_running, "followers": list(one.followers)}
+        for one in told
+    ]
+    show({"queue": name, "cancelled": answer, "is_worked_on": is_worked_on}, as_json, view)
     return 0
+
+
+def _cancelled(queue: str, one: "Cancelled", is_worked_on: bool) -> list[str]:
+    if one.is_over:
+        line = f"{one.job} is cancelled"
+    elif is_worked_on:
+        line = f"{one.job} will be {'asked to save itself and stop' if one.is_running else 'cancelled'} in a moment"
+    else:
+        line = f"{one.job} was left running without a scheduler; this stops it: epochcast schedule run {queue}"
+    return [line, *(f"{other} comes after it and will not run" for other in one.followers)]
 
 
 def _positive(seconds: float, flag: str) -> float:
@@ -115,41 +161,48 @@ def _positive(seconds: float, flag: str) -> float:
     return seconds
 
 
-def _kept(store: "Store", queue: str, name: str | None) -> str:
-    """The name of the queue in the store, kept from its file where one is given."""
+def _kept(store: "Store", queue: str, name: str | None) -> tuple[str, int]:
+    """The name of the queue in the store, kept from its file where one is given, and the exit code of jobs refused."""
     from epochcast.scheduling.kept_queue import changed_jobs, keep_queue, kept_queue
 
     path = Path(queue)
     if not path.is_file():
         if path.suffix in (".json", ".toml"):
             raise BadInput(f"there is no file {queue}")
-        return kept_queue(store, queue).name
-    found, start_at_seconds = _read(path)
+        return kept_queue(store, queue).name, 0
+    found = _read(path)
+    code = tell_refused(found.refused, path)
     kept_name = path.stem if name is None else name
-    keep_queue(store, kept_name, found, start_at_seconds)
-    for job in changed_jobs(store, kept_name, found):
+    keep_queue(store, kept_name, found.queue, found.start_at_seconds)
+    for job in changed_jobs(store, kept_name, found.queue):
         sys.stderr.write(
             f"epochcast: job {job!r} of the file differs from the one that is kept, which stays as it is\n"
         )
-    return kept_name
+    return kept_name, code
 
 
-def _read(path: Path) -> "tuple[Queue, float]":
-    """A queue file with everything filled in, and the time of its second 0; jobs that make no sense are told."""
+@dataclass(frozen=True)
+class _Found:
+    """A queue file with everything filled in, the time of its second 0, and who was refused."""
+
+    queue: "Queue"
+    start_at_seconds: float
+    refused: "tuple[Refused, ...]"
+
+
+def _read(path: Path, into: "KeptQueue | None" = None) -> _Found:
     from datetime import datetime
 
-    from epochcast.cli.schedule import tell_refused
     from epochcast.queues import read_queue
     from epochcast.scheduling.queue_file import queue_of
 
-    read = read_queue(path, datetime.now().astimezone())
-    tell_refused(read.refused, path)
+    read = read_queue(path, datetime.now().astimezone(), into=into)
     try:
-        queue = queue_of(read.document, path.absolute().parent)
+        queue = queue_of(read.document, path.absolute().parent, () if into is None else into.jobs)
         queue.check_runnable()
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
-    return queue, read.clock.start_at.timestamp()
+    return _Found(queue, read.clock.start_at.timestamp(), read.refused)
 
 
 def _engine(name: str, address: str | None, sbatch: str) -> "Executor":

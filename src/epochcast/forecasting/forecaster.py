@@ -288,5 +288,6 @@ def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[
     if trace.recipe.compile == "vendor":
         yield "vendor: every elementwise op is free beside its neighbours, as in submissions to benchmarks alone"
     if trace.opaque:
-        yield f"{len(trace.opaque)} kinds of op are unknown and costed by their bytes alone"
+        kinds = len(trace.opaque)
+        yield f"{kinds} {'kind of op is' if kinds == 1 else 'kinds of op are'} unknown: costed by their bytes"
     yield from device_doubts(device, step.answered_by)

@@ -368,6 +368,24 @@ def _(kind: View, op: Op) -> int:
     return 0
 
 
+# Ops' worth of launches per row of decompositions, whose steps wait for each other. Assumed from their algorithms
+# (Golub & Van Loan, Matrix Computations): Householder steps, and sweeps over them where eigenvalues are iterated.
+_LAUNCHES_PER_ROW = {
+    **dict.fromkeys(("_linalg_svd", "linalg_eig", "_linalg_eigvals"), 4),
+    "_linalg_eigh": 2,
+    **dict.fromkeys(("linalg_qr", "geqrf", "linalg_lu", "linalg_lu_factor_ex", "linalg_lstsq", "linalg_inv_ex"), 1),
+    **dict.fromkeys(("_linalg_solve_ex", "_linalg_det", "_linalg_slogdet", "linalg_cholesky_ex"), 1),
+}
+
+
+@launches.register
+def _(kind: Opaque, op: Op) -> int:
+    """One, but for a decomposition: its rows are worked on one after the other."""
+    per_row = _LAUNCHES_PER_ROW.get(kind.target.removeprefix("aten.").partition(".")[0], 0)
+    matrix_shape = op.inputs[0].shape[-2:] if per_row and op.inputs else ()
+    return max(1, per_row * min(matrix_shape, default=1))
+
+
 @launches.register
 def _(kind: Recurrent, op: Op) -> int:
     """One product per step and direction, and one over all inputs before them; backward twice that."""

@@ -45,7 +45,7 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
     columns = " | ".join(name if name in _TEXT_COLUMNS else f"> {name.strip()}" for name in headings)
     caption = f"up to: the high end of the {INTERVAL}" + ("; ▸ chosen" if answer.chosen else "")
     rows_shown = [[row[name] for name in headings] for row in cells]
-    return table(f"{title} · {job.precision}", columns, rows_shown, caption, drop=("cloud",))
+    return table(f"{title} · {job.precision}", columns, rows_shown, caption, drop=("cloud", "batch"))
 
 
 _TEXT_COLUMNS = ("offer", "cloud", "GPUs", "strategy", "with")

@@ -13,9 +13,11 @@ from epochcast.scheduling.engines.executor import OVER as IS_OVER
 from epochcast.scheduling.engines.executor import EngineRefuses, Executor, Order, Seen
 from epochcast.scheduling.held_queue import HeldQueue
 from epochcast.scheduling.kept_queue import live_job
+from epochcast.scheduling.queue_changes import CANCELLED_REASON
 from epochcast.scheduling.queue_rows import (
     ASKED,
     BROKE,
+    CANCELLED,
     ENDED,
     FAILED,
     FINISHED,
@@ -34,7 +36,7 @@ from epochcast.scheduling.queue_rows import (
 from epochcast.scheduling.watching import Sight, Watch, note_end, watch
 
 MOST_LOSSES = 20
-_RUN_STATES = {WAITING: "queued", ENDED: "ended", FAILED: "failed"}
+_RUN_STATES = {WAITING: "queued", ENDED: "ended", FAILED: "failed", CANCELLED: "stopped"}
 _ATTEMPT_STATES = {FINISHED: "ended", STOPPED: "stopped", BROKE: "failed", LOST: "failed"}
 
 
@@ -120,6 +122,11 @@ class Hands:
         stopping = self.held.change_start(start, intention, told_at_seconds=now, **told)
         self.engine.stop(self.order(queue, stopping))
         self.tell(Event(now, "stopping", f"{start.job} is asked to save itself and stop: {why}", start.job))
+
+    def cancel(self, job: str, now: float) -> None:
+        """Write down that a job that does not run was cancelled."""
+        self.held.change_job(job, state=CANCELLED, ended_at_seconds=now, reason=CANCELLED_REASON)
+        self.tell(Event(now, CANCELLED, f"{job} was cancelled", job, {"state": CANCELLED}))
 
     # ---- looking -------------------------------------------------------------------------------------
 
@@ -207,7 +214,7 @@ class Hands:
             told_at_seconds=now,
             owed_seconds=0.0,
             served_gpu_seconds=kept.served_gpu_seconds + lasted * start.choice.gpus,
-            ended_at_seconds=now if state in (ENDED, FAILED) else None,
+            ended_at_seconds=now if state in (ENDED, FAILED, CANCELLED) else None,
             reason=reason,
         )
         note_end(self.held.store, watched, _ATTEMPT_STATES[end], _RUN_STATES[state], seen.exit_code, now)
@@ -246,6 +253,8 @@ def _end_of(start: Start, seen: Seen, sight: Sight | None) -> str:
 def _state_after(kept: KeptJob, end: str, failures: int, losses: int, seen: Seen) -> tuple[str, str | None]:
     if end == FINISHED:
         return ENDED, None
+    if kept.cancel_at_seconds is not None:
+        return CANCELLED, CANCELLED_REASON
     if end == STOPPED:
         return WAITING, None
     reason = seen.reason if seen.exit_code is None else f"it ended with exit code {seen.exit_code}"
@@ -262,6 +271,8 @@ def _line(job: str, end: str, state: str, left: float, reason: str | None) -> st
         return f"{job} has ended"
     if state == FAILED:
         return f"{job} has failed for good: {reason}"
+    if state == CANCELLED:
+        return f"{job} was cancelled with {left:.0%} to go"
     if end == STOPPED:
         return f"{job} has stopped with {left:.0%} to go"
     return f"{job} was {'lost' if end == LOST else 'broken off'} ({reason}) and is started again"

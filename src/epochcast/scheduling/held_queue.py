@@ -135,7 +135,7 @@ def take_queue(
         if found is None:
             raise UnknownName("queue", name, connection.execute(select(queues.c.name).limit(1000)).scalars())
         now = time.time()
-        if found.holder and (found.held_until_seconds or 0) > now and not _is_dead(found.holder):
+        if is_held(found.holder, found.held_until_seconds, now):
             host, pid, *_ = found.holder.split(":")
             raise QueueHeld(
                 f"the queue {name!r} is being worked off by process {pid} on {host}; end that one first, "
@@ -151,6 +151,11 @@ def take_queue(
 def _has_open_starts(connection: Connection, queue_id: int) -> bool:
     query = select(queue_starts.c.key).where(queue_starts.c.queue_id == queue_id, queue_starts.c.state != "over")
     return connection.execute(query.limit(1)).first() is not None
+
+
+def is_held(holder: str | None, until_seconds: float | None, now_at_seconds: float) -> bool:
+    """Whether a scheduler works on a queue that names such a holder."""
+    return bool(holder) and (until_seconds or 0) > now_at_seconds and not _is_dead(holder or "")
 
 
 def _is_dead(holder: str) -> bool:

@@ -1,4 +1,4 @@
-"""Queues in the store: kept from a file, added to while they run, read back as what a policy sees.
+"""Queues in the store: kept from a file, read back as what a policy sees.
 
 `live_state` is the state of a queue now: what the scheduler wrote down last, and since then every running job went on
 at the pace it had shown.
@@ -18,8 +18,9 @@ from epochcast.scheduling.queue_file import Queue, queue_of
 from epochcast.scheduling.queue_rows import ASKED, ENDED, STARTED, WAITING, KeptJob, KeptQueue, Rented, Start
 from epochcast.scheduling.state import LiveJob, Machine, State
 from epochcast.scheduling.workload import Choice, Fleet
+from epochcast.store.inserting import or_nothing
 from epochcast.store.rows import checked_name
-from epochcast.store.store import Store, or_nothing
+from epochcast.store.store import Store
 from epochcast.store.tables import queue_jobs, queue_machines, queue_starts, queues
 
 # A job whose end nobody has seen has at least so much left.
@@ -44,30 +45,14 @@ def keep_queue(store: Store, name: str, queue: Queue, now_at_seconds: float | No
     with store.writing() as connection:
         connection.execute(or_nothing(connection, queues).values(**values))
         connection.execute(update(queues).where(queues.c.name == name).values(fleet=fleet))
-        found = _queue_row(connection, name)
-        added = _add_rows(connection, found.id, queue.rows(), now)
+        found = queue_row(connection, name)
+        added = add_rows(connection, found.id, queue.rows(), now)
         read_queue_rows(connection, name)  # all jobs fit the machines of the file
     return added
 
 
-def submit(store: Store, name: str, queue: Queue, now_at_seconds: float | None = None) -> list[str]:
-    """Add jobs to a kept queue; the times of their file count from now. Gives their ids."""
-    now = time.time() if now_at_seconds is None else now_at_seconds
-    with store.writing() as connection:
-        found = _queue_row(connection, name)
-        known = set(connection.execute(select(queue_jobs.c.job).where(queue_jobs.c.queue_id == found.id)).scalars())
-        shift = now - found.added_at_seconds
-        rows = {}
-        for job, row in queue.rows().items():
-            if job in known:
-                raise BadInput(f"the queue {name!r} has a job {job!r} already; give the new one another id")
-            moved = {key: row.get(key, 0.0) + shift for key in ("submit_seconds", "deadline_seconds")}
-            rows[job] = {**row, **moved}
-        queue_of({**found.fleet, "jobs": list(rows.values())}, Path("/"))  # fits the machines of the queue
-        return _add_rows(connection, found.id, rows, now)
-
-
-def _add_rows(connection: Connection, queue_id: int, rows: Mapping[str, Mapping[str, Any]], now: float) -> list[str]:
+def add_rows(connection: Connection, queue_id: int, rows: Mapping[str, Mapping[str, Any]], now: float) -> list[str]:
+    """Add jobs that are not there yet, within a transaction; gives their ids."""
     known = set(connection.execute(select(queue_jobs.c.job).where(queue_jobs.c.queue_id == queue_id)).scalars())
     number = len(known)
     added = []
@@ -97,7 +82,7 @@ def _add_rows(connection: Connection, queue_id: int, rows: Mapping[str, Mapping[
 def changed_jobs(store: Store, name: str, queue: Queue) -> list[str]:
     """The jobs of a file that differ from those of the same name in the kept queue, which stay as they are."""
     with store.reading() as connection:
-        of = _queue_row(connection, name).id
+        of = queue_row(connection, name).id
         rows = connection.execute(select(queue_jobs.c.job, queue_jobs.c.row).where(queue_jobs.c.queue_id == of))
         kept = {row.job: row.row for row in rows}
     # Forecasts are made anew whenever a file is read; what somebody wrote is what counts.
@@ -124,7 +109,7 @@ def kept_queue(store: Store, name: str) -> KeptQueue:
 
 def read_queue_rows(connection: Connection, name: str) -> KeptQueue:
     """The same, within a transaction."""
-    found = _queue_row(connection, name)
+    found = queue_row(connection, name)
     of = found.id
     rows = connection.execute(select(queue_jobs).where(queue_jobs.c.queue_id == of).order_by(queue_jobs.c.number)).all()
     queue = queue_of({**found.fleet, "jobs": [row.row for row in rows]}, Path("/"))
@@ -157,6 +142,7 @@ def read_queue_rows(connection: Connection, name: str) -> KeptQueue:
                 row.told_at_seconds,
                 row.ended_at_seconds,
                 row.reason,
+                row.cancel_at_seconds,
             )
             for row in rows
         },
@@ -170,7 +156,8 @@ def read_queue_rows(connection: Connection, name: str) -> KeptQueue:
     )
 
 
-def _queue_row(connection: Connection, name: str) -> Row[Any]:
+def queue_row(connection: Connection, name: str) -> Row[Any]:
+    """The row of a queue; an unknown name is told the known ones."""
     found = connection.execute(select(queues).where(queues.c.name == name)).first()
     if found is None:
         known = connection.execute(select(queues.c.name).order_by(queues.c.id.desc()).limit(1000)).scalars()
@@ -212,8 +199,9 @@ def state_of(queue: KeptQueue, now_at_seconds: float) -> State:
     """The state of a queue at a time.
 
     Jobs that were submitted by then and are not over, in the order of submission; whoever is being stopped waits. A job
-    that comes after others is there when these have ended. One that has not shown its pace is expected to be as much
-    slower or faster than its forecast as the others were (`KeptQueue.usual_pace`).
+    that comes after others is there when these have ended, and one that is to be cancelled is not there. One that has
+    not shown its pace is expected to be as much slower or faster than its forecast as the others were
+    (`KeptQueue.usual_pace`).
     """
     now = queue.seconds(now_at_seconds)
     last, usual = queue.last_starts(), queue.usual_pace
@@ -221,7 +209,9 @@ def state_of(queue: KeptQueue, now_at_seconds: float) -> State:
     live = {
         name: live_job(kept if kept.is_observed else replace(kept, pace=usual), last.get(name), now_at_seconds)
         for name, kept in sorted(queue.jobs.items(), key=lambda item: (item[1].job.submit_seconds, item[1].number))
-        if not kept.is_over and kept.job.submit_seconds <= now and ended.issuperset(kept.job.after)
+        if not (kept.is_over or kept.is_unwanted)
+        and kept.job.submit_seconds <= now
+        and ended.issuperset(kept.job.after)
     }
     machines = []
     for rented in queue.machines:

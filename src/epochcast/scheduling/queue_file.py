@@ -16,7 +16,7 @@ not run.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,9 +99,9 @@ def read_queue(path: Path) -> Queue:
         raise BadInput(f"{path}: {error}") from None
 
 
-def queue_of(document: Any, folder: Path) -> Queue:
-    """A queue from what a file in a folder says."""
-    workload = workload_of(document)
+def queue_of(document: Any, folder: Path, known: Collection[str] = ()) -> Queue:
+    """A queue from what a file in a folder says; its jobs may come after `known` ones that are elsewhere."""
+    workload = workload_of(document, known)
     works = {row["id"]: work_of(row, folder) for row in document["jobs"] if row.get("command") is not None}
     return Queue(workload, works, document)
 

@@ -13,8 +13,8 @@ from typing import Any
 from epochcast.scheduling.queue_file import Work
 from epochcast.scheduling.workload import Choice, Fleet, NodeType, QueuedJob
 
-WAITING, RUNNING, ENDED, FAILED = "waiting", "running", "ended", "failed"
-JOB_STATES = (WAITING, RUNNING, ENDED, FAILED)
+WAITING, RUNNING, ENDED, FAILED, CANCELLED = "waiting", "running", "ended", "failed", "cancelled"
+JOB_STATES = (WAITING, RUNNING, ENDED, FAILED, CANCELLED)
 """Of a job: a job that is being stopped is running until it has let go of its GPUs."""
 ASKED, STARTED, STOPPING, OVER = "asked", "running", "stopping", "over"
 START_STATES = (ASKED, STARTED, STOPPING, OVER)
@@ -28,7 +28,10 @@ AS_FORECAST = 2
 
 @dataclass(frozen=True, slots=True)
 class KeptJob:
-    """A job of a kept queue, as last written down (`told_at_seconds`); `work` is None where it has no command."""
+    """A job of a kept queue, as last written down (`told_at_seconds`); `work` is None where it has no command.
+
+    `cancel_at_seconds` is when somebody asked that it be cancelled; the scheduler does so.
+    """
 
     job: QueuedJob
     work: Work | None
@@ -43,11 +46,17 @@ class KeptJob:
     told_at_seconds: float
     ended_at_seconds: float | None = None
     reason: str | None = None
+    cancel_at_seconds: float | None = None
 
     @property
     def is_over(self) -> bool:
-        """Whether it ended or failed for good."""
-        return self.state in (ENDED, FAILED)
+        """Whether it ended, failed for good or was cancelled."""
+        return self.state in (ENDED, FAILED, CANCELLED)
+
+    @property
+    def is_unwanted(self) -> bool:
+        """Whether it is to be cancelled and is not over yet."""
+        return self.cancel_at_seconds is not None and not self.is_over
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +140,12 @@ class KeptQueue:
         return {start.job: start for start in self.starts}
 
     def dollars(self, now_at_seconds: float) -> tuple[float, float]:
-        """What machines and what lateness cost so far."""
+        """What machines and what lateness cost so far; who was cancelled is not late."""
         now = self.seconds(now_at_seconds)
         late = 0.0
         for kept in self.jobs.values():
+            if kept.state == CANCELLED:
+                continue
             end = now if kept.ended_at_seconds is None else self.seconds(kept.ended_at_seconds)
             late += max(0.0, end - kept.job.deadline_seconds) * kept.job.tardiness_dollars_per_second
         return sum(machine.dollars(now_at_seconds) for machine in self.machines), late

@@ -29,6 +29,7 @@ class _Box:
     number: int | None = None
     kind: NodeType | None = None
     alone: bool = False
+    size: int = 0
     used: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -100,7 +101,14 @@ def _sticky(state: State, decision: Decision) -> list[_Box] | None:
     if not staying:
         return None
     kept = [
-        _Box(machine.kind.device, staying[machine.number], machine.number, machine.kind, machine.is_exclusive)
+        _Box(
+            machine.kind.device,
+            staying[machine.number],
+            machine.number,
+            machine.kind,
+            machine.is_exclusive,
+            machine.kind.gpus,
+        )
         for machine in state.machines
         if machine.number in staying
     ]
@@ -111,7 +119,7 @@ def _packed(state: State, decision: Decision, kept: Sequence[_Box]) -> list[_Box
     """First fit, the largest jobs first, into what is free on kept machines and then into the largest types."""
     boxes = list(kept)
     placed_already = {name for box in kept for name, _ in box.residents}
-    largest = {device: max(kind.gpus for kind in kinds) for device, kinds in state.fleet.by_device.items()}
+    taken = _taken(boxes)
     open_boxes: dict[str, list[_Box]] = {}
     for box in boxes:
         if not box.alone:
@@ -127,19 +135,26 @@ def _packed(state: State, decision: Decision, kept: Sequence[_Box]) -> list[_Box
             boxes.append(_Box(device, [(name, gpus)], alone=True))
             continue
         shared = open_boxes.setdefault(device, [])
-        room = next((box for box in shared if _size(box, largest[device]) - box.used >= gpus), None)
+        room = next((box for box in shared if box.size - box.used >= gpus), None)
         if room is None:
-            room = _Box(device, [])
+            room = _Box(device, [], size=_largest(state.fleet, device, gpus, taken))
             boxes.append(room)
             shared.append(room)
         room.take(name, gpus)
-        if room.used >= _size(room, largest[device]):
+        if room.used >= room.size:
             shared.remove(room)
     return boxes
 
 
-def _size(box: _Box, largest: int) -> int:
-    return largest if box.kind is None else box.kind.gpus
+def _largest(fleet: Fleet, device: str, gpus: int, taken: dict[str, int]) -> int:
+    """GPUs of the largest machine that is still to be had, which is taken; of a job's own size where none is."""
+    for kind in reversed(fleet.by_device[device]):
+        if kind.quota is None or taken.get(kind.name, 0) < kind.quota:
+            if kind.gpus < gpus:
+                break
+            taken[kind.name] = taken.get(kind.name, 0) + 1
+            return kind.gpus
+    return gpus
 
 
 def _fits(boxes: Sequence[_Box], fleet: Fleet) -> bool:

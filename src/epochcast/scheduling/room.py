@@ -1,4 +1,4 @@
-"""Free GPUs while a decision is made: machines of the largest type of each device, opened as needed, jobs best fit."""
+"""Free GPUs while a decision is made: machines are opened as needed, the largest that is to be had, jobs best fit."""
 
 from epochcast.scheduling.state import Decision, State
 from epochcast.scheduling.workload import Choice
@@ -9,17 +9,16 @@ class Room:
 
     def __init__(self, state: State, decision: Decision) -> None:
         fleet = state.fleet
-        self._size = {device: max(kind.gpus for kind in kinds) for device, kinds in fleet.by_device.items()}
-        self._free: dict[str, list[int]] = {device: [0] * (size + 1) for device, size in self._size.items()}
         self._nodes = fleet.nodes
-        self._quota = {
-            device: None if any(kind.quota is None for kind in kinds) else sum(kind.quota or 0 for kind in kinds)
+        # Of every device: GPUs of a machine and how many of these may still be opened, the largest first.
+        self._closed = {
+            device: [[kind.gpus, fleet.nodes if kind.quota is None else kind.quota] for kind in reversed(kinds)]
             for device, kinds in fleet.by_device.items()
         }
-        self._opened = dict.fromkeys(fleet.by_device, 0)
+        self._free = {device: [0] * (closed[0][0] + 1) for device, closed in self._closed.items()}
         for placed in sorted(decision.values(), key=lambda placed: -placed.choice.gpus):
             if placed.alone:
-                self._open(placed.choice.device, self._size[placed.choice.device])
+                self._open(placed.choice.device, placed.choice.gpus, alone=True)
             else:
                 self.take(placed.choice)
 
@@ -31,12 +30,16 @@ class Room:
                 free[room] -= 1
                 free[room - gpus] += 1
                 return True
-        return gpus <= self._size[choice.device] and self._open(choice.device, gpus)
+        return self._open(choice.device, gpus)
 
-    def _open(self, device: str, gpus: int) -> bool:
-        quota = self._quota[device]
-        if sum(self._opened.values()) >= self._nodes or (quota is not None and self._opened[device] >= quota):
+    def _open(self, device: str, gpus: int, alone: bool = False) -> bool:
+        if self._nodes < 1:
             return False
-        self._opened[device] += 1
-        self._free[device][self._size[device] - gpus] += 1
-        return True
+        closed = self._closed[device]
+        for kind in reversed(closed) if alone else closed:
+            if kind[0] >= gpus and kind[1] > 0:
+                kind[1] -= 1
+                self._nodes -= 1
+                self._free[device][0 if alone else kind[0] - gpus] += 1
+                return True
+        return False

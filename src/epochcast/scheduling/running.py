@@ -15,7 +15,8 @@ from epochcast.scheduling.doing import Event, Hands
 from epochcast.scheduling.engines.executor import EngineAway, Executor, Node
 from epochcast.scheduling.held_queue import HeldQueue
 from epochcast.scheduling.kept_queue import state_of
-from epochcast.scheduling.queue_rows import FAILED, STARTED, STOPPING, KeptQueue, Rented, Start
+from epochcast.scheduling.queue_changes import CANCELLED_REASON
+from epochcast.scheduling.queue_rows import CANCELLED, FAILED, STARTED, STOPPING, KeptQueue, Rented, Start
 from epochcast.scheduling.simulator import Policy
 from epochcast.store.errors import Unavailable
 
@@ -81,7 +82,7 @@ class Scheduler:
         """Look once, decide where there is reason to, and do what can be done now."""
         now = time.time()
         ended = self.hands.look(self.held.read(), now)
-        queue = self._fail_followers(self.held.read(), now)
+        queue = self._fail_followers(self._cancel(self.held.read(), now), now)
         nodes = self.engine.nodes(kind.name for kind in queue.fleet.types)
         state = state_of(queue, now)
         known = (tuple(state.live), queue.fleet, tuple(sorted(nodes or (), key=lambda node: node.name)))
@@ -109,13 +110,25 @@ class Scheduler:
                 line = f"node {node.name} ({node.node_type}) is {word}"
                 self.tell(Event(now, "node", line, None, {"node": node.name, "is_up": node.is_up}))
 
+    def _cancel(self, queue: KeptQueue, now: float) -> KeptQueue:
+        """Cancel who is to be: at once who waits; who runs is asked to save itself and stop first."""
+        starts, unwanted = queue.open_starts(), [name for name, kept in queue.jobs.items() if kept.is_unwanted]
+        for name in unwanted:
+            start = starts.get(name)
+            if start is None:
+                self.hands.cancel(name, now)
+            elif start.state == STARTED:
+                self.hands.stop(queue, start, CANCELLED_REASON, now)
+        return self.held.read() if unwanted else queue
+
     def _fail_followers(self, queue: KeptQueue, now: float) -> KeptQueue:
-        """A job that comes after one that has failed for good will never run."""
+        """A job that comes after one that has failed for good, or was cancelled, will never run."""
         changed = False
         for name, kept in queue.jobs.items():
-            broken = [one for one in kept.job.after if queue.jobs[one].state == FAILED]
+            broken = [one for one in kept.job.after if queue.jobs[one].state in (FAILED, CANCELLED)]
             if broken and not kept.is_over:
-                reason = f"it comes after {broken[0]!r}, which failed"
+                how = "failed" if queue.jobs[broken[0]].state == FAILED else "was cancelled"
+                reason = f"it comes after {broken[0]!r}, which {how}"
                 self.held.change_job(name, state=FAILED, ended_at_seconds=now, reason=reason)
                 self.tell(Event(now, "failed", f"{name} will not run: {reason}", name, {"state": FAILED}))
                 changed = True

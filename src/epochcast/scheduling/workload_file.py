@@ -10,7 +10,7 @@ and may have `restart_seconds, checkpoint_seconds, max_gpus, min_gpus, preemptib
 A job that makes no sense is refused with one line, and the others go on (`read_rows`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -79,16 +79,19 @@ def read_workload(path: Path) -> Workload:
         raise BadInput(f"{path}: {error}") from None
 
 
-def workload_of(document: Any) -> Workload:
+def workload_of(document: Any, known: Collection[str] = ()) -> Workload:
     """A workload from what a file says, every row of which must be right."""
-    read = read_rows(document)
+    read = read_rows(document, known)
     if read.refused:
         raise BadInput(read.refused[0].why)
     return read.workload
 
 
-def read_rows(document: Any) -> ReadWorkload:
-    """A workload from what a file says; a job that makes no sense is refused and the others go on."""
+def read_rows(document: Any, known: Collection[str] = ()) -> ReadWorkload:
+    """A workload from what a file says; a job that makes no sense is refused and the others go on.
+
+    Jobs may come after `known` ones, which are not of this workload: their rows say so, the workload does not.
+    """
     fleet, rules = fleet_of(document), rules_of(document)
     jobs: dict[str, QueuedJob] = {}
     rows: dict[str, Mapping[str, Any]] = {}
@@ -99,7 +102,8 @@ def read_rows(document: Any) -> ReadWorkload:
         try:
             if name in jobs:
                 raise BadInput(f"two jobs are called {name!r}; the second is row {place} of jobs")
-            jobs[name], truth = _job(row, place, fleet)
+            job, truth = _job(row, place, fleet)
+            jobs[name] = replace(job, after=tuple(other for other in job.after if other not in known))
         except BadInput as error:
             refused.append(Refused(name, str(error)))
             continue

@@ -17,9 +17,10 @@ from epochcast.documents import parse_json
 from epochcast.errors import BadInput
 from epochcast.store import ingest
 from epochcast.store.exporting import FORMAT, KINDS, OBSERVED
+from epochcast.store.inserting import or_nothing
 from epochcast.store.rows import LONGEST_NAME, ObservationRow, StoredMeasurement
 from epochcast.store.schema import NEWEST
-from epochcast.store.store import Store, or_nothing
+from epochcast.store.store import Store
 from epochcast.store.tables import jobs, queues, runs
 
 

@@ -2,23 +2,27 @@
 
 A batch is one transaction: when `insert` has returned and its transaction is committed, all of it is kept; before,
 nothing is. Rows go in the order of their key, so that two writers of the same rows wait for each other in the same
-order. PostgreSQL takes them by COPY into a table of the connection and from there; SQLite by one prepared statement.
+order. PostgreSQL takes them by COPY into a table of the connection and from there; SQLite by statements of many rows.
 Steps that were thinned before are left out: their reports are in the joined row already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from math import isnan
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, select
 
+from epochcast.store.inserting import blocks_of, placeholders
 from epochcast.store.rows import LONGEST_NAME, PHASES, ObservationRow, bounded
 from epochcast.store.tables import NO_RANK, attempts, observations
 
 _COLUMNS = tuple(column.name for column in observations.columns)
 _PHASE_PLACE = {phase: place for place, phase in enumerate(PHASES)}
 _NAMES = ", ".join(_COLUMNS)
-_SQLITE = f"INSERT INTO observations ({_NAMES}) VALUES ({', '.join('?' * len(_COLUMNS))}) ON CONFLICT DO NOTHING"
+_SQLITE = f"INSERT INTO observations ({_NAMES}) VALUES {{values}} ON CONFLICT DO NOTHING"
+_KEY = itemgetter(0, 1, 2, 3, 4)
 # Of the connection alone, empty again after every commit.
 _ARRIVED = "CREATE TEMPORARY TABLE IF NOT EXISTS arrived (LIKE observations) ON COMMIT DELETE ROWS"
 _COPY = f"COPY arrived ({_NAMES}) FROM STDIN"
@@ -47,11 +51,16 @@ def insert_values(connection: Connection, values: list[tuple[Any, ...]]) -> int:
     """The same of rows as `values_of` makes them."""
     if not values:
         return 0
-    values.sort(key=_key)
+    values.sort(key=_KEY)
     if connection.dialect.name == "sqlite":
         told = [(*value[:8], _told(value[8]), *value[9:]) for value in values]
-        return connection.exec_driver_sql(_SQLITE, told).rowcount
+        return sum(_insert_block(connection, block) for block in blocks_of(told))
     return _copy(connection, values)
+
+
+def _insert_block(connection: Connection, block: Sequence[tuple[Any, ...]]) -> int:
+    statement = _SQLITE.format(values=placeholders(len(block), len(_COLUMNS)))
+    return connection.exec_driver_sql(statement, tuple(chain.from_iterable(block))).rowcount
 
 
 def values_of(run_id: int, row: ObservationRow, received_at_seconds: float) -> tuple[Any, ...]:
@@ -83,10 +92,6 @@ def _thinned(connection: Connection, run_ids: Iterable[int]) -> dict[tuple[int, 
         )
     )
     return {(run_id, attempt): step for run_id, attempt, step in found}
-
-
-def _key(value: tuple[Any, ...]) -> tuple[Any, ...]:
-    return value[:5]
 
 
 def _told(loss: float | None) -> float | str | None:

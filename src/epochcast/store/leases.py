@@ -9,7 +9,8 @@ import time
 
 from sqlalchemy import delete
 
-from epochcast.store.store import Store, upsert
+from epochcast.store.inserting import upsert
+from epochcast.store.store import Store
 from epochcast.store.tables import leases
 
 

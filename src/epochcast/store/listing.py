@@ -3,13 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Row, Select, select
 
-from epochcast.store.rows import Attempt, Job, Place, Run, StoredForecast, bounded
+from epochcast.store.rows import LONGEST_NAME, Attempt, Job, Place, Run, StoredForecast, bounded, checked_name
 from epochcast.store.tables import attempts, forecasts, jobs, runs
 
 _PLACE = {"device", "gpus", "nodes", "host", "place"}
+NOWHERE = Place()
+"""Nobody said where a run trains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,36 @@ def run_of(row: Row[Any] | Mapping[str, Any]) -> Run:
     own = {name: value for name, value in values.items() if name not in _PLACE}
     place = Place(values["device"], values["gpus"], values["nodes"], values["host"], values["place"])
     return Run(place=place, **own)
+
+
+def new_run(
+    name: str | None,
+    now_seconds: float,
+    *,
+    job_id: int | None = None,
+    job_name: str | None = None,
+    place: Place = NOWHERE,
+    source: str | None = None,
+    state: str = "running",
+    started_at_seconds: float | None = None,
+    project: str | None = None,
+) -> dict[str, Any]:
+    """The columns of a run that begins now; without a name it gets one of its own."""
+    key = uuid4().hex
+    return {
+        "key": key,
+        "name": checked_name(name) if name is not None else f"run-{key[:12]}",
+        "job_id": job_id,
+        "job_name": bounded(job_name, LONGEST_NAME),
+        **place_columns(place),
+        "source": bounded(source),
+        "state": state,
+        "added_at_seconds": now_seconds,
+        "seen_at_seconds": now_seconds,
+        "started_at_seconds": started_at_seconds,
+        "project": None if project is None else checked_name(project),
+        "progress": {},
+    }
 
 
 def place_columns(place: Place) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from typing import Any
 
 from sqlalchemy import select, update
 
+from epochcast.store.inserting import or_nothing
 from epochcast.store.rows import bounded
-from epochcast.store.store import Store, or_nothing
+from epochcast.store.store import Store
 from epochcast.store.tables import notices
 
 # Seconds until the next try, doubled each time.

@@ -12,7 +12,7 @@ from epochcast.store.engine import writer
 from epochcast.store.errors import WrongSchema, plain_errors
 from epochcast.store.place import shown_url, sqlite_file
 
-NEWEST = "0004"
+NEWEST = "0005"
 VERSION_TABLE = "epochcast_schema"
 MIGRATIONS = Path(__file__).parent / "migrations"
 # Any number, as long as every migration takes the same (PostgreSQL's advisory locks).

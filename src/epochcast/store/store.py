@@ -15,15 +15,14 @@
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from sqlalchemy import Connection, Engine, Result, Select, delete, func, insert, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from epochcast.errors import UnknownName
 from epochcast.forecasting.forecast import Forecast
@@ -32,7 +31,8 @@ from epochcast.store import ingest
 from epochcast.store.engine import writer
 from epochcast.store.errors import Unavailable, plain_errors
 from epochcast.store.fingerprint import fingerprint
-from epochcast.store.listing import Wanted, attempt_of, forecast_of, job_of, place_columns, run_of
+from epochcast.store.inserting import or_nothing, upsert
+from epochcast.store.listing import Wanted, attempt_of, forecast_of, job_of, new_run, run_of
 from epochcast.store.place import sqlite_file
 from epochcast.store.rows import (
     STATES,
@@ -44,10 +44,11 @@ from epochcast.store.rows import (
     StoredForecast,
     StoredMeasurement,
     bounded,
-    checked_name,
 )
+from epochcast.store.seen import lock_runs, note_runs, note_seen
 from epochcast.store.tables import attempts, forecasts, jobs, machines, measurements, metadata, observations, runs
 
+Written = TypeVar("Written")
 # How often a transaction is tried that the database itself ended, because two writers waited for each other.
 TRIES = 3
 # Rows that are read at a time.
@@ -91,25 +92,21 @@ class Store:
 
         What is already known of a run stays as it is.
         """
-        key, now = uuid4().hex, time.time()
-        name = checked_name(name) if name is not None else f"run-{key[:12]}"
+        now = time.time()
         with self.writing() as connection:
-            values = {
-                "key": key,
-                "name": name,
-                "job_id": None if job is None else _job_id(connection, job.as_dict(), now),
-                "job_name": bounded(job_name, 200),
-                **place_columns(place or Place()),
-                "source": bounded(source),
-                "state": _state(state),
-                "added_at_seconds": now,
-                "seen_at_seconds": now,
-                "started_at_seconds": started_at_seconds,
-                "project": None if project is None else checked_name(project),
-                "progress": {},
-            }
+            values = new_run(
+                name,
+                now,
+                job_id=None if job is None else _job_id(connection, job.as_dict(), now),
+                job_name=job_name,
+                place=place or Place(),
+                source=source,
+                state=_state(state),
+                started_at_seconds=started_at_seconds,
+                project=project,
+            )
             connection.execute(or_nothing(connection, runs).values(**values))
-            return run_of(connection.execute(select(runs).where(runs.c.name == name)).one())
+            return run_of(connection.execute(select(runs).where(runs.c.name == values["name"])).one())
 
     def run(self, name: str) -> Run:
         """The run of this name, or of this key."""
@@ -140,6 +137,11 @@ class Store:
             values.setdefault("seen_at_seconds", time.time())
             with self.writing() as connection:
                 connection.execute(update(runs).where(runs.c.id == run_id).values(**values))
+
+    def note_all(self, told: Mapping[int, Mapping[str, Any]]) -> None:
+        """The same of many runs by their ids, in one transaction; when they were last heard of stays."""
+        if told:
+            self.written(lambda connection: note_runs(connection, told))
 
     def delete_run(self, run_id: int) -> None:
         """Remove a run with all that was seen of it."""
@@ -175,18 +177,15 @@ class Store:
     def record_all(self, batches: Mapping[int, Sequence[ObservationRow]]) -> int:
         """The same for several runs, by their ids, in one transaction."""
         batches = {run_id: rows for run_id, rows in batches.items() if rows}
-        for tried in range(1, TRIES + 1):
-            try:
-                with self.writing() as connection:
-                    now = time.time()
-                    added = ingest.insert(connection, batches, now)
-                    for run_id in sorted(batches):
-                        _note_seen(connection, run_id, batches[run_id], now)
-                return added
-            except Unavailable:
-                if tried == TRIES or self.engine.dialect.name == "sqlite":
-                    raise
-        raise AssertionError("unreachable")
+
+        def write(connection: Connection) -> int:
+            now = time.time()
+            lock_runs(connection, batches)
+            added = ingest.insert(connection, batches, now)
+            note_seen(connection, batches, now)
+            return added
+
+        return self.written(write)
 
     def observations(
         self,
@@ -322,6 +321,17 @@ class Store:
 
     # ---- transactions --------------------------------------------------------------------------------
 
+    def written(self, write: Callable[[Connection], Written]) -> Written:
+        """What `write` gives in a transaction of its own, which is tried again where the database itself ended it."""
+        for tried in range(1, TRIES + 1):
+            try:
+                with self.writing() as connection:
+                    return write(connection)
+            except Unavailable:
+                if tried == TRIES or self.engine.dialect.name == "sqlite":
+                    raise
+        raise AssertionError("unreachable")
+
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that writes; errors of the database are told as `StoreError`."""
@@ -348,16 +358,6 @@ def in_parts(connection: Connection, query: Select[Any]) -> Result[Any]:
     return connection.execute(query, execution_options={"yield_per": READ_ROWS})
 
 
-def upsert(connection: Connection, table: Any) -> Any:
-    """An insertion that may say what happens to a row that is there already."""
-    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
-
-
-def or_nothing(connection: Connection, table: Any) -> Any:
-    """An insertion that leaves what is there already."""
-    return upsert(connection, table).on_conflict_do_nothing()
-
-
 def _state(state: str) -> str:
     if state not in STATES:
         raise UnknownName("state of a run", state, STATES)
@@ -374,19 +374,3 @@ def _job_id(connection: Connection, job: Mapping[str, Any], now_seconds: float) 
     }
     connection.execute(or_nothing(connection, jobs).values(**values))
     return int(connection.execute(select(jobs.c.id).where(jobs.c.fingerprint == digest)).scalar_one())
-
-
-def _note_seen(connection: Connection, run_id: int, rows: Sequence[ObservationRow], now_seconds: float) -> None:
-    """The attempts of the reports, and how far the run is by its last attempt."""
-    for attempt in sorted({row.attempt for row in rows}):
-        values = {"run_id": run_id, "attempt": attempt, "state": "running"}
-        connection.execute(or_nothing(connection, attempts).values(**values))
-    key = observations.c
-    newest = select(key.step).where(key.run_id == run_id).order_by(key.attempt.desc(), key.step.desc()).limit(1)
-    totals = [row.total_steps for row in rows if row.total_steps]
-    told = {
-        "seen_at_seconds": now_seconds,
-        "step": newest.scalar_subquery(),
-        **({"total_steps": totals[-1]} if totals else {}),
-    }
-    connection.execute(update(runs).where(runs.c.id == run_id).values(**told))

@@ -210,6 +210,7 @@ queue_jobs = Table(
     Column("told_at_seconds", Double, nullable=False),
     Column("ended_at_seconds", Double),
     Column("reason", String(LONGEST_TEXT)),
+    Column("cancel_at_seconds", Double),
 )
 
 queue_machines = Table(

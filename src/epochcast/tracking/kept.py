@@ -111,7 +111,6 @@ class KeptRun:
             return
         if state is None or progress.is_done:
             state = "ended" if progress.is_done else "running"
-        shown = _shown(tracker, progress)
         self.store.note(
             self.run.id,
             state=state,
@@ -119,12 +118,8 @@ class KeptRun:
             ended_at_seconds=reported_at_seconds if progress.is_done else None,
             started_at_seconds=reported_at_seconds - progress.elapsed_seconds,
             step=progress.step,
-            total_steps=progress.total.steps,
-            step_seconds=shown.get("step_seconds"),
-            elapsed_seconds=progress.elapsed_seconds,
-            down_seconds=progress.down_seconds,
             format=told.get("format"),
-            progress={**told, "shown": shown},
+            **standing(tracker, progress, told),
         )
 
     def expect(self, forecast: Forecast | None) -> None:
@@ -169,6 +164,18 @@ def _is_same(kept: ObservationRow, row: ObservationRow) -> bool:
     if kept.clock_seconds is None or row.clock_seconds is None:
         return kept.clock_seconds == row.clock_seconds and kept.loss == row.loss
     return abs(kept.clock_seconds - row.clock_seconds) <= SAME_SECONDS and kept.loss == row.loss
+
+
+def standing(tracker: Tracker, progress: Progress, told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is worked out of a run's reports, as columns of a run; `told` is what is shown of it."""
+    shown = _shown(tracker, progress)
+    return {
+        "total_steps": progress.total.steps,
+        "step_seconds": shown.get("step_seconds"),
+        "elapsed_seconds": progress.elapsed_seconds,
+        "down_seconds": progress.down_seconds,
+        "progress": {**told, "shown": shown},
+    }
 
 
 def _shown(tracker: Tracker, progress: Progress) -> dict[str, float]:

@@ -35,7 +35,7 @@ def make_app(settings: Settings) -> FastAPI:
     )
     app.state.running = running
     problems.install(app)
-    for part in (asking, runs, queue_routes, names, evidence, pages):
+    for part in (runs, asking, queue_routes, names, evidence, pages):  # what is asked most often is looked for first
         app.include_router(part.router)
     app.include_router(names.itself)
     app.add_middleware(Guard, limits=settings.limits, metrics=running.metrics)

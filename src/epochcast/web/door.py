@@ -8,8 +8,8 @@ from epochcast.web.access import Caller
 from epochcast.web.running import Running
 
 
-def running_of(request: Request) -> Running:
-    """The running server."""
+async def running_of(request: Request) -> Running:
+    """The running server. Not a plain function: FastAPI would run that in a thread, which costs more than the rest."""
     running: Running = request.app.state.running
     return running
 

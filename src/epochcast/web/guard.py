@@ -9,7 +9,6 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from epochcast.web.metrics import Metrics
@@ -28,6 +27,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 MOST_CALLERS = 10_000
 
 
@@ -68,12 +68,11 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 given = {name for name, _ in message["headers"]}
-                own = ((name.encode(), value.encode()) for name, value in HEADERS.items())
-                message["headers"] = [*message["headers"], *((n, v) for n, v in own if n not in given)]
+                message["headers"] = [*message["headers"], *(one for one in _HEADERS if one[0] not in given)]
             await send(message)
 
-        request = Request(scope, receive)
-        address = request.client.host if request.client else ""
+        client = scope.get("client")
+        address = client[0] if client else ""
         if not self._rate.takes(address, began):
             retry = {"Retry-After": "1"}
             refused = problem(HTTPStatus.TOO_MANY_REQUESTS, "too many requests from this address", retry)

@@ -1,7 +1,8 @@
 """Live events (server-sent): how runs stand, to everybody who listens and may see them.
 
-One look at the store a second serves all listeners, so that a thousand runs and hundreds of listeners cost one query,
-and what another server on the same database took in is seen as well.
+One look at the store serves all listeners, so that a thousand runs and hundreds of listeners cost one query, and what
+another server on the same database took in is seen as well. It comes every second, and less often where there is so
+much to look at that it would delay answers.
 """
 
 import asyncio
@@ -21,9 +22,12 @@ from epochcast.store.rows import Run
 from epochcast.store.store import Store
 from epochcast.tracking.kept import plain_run
 from epochcast.web.access import Caller
+from epochcast.web.metrics import Metrics
 from epochcast.web.problems import Problem, log
 
 LOOK_SECONDS = 1.0
+# Of the time at most this share is spent on looking.
+LOOK_FRACTION = 0.05
 # A comment so often, so that proxies keep the connection open and the server sees who has gone.
 BEAT_SECONDS = 15.0
 # Events that one slow listener may be behind; it then begins anew with what is true now.
@@ -36,7 +40,7 @@ OVERLAP_SECONDS = 5.0
 class _Listener:
     caller: Caller
     run: str | None
-    events: "asyncio.Queue[tuple[Run, str]]" = field(default_factory=lambda: asyncio.Queue(MOST_BEHIND))
+    events: "asyncio.Queue[str]" = field(default_factory=lambda: asyncio.Queue(MOST_BEHIND))
 
 
 @dataclass(slots=True)
@@ -45,6 +49,7 @@ class Live:
 
     store: Store
     most: int
+    metrics: Metrics
     _listeners: set[_Listener] = field(default_factory=set)
     _seen: dict[int, str] = field(default_factory=dict)
     _since_seconds: float = field(default_factory=time.time)
@@ -76,16 +81,21 @@ class Live:
             yield "retry: 2000\n\n"
             while True:
                 try:
-                    _, text = await asyncio.wait_for(listener.events.get(), BEAT_SECONDS)
-                    yield f"event: run\ndata: {text}\n\n"
+                    told = [await asyncio.wait_for(listener.events.get(), BEAT_SECONDS)]
+                    while not listener.events.empty():  # what came at once goes out at once
+                        told.append(listener.events.get_nowait())
+                    self.metrics.events.inc(len(told))
+                    yield "".join(f"event: run\ndata: {text}\n\n" for text in told)
                 except TimeoutError:
                     yield ": still here\n\n"
         finally:
             self._listeners.discard(listener)
 
     async def _look_on(self) -> None:
+        took = 0.0
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(max(LOOK_SECONDS, took / LOOK_FRACTION))
+            began = time.monotonic()
             if not self._listeners:
                 self._seen.clear()
                 continue
@@ -93,16 +103,19 @@ class Live:
                 await self._look()
             except EpochcastError as error:
                 log.warning("no news of runs: %s", error)
+            took = time.monotonic() - began
 
     async def _look(self) -> None:
         began = time.time()
         wanted = Wanted(seen_after_seconds=self._since_seconds - OVERLAP_SECONDS)
-        for run in await run_in_threadpool(self.store.runs, wanted):
-            text = json.dumps(shown(run), allow_nan=False)
+        for run, text in await run_in_threadpool(self._news, wanted):
             if self._seen.get(run.id) != text:
                 self._seen[run.id] = text
                 self._tell(run, text)
         self._since_seconds = began
+
+    def _news(self, wanted: Wanted) -> list[tuple[Run, str]]:
+        return [(run, json.dumps(shown(run), allow_nan=False)) for run in self.store.runs(wanted)]
 
     def _tell(self, run: Run, text: str) -> None:
         for listener in self._listeners:
@@ -111,7 +124,7 @@ class Live:
             if listener.events.full():
                 with suppress(asyncio.QueueEmpty):
                     listener.events.get_nowait()
-            listener.events.put_nowait((run, text))
+            listener.events.put_nowait(text)
 
 
 def shown(run: Run) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from epochcast.documents import parse_json
+from epochcast.errors import BadInput
 from epochcast.units import show_bytes
-from epochcast.web.ingest import body_of
 from epochcast.web.problems import Problem
 
 
@@ -25,12 +26,24 @@ async def body(request: Request, most_bytes: int) -> bytes:
     return b"".join(parts)
 
 
-async def json_body(request: Request, most_bytes: int) -> Any:
-    """The JSON value of a body; other kinds are refused, as a form of another site would send them."""
+def body_of(content: bytes, what: str = "the request") -> Any:
+    """The JSON value of a body."""
+    if not content.strip():
+        raise BadInput(f"{what} has no content; JSON is needed")
+    return parse_json(content, what)
+
+
+async def json_content(request: Request, most_bytes: int) -> bytes:
+    """A body that is said to be JSON; other kinds are refused, as a form of another site would send them."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
     if kind != "application/json":
         raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be application/json, got {kind[:100]!r}")
-    return body_of(await body(request, most_bytes))
+    return await body(request, most_bytes)
+
+
+async def json_body(request: Request, most_bytes: int) -> Any:
+    """The JSON value of a body."""
+    return body_of(await json_content(request, most_bytes))
 
 
 def json_text(content: bytes, status: int = 200) -> Response:

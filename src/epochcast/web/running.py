@@ -2,11 +2,10 @@
 
 import os
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import uuid4
 
 from epochcast.store.opening import open_store
-from epochcast.store.rows import Run
 from epochcast.store.store import Store
 from epochcast.web.access import Access
 from epochcast.web.answers import Answers
@@ -14,7 +13,6 @@ from epochcast.web.beside import Beside
 from epochcast.web.ingest import Ingest
 from epochcast.web.live import Live
 from epochcast.web.metrics import Metrics
-from epochcast.web.recent import Recent
 from epochcast.web.settings import Settings
 from epochcast.web.workers import Workers
 
@@ -33,7 +31,6 @@ class Running:
     live: Live
     metrics: Metrics
     beside: Beside
-    known_runs: Recent[tuple[str, int, str | None], Run] = field(default_factory=lambda: Recent(10_000, 30.0))
 
     async def start(self) -> None:
         """Start processes and tasks."""
@@ -66,7 +63,7 @@ def make_running(settings: Settings) -> Running:
         answers=Answers(workers, limits.answer_seconds, metrics),
         access=Access(settings, store),
         ingest=Ingest(store),
-        live=Live(store, limits.streams),
+        live=Live(store, limits.streams, metrics),
         metrics=metrics,
         beside=Beside(store.url, own_name(), settings.webhooks),
     )

@@ -15,20 +15,21 @@ from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.options import checked
 from epochcast.store.listing import Wanted
 from epochcast.store.rows import STATES, Place, Run
-from epochcast.tracking.recording.stored import report_of, run_of
 from epochcast.web.access import Caller
+from epochcast.web.arrivals import Arrival, arrival_in
 from epochcast.web.describing import json_request, problems
 from epochcast.web.door import Reader, State, Writer
-from epochcast.web.ingest import Reports, reports_in
 from epochcast.web.live import shown
 from epochcast.web.problems import Problem
-from epochcast.web.reading import json_body
+from epochcast.web.reading import body_of, json_body, json_content
 from epochcast.web.running import Running
 from epochcast.web.verbs import VERBS
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 MOST_JOBS = 1_000
 """Newest runs whose jobs are listed."""
+READ_AT_ONCE_BYTES = 65_536
+"""Longer requests are read in a thread: reading them would hold everybody else up."""
 
 _OBSERVATIONS = {
     "type": "object",
@@ -76,25 +77,15 @@ _EXAMPLE = {
 async def observe(request: Request, running: State, caller: Writer) -> Response:
     """Answered when all of them are on the disk."""
     limits = running.settings.limits
-    reports = reports_in(await json_body(request, limits.request_bytes), limits.observations)
-    run = await _run_of(running, reports, caller)
-    rows = [row for one in reports.rows if (row := report_of(one, reports.start, run)) is not None]
-    kept = await running.ingest.keep(run.id, rows) if rows else 0
-    running.metrics.observations.inc(kept)
-    if reports.end_state is not None:
-        ended = reports.start.started_at_seconds + reports.rows[-1].clock_seconds
-        await run_in_threadpool(running.store.note, run.id, state=reports.end_state, ended_at_seconds=ended)
-    return JSONResponse({"run": run.name, "kept": kept})
+    content = await json_content(request, limits.request_bytes)
 
+    def read() -> Arrival:
+        return arrival_in(body_of(content), caller.project, limits.observations)
 
-async def _run_of(running: Running, reports: Reports, caller: Caller) -> Run:
-    """The run of an attempt, remembered: the database is asked once for each."""
-    key = reports.start.job, reports.start.attempt, caller.project
-    known = running.known_runs.get(key)
-    if known is None:
-        known = await run_in_threadpool(run_of, running.store, reports.start, caller.project)
-        running.known_runs.put(key, known)
-    return known
+    arrival = read() if len(content) <= READ_AT_ONCE_BYTES else await run_in_threadpool(read)
+    kept = await running.ingest.keep(arrival)
+    running.metrics.observations.inc(kept.rows)
+    return JSONResponse({"run": kept.run, "kept": kept.rows})
 
 
 @router.get("/runs", summary="Runs, the newest first.", responses=problems())

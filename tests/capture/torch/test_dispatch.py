@@ -12,6 +12,7 @@ from epochcast.graph.kinds import Conv, Elementwise, Embedding, Matmul, Norm, Op
 from epochcast.graph.op import Gradient, Phase
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
+from epochcast.graph.work import work
 
 Capture = Callable[..., Trace]
 
@@ -105,6 +106,25 @@ class Determinant(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y: torch.Tensor = torch.fft.fft(self.layer(x)).real.sum(-1, keepdim=True)
         return y
+
+
+class Decomposition(nn.Module):
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, side * side)
+        self.side = side
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        values: torch.Tensor = torch.linalg.svdvals(self.layer(x).view(-1, self.side, self.side))
+        return values
+
+
+def test_a_decomposition_starts_kernels_for_every_row(capture: Capture) -> None:
+    def started(side: int) -> int:
+        ops = capture(lambda: Decomposition(side), (4,), mode="forward").ops
+        return next(work(op).launches for op in ops if isinstance(op.kind, Opaque))
+
+    assert started(64) == 2 * started(32) > 64
 
 
 def test_an_operator_without_a_rule_is_opaque_and_listed(capture: Capture) -> None:

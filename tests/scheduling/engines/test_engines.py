@@ -15,6 +15,7 @@ from epochcast.scheduling.doing import Event
 from epochcast.scheduling.engines.executor import Order
 from epochcast.scheduling.held_queue import take_queue
 from epochcast.scheduling.kept_queue import keep_queue, kept_queue
+from epochcast.scheduling.queue_changes import cancel
 from epochcast.scheduling.queue_file import queue_of
 from epochcast.scheduling.queue_rows import KeptQueue
 from epochcast.scheduling.running import Manner, Scheduler
@@ -125,6 +126,22 @@ def test_a_job_is_stopped_resized_and_goes_on_from_its_checkpoint(place: Place, 
     run = story.store.run("q/a")
     assert (run.state, run.step, run.total_steps) == ("ended", 200, 200)
     assert all(one.returned_at_seconds is not None for one in story.queue.machines)
+
+
+def test_jobs_are_cancelled_whether_they_run_or_wait(place: Place, folder: Path) -> None:
+    long, follower = training("a", steps=2000), training("c", after=["a"])
+    story = Story(place, folder, long, training("b"), follower, training("d", steps=10))
+    scheduler = story.scheduler(Wishes(a=K1, d=M1))
+    story.ticks_until(scheduler, lambda: story.queue.jobs["a"].left < 1, "progress is seen in the log")
+    told, is_worked_on = cancel(story.store, "q", ["a", "b"])
+    assert is_worked_on and [one.is_over for one in told] == [False, False]
+    story.ticks_until(scheduler, lambda: all(one.is_over for one in story.queue.jobs.values()), "all are over")
+    states = {job: story.state(job) for job in "abcd"}
+    assert states == {"a": "cancelled", "b": "cancelled", "c": "failed", "d": "ended"}
+    (start,) = (one for one in story.queue.starts if one.job == "a")
+    assert (start.end, story.store.run("q/a").state) == ("stopped", "stopped")
+    assert (folder / "checkpoints/a/checkpoint.npz").exists()
+    assert story.queue.jobs["c"].reason == "it comes after 'a', which was cancelled"
 
 
 def test_a_start_that_was_asked_for_and_not_written_down_is_adopted(place: Place, folder: Path) -> None:

@@ -19,12 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from epochcast.errors import MissingExtra
-
-try:
-    from numba import njit
-except ImportError:
-    raise MissingExtra("schedule", "numba") from None
+from epochcast.scheduling.policies.compiling import compiled
 
 FAR = 1e30
 """Seconds or dollars that stand for never."""
@@ -104,14 +99,14 @@ class Desk(NamedTuple):
     room: Room
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _seconds_left(queue: Queue, job: int, choice: int) -> float:
     """Until the end with a choice, restart included where that is a change."""
     begin = queue.owed[job] if choice == queue.now_on[job] else queue.restart[job]
     return float(begin + queue.left[job] * queue.whole[job, choice])
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _legs(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_top: float, step: int) -> None:
     """Try to begin with a step c, which is in time, and to go on with a slower d that is not: the deadline is met.
 
@@ -145,7 +140,7 @@ def _legs(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_t
             wishes.loss[job, c] = max(0.0, gain)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _wish(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_top: float, may_change: bool) -> None:
     """Fill in what a job wants."""
     least, best, seconds = FAR, 0, FAR
@@ -175,12 +170,12 @@ def _wish(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_t
             least, wishes.best[job], wishes.tau[job] = wishes.dollars[job, c], c, tau
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _urgency(slack: float, scale: float) -> float:
     return float(np.exp(-slack / scale)) if slack > 0 else 1.0
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _ranked(
     queue: Queue, place: Place, way: Way, wishes: Wishes, live: Any, now: float, noise: Any, mean: float
 ) -> Any:
@@ -198,7 +193,7 @@ def _ranked(
     return live[np.argsort(index)]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _take(place: Place, room: Room, choice: int) -> bool:
     """GPUs of the fullest open machine that has room, or of a new one."""
     d, g = place.device[choice], place.gpus[choice]
@@ -215,13 +210,13 @@ def _take(place: Place, room: Room, choice: int) -> bool:
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _is_full(place: Place, room: Room) -> bool:
     """Whether no GPU is left, and no machine may be rented."""
     return bool(room.used[0] >= place.nodes and room.free[:, 1:].sum() == 0)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _first_fitting(queue: Queue, place: Place, wishes: Wishes, way: Way, room: Room, job: int) -> int:
     """The best choice of a job that has room, or −1."""
     if queue.held[job]:
@@ -247,7 +242,7 @@ def _first_fitting(queue: Queue, place: Place, wishes: Wishes, way: Way, room: R
     return -1
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _place_all(
     queue: Queue, place: Place, way: Way, desk: Desk, live: Any, now: float, noise: Any, on_top: float, chosen: Any
 ) -> tuple[float, float]:
@@ -275,7 +270,7 @@ def _place_all(
     return wake, waiting
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _room_left(room: Room, device: int, gpus: int) -> int:
     """The least room of an open machine that has so many GPUs to spare; 0 where none has."""
     for k in range(gpus, room.free.shape[1]):
@@ -284,7 +279,7 @@ def _room_left(room: Room, device: int, gpus: int) -> int:
     return 0
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _gain(queue: Queue, place: Place, now: float, job: int, c: int, e: int) -> float:
     """Dollars saved by giving a late job more GPUs."""
     tau, then = _seconds_left(queue, job, c), _seconds_left(queue, job, e)
@@ -292,7 +287,7 @@ def _gain(queue: Queue, place: Place, now: float, job: int, c: int, e: int) -> f
     return float(tau * place.rate[c] - then * place.rate[e] + queue.weight[job] * (late - late_then))
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _enlarge(queue: Queue, place: Place, live: Any, now: float, room: Room, chosen: Any) -> None:
     """Give idle GPUs of open machines to running jobs that are late without them, the largest gain first."""
     if room.free[:, 1:].sum() == 0:
@@ -324,7 +319,7 @@ def _enlarge(queue: Queue, place: Place, live: Any, now: float, room: Room, chos
         chosen[winner] = better
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def dispatch(
     queue: Queue, place: Place, way: Way, desk: Desk, live: Any, now: float, noise: Any, chosen: Any, waited: float
 ) -> tuple[float, float]:
@@ -348,7 +343,7 @@ def dispatch(
     return wake, waited
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def empty_desk(queue: Queue, place: Place) -> Desk:
     """Arrays that `dispatch` fills."""
     jobs, choices = queue.whole.shape
@@ -364,7 +359,7 @@ def empty_desk(queue: Queue, place: Place) -> Desk:
     return Desk(wishes, room)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def first_decision(queue: Queue, place: Place, way: Way, now: float, noise: Any, chosen: Any) -> float:
     """`dispatch` of a whole queue, by itself."""
     desk = empty_desk(queue, place)

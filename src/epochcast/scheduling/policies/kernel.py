@@ -10,16 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.errors import MissingExtra
+from epochcast.scheduling.policies.compiling import compiled
 from epochcast.scheduling.policies.dispatching import FAR, Place, Queue, Way, dispatch, empty_desk
 
-try:
-    from numba import njit
-except ImportError:
-    raise MissingExtra("schedule", "numba") from None
 
-
-@njit(cache=True, error_model="numpy")
+@compiled
 def _start(queue: Queue, place: Place, way: Way, live: Any, chosen: Any) -> tuple[float, float]:
     """Let a decision hold: what changes owes a restart. Returns dollars per second, and when the first job ends."""
     spent, soonest = 0.0, FAR
@@ -39,7 +34,7 @@ def _start(queue: Queue, place: Place, way: Way, live: Any, chosen: Any) -> tupl
     return spent, soonest
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _work(queue: Queue, live: Any, now: float, seconds: float) -> tuple[float, float, int]:
     """Let time pass until `now`. Who is still there is moved to the front of `live`.
 
@@ -66,7 +61,7 @@ def _work(queue: Queue, live: Any, now: float, seconds: float) -> tuple[float, f
     return late_dollars, least, many
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def roll_out(
     jobs: Queue, place: Place, way: Way, now: float, noise: Any, first: Any, limit: float
 ) -> tuple[float, float, int]:

@@ -1,6 +1,6 @@
 """All policies by name. Every one goes through `scheduling.contract`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from epochcast.errors import UnknownName
@@ -36,12 +36,14 @@ class Switches:
 class Entry:
     """A policy of the table.
 
-    What it does in a line, and how it is made. `always_keeps`: it never stops a job, whatever is asked.
+    What it does in a line, and how it is made. `always_keeps`: it never stops a job, whatever is asked; `is_compiled`:
+    its first decision compiles it, where nothing is kept from before.
     """
 
     about: str
     make: Callable[[Switches], Policy]
     always_keeps: bool = False
+    is_compiled: bool = False
 
 
 DEFAULT = "atc_rollout"
@@ -61,12 +63,16 @@ POLICIES: Mapping[str, Entry] = {
     "path_relinking": Entry(
         "local search, then towards other good decisions", lambda s: PathRelinking(s.stops, s.resizes, s.seed)
     ),
-    "atc": Entry("apparent tardiness cost", lambda s: Index(not s.stops, s.resizes)),
+    "atc": Entry("apparent tardiness cost", lambda s: Index(not s.stops, s.resizes), is_compiled=True),
     "atc_rollout": Entry(
-        "apparent tardiness cost, played to the end", lambda s: RollOut(not s.stops, s.resizes, seed=s.seed)
+        "apparent tardiness cost, played to the end",
+        lambda s: RollOut(not s.stops, s.resizes, seed=s.seed),
+        is_compiled=True,
     ),
     "atc_rollout_robust": Entry(
-        "the same with the high ends of forecasts", lambda s: Robust(RollOut(not s.stops, s.resizes, seed=s.seed))
+        "the same with the high ends of forecasts",
+        lambda s: Robust(RollOut(not s.stops, s.resizes, seed=s.seed)),
+        is_compiled=True,
     ),
     "milp": Entry("one decision as an integer program", lambda s: OneShot(s.stops, s.resizes)),
     "edf_shared_robust": Entry(
@@ -80,6 +86,16 @@ POLICIES: Mapping[str, Entry] = {
     ),
     "tiresias": Entry("least attained service", lambda s: SharedMachines(service, s.stops, s.resizes)),
 }
+
+
+def will_compile(names: Iterable[str]) -> bool:
+    """Whether the first decision of one of these policies takes some seconds more, for compiling it."""
+    if not any(name in POLICIES and POLICIES[name].is_compiled for name in names):
+        return False
+    from epochcast.scheduling.policies.compiling import is_kept
+    from epochcast.scheduling.policies.kernel import roll_out
+
+    return not is_kept(roll_out)
 
 
 def policy_named(name: str, switches: Switches | None = None) -> Policy:

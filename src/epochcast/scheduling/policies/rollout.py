@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epochcast.scheduling.policies.arrays import Arrays, arrays
+from epochcast.scheduling.policies.order import packable
 from epochcast.scheduling.state import Decision, State
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ LOSSES = (5.0, 1.0)
 TAKE_ANY = 1e30
 PATIENCE = (1.0, 1.3, 2.0, TAKE_ANY)
 SETTINGS = tuple((congestion, ahead, loss, TAKE_ANY) for loss, ahead, congestion in product(LOSSES, AHEAD, CONGESTION))
+# Where quotas bind, waiting for a cheap machine may be better than a dear one at once, though a job may move later.
+PATIENT = tuple((congestion, 0.1, 1.0, p) for congestion, p in product((3.0, 0.0), (1.0, 2.0)))
 KEEPING = tuple((congestion, ahead, 1.0, p) for ahead, congestion, p in product((0.1, 0.3), (0.0, 1.0, 3.0), PATIENCE))
 # Width (log) of the perturbations of the order of jobs, and the share of jobs that one perturbs.
 NOISES = (0.3, 1.0)
@@ -63,7 +66,10 @@ class RollOut:
         jobs = len(told.whole)
         may_change = self.resizes and not self.keeps
         best = _Best(told)
-        for setting in SETTINGS if may_change else KEEPING:
+        settings = SETTINGS if may_change else KEEPING
+        if may_change and told.is_limited:
+            settings = (*settings[:1], *PATIENT, *settings[1:])
+        for setting in settings:
             best.try_out(_way(setting, may_change, self.keeps), np.ones(jobs))
             if best.work > self.work or jobs < 2:
                 break
@@ -74,7 +80,7 @@ class RollOut:
             moved = random.random(jobs) < PERTURBED_FRACTION
             best.try_out(best.way, best.noise * np.exp(moved * random.normal(0.0, NOISES[number % len(NOISES)], jobs)))
         self.wake_seconds = best.wake_seconds
-        return told.decision(best.chosen)
+        return _packed(state, told, best.chosen)
 
 
 @dataclass(slots=True)
@@ -95,7 +101,14 @@ class Index:
         way = _way(self.setting, self.resizes and not self.keeps, self.keeps)
         wake = first_decision(told.queue(), told.place(), way, told.now, np.ones(len(chosen)), chosen)
         self.wake_seconds = float(wake) if wake < FAR else None
-        return told.decision(chosen)
+        return _packed(state, told, chosen)
+
+
+def _packed(state: State, told: Arrays, chosen: npt.NDArray[np.int64]) -> Decision:
+    """The decision that machines can be rented for: of those that would start now the last are left out first."""
+    decision = dict(told.decision(chosen))
+    starting = [name for name in reversed(decision) if state.live[name].choice is None]
+    return packable(state, decision, starting)
 
 
 def _way(setting: Setting, may_change: bool, keeps: bool) -> "Way":

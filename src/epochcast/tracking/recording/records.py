@@ -26,6 +26,7 @@ VERSION = 1
 HEAD = '{"epochcast_track": '
 
 Kind = Literal["train", "begin", "done", "end", "stopped", "dropped"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # Names of pauses that the tracker tells apart; any other is a pause.
 PHASES: dict[str, Phase] = {"validation": "validation", "checkpoint": "checkpoint"}
@@ -141,8 +142,8 @@ class Row(NamedTuple):
     def from_dict(cls, told: Mapping[str, Any], start: Start) -> "Row":
         """The row of `as_dict`; what is no such row raises `BadInput`."""
         kind = told.get("ec")
-        if kind not in get_args(Kind):
-            raise BadInput(f"`ec` must be one of {', '.join(get_args(Kind))}, got {kind!r}")
+        if kind not in KINDS:
+            raise BadInput(f"`ec` must be one of {', '.join(KINDS)}, got {kind!r}")
         steps = _told(told, "rows" if kind == "dropped" else "steps") or 0.0
         seconds = _told(told, "seconds") if kind == "done" else steps * (_told(told, "step_seconds") or 0.0)
         data_seconds, at, loss = _told(told, "data_seconds"), _told(told, "at"), told.get("loss")

@@ -1,7 +1,6 @@
 """Rows into the store (`epochcast.store`): a run by the job's name, its attempts, and what was reported.
 
-A job that is trained again from its beginning, after a run of it has ended, is another run: it gets the number of its
-attempt behind the name. The store keeps one report of each step and phase: of a pause, its end.
+The store keeps one report of each step and phase: of a pause, its end.
 """
 
 from collections.abc import Sequence
@@ -34,7 +33,8 @@ class StoreSink:
             self._store = open_store(self._database, wait_seconds=ANSWER_SECONDS)
         if self._run is None:
             self._run = run_of(self._store, start)
-        reports = [report for row in rows if (report := report_of(row, start, self._run)) is not None]
+        late = late_seconds(start, self._run)
+        reports = [report for row in rows if (report := report_of(row, start, late)) is not None]
         self._store.record(self._run.id, reports)
         last = rows[-1] if rows else None
         if last is not None and last.kind in ("end", "stopped"):
@@ -50,38 +50,29 @@ class StoreSink:
 
 def run_of(store: "Store", start: Start, project: str | None = None) -> "Run":
     """The run that an attempt belongs to, made where there is none."""
-    name = start.job
-    found = store.find_run(name)
-    if found is not None and found.project != project:
-        name = f"{project}/{start.job}" if project else f"{start.job} {start.attempt}"
-        found = store.find_run(name)
-    if found is not None and found.state == "ended" and start.start_step == 0:
-        name = f"{name} {start.attempt}"
-    run = store.open_run(
-        name,
-        job_name=start.job,
-        source="ec.track",
-        started_at_seconds=start.started_at_seconds,
-        project=project,
-    )
-    store.note(run.id, state="running", total_steps=start.total_steps)
-    return run
+    from epochcast.tracking.recording.opened import Beginning, opened
+
+    return store.written(lambda connection: opened(connection, [Beginning(start, project)]))[0]
 
 
-def report_of(row: Row, start: Start, run: "Run") -> "ObservationRow | None":
+def late_seconds(start: Start, run: "Run") -> float:
+    """How long after its run an attempt began: by so much its clock is behind that of the run."""
+    return max(0.0, start.started_at_seconds - (run.started_at_seconds or start.started_at_seconds))
+
+
+def report_of(row: Row, start: Start, late_seconds: float = 0.0) -> "ObservationRow | None":
     """A row as the store keeps it; None for what it does not keep."""
     from epochcast.store.rows import ObservationRow
 
     seen = row.observation(start)
     if seen is None or row.kind == "begin":
         return None
-    began = start.started_at_seconds if run.started_at_seconds is None else run.started_at_seconds
     return ObservationRow(
         step=seen.step,
         attempt=seen.attempt,
         rank=seen.rank,
         phase=seen.phase,
-        clock_seconds=max(0.0, start.started_at_seconds - began) + row.clock_seconds,
+        clock_seconds=late_seconds + row.clock_seconds,
         step_seconds=seen.step_seconds,
         data_seconds=seen.data_seconds,
         loss=seen.loss,

@@ -1,0 +1,95 @@
+"""What a slot of a kept queue will cost, played forward from what the store has, and what it cost."""
+
+import time
+from dataclasses import dataclass
+
+from epochcast.scheduling.kept_queue import state_of
+from epochcast.scheduling.policies.registry import DEFAULT, policy_named
+from epochcast.scheduling.queue_rows import KeptQueue
+from epochcast.scheduling.simulator import Rules, simulate
+from epochcast.scheduling.workload import Workload
+
+FOREVER = float("inf")
+
+Rentals = list[tuple[float, float, float]]
+"""From, to, dollars per second: machines, and lateness of jobs alike."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Dollars between two times as predicted at the first, and as paid."""
+
+    begin_seconds: float
+    end_seconds: float
+    predicted: float
+    paid: float
+
+
+@dataclass(frozen=True)
+class Worked:
+    """A queue that was worked off: its slots, what was predicted for all of it before, and how it stood at the end."""
+
+    slots: list[Slot]
+    before: float
+    queue: KeptQueue
+
+    @property
+    def predicted(self) -> float:
+        """Of all slots."""
+        return sum(slot.predicted for slot in self.slots)
+
+    @property
+    def paid(self) -> float:
+        """In all slots."""
+        return sum(slot.paid for slot in self.slots)
+
+    @property
+    def error(self) -> float:
+        """Of all slots together."""
+        return self.predicted / self.paid - 1
+
+    @property
+    def late_dollars(self) -> float:
+        """What of it was for lateness."""
+        return bill([], real(self.queue)[1], 0.0, FOREVER)
+
+
+def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float) -> float:
+    """Dollars from now until a time of the queue's clock, played forward; jobs that come later are not known."""
+    state = state_of(queue, now_at_seconds)
+    known = [
+        kept for kept in queue.jobs.values() if not kept.is_over and kept.job.submit_seconds < until_seconds
+    ]  # fmt: skip
+    paces = {kept.job.id: kept.pace if kept.is_observed else queue.usual_pace for kept in known}
+    truth = {kept.job.id: {c: told.mid * paces[kept.job.id] for c, told in kept.job.seconds.items()} for kept in known}
+    workload = Workload(queue.fleet, tuple(kept.job for kept in known), truth)
+    outcome = simulate(workload, policy_named(DEFAULT), Rules(reestimate=True), state)
+    by_name = queue.fleet.by_name
+    machines = [(r.start_seconds, r.end_seconds, by_name[r.node_type].dollars_per_second) for r in outcome.rentals]
+    late = [_late(queue, end.job, end.end_seconds) for end in outcome.ends]
+    return bill(machines, late, state.seconds, until_seconds)
+
+
+def real(queue: KeptQueue) -> tuple[Rentals, Rentals]:
+    """What was paid for machines and for lateness."""
+    now = time.time()
+    machines = [
+        (
+            queue.seconds(m.rented_at_seconds),
+            queue.seconds(m.returned_at_seconds or now),
+            m.kind.dollars_per_second,
+        )
+        for m in queue.machines
+    ]
+    late = [_late(queue, name, queue.seconds(kept.ended_at_seconds or now)) for name, kept in queue.jobs.items()]
+    return machines, late
+
+
+def _late(queue: KeptQueue, job: str, end_seconds: float) -> tuple[float, float, float]:
+    told = queue.jobs[job].job
+    return told.deadline_seconds, max(told.deadline_seconds, end_seconds), told.tardiness_dollars_per_second
+
+
+def bill(machines: Rentals, late: Rentals, begin: float, end: float) -> float:
+    """Dollars between two times."""
+    return sum(max(0.0, min(to, end) - max(since, begin)) * rate for since, to, rate in (*machines, *late))
