@@ -17,7 +17,7 @@ from studies.history.lines import append_line, read_lines
 RESULT = Path(__file__).with_name("curve.csv")
 MODELS = ("grey_box", "forecast", "random_forest", "boosting")
 COLUMNS = ("source", "jobs", "model", "mape")
-DRAWS = 3
+DRAWS = 2
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
     python -m studies.history.loader_parts    some minutes on a machine that does nothing else; writes loader_parts.csv
 
-Networks, batches, costs of a sample and loader workers are varied. A step is the mean of the quickest of
-some stretches, after the first steps.
+Networks, batches, costs of a sample and loader workers are varied. A step is the mean of those that fit in
+`SECONDS`, after the first ones.
 """
 
 import csv
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset
 
 RESULT = Path(__file__).with_name("loader_parts.csv")
 COLUMNS = ("model", "batch", "rounds", "workers", "loader_step_seconds", "compute_step_seconds", "step_seconds")
-SECONDS, WARM, LEAST_STEPS, STRETCHES = 0.3, 4, 4, 4
+SECONDS, WARM, LEAST_STEPS = 0.6, 2, 5
 SIZE = 32
 
 
@@ -104,19 +105,17 @@ def step_of(setting: Setting) -> Callable[[Tensor, Tensor], None]:
 
 
 def step_seconds(one: Callable[[], object]) -> float:
-    """The mean of the quickest stretch: in the others another process may have had the core."""
+    """The mean of as many as fit, without what is ten times the median: another process had the core."""
     for _ in range(WARM):
         one()
-    return min(_stretch(one) for _ in range(STRETCHES))
-
-
-def _stretch(one: Callable[[], object]) -> float:
-    """The mean of as many as fit."""
-    begin, steps = time.perf_counter(), 0
-    while time.perf_counter() - begin < SECONDS or steps < LEAST_STEPS:
+    taken: list[float] = []
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < SECONDS or len(taken) < LEAST_STEPS:
+        start = time.perf_counter()
         one()
-        steps += 1
-    return (time.perf_counter() - begin) / steps
+        taken.append(time.perf_counter() - start)
+    kept = [seconds for seconds in taken if len(taken) < 2 * LEAST_STEPS or seconds < 10 * median(taken)]
+    return sum(kept) / len(kept)
 
 
 def measured(setting: Setting) -> dict[str, Any]:

@@ -78,7 +78,9 @@ def page(lines: Sequence[Line], used: Sequence[Used], curves: Sequence[Point], p
     found = cases(lines)
     pieces = [
         _INTRODUCTION,
-        _missed(found),
+        _missed(
+            found, [one.source for one in used if not one.reason and one.source not in {line.source for line in lines}]
+        ),
         _targets(found),
         _seen(used),
         _table(found),
@@ -91,7 +93,7 @@ def page(lines: Sequence[Line], used: Sequence[Used], curves: Sequence[Point], p
     return "\n".join(piece for piece in pieces if piece)
 
 
-def _missed(found: Sequence[Case]) -> str:
+def _missed(found: Sequence[Case], not_run: Sequence[str]) -> str:
     """What is missed, first."""
     beyond = [case for case in found if not case.is_random]
     at_random = [case for case in found if case.is_random]
@@ -112,6 +114,7 @@ def _missed(found: Sequence[Case]) -> str:
         f" {len(worse)} of {len(found)}: {_named(worse)}.",
         f"- **Intervals** that should hold 90 % of the rows hold less than 80 % on {len(narrow)} of {len(found)}:"
         f" {_named(narrow)}.",
+        f"- **Not run yet**, though they have enough rows: {', '.join(not_run) or 'none'}.",
     ]
     return "\n".join(["## What fails", "", *points, ""])
 

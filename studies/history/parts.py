@@ -1,6 +1,6 @@
 """Whole jobs from a part of them, on real ones: the protocol of a-GPUBench.
 
-- **First steps**: other people's real training logs, cut where 1, 5, 10 and 25 % of their time had passed
+- **First steps**: other people's real training logs, cut where 5 and 25 % of their time had passed
   (`studies/track/replay.py`). The part says seconds per step so far; history learns by which factor that is wrong, from
   the format of the log, the number of steps and the seconds of one. Logs with restarts, and those whose clock is
   misread, are left out.
@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epochcast.history.compare import compare
 from epochcast.history.jobs import Array
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.verbs import known_jobs
 from studies.history.lines import read_lines, write_lines
-from studies.track.replay import cases, logs, logs_folder
+from studies.history.scoring import Scorer
+from studies.track.replay import Case, cases, logs, logs_folder
 
 RESULT = Path(__file__).with_name("partial.csv")
 LOADER_ROWS = Path(__file__).with_name("loader_parts.csv")
 COLUMNS = ("part", "rows", "model", "mape", "median_ape", "p90_ape")
-PERCENTS = (1, 5, 10, 25)
-MODELS = ("grey_box", "forecast", "random_forest", "boosting", "ridge")
+PERCENTS = (5, 25)
+MODELS = ("grey_box", "forecast", "random_forest")
 PART, TRACK = "the part alone", "epochcast track"
 
 
@@ -83,13 +83,7 @@ def _log_rows(folder: Path) -> Iterator[dict[str, Any]]:
     for log in logs(folder):
         for case in cases(log):
             so_far = case.told_seconds["mean so far"]
-            if (
-                case.asked != "end"
-                or case.restarts
-                or case.is_misread
-                or so_far is None
-                or case.percent not in PERCENTS
-            ):
+            if so_far is None or not _is_asked(case):
                 continue
             steps = max(one.step for one in log.seen if one.phase == "train")
             whole, ours = case.passed_seconds + so_far, case.told_seconds["epochcast"]
@@ -104,6 +98,12 @@ def _log_rows(folder: Path) -> Iterator[dict[str, Any]]:
             }
 
 
+def _is_asked(case: Case) -> bool:
+    """Whether the part of a run that went through says something of the whole."""
+    is_whole = case.asked == "end" and not case.restarts and not case.is_misread
+    return is_whole and case.percent in PERCENTS and case.passed_seconds > 0
+
+
 def _scored(part: str, rows: Sequence[Mapping[str, Any]], target: str, tracked: Array | None) -> list[Partial]:
     """Every model in five random parts; the part itself and the tracker, which learn nothing from other jobs."""
     frame = pl.DataFrame([_typed(row) for row in rows])
@@ -112,10 +112,11 @@ def _scored(part: str, rows: Sequence[Mapping[str, Any]], target: str, tracked: 
     found = [_of(part, PART, known, known.jobs.physics.values)]
     if tracked is not None:
         found.append(_of(part, TRACK, known, tracked))
-    tested = compare(known, splits=["random"], models=MODELS).splits["random"].models
-    for name, one in tested.items():
+    scorer = Scorer(part, known)
+    for name in MODELS:
+        rows_tested, predicted = scorer.predicted("random", name)
         whole = np.full(len(known), np.nan)
-        whole[one.rows] = one.mid
+        whole[rows_tested] = predicted
         found.append(_of(part, name, known, whole))
     return found
 

@@ -35,7 +35,7 @@ class Scorer:
             tested = compare(self.known, splits=[split], models=[model]).splits[split].models[model]
             return Line.of(self.source, split, len(self.known), model, tested)
         try:
-            rows, predicted = self._predicted(split, model)
+            rows, predicted = self.predicted(split, model)
         except EpochcastError as error:
             nothing = np.zeros(0)
             tested = Tested(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing, str(error))
@@ -43,7 +43,7 @@ class Scorer:
             tested = Tested(rows, self.known.target[rows], predicted, predicted, predicted)
         return Line.of(self.source, split, len(self.known), model, tested).without_intervals
 
-    def _predicted(self, split: str, model: str) -> tuple[Array, Array]:
+    def predicted(self, split: str, model: str) -> tuple[Array, Array]:
         """The rows that are tested, and what is predicted for each."""
         kind, options, parts = find_kind(model), self._options(model), split_of(split, self.known.jobs).parts
         with one_thread_each():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -6,6 +8,8 @@ import epochcast as ec
 from epochcast.errors import BadInput
 from epochcast.history import verbs
 from epochcast.history.jobs import Physics
+from epochcast.history.learner import learn
+from epochcast.history.learning_set import LearningSet
 from epochcast.history.model_file import HistoryModel, model_in
 from epochcast.history.physics import FORECAST, ROOFLINE, SIZES
 from epochcast.history.scales import Scales
@@ -68,3 +72,16 @@ def test_a_roofline_that_nobody_learned_is_answered_by_sizes() -> None:
 def test_scales_that_are_no_numbers_are_refused() -> None:
     with pytest.raises(BadInput, match="scales of physics"):
         Scales(offsets={SIZES: float("nan")})
+
+
+def test_a_table_of_two_kinds_is_learned_on_one_scale(known: LearningSet) -> None:
+    """Half of the rows say sizes, a billion times smaller than seconds: no row is predicted worse for it."""
+    physics = known.jobs.physics
+    assert physics is not None
+    is_sizes = np.arange(len(known)) % 2 == 0
+    values = np.where(is_sizes, 1e-9 * physics.values, physics.values)
+    kinds = np.where(is_sizes, SIZES, FORECAST)
+    mixed = replace(known, jobs=replace(known.jobs, physics=Physics(values, kinds)))
+    one, two = (learn("grey_box", each, new_columns=()) for each in (known, mixed))
+    assert two.error < 1.5 * one.error + 0.02
+    assert two.predict(mixed.inputs).mid == pytest.approx(known.target, rel=0.3)

@@ -13,6 +13,7 @@ from epochcast.errors import EpochcastError
 from epochcast.history.jobs import Jobs
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.models.table import find_kind
+from epochcast.history.scales import on_one_scale
 from epochcast.history.splits import split_of
 from epochcast.history.tuning import one_thread_each
 
@@ -35,6 +36,7 @@ def learning_curve(known: LearningSet, models: Sequence[str], seed: int = 0) -> 
     """Every model at every number of jobs; one that cannot be fitted with so few has no point there. Hyper-parameters
     are not tuned: the first that predict the logarithm, where a model may.
     """
+    known, _ = on_one_scale(known)
     ((train, test),) = split_of(KEPT_BACK, known.jobs, seed).parts
     order = np.random.default_rng(seed).permutation(train)
     asked = known.take(test)
@@ -68,6 +70,7 @@ def column_effects(known: LearningSet, model: str, seed: int = 0) -> Mapping[str
     the one with the column's most usual value, as a factor; the largest first.
     """
     kind = find_kind(model)
+    known, _ = on_one_scale(known)
     with one_thread_each():
         fitted = kind.fit(known, kind.grid[0], seed)
     jobs = known.inputs

@@ -13,7 +13,7 @@ from epochcast.history.jobs import NO_FORECAST, Array, Flags, Integers, Jobs
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.models.table import Kind, Options, find_kind
 from epochcast.history.roles import column_of
-from epochcast.history.scales import Scales, stand_in_scores
+from epochcast.history.scales import Scales, on_one_scale, stand_in_scores
 from epochcast.history.seen import Seen
 from epochcast.history.tuning import Tick, counted, fits_of, one_thread_each, tuned
 
@@ -81,6 +81,7 @@ def learn(
 ) -> Learned:
     """Fit the model called `name`. Of `new_columns`, by default all, unseen values get a width of their own."""
     kind = find_kind(name)
+    known, scales = on_one_scale(known)
     if progress is not None:
         tick = counted(progress, fits_of(kind, candidates))
     chosen = tuned(kind, known, candidates=candidates, seed=seed, workers=workers, tick=tick)
@@ -88,9 +89,8 @@ def learn(
     with one_thread_each():
         fitted = kind.fit(known, chosen.options, seed)
         new = {column: _new_scores(kind, known, column, chosen.options, seed) for column in wanted}
-    scales, physics = Scales(), known.jobs.physics
-    if kind.needs_physics and physics is not None:
-        scales, new[NO_FORECAST] = Scales.of(known.target, physics), stand_in_scores(known.target, physics)
+    if kind.needs_physics and known.jobs.physics is not None:
+        new[NO_FORECAST] = stand_in_scores(known.target, known.jobs.physics)
     group_column = _group_column(known.inputs)
     groups = None if group_column is None else known.inputs.category(group_column)
     found = widths(

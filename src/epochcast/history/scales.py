@@ -1,14 +1,14 @@
 """Physics of several kinds on one scale.
 
-A forecast is in seconds. A roofline, and sizes even more so, are right up to a factor that only their kind decides, and
-a model learns the factors of the kinds that its rows have. A new row may be of another kind: a network that cannot be
-built, after a past of networks that can. It is brought to the scale of what was learned,
+A forecast is in seconds. A roofline, and sizes even more so, are right up to a factor that only their kind decides. A
+table may have rows of several kinds, and all are brought to the scale of the most frequent one, before anything learns:
 
     physics' = physics · exp(m_kind − m_main)        m_k = median of log(target / physics of kind k)
 
-where rooflines and sizes of the rows that were learned from say m_k although these rows have something better. How far
-off sizes alone were on those rows is how wide the interval of such a row is. A forecast, or a part that was run, is in
-seconds already: m = 0.
+A new row may be of a kind that no row had: a network that cannot be built, after a past of networks that can. Then
+rooflines and sizes of the rows that were learned from say m_k, although these rows have something better. How far off
+sizes alone were on those rows is how wide the interval of such a row is. Of a forecast, or a part that was run, m is 0:
+it is in seconds already.
 """
 
 from collections.abc import Mapping
@@ -19,6 +19,7 @@ import numpy as np
 
 from epochcast.errors import BadInput
 from epochcast.history.jobs import Array, Flags, Physics
+from epochcast.history.learning_set import LearningSet
 from epochcast.history.physics import FORECAST, PARTIAL, ROOFLINE, SIZES
 
 
@@ -49,14 +50,12 @@ class Scales:
         return cls(str(kinds[np.argmax(counts)]), frozenset(map(str, kinds)), found)
 
     def applied(self, physics: Physics) -> tuple[Physics, Flags]:
-        """On the scale of what was learned, and which rows are of a kind that was not."""
+        """On one scale, and which rows are of a kind that was not learned from; these count as of the main kind."""
         is_new: Flags = ~np.isin(physics.kinds, sorted(self.learned))
-        if not is_new.any():
-            return physics, is_new
-        values, kinds = physics.values.copy(), physics.kinds.copy().astype(object)
-        for place in np.flatnonzero(is_new):
+        values, kinds = physics.values.copy(), physics.kinds.astype(object)
+        for place in np.flatnonzero(physics.kinds != self.main):
             values[place] = self._scaled(physics, int(place))
-            kinds[place] = self.main
+        kinds[is_new] = self.main
         return replace(physics, values=values, kinds=kinds.astype(np.str_)), is_new
 
     def _scaled(self, physics: Physics, place: int) -> float:
@@ -76,6 +75,15 @@ class Scales:
         """Back from JSON."""
         offsets = {str(kind): float(value) for kind, value in document["offsets"].items()}
         return cls(str(document["main"]), frozenset(map(str, document["learned"])), offsets)
+
+
+def on_one_scale(known: LearningSet) -> tuple[LearningSet, Scales]:
+    """Rows to learn from, with their physics on one scale."""
+    physics = known.jobs.physics
+    if physics is None:
+        return known, Scales()
+    scales = Scales.of(known.target, physics)
+    return replace(known, jobs=replace(known.jobs, physics=scales.applied(physics)[0])), scales
 
 
 def stand_in_scores(target: Array, physics: Physics) -> Array:
