@@ -28,7 +28,7 @@ CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs bench bench-serve fuzz studies study-local model prices slurm chromium clean
+.PHONY: help demo test lint format docs bench bench-serve fuzz studies study-local model prices slurm chromium nginx clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -53,7 +53,7 @@ demo: $(if $(wildcard $(DEV)),,$(CORE)) ## The tour: installs the core, forecast
 
 # Two processes: tests that share a server or a cluster are in one file, and stay together.
 PYTEST_FLAGS ?= --numprocesses 2 --dist loadfile
-test: lint slurm chromium ## Everything CI checks: format, lint, types, layers, tests, docs, examples
+test: lint slurm chromium nginx ## Everything CI checks: format, lint, types, layers, tests, docs, examples
 	$(BIN)/pytest $(PYTEST_FLAGS)
 	$(BIN)/mkdocs build --strict --quiet
 
@@ -95,6 +95,9 @@ slurm: ## Slurm for the tests
 
 chromium: ## A browser for the tests
 	@sh tests/install.sh chromium chromium || echo 'Chromium cannot be installed here: its tests are skipped'
+
+nginx: ## A web server in front, for the tests
+	@sh tests/install.sh nginx nginx || echo 'nginx cannot be installed here: its tests are skipped'
 
 prices: $(DEV) ## Write the shipped price list from the table of offers
 	$(BIN)/python -m training.prices

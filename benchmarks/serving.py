@@ -2,9 +2,13 @@
 
 wrk keeps some connections busy for some seconds. Forecasts are asked once with the same question (kept answers) and
 once with a batch that always changes (worked out anew by the workers, of a network that is known); reports come in
-requests of fifty. Times are of a machine that may be shared; the ratio to the bare endpoint tells more.
+requests of fifty, once of runs that are all new, each with its first request, and once of a thousand that are known.
+`--database URL` measures on PostgreSQL (its tables must be there), `--seconds` says how long each takes. Times are of a
+machine that may be shared; the ratio to the bare endpoint tells more. For runs as `ec.track` reports them, each once a
+second over a connection of its own, for minutes: `benchmarks.live_runs`.
 """
 
+import argparse
 import json
 import re
 import shutil
@@ -15,7 +19,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-SECONDS, CONNECTIONS = 10, 8
+CONNECTIONS = 8
 ROWS = 50
 LIVE_RUNS = 1_000
 
@@ -44,22 +48,25 @@ request = function()
   return wrk.format(nil, nil, nil, asked)
 end
 """
+# `RUN` is which run a request is of, `FIRST` its first step.
 REPORTS = f"""
 wrk.method = "POST"; wrk.headers["Content-Type"] = "application/json"
 local n = 0
 request = function()
   n = n + 1
   local rows = {{}}
-  local run, first = n % {LIVE_RUNS}, math.floor(n / {LIVE_RUNS}) * {ROWS}
+  local run, first = RUN, FIRST
   for i = 1, {ROWS} do
     local step = first + i
     local at = 1763370000 + 0.1 * step
     rows[i] = string.format('{{"ec":"train","step":%d,"at":%f,"steps":1,"step_seconds":0.1}}', step, at)
   end
-  local start = string.format('{{"job":"load-%d","attempt":1,"at":1763370000,"total_steps":1000000}}', run)
+  local start = string.format('{{"job":"load-%s","attempt":1,"at":1763370000,"total_steps":1000000}}', run)
   return wrk.format(nil, nil, nil, '{{"start":' .. start .. ',"observations":[' .. table.concat(rows, ",") .. "]}}")
 end
 """
+OPENING = REPORTS.replace("RUN", '"new-" .. n').replace("FIRST", "0")
+STEADY = REPORTS.replace("RUN", f"n % {LIVE_RUNS}").replace("FIRST", f"math.floor(n / {LIVE_RUNS}) * {ROWS}")
 
 
 @dataclass(frozen=True)
@@ -71,11 +78,11 @@ class Load:
     failed: int
 
 
-def measure(url: str, script: str, folder: Path) -> Load:
+def measure(url: str, script: str, folder: Path, seconds: int) -> Load:
     """One load."""
     file = folder / "load.lua"
     file.write_text(script)
-    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "--latency", "-s", str(file), url]
+    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-s", str(file), url]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rate = re.search(r"Requests/sec:\s+([\d.]+)", told)
     last = re.search(r"99%\s+([\d.]+)(us|ms|s)", told)
@@ -90,22 +97,30 @@ def main() -> int:
     if shutil.which("wrk") is None:
         sys.stderr.write("wrk is not there: apt-get install wrk\n")
         return 2
+    parser = argparse.ArgumentParser(description="The server under load, beside a bare FastAPI endpoint.")
+    parser.add_argument("--database", help="Where runs are kept; a new SQLite file unless told otherwise.")
+    parser.add_argument("--seconds", type=int, default=10, help="Of each load.")
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        database = asked.database or str(folder / "s.db")
         bare = subprocess.Popen([sys.executable, "-c", BARE, "8651"])
-        command = [sys.executable, "-m", "epochcast", "serve", "--port", "8652", "--database", str(folder / "s.db")]
+        command = [sys.executable, "-m", "epochcast", "serve", "--port", "8652", "--database", database]
         server = subprocess.Popen([*command, "--folder", str(folder / "uploads")], stderr=subprocess.PIPE, text=True)
         try:
             assert server.stderr is not None and "serving" in server.stderr.readline()
             wait_until_answered("http://127.0.0.1:8651/")
             url = "http://127.0.0.1:8652/api/v1"
             wait_until_answered(f"{url}/forecast")
-            rows = {
-                "bare FastAPI endpoint": measure("http://127.0.0.1:8651/", SAME, folder),
-                "forecast, the same question": measure(f"{url}/forecast", SAME, folder),
-                "forecast, always another batch": measure(f"{url}/forecast", CHANGING, folder),
-                f"reports, {ROWS} a request, {LIVE_RUNS:,} runs": measure(f"{url}/observations", REPORTS, folder),
+            loads = {
+                "bare FastAPI endpoint": ("http://127.0.0.1:8651/", SAME),
+                "forecast, the same question": (f"{url}/forecast", SAME),
+                "forecast, always another batch": (f"{url}/forecast", CHANGING),
+                f"{ROWS} reports of a new run": (f"{url}/observations", OPENING),
+                f"{ROWS} reports of {LIVE_RUNS:,} runs": (f"{url}/observations", STEADY),
             }
+            measure(f"{url}/observations", STEADY, folder, 2)  # opens the thousand
+            rows = {what: measure(*load, folder, asked.seconds) for what, load in loads.items()}
         finally:
             for process in (bare, server):
                 process.send_signal(signal.SIGTERM)
@@ -115,8 +130,8 @@ def main() -> int:
     for what, load in rows.items():
         share, last = load.requests_per_second / first, f"{1e3 * load.p99_seconds:.0f} ms"
         print(f"{what:<38} {load.requests_per_second:>11,.0f} {last:>10} {share:>8.2f} {load.failed:>7}")
-    reports = list(rows.values())[-1]
-    print(f"reports kept per second: {ROWS * reports.requests_per_second:,.0f}")
+    opening, steady = (ROWS * load.requests_per_second for load in list(rows.values())[-2:])
+    print(f"reports kept per second: {opening:,.0f} while runs are opened, {steady:,.0f} of known ones")
     return 0
 
 

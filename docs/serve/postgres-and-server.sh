@@ -14,7 +14,8 @@ fi
 pg_ctl --pgdata "$folder/data" --log "$folder/postgres.log" --wait \
     --options "-k $folder -c listen_addresses=''" start
 trap 'pg_ctl --pgdata "$folder/data" --mode fast stop' EXIT
-psql --host "$folder" --username epochcast --list --tuples-only postgres | grep -qw epochcast ||
+psql --host "$folder" --username epochcast --tuples-only --no-align postgres \
+    --command "SELECT 1 FROM pg_database WHERE datname = 'epochcast'" | grep -q 1 ||
     createdb --host "$folder" --username epochcast epochcast
 
 export EPOCHCAST_STORE="postgresql://epochcast@/epochcast?host=$folder"

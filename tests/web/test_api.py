@@ -1,5 +1,6 @@
 """The API of a real server, called as scripts call it."""
 
+import io
 import json
 import time
 import zipfile
@@ -100,10 +101,11 @@ def test_what_is_not_there_is_a_problem_too(client: httpx.Client) -> None:
 
 SPEC = b"""
 name = "small"
-input_shape = [3, 32, 32]
-[[layer]]
-kind = "conv"
-out_channels = 8
+input = [3, 32, 32]
+loss = "none"
+[[layers]]
+type = "conv"
+channels = 8
 kernel = 3
 """
 
@@ -112,23 +114,62 @@ def upload(client: httpx.Client, name: str, content: bytes) -> httpx.Response:
     return client.post("/api/v1/uploads", params={"name": name}, content=content)
 
 
-def test_a_keras_file_is_forecast_by_what_its_upload_was_answered_with(client: httpx.Client) -> None:
-    config = {
-        "class_name": "Sequential",
-        "config": {
-            "name": "m",
-            "layers": [
-                {"class_name": "InputLayer", "config": {"batch_shape": [None, 20], "name": "i"}},
-                {"class_name": "Dense", "config": {"units": 10, "name": "d"}},
-            ],
-        },
-    }
-    answer = upload(client, "model.json", json.dumps(config).encode())
+KERAS = {
+    "class_name": "Sequential",
+    "config": {
+        "name": "m",
+        "layers": [
+            {"class_name": "InputLayer", "config": {"batch_shape": [None, 20], "name": "i"}},
+            {"class_name": "Dense", "config": {"units": 10, "name": "d"}},
+        ],
+    },
+}
+BERT = {"model_type": "bert", "architectures": ["BertModel"], "num_hidden_layers": 1, "hidden_size": 64} | {
+    "num_attention_heads": 2,
+    "intermediate_size": 128,
+    "vocab_size": 100,
+    "max_position_embeddings": 32,
+}
+
+
+def keras_archive() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("metadata.json", json.dumps({"keras_version": "3.5.0", "date_saved": "2025-01-01@00:00:00"}))
+        archive.writestr("config.json", json.dumps(KERAS))
+    return file.getvalue()
+
+
+def onnx_file() -> bytes:
+    from onnx import TensorProto, helper
+
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [20, 10], [0.0] * 200)
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", size]) for name, size in (("x", 20), ("y", 10))
+    ]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", ends[:1], ends[1:], [weight])
+    return bytes(helper.make_model(graph).SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "parameters"),
+    [
+        ("model.json", lambda: json.dumps(KERAS).encode(), 210),
+        ("model.keras", keras_archive, 210),
+        ("model.onnx", onnx_file, 200),
+        ("config.json", lambda: json.dumps(BERT).encode(), None),
+        ("model.toml", lambda: SPEC, 224),
+    ],
+)
+def test_a_file_is_forecast_by_what_its_upload_was_answered_with(
+    client: httpx.Client, name: str, made: Any, parameters: int | None
+) -> None:
+    answer = upload(client, name, made())
     assert answer.status_code == 201, answer.text
     told = answer.json()
-    assert told["parameters"] == 210
+    assert told["parameters"] == parameters or (parameters is None and told["parameters"] > 10_000)
     again = ask(client, "forecast", model=told["model"], device="V100", batch=32)
-    assert again["parameters"] == 210
+    assert again["parameters"] == told["parameters"]
 
 
 @pytest.mark.parametrize("name", ["../../evil.json", "..", "a/b/c.onnx", "x.py", "x.pt", "", "\0.json"])
@@ -285,3 +326,11 @@ def test_past_jobs_say_what_new_ones_take(client: httpx.Client) -> None:
         refusal = client.post("/api/v1/history/predict", json={"model": model.as_dict(), "rows": rows_sent})
         assert said in refused(refusal, 422)
     assert "no model" in refused(client.post("/api/v1/history/predict", json={"model": {}, "rows": new}), 422)
+
+
+def test_a_time_of_no_calendar_is_refused(client: httpx.Client) -> None:
+    for at in (-1.0, 1e300):
+        told = {"start": {"job": "odd", "attempt": 1, "at": at}, "observations": []}
+        answer = client.post("/api/v1/observations", json=told)
+        assert answer.status_code == 422 and "since 1970" in answer.json()["detail"]
+    assert client.get("/api/v1/runs").status_code == 200

@@ -1,5 +1,6 @@
 """The pages in a real browser: each page's main path, an upload, errors, a phone's width. Screenshots are kept."""
 
+import json
 import os
 import re
 import shutil
@@ -135,21 +136,52 @@ def test_a_run_goes_on_before_the_eyes(page: Any, demo: Served) -> None:
     says(page, "drift", "changed")
 
 
-def test_a_click_on_an_offer_takes_that_machine(page: Any, demo: Served) -> None:
+def test_a_click_near_an_offer_takes_that_machine(page: Any, demo: Served) -> None:
     page.goto(demo.url)
-    says(page, "plan-said", "Click a point")
+    says(page, "plan-said", "Click one to take it")
     canvas = page.locator("#plan canvas")
     canvas.scroll_into_view_if_needed()
     size = canvas.bounding_box()
     before = page.input_value("#option-device")
-    # Offers lie all over the chart; a click on one of them changes the form.
-    for across in range(20, 60, 2):
-        for down in range(45, 85, 2):
+    for across in range(10, 60, 5):
+        for down in range(30, 90, 5):
             page.mouse.click(size["x"] + size["width"] * across / 100, size["y"] + size["height"] * down / 100)
             if page.input_value("#option-device") != before:
                 value_of(page, "time")
                 return
-    raise AssertionError("no click hit an offer")
+    raise AssertionError("no click was near an offer")
+
+
+def test_an_offer_is_taken_by_the_keyboard_and_the_batch_of_the_job_stays(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/?model=resnet18&device=V100&gpus=2&batch=64&dataset=imagenet-1k&epochs=1")
+    page.wait_for_selector("#offers button", timeout=WAIT)
+    page.locator("#offers button").last.focus()
+    page.keyboard.press("Enter")
+    gpus, batch = (int(page.input_value(f"#option-{name}")) for name in ("gpus", "batch"))
+    assert gpus > 2 and gpus * batch == 128
+    value_of(page, "time")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.json", {"model_type": "bert", "architectures": ["BertModel"], "num_hidden_layers": 2}),
+        ("spec.toml", 'name = "mine"\ninput_shape = [3, 32, 32]\n'),
+    ],
+)
+def test_a_hugging_face_config_is_sent_and_others_are_told_what_is_wrong(
+    page: Any, demo: Served, tmp_path: Path, name: str, content: Any
+) -> None:
+    (tmp_path / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    page.goto(f"{demo.url}/?model=resnet18&device=V100&batch=8")
+    value_of(page, "memory")
+    page.set_input_files("#file", str(tmp_path / name))
+    if name == "config.json":
+        says(page, "file-said", "parameters")
+        assert page.input_value("#option-model").startswith("upload:") and value_of(page, "memory") != "–"
+        assert page.locator("#fault").is_hidden()
+    else:
+        says(page, "file-said", "spec.toml")
 
 
 def test_the_queue_shows_who_runs_where_and_why_others_wait(page: Any, demo: Served) -> None:

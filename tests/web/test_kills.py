@@ -41,9 +41,9 @@ def one_of(process: int, module: str) -> int:
     return next(child for child, line in children(process).items() if module in line)
 
 
-def send_until_it_dies(url: str, job: str, acknowledged: list[int]) -> None:
+def send_until_it_dies(url: str, job: str, acknowledged: list[int], begin: int = 0) -> None:
     with httpx.Client(base_url=url, timeout=30) as client:
-        for first in range(0, 100_000, 20):
+        for first in range(begin, 100_000, 20):
             try:
                 if client.post("/api/v1/observations", json=body(job, first)).status_code != 200:
                     return
@@ -96,6 +96,31 @@ def test_what_a_killed_server_acknowledged_is_kept_and_its_children_end(folder: 
             )
         ),
     )
+
+
+def test_a_restart_under_load_loses_nothing(folder: Path) -> None:
+    database = str(folder / "restarted.db")
+    store = ("--database", database, "--folder", str(folder / "uploads"), "--workers", "1")
+    done: dict[str, int] = {}
+    for end in ("ends", "is killed", "ends"):
+        served = Served(*store)
+        acknowledged: dict[str, list[int]] = {f"job-{number}": [done.get(f"job-{number}", 0)] for number in range(4)}
+        senders = [
+            threading.Thread(target=send_until_it_dies, args=(served.url, job, steps, steps[0]))
+            for job, steps in acknowledged.items()
+        ]
+        for sender in senders:
+            sender.start()
+        wait_for("some reports", lambda told=acknowledged: all(len(steps) > 4 for steps in told.values()))
+        served.end() if end == "ends" else served.kill()
+        for sender in senders:
+            sender.join()
+        with open_store(database) as store_:
+            for job, steps in acknowledged.items():
+                kept = kept_steps(store_, job)
+                assert kept == [float(step) for step in range(len(kept))]
+                assert steps[-1] <= len(kept) <= steps[-1] + 20, f"{job}, after the server {end}"
+                done[job] = steps[-1]
 
 
 @pytest.fixture(scope="module")

@@ -1,76 +1,80 @@
 """A pool of memory with best fit, splitting and coalescing: what PyTorch's and TensorFlow's allocators share.
 
 A request gets the smallest free block that is large enough; of equal ones the one with the lowest address. The rest of
-the block becomes a new free block if the allocator splits it. A freed block is joined with its free neighbours.
+the block becomes a new free block if the allocator splits it. A freed block is joined with its free neighbours: those
+that touch it. Segments of an allocator do not touch, so that nothing is joined across their ends.
+
+A block is its address and its size. Free ones are kept as single numbers, size first, in order: comparing these is
+what a replay does most.
 """
 
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 
+Block = tuple[int, int]
+"""Address and bytes."""
 
-class Block:
-    """A stretch of memory between two neighbours of the same segment."""
-
-    __slots__ = ("above", "address", "below", "is_free", "size_bytes")
-
-    def __init__(self, address: int, size_bytes: int) -> None:
-        self.address, self.size_bytes = address, size_bytes
-        self.below: Block | None = None
-        self.above: Block | None = None
-        self.is_free = False
+# Bits of an address: 2**48 B is more than any device has.
+ADDRESS_BITS = 48
+_ADDRESS = (1 << ADDRESS_BITS) - 1
 
 
 class Pool:
     """Free blocks in order of size, then address."""
 
+    __slots__ = ("_bytes_at", "_ends", "_keys")
+
     def __init__(self) -> None:
-        self.free_blocks: list[tuple[int, int, Block]] = []
+        self._keys: list[int] = []
+        self._bytes_at: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
 
     def best_fit(self, size_bytes: int) -> Block | None:
         """Remove a block from the pool; None if no free block is large enough."""
-        blocks = self.free_blocks
-        at = bisect_left(blocks, (size_bytes,))
-        if at == len(blocks):
+        keys = self._keys
+        at = bisect_left(keys, size_bytes << ADDRESS_BITS)
+        if at == len(keys):
             return None
-        block = blocks.pop(at)[2]
-        block.is_free = False
-        return block
+        key = keys.pop(at)
+        address = key & _ADDRESS
+        found_bytes = self._bytes_at.pop(address)
+        del self._ends[address + found_bytes]
+        return address, found_bytes
 
-    def split(self, block: Block, size_bytes: int) -> Block:
-        """Split off what a request does not need, as a new free block of the pool; returns that block."""
-        above, remaining_bytes = block.above, block.size_bytes - size_bytes
-        remainder = Block(block.address + size_bytes, remaining_bytes)
-        remainder.below, remainder.above = block, above
-        if above is not None:
-            above.below = remainder
-        block.size_bytes, block.above = size_bytes, remainder
-        self._put(remainder)
-        return remainder
+    def put(self, address: int, size_bytes: int) -> None:
+        """Add a free block that has no free neighbours."""
+        self._bytes_at[address] = size_bytes
+        self._ends[address + size_bytes] = address
+        insort(self._keys, size_bytes << ADDRESS_BITS | address)
 
-    def free(self, block: Block) -> Block:
-        """Put a block back into the pool, joined with its free neighbours; returns the joined block."""
-        above, below = block.above, block.below
-        if above is not None and above.is_free:
-            self.take(above)
-            _join(block, above)
-        if below is not None and below.is_free:
-            self.take(below)
-            _join(below, block)
-            block = below
-        self._put(block)
-        return block
+    def free(self, block: Block) -> None:
+        """Put a block back into the pool, joined with its free neighbours."""
+        address, size_bytes = block
+        end = address + size_bytes
+        above_bytes = self._bytes_at.get(end)
+        if above_bytes is not None:
+            self.take(end, above_bytes)
+            size_bytes += above_bytes
+        below = self._ends.get(address)
+        if below is not None:
+            below_bytes = self._bytes_at[below]
+            self.take(below, below_bytes)
+            address, size_bytes = below, size_bytes + below_bytes
+        self.put(address, size_bytes)
 
-    def take(self, block: Block) -> None:
+    def take(self, address: int, size_bytes: int) -> None:
         """Remove a free block from the pool."""
-        del self.free_blocks[bisect_left(self.free_blocks, (block.size_bytes, block.address))]
-        block.is_free = False
+        keys = self._keys
+        del keys[bisect_left(keys, size_bytes << ADDRESS_BITS | address)]
+        del self._bytes_at[address]
+        del self._ends[address + size_bytes]
 
-    def _put(self, block: Block) -> None:
-        block.is_free = True
-        insort(self.free_blocks, (block.size_bytes, block.address, block))
+    def ending_at(self, address: int) -> Block | None:
+        """The free block that ends there."""
+        begin = self._ends.get(address)
+        return None if begin is None else (begin, address - begin)
 
-
-def _join(block: Block, above: Block) -> None:
-    block.size_bytes += above.size_bytes
-    block.above = above.above
-    if above.above is not None:
-        above.above.below = block
+    def free_blocks(self) -> Iterator[Block]:
+        """All of them, the smallest first."""
+        for key in tuple(self._keys):
+            yield key & _ADDRESS, key >> ADDRESS_BITS

@@ -31,16 +31,17 @@ class BfcAllocator:
     def allocate(self, size_bytes: int) -> Block:
         """A block for a request."""
         size = max(ROUND_BYTES, -(-size_bytes // ROUND_BYTES) * ROUND_BYTES)
-        block = self._pool.best_fit(size) or self._extended(size)
-        if block.size_bytes >= 2 * size or block.size_bytes - size >= MOST_WASTED_BYTES:
-            self._pool.split(block, size)
-        self.allocated_bytes += block.size_bytes
+        address, found_bytes = self._pool.best_fit(size) or self._extended(size)
+        if found_bytes >= 2 * size or found_bytes - size >= MOST_WASTED_BYTES:
+            self._pool.put(address + size, found_bytes - size)
+            found_bytes = size
+        self.allocated_bytes += found_bytes
         self.peak_allocated_bytes = max(self.peak_allocated_bytes, self.allocated_bytes)
-        return block
+        return address, found_bytes
 
     def free(self, block: Block) -> None:
         """Give a block back."""
-        self.allocated_bytes -= block.size_bytes
+        self.allocated_bytes -= block[1]
         self._pool.free(block)
 
     def _extended(self, size: int) -> Block:
@@ -59,6 +60,6 @@ class BfcAllocator:
     def _region(self, size: int) -> Block:
         self.reserved_bytes += size
         self.peak_reserved_bytes = max(self.peak_reserved_bytes, self.reserved_bytes)
-        block = Block(self._next_address, size)
+        block = self._next_address, size
         self._next_address += size + 1  # regions do not touch
         return block

@@ -20,6 +20,8 @@ SMALL_SEGMENT_BYTES = 2 * MIB
 LARGE_SEGMENT_BYTES = 20 * MIB
 LARGE_REQUEST_BYTES = 10 * MIB
 ROUND_LARGE_BYTES = 2 * MIB
+# Where the range of the large pool begins, far above that of the small one.
+LARGE_BEGIN = 2**46
 
 
 class CachingAllocator:
@@ -31,33 +33,34 @@ class CachingAllocator:
         self.allocated_bytes = self.reserved_bytes = 0
         self.peak_allocated_bytes = self.peak_reserved_bytes = 0
         self._small, self._large = Pool(), Pool()
-        self._ends: dict[Pool, Block | None] = {self._small: None, self._large: None}
+        self._ends: dict[Pool, int] = {self._small: 0, self._large: LARGE_BEGIN}
+        self._segments: dict[int, int] = {}
         self._next_address = 0
 
-    def allocate(self, size_bytes: int) -> tuple[Pool, Block]:
-        """A block for a request, and the pool it belongs to."""
+    def allocate(self, size_bytes: int) -> Block:
+        """A block for a request."""
         size = -(-size_bytes // ROUND_BYTES) * ROUND_BYTES or ROUND_BYTES
         is_small = size <= SMALL_REQUEST_BYTES
         pool = self._small if is_small else self._large
         block = pool.best_fit(size)
         if block is None:
             block = self._grown(pool, size) if self.is_expandable else self._segment(pool, size)
-        remaining_bytes = block.size_bytes - size
+        address, found_bytes = block
+        remaining_bytes = found_bytes - size
         if remaining_bytes and (is_small or self.is_expandable or remaining_bytes > SMALL_REQUEST_BYTES):
-            end = pool.split(block, size)
-            if self.is_expandable and self._ends[pool] is block:
-                self._ends[pool] = end
-        self.allocated_bytes += block.size_bytes
+            pool.put(address + size, remaining_bytes)
+            block = address, size
+            self.allocated_bytes += size
+        else:
+            self.allocated_bytes += found_bytes
         self.peak_allocated_bytes = max(self.peak_allocated_bytes, self.allocated_bytes)
-        return pool, block
+        return block
 
-    def free(self, allocation: tuple[Pool, Block]) -> None:
-        """Give a block back."""
-        pool, block = allocation
-        self.allocated_bytes -= block.size_bytes
-        joined = pool.free(block)
-        if self.is_expandable and joined.above is None:
-            self._ends[pool] = joined
+    def free(self, block: Block) -> None:
+        """Give a block back. Its size tells its pool: whatever could be left of a small one was split off."""
+        size = block[1]
+        self.allocated_bytes -= size
+        (self._small if size <= SMALL_REQUEST_BYTES else self._large).free(block)
 
     def _segment(self, pool: Pool, size: int) -> Block:
         if pool is self._small:
@@ -69,9 +72,10 @@ class CachingAllocator:
         if self._is_full(segment_bytes):
             self._flush()
         self._reserve(segment_bytes)
-        block = Block(self._next_address, segment_bytes)
-        self._next_address += segment_bytes
-        return block
+        address = self._next_address
+        self._segments[address] = segment_bytes
+        self._next_address += segment_bytes + 1  # segments do not touch
+        return address, segment_bytes
 
     def _grown(self, pool: Pool, size: int) -> Block:
         """The free end of the pool's range, with as many new pages mapped after it as the request needs."""
@@ -79,26 +83,22 @@ class CachingAllocator:
         if self._is_full(-(-(size - self._tail_bytes(pool)) // page) * page):
             for any_pool in (self._small, self._large):
                 self._trim(any_pool)
-        mapped_bytes = -(-(size - self._tail_bytes(pool)) // page) * page
+        tail = pool.ending_at(self._ends[pool])
+        tail_bytes = 0 if tail is None else tail[1]
+        mapped_bytes = -(-(size - tail_bytes) // page) * page
         self._reserve(mapped_bytes)
-        end = self._ends[pool]
-        if end is not None and end.is_free:
-            pool.take(end)
-            end.size_bytes += mapped_bytes
-            return end
-        block = Block(0 if end is None else end.address + end.size_bytes, mapped_bytes)
-        block.below = end
-        if end is not None:
-            end.above = block
-        self._ends[pool] = block
-        return block
+        address = self._ends[pool] - tail_bytes
+        if tail is not None:
+            pool.take(*tail)
+        self._ends[pool] += mapped_bytes
+        return address, tail_bytes + mapped_bytes
 
     def _page(self, pool: Pool) -> int:
         return SMALL_SEGMENT_BYTES if pool is self._small else LARGE_SEGMENT_BYTES
 
     def _tail_bytes(self, pool: Pool) -> int:
-        end = self._ends[pool]
-        return end.size_bytes if end is not None and end.is_free else 0
+        tail = pool.ending_at(self._ends[pool])
+        return 0 if tail is None else tail[1]
 
     def _is_full(self, size_bytes: int) -> bool:
         return self.limit_bytes is not None and self.reserved_bytes + size_bytes > self.limit_bytes
@@ -112,23 +112,20 @@ class CachingAllocator:
     def _flush(self) -> None:
         """Give back every segment without a live block."""
         for pool in (self._small, self._large):
-            for _, _, block in tuple(pool.free_blocks):
-                if block.below is None and block.above is None:
-                    pool.take(block)
-                    self.reserved_bytes -= block.size_bytes
+            for address, size_bytes in pool.free_blocks():
+                if self._segments.get(address) == size_bytes:
+                    pool.take(address, size_bytes)
+                    del self._segments[address]
+                    self.reserved_bytes -= size_bytes
 
     def _trim(self, pool: Pool) -> None:
         """Give back the free pages at the end of a range."""
-        end = self._ends[pool]
+        tail = pool.ending_at(self._ends[pool])
         pages = self._tail_bytes(pool) // self._page(pool) * self._page(pool)
-        if end is None or not pages:
+        if tail is None or not pages:
             return
-        pool.take(end)
-        end.size_bytes -= pages
+        pool.take(*tail)
+        self._ends[pool] -= pages
         self.reserved_bytes -= pages
-        if end.size_bytes:
-            pool.free(end)
-            return
-        self._ends[pool] = end.below
-        if end.below is not None:
-            end.below.above = None
+        if tail[1] > pages:
+            pool.put(tail[0], tail[1] - pages)

@@ -28,10 +28,10 @@ def or_nothing(connection: Connection, table: Any) -> Any:
     return upsert(connection, table).on_conflict_do_nothing()
 
 
-def parts_of(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Values, as many at a time as one question takes."""
-    for begin in range(0, len(values), MOST_VALUES):
-        yield values[begin : begin + MOST_VALUES]
+def parts_of(values: Sequence[Row], most: int = MOST_VALUES) -> Iterator[Sequence[Row]]:
+    """Values, so many at a time: as many as one question takes, unless told otherwise."""
+    for begin in range(0, len(values), most):
+        yield values[begin : begin + most]
 
 
 def blocks_of(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:

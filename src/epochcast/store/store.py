@@ -31,7 +31,7 @@ from epochcast.store import ingest
 from epochcast.store.engine import writer
 from epochcast.store.errors import Unavailable, plain_errors
 from epochcast.store.fingerprint import fingerprint
-from epochcast.store.inserting import or_nothing, upsert
+from epochcast.store.inserting import or_nothing, parts_of, upsert
 from epochcast.store.listing import Wanted, attempt_of, forecast_of, job_of, new_run, run_of
 from epochcast.store.place import sqlite_file
 from epochcast.store.rows import (
@@ -51,6 +51,8 @@ from epochcast.store.tables import attempts, forecasts, jobs, machines, measurem
 Written = TypeVar("Written")
 # How often a transaction is tried that the database itself ended, because two writers waited for each other.
 TRIES = 3
+# Runs that are written about in one transaction.
+NOTED_RUNS = 25
 # Rows that are read at a time.
 READ_ROWS = 5_000
 
@@ -139,9 +141,15 @@ class Store:
                 connection.execute(update(runs).where(runs.c.id == run_id).values(**values))
 
     def note_all(self, told: Mapping[int, Mapping[str, Any]]) -> None:
-        """The same of many runs by their ids, in one transaction; when they were last heard of stays."""
-        if told:
-            self.written(lambda connection: note_runs(connection, told))
+        """The same of many runs by their ids, some in each transaction: others that write wait for a moment only.
+
+        When the runs were last heard of stays as it is.
+        """
+        for run_ids in parts_of(sorted(told), NOTED_RUNS):
+            self._note(run_ids, told)
+
+    def _note(self, run_ids: Sequence[int], told: Mapping[int, Mapping[str, Any]]) -> None:
+        self.written(lambda connection: note_runs(connection, {run_id: told[run_id] for run_id in run_ids}))
 
     def delete_run(self, run_id: int) -> None:
         """Remove a run with all that was seen of it."""

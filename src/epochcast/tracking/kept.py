@@ -253,4 +253,9 @@ def _finish_at(progress: Progress, reported_at_seconds: float) -> str:
 
 
 def _iso(at_seconds: float | None) -> str | None:
-    return None if at_seconds is None else datetime.fromtimestamp(at_seconds, UTC).isoformat(timespec="seconds")
+    if at_seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(at_seconds, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):  # no day of any calendar
+        return None

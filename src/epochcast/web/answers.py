@@ -49,9 +49,8 @@ class Answers:
         return await asyncio.shield(task)
 
     async def _made(self, verb: str, question: Mapping[str, Any], key: bytes, seconds: float) -> bytes:
-        answer = await self.workers.ask(verb, question, seconds)
+        content = await self.workers.ask(verb, question, seconds)
         self.metrics.answers.labels(verb, "made").inc()
-        content = json.dumps(answer, allow_nan=False).encode()
         self._keep(key, content)
         return content
 

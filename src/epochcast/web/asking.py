@@ -1,5 +1,6 @@
 """Routes of verbs: forecast, advise, scaling, plan, inspect, diff; and models that are sent as files."""
 
+import json
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -107,7 +108,7 @@ async def upload(
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "the file is empty")
     digest, file = await run_in_threadpool(kept, folder, caller.project or "", file_name, content)
     try:
-        summary = await running.parsers.ask("summary", {"path": str(file)}, limits.upload_seconds)
+        summary = json.loads(await running.parsers.ask("summary", {"path": str(file)}, limits.upload_seconds))
     except BaseException:
         await run_in_threadpool(refuse, file)
         raise

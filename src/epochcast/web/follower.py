@@ -1,12 +1,12 @@
 """The process that follows runs and sends messages, beside the server: `python -m epochcast.web.follower`.
 
 Of all servers on one database the one with the lease does this work; when it ends, another one goes on. It is a process
-of its own, behind others in the queue for the processor, so that its work does not delay answers.
+of its own so that its work does not delay answers. It is not put behind others in the queue for the processor: what it
+writes locks the database for a moment, and whoever reports would wait with it.
 """
 
 import json
 import logging
-import os
 import signal
 import sys
 import time
@@ -25,7 +25,6 @@ from epochcast.web.webhooks import key_of, message_of, send
 
 LEASE, LEASE_SECONDS = "follow runs", 15.0
 PAUSE_SECONDS = 1.0
-NICE = 5
 
 log = logging.getLogger("epochcast.web.follower")
 
@@ -33,7 +32,6 @@ log = logging.getLogger("epochcast.web.follower")
 def main() -> None:
     """Follow until the parent ends. Database and webhooks come by standard input, where nobody else reads them."""
     end_with_parent(int(sys.argv[1]))
-    os.nice(NICE)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     told = json.loads(sys.stdin.readline())
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")

@@ -2,8 +2,7 @@
 
 Reports are read once: a tracker of each run takes the new ones. How often a run is worked out anew grows with its age,
 and a pass over all runs has a limit of time, so that a thousand live runs leave the machine to its callers; the run
-that was looked at longest ago comes first. What a pass found is written down in one transaction, so that those who
-report wait for it once.
+that was looked at longest ago comes first. What a pass found is written down at its end, in few transactions.
 """
 
 import time

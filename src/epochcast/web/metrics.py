@@ -21,7 +21,7 @@ class Metrics:
     waiting: Gauge = field(init=False)
     streams: Gauge = field(init=False)
     runs: Gauge = field(init=False)
-    webhooks: Counter = field(init=False)
+    webhooks: Gauge = field(init=False)
 
     def __post_init__(self) -> None:
         own = self.registry
@@ -41,7 +41,9 @@ class Metrics:
         self.waiting = Gauge("epochcast_questions_waiting", "Questions without a worker.", registry=own)
         self.streams = Gauge("epochcast_streams", "Listeners to live events.", registry=own)
         self.runs = Gauge("epochcast_runs", "Runs of the store by state.", ["state"], registry=own)
-        self.webhooks = Counter("epochcast_webhooks", "Messages to webhooks.", ["event", "outcome"], registry=own)
+        self.webhooks = Gauge(
+            "epochcast_webhooks", "Messages to webhooks: waiting, sent, given up.", ["state"], registry=own
+        )
 
     def text(self) -> bytes:
         """All of them, as Prometheus reads them."""

@@ -5,12 +5,12 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from sqlalchemy import func, select
+from sqlalchemy import false, func, select
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from epochcast.errors import EpochcastError
-from epochcast.store.tables import runs
+from epochcast.store.tables import notices, runs
 from epochcast.web.describing import problems
 from epochcast.web.door import Reader, State
 from epochcast.web.problems import problem
@@ -97,17 +97,23 @@ async def ready(running: State) -> Response:
 async def metrics(running: State, caller: Reader) -> Response:
     """Of this process, and runs by state."""
 
-    def count() -> dict[str, int]:
-        query = select(runs.c.state, func.count()).group_by(runs.c.state)
+    def count() -> list[dict[str, int]]:
+        of_runs = select(runs.c.state, func.count()).group_by(runs.c.state)
+        of_messages = select(notices.c.state, func.count()).group_by(notices.c.state)
         if caller.project is not None:
-            query = query.where(runs.c.project == caller.project)
+            of_runs = of_runs.where(runs.c.project == caller.project)
+            of_messages = of_messages.where(false())  # they belong to no project
         with running.store.reading() as connection:
-            return {str(state): int(number) for state, number in connection.execute(query)}
+            return [
+                {str(state): int(number) for state, number in connection.execute(query)}
+                for query in (of_runs, of_messages)
+            ]
 
     counted = await run_in_threadpool(count)
-    running.metrics.runs.clear()
-    for state, number in counted.items():
-        running.metrics.runs.labels(state).set(number)
+    for gauge, numbers in zip((running.metrics.runs, running.metrics.webhooks), counted, strict=True):
+        gauge.clear()
+        for state, number in numbers.items():
+            gauge.labels(state).set(number)
     running.metrics.waiting.set(running.workers.waiting)
     running.metrics.streams.set(running.live.count)
     return Response(running.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -62,7 +62,7 @@ async def queue(name: str, running: State, caller: Reader) -> Response:
     if name not in await names_of(running, caller):
         raise Problem(HTTPStatus.NOT_FOUND, f"no queue called {name[:200]!r}")
     asked = {"name": name, "database": running.store.url}
-    return JSONResponse(await running.workers.ask("queue", asked, running.settings.limits.plan_seconds))
+    return json_text(await running.workers.ask("queue", asked, running.settings.limits.plan_seconds))
 
 
 @router.post(

@@ -1,8 +1,9 @@
 """A process that answers questions of the server, one at a time: `python -m epochcast.web.worker`.
 
-A message is a line of JSON. A question is {"verb": …, "asked": {…}}, its answer {"answer": …} or {"error": CLASS,
-"message": …, "status": …}. What libraries print goes to standard error. The process ends with whoever started it, and
-may be killed at any time: it keeps nothing that cannot be made again.
+A message is a line. A question is {"verb": …, "asked": {…}}; its answer begins with the word `answer`, followed by the
+JSON text that is passed on as it is, or with the word `problem` and {"error": …, "status": …} or {"fault": …}. What
+libraries print goes to standard error. The process ends with whoever started it, and may be killed at any time: it
+keeps nothing that cannot be made again.
 """
 
 import json
@@ -13,6 +14,8 @@ from typing import Any
 
 from epochcast.errors import EpochcastError
 from epochcast.orphans import end_with_parent
+
+ANSWER, PROBLEM = "answer", "problem"
 
 
 def main() -> None:
@@ -26,26 +29,30 @@ def main() -> None:
 
     answering = Answering(uploads)
     for line in sys.stdin:
-        reply = _reply(answering, line)
-        answers.write(json.dumps(reply, allow_nan=False) + "\n")
+        answers.write(_reply(answering, line) + "\n")
         answers.flush()
 
 
-def _reply(answering: Any, line: str) -> dict[str, Any]:
-    from epochcast.web.problems import status_of, told
-
+def _reply(answering: Any, line: str) -> str:
     try:
         question = json.loads(line)
-        return {"answer": answering.answer(question["verb"], question["asked"])}
-    except EpochcastError as error:
-        return {"error": told(error), "status": int(status_of(error))}
-    except (MemoryError, RecursionError) as error:
-        return {"error": f"the question needs too much memory ({type(error).__name__})", "status": 422}
-    except Exception as error:  # a fault of ours: told in the log of the server, the worker goes on
-        import traceback
+        return f"{ANSWER} {json.dumps(answering.answer(question['verb'], question['asked']), allow_nan=False)}"
+    except Exception as error:
+        return f"{PROBLEM} {json.dumps(_problem(error))}"
 
-        traceback.print_exc()
-        return {"fault": f"{type(error).__name__}: {error}"}
+
+def _problem(error: Exception) -> dict[str, Any]:
+    from epochcast.web.problems import status_of, told
+
+    match error:
+        case EpochcastError():
+            return {"error": told(error), "status": int(status_of(error))}
+        case MemoryError() | RecursionError():
+            return {"error": f"the question needs too much memory ({type(error).__name__})", "status": 422}
+    import traceback
+
+    traceback.print_exception(error)  # a fault of ours: told in the log of the server, the worker goes on
+    return {"fault": f"{type(error).__name__}: {error}"}
 
 
 def limit_memory(most_bytes: int) -> None:

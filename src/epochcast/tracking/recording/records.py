@@ -23,6 +23,8 @@ from epochcast.errors import BadInput
 from epochcast.tracking.observation import Observation, Phase
 
 VERSION = 1
+LAST_AT = 253_402_214_400.0
+"""The last day that calendars of four digits know, in seconds since 1970."""
 HEAD = '{"epochcast_track": '
 
 Kind = Literal["train", "begin", "done", "end", "stopped", "dropped"]
@@ -53,6 +55,8 @@ class Start:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, Real) and 0 < float(value) < inf):
                 raise BadInput(f"`{_GIVEN_AS[name]}` must be a number above 0, got {value!r}")
+        if not 0 <= self.started_at_seconds <= LAST_AT:
+            raise BadInput(f"`at` must be seconds since 1970, got {self.started_at_seconds!r}")
         for name in ("start_step", "rank", "attempt"):
             value = getattr(self, name)
             if not isinstance(value, Real) or float(value) < 0:
@@ -147,6 +151,8 @@ class Row(NamedTuple):
         steps = _told(told, "rows" if kind == "dropped" else "steps") or 0.0
         seconds = _told(told, "seconds") if kind == "done" else steps * (_told(told, "step_seconds") or 0.0)
         data_seconds, at, loss = _told(told, "data_seconds"), _told(told, "at"), told.get("loss")
+        if at is not None and not 0 <= at <= LAST_AT:
+            raise BadInput(f"`at` must be seconds since 1970, got {at!r}")
         return cls(
             number=int(_told(told, "number") or 0),
             kind=cast(Kind, kind),

@@ -1,17 +1,35 @@
 // Vega-Lite charts under a strict content policy: expressions are interpreted, not compiled; drawn on a canvas.
 
-function themed(specification, width) {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(name).trim();
-  const ink = colour("--ink"), soft = colour("--soft"), line = colour("--line");
-  const axis = { labelColor: soft, titleColor: soft, gridColor: line, domainColor: line, tickColor: line };
-  const config = {
-    background: null, view: { stroke: line }, axis, legend: { labelColor: ink, titleColor: soft },
-    title: { color: ink, subtitleColor: soft }, text: { color: ink }, ...(specification.config || {}),
-  };
-  const wide = typeof specification.width === "number" && width ? { width: Math.min(specification.width, Math.max(220, width - 90)) } : {};
-  return { ...specification, ...wide, config: { ...config, axis: { ...axis, ...(specification.config || {}).axis }, background: null } };
+// As wide as its place: single charts fill it, charts of several parts get as many columns as have room.
+const AXES = 70, GAP = 28, LEAST = 210;
+function fitted(specification, width) {
+  if (!width) { return {}; }
+  if (typeof specification.width === "number") { return { width: Math.max(LEAST, Math.min(1000, width - AXES - 20)) }; }
+  if (!specification.concat) { return {}; }
+  const columns = Math.max(1, Math.min(specification.concat.length, Math.floor((width + GAP) / (LEAST + AXES + GAP))));
+  const each = Math.max(LEAST, Math.floor((width - GAP * (columns - 1)) / columns) - AXES);
+  return { columns, concat: specification.concat.map((part) => ({ ...part, width: each })) };
 }
+
+function themed(specification, width) {
+  const ink = colourOf("--ink"), soft = colourOf("--soft"), line = colourOf("--line");
+  const axis = { labelColor: soft, titleColor: soft, gridColor: line, domainColor: line, tickColor: line, labelOverlap: true };
+  const own = specification.config || {};
+  const config = {
+    ...own, background: null, view: { ...own.view, stroke: line }, axis: { ...axis, ...own.axis }, text: { color: ink }, rule: { color: soft },
+    mark: { color: colourOf("--part-2") }, range: { category: [2, 4, 3, 5, 1, 6].map((place) => colourOf(`--part-${place}`)) },
+    legend: { labelColor: ink, titleColor: soft, orient: "bottom", labelLimit: Math.max(160, width - 60) },
+    title: { color: ink, subtitleColor: soft, limit: Math.max(LEAST, width - 20) },
+  };
+  return { ...specification, ...fitted(specification, width), config };
+}
+
+export function withoutLegend(specification) {
+  const plain = (layer) => (layer.encoding?.color ? { ...layer, encoding: { ...layer.encoding, color: { ...layer.encoding.color, legend: null } } } : layer);
+  return { ...specification, layer: specification.layer?.map(plain) };
+}
+
+export const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export async function draw(where, specification) {
   if (!window.vegaEmbed) { where.textContent = "Charts need a newer browser."; return null; }

@@ -1,6 +1,6 @@
 // The forecast page: the form is the question, its address is the question written down, answers follow every change.
 import { ask, bytes, by, count, dollars, element, interval, later, read, say, seconds } from "./common.js";
-import { draw, redrawn } from "./charts.js";
+import { draw, redrawn, withoutLegend } from "./charts.js";
 
 const form = by("job");
 const fields = [...form.querySelectorAll("[data-option]")];
@@ -42,18 +42,25 @@ for (const slider of form.querySelectorAll("input[type=range]")) {
   number.addEventListener("filled", fromNumber);
 }
 
-let under_way = null;
-let last = null;
+// One question at a time, and the newest next: answers follow a slider while it is dragged. One that takes long is left.
+const LONG_MS = 400;
+let under_way = null, is_newer = false, last = null;
 
 async function answer() {
+  if (under_way) {
+    is_newer = true;
+    if (performance.now() - under_way.began > LONG_MS) { under_way.abort(); }
+    return;
+  }
   const asked = question();
-  under_way?.abort();
-  under_way = new AbortController();
+  under_way = Object.assign(new AbortController(), { began: performance.now() });
   try {
     show(await ask("/api/v1/forecast", asked, under_way.signal), asked);
   } catch (error) {
     if (error.name !== "AbortError") { refuse(error.message); }
   }
+  under_way = null;
+  if (is_newer) { is_newer = false; answer(); }
 }
 
 function refuse(text) {
@@ -132,6 +139,7 @@ const showEvidence = later(300, async (told) => {
 // ---- larger questions, when the form has been still for a moment ----
 
 const GPUS = [1, 2, 4, 8, 16, 32];
+const SCALING_PARTS = ["throughput, samples/s", "job, hours", "cost, dollars", "efficiency"];  // the command draws more
 let larger = null;
 const askLarger = later(500, async () => {
   larger?.abort();
@@ -144,7 +152,8 @@ async function askScaling(asked, signal) {
   const { gpus, nodes, allreduce, ...rest } = asked;
   try {
     const told = await ask("/api/v1/scaling", { ...rest, gpus: GPUS, draw: true }, signal);
-    await draw(by("scaling"), told.chart);
+    const parts = told.chart.concat.filter((part) => SCALING_PARTS.includes(part.title?.text));
+    await draw(by("scaling"), parts.length ? { ...told.chart, concat: parts } : told.chart);
     say("scaling-said", told.knee_gpus ? `Worth it up to ${told.knee_gpus} GPUs.` : "");
   } catch (error) { if (error.name !== "AbortError") { by("scaling").replaceChildren(); say("scaling-said", error.message); } }
 }
@@ -152,21 +161,38 @@ async function askScaling(asked, signal) {
 const PLACE = ["device", "gpus", "nodes", "strategy", "allreduce", "link", "topology", "dollars_per_gpu_hour", "host_class", "gemm_seconds"];
 async function askPlan(asked, signal) {
   const rest = Object.fromEntries(Object.entries(asked).filter(([name]) => !PLACE.includes(name)));
-  if (!["samples", "dataset", "tokens"].some((name) => name in rest)) { by("plan").replaceChildren(); say("plan-said", "Say the data and epochs to see what each offer would cost."); return; }
+  const clear = (text) => { by("plan").replaceChildren(); by("offers").replaceChildren(); say("plan-said", text); };
+  if (!["samples", "dataset", "tokens"].some((name) => name in rest)) { clear("Say the data and epochs to see what each offer would cost."); return; }
+  if (asked.batch) { rest.batch = asked.batch * (asked.gpus || 1); }  // the batch of the whole job, however many GPUs share it
   try {
     const told = await ask("/api/v1/plan", { ...rest, draw: true }, signal);
     if (!told.chart) { throw new Error(told.sentence || "no offer fits"); }
-    const view = await draw(by("plan"), told.chart);
-    view?.addEventListener("click", (event, item) => choose(item?.datum, told));
-    say("plan-said", told.chosen ? `Chosen: ${told.chosen.offer} (${told.chosen.cloud}), ${seconds(told.chosen.total_seconds.mid)}, ${dollars(told.chosen.dollars.mid)}. Click a point to take that machine.` : "Click a point to take that machine.");
-  } catch (error) { if (error.name !== "AbortError") { by("plan").replaceChildren(); say("plan-said", error.message); } }
+    const view = await draw(by("plan"), withoutLegend(told.chart));
+    view?.addEventListener("click", (event) => choose(nearest(view, event, told.frontier)));
+    say("plan-said", "The numbered offers are the best: none is both cheaper and faster. Click one to take it.");
+    by("offers").replaceChildren(...told.frontier.map(listed));
+  } catch (error) { if (error.name !== "AbortError") { clear(error.message); } }
 }
 
-function choose(datum, told) {
-  const offer = datum && [...told.frontier, ...(told.chosen ? [told.chosen] : [])].find((one) => one.offer === datum.offer && one.cloud === datum.cloud);
+// The offer that was meant by a click: the nearest, if it is near.
+const NEAR_PIXELS = 24;
+function nearest(view, event, offers) {
+  const [left, top] = view.origin(), across = view.scale("x"), down = view.scale("y");
+  const away = (one) => Math.hypot(left + across(one.total_seconds.mid / 3600) - event.offsetX, top + down(one.dollars.mid) - event.offsetY);
+  return offers.map((one) => [away(one), one]).filter(([pixels]) => pixels <= NEAR_PIXELS).sort((a, b) => a[0] - b[0])[0]?.[1];
+}
+
+function listed(offer) {
+  const take = element("button", { type: "button", class: "offer" }, `${offer.gpus} × ${offer.device}`, element("span", { class: "hint" }, `${seconds(offer.total_seconds.mid)} · ${dollars(offer.dollars.mid)} · ${offer.cloud}`));
+  take.addEventListener("click", () => choose(offer));
+  return element("li", {}, take);
+}
+
+function choose(offer) {
   if (!offer) { return; }
   fill({ device: offer.device, gpus: offer.gpus, nodes: offer.nodes, batch: offer.batch_per_gpu, strategy: offer.strategy });
   changed();
+  by("time").scrollIntoView({ block: "center" });
 }
 
 // ---- taking the question along ----
@@ -225,11 +251,10 @@ by("file").addEventListener("change", async () => {
 
 // ---- begin ----
 
-const soon = later(30, answer);
 function changed() {
   const written = new URLSearchParams(Object.entries(question()).map(([name, given]) => [name, Array.isArray(given) ? given.join(",") : String(given)]));
   history.replaceState(null, "", `?${written}`);
-  soon();
+  answer();
   askLarger();
 }
 form.addEventListener("input", (event) => { if (event.target.matches("[data-option]")) { changed(); } });

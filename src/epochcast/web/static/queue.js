@@ -1,6 +1,6 @@
 // A queue: the plan as it would go on now, job by job.
 import { ask, by, clock, dollars, element, say } from "./common.js";
-import { draw, redrawn } from "./charts.js";
+import { colourOf, draw, redrawn } from "./charts.js";
 
 let last = null;
 
@@ -38,7 +38,7 @@ async function paint() {
     width: 900, height: { step: 26 }, data: { values },
     layer: [
       { mark: { type: "bar", cornerRadius: 3, height: 18 }, encoding: { x: { field: "start", type: "temporal", title: null }, x2: { field: "end" }, y: { field: "job", type: "nominal", title: null, sort: null }, color: { field: "machine", type: "nominal", title: "machine" }, tooltip: [{ field: "job" }, { field: "machine" }, { field: "gpus", title: "GPUs" }, { field: "start", type: "temporal", format: "%a %H:%M" }, { field: "end", type: "temporal", format: "%a %H:%M" }] } },
-      { mark: { type: "tick", thickness: 3, height: 22, color: "#c2410c" }, encoding: { x: { field: "deadline", type: "temporal" }, y: { field: "job", type: "nominal", sort: null }, tooltip: [{ field: "deadline", type: "temporal", title: "deadline", format: "%a %H:%M" }] } },
+      { mark: { type: "tick", thickness: 3, height: 22, color: colourOf("--fault") }, encoding: { x: { field: "deadline", type: "temporal" }, y: { field: "job", type: "nominal", sort: null }, tooltip: [{ field: "deadline", type: "temporal", title: "deadline", format: "%a %H:%M" }] } },
     ],
   });
 }

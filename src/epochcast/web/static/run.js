@@ -1,6 +1,6 @@
 // One run: how it stands, what its total was expected to be, its pace against the forecast.
 import { ask, bytes, by, clock, dollars, element, interval, later, listen, say, seconds } from "./common.js";
-import { draw, redrawn } from "./charts.js";
+import { colourOf, draw, redrawn } from "./charts.js";
 
 const path = location.pathname.replace(/^\/runs\//, "/api/v1/runs/");
 let last = null;
@@ -43,7 +43,7 @@ async function drawFan() {
   await draw(by("fan"), {
     width: 760, height: 240, data: { values },
     layer: [
-      { mark: { type: "area", opacity: 0.3 }, encoding: { x: { field: "at", type: "quantitative", title: `${name} since it began` }, y: { field: "low", type: "quantitative", scale, title: `expected total, ${name}` }, y2: { field: "high" } } },
+      { mark: { type: "area", opacity: 0.3 }, encoding: { x: { field: "at", type: "quantitative", title: `${name} since it began`, axis: { tickCount: 8 } }, y: { field: "low", type: "quantitative", scale, title: `expected total, ${name}` }, y2: { field: "high" } } },
       { mark: { type: "line" }, encoding: { x: { field: "at", type: "quantitative" }, y: { field: "mid", type: "quantitative", scale } } },
     ],
   });
@@ -54,7 +54,8 @@ async function drawSteps() {
   const values = told.observations.filter((row) => row.phase === "train" && row.step_seconds).map((row) => ({ step: row.step, seconds: row.step_seconds }));
   if (!values.length) { return; }
   const layer = [{ data: { values }, mark: { type: "point", size: 10, filled: true, opacity: 0.6 }, encoding: { x: { field: "step", type: "quantitative" }, y: { field: "seconds", type: "quantitative", title: "seconds per step", scale: { zero: true } } } }];
-  if (last?.forecast) { layer.push({ data: { values: [{ seconds: last.forecast.step_seconds.mid }] }, mark: { type: "rule", strokeDash: [5, 4], strokeWidth: 2 }, encoding: { y: { field: "seconds", type: "quantitative" } } }); }
+  if (last?.forecast) { layer.push({ data: { values: [{ seconds: last.forecast.step_seconds.mid }] }, mark: { type: "rule", strokeDash: [5, 4], strokeWidth: 2, color: colourOf("--part-4") }, encoding: { y: { field: "seconds", type: "quantitative" } } }); }
+  by("steps-said").hidden = !last?.forecast;
   await draw(by("steps"), { width: 760, height: 220, layer });
 }
 
