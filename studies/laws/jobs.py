@@ -11,10 +11,12 @@ memory      a larger batch never needs less memory but for a segment of the allo
             never need more; of ZeRO no stage needs more than the one before
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
 
+from epochcast.caching import remembered
 from epochcast.capture.zoo import ZOO
 from epochcast.cost.laws import least_seconds
 from epochcast.errors import BadInput
@@ -46,13 +48,19 @@ class Case:
     batch: int
     precision: str
 
+    @property
+    def key(self) -> Hashable:
+        """What tells its step from others."""
+        return self.model, self.device.name, self.batch, self.precision
+
     def __str__(self) -> str:
         return f"{self.model} on {self.device.name}, batch {self.batch}, {self.precision}"
 
 
-def gpus() -> list[Device]:
+@remembered(1)
+def gpus() -> tuple[Device, ...]:
     """Of the catalogue."""
-    return [device for device in devices() if device.kind == "gpu"]
+    return tuple(device for device in devices() if device.kind == "gpu")
 
 
 def random_cases(seed: int, count: int, models: Sequence[str] = tuple(ZOO)) -> Iterator[Case]:
@@ -69,22 +77,33 @@ def every_pair(precision: str = "amp_fp16", batch: int = 16) -> Iterator[Case]:
             yield Case(model, device, batch, precision)
 
 
-def asked(case: Case, session: Session, **changed: object) -> Forecast:
-    """The forecast of a case, or of it with something changed."""
-    options: dict[str, object] = {"device": case.device, "batch": case.batch, "precision": case.precision, **changed}
-    device = options.pop("device")
-    assert isinstance(device, Device)
-    job = Job(case.model, **options)  # type: ignore[arg-type]
-    return forecast_job(job, place(device), session, step_only=True)
+class Asking:
+    """Forecasts of a session, the seconds of each worked out once: laws compare the same ones again and again."""
+
+    def __init__(self) -> None:
+        self.session = Session(with_own_profiles=False)
+        self._seconds: dict[Hashable, float] = {}
+        self._placements = {device.name: place(device) for device in gpus()}
+
+    def forecast(self, case: Case, **changed: Any) -> Forecast:
+        """The step of a case, or of it with something changed."""
+        case = replace(case, **changed)
+        job = Job(case.model, batch=case.batch, precision=case.precision)
+        answer = forecast_job(job, self._placements[case.device.name], self.session, step_only=True)
+        self._seconds[case.key] = answer.step_seconds.mid
+        return answer
+
+    def seconds(self, case: Case, **changed: Any) -> float:
+        """How long that step takes."""
+        key = replace(case, **changed).key
+        if key not in self._seconds:
+            self.forecast(case, **changed)
+        return self._seconds[key]
 
 
-def _slower(one: Forecast, other: Forecast, tolerance: float = ROUNDING) -> bool:
-    return one.step_seconds.mid > other.step_seconds.mid * (1 + tolerance)
-
-
-def peak_law(case: Case, session: Session) -> Iterator[str]:
+def peak_law(case: Case, asking: Asking) -> Iterator[str]:
     """No op and no step above the peak."""
-    answer = asked(case, session)
+    answer = asking.forecast(case)
     details = answer.details
     least = least_seconds(details.trace.columns, case.device)
     if (details.step.costs.mid < least * (1 - ROUNDING)).any() or answer.step_seconds.mid < least.sum() * (
@@ -93,30 +112,36 @@ def peak_law(case: Case, session: Session) -> Iterator[str]:
         yield f"{case}: {least.sum() / answer.step_seconds.mid:.0%} of the peak"
 
 
-def format_law(case: Case, session: Session) -> Iterator[str]:
+def format_law(case: Case, asking: Asking) -> Iterator[str]:
     """tf32, mixed precision and half against fp32."""
-    single, device = asked(case, session, precision="fp32"), case.device
+    single, device = asking.seconds(case, precision="fp32"), case.device
     own = [name for name, math in HALVES.items() if device.tensor_cores and math in device.peak_flops_per_second]
     for precision in ("tf32", *own):
-        other = asked(case, session, precision=precision)
-        if _slower(other, single):
-            ratio = other.step_seconds.mid / single.step_seconds.mid
+        ratio = asking.seconds(case, precision=precision) / single
+        if ratio > 1 + ROUNDING:
             yield f"{case}: {precision} takes {ratio:.3f} times as long as fp32"
 
 
-def sibling_law(case: Case, session: Session) -> Iterator[str]:
+def sibling_law(case: Case, asking: Asking) -> Iterator[str]:
     """Against all siblings that are faster by their data sheets."""
-    own = asked(case, session)
     for device in gpus():
         if device == case.device or not is_sibling(case.device, device):
             continue
-        other = asked(case, session, device=device)
-        if _slower(other, own):
-            yield f"{case}: {device.name} takes {other.step_seconds.mid / own.step_seconds.mid:.3f} times as long"
+        ratio = asking.seconds(case, device=device) / asking.seconds(case)
+        if ratio > 1 + ROUNDING:
+            yield f"{case}: {device.name} takes {ratio:.3f} times as long"
 
 
-def memory_law(case: Case, session: Session) -> Iterator[str]:
+def batch_law(case: Case, asking: Asking) -> Iterator[str]:
+    """Against one more sample, and against twice as many."""
+    for batch in (case.batch + 1, 2 * case.batch):
+        if asking.seconds(case) > asking.seconds(case, batch=batch) * (1 + ROUNDING):
+            yield f"{case}: a batch of {batch} takes less time"
+
+
+def memory_law(case: Case, asking: Asking) -> Iterator[str]:
     """Against one more sample and twice as many, checkpointing, frozen parameters, and the stages of ZeRO."""
+    session = asking.session
     own = _peak_bytes(case, session)
     for batch in (case.batch + 1, 2 * case.batch):
         if _peak_bytes(case, session, batch=batch) < own - SEGMENT_BYTES:
@@ -147,15 +172,7 @@ def _peak_bytes(case: Case, session: Session, *, strategy: str | None = None, **
     return peak.mid
 
 
-def batch_law(case: Case, session: Session) -> Iterator[str]:
-    """Against one more sample, and against twice as many."""
-    own = asked(case, session)
-    for batch in (case.batch + 1, 2 * case.batch):
-        if _slower(own, asked(case, session, batch=batch)):
-            yield f"{case}: a batch of {batch} takes less time"
-
-
-LAWS: Mapping[str, Callable[[Case, Session], Iterator[str]]] = {
+LAWS: Mapping[str, Callable[[Case, Asking], Iterator[str]]] = {
     "peak": peak_law,
     "formats": format_law,
     "siblings": sibling_law,
@@ -164,12 +181,11 @@ LAWS: Mapping[str, Callable[[Case, Session], Iterator[str]]] = {
 }
 
 
-def broken(cases: Sequence[Case], laws: Sequence[str] = tuple(LAWS)) -> dict[str, list[str]]:
-    """By law, what breaks it."""
-    session = Session(with_own_profiles=False)
-    ordered = sorted(cases, key=lambda case: case.model)  # a session keeps the last few networks
+def broken(cases: Iterable[Case], laws: Sequence[str] = tuple(LAWS)) -> dict[str, list[str]]:
+    """By law, what breaks it. Cases of one network should follow each other: a session keeps the last few."""
+    asking = Asking()
     found: dict[str, list[str]] = {law: [] for law in laws}
-    for case in ordered:
+    for case in sorted(cases, key=lambda case: case.model):
         for law in laws:
-            found[law] += LAWS[law](case, session)
+            found[law] += LAWS[law](case, asking)
     return found

@@ -3,21 +3,25 @@
     python -m studies laws                        half an hour on one quiet core
     python -m studies.laws.run --models 10 --jobs 100 --memory-jobs 20 --seeds 4711
 
-The tests hold the same laws over a few hundred jobs (tests/studies/test_laws.py). The page is docs/laws.md; it says
-over how many the laws were checked.
+It goes network by network and keeps what it found of each in the scratch folder (`kept`), so that it can be stopped and
+goes on where it was, as long as nothing of the code has changed. The tests hold the same laws over a few hundred jobs
+(tests/studies/test_laws.py). The page is docs/laws.md; it says over how many the laws were checked.
 """
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
 from epochcast.capture.zoo import ZOO
 from studies.laws.jobs import LAWS, Case, broken, every_pair, gpus, random_cases
+from studies.laws.kept import Kept
 
 NEEDS_DATA = False
-SEEDS, COUNT, MEMORY_COUNT = (12, 8101, 90210), 2000, 300
+SEEDS, COUNT, MEMORY_COUNT = (12, 8101, 90210), 400, 60
 SHOWN = 20
 PAGE = Path(__file__).parents[2] / "docs" / "laws.md"
 
@@ -30,32 +34,60 @@ MEANING = {
     "memory": "a larger batch never needs less memory but for a segment of the allocator (20 MiB); checkpointing "
     "(whole and selective) and freezing (all, and weights alone) never more; of ZeRO no stage more than the one before",
 }
-Row = tuple[str, str, list[str]]
 
 
-def found(models: int, jobs: int, memory_jobs: int, seeds: Sequence[int]) -> Iterator[Row]:
-    """(law, over what, what breaks it), law by law."""
+@dataclass(frozen=True)
+class Part:
+    """Cases that some laws are checked over."""
+
+    name: str
+    over: str
+    laws: tuple[str, ...]
+    cases: tuple[Case, ...]
+
+    def of(self, model: str) -> tuple[Case, ...]:
+        """Those of one network."""
+        return tuple(case for case in self.cases if case.model == model)
+
+
+def parts(models: int, jobs: int, memory_jobs: int, seeds: Sequence[int]) -> tuple[Part, ...]:
+    """Everything that is to be checked."""
     chosen = tuple(ZOO) if models >= len(ZOO) else tuple(Random(seeds[0]).sample(sorted(ZOO), models))
-    pairs = [case for case in every_pair() if case.model in chosen]
+    pairs = tuple(case for case in every_pair() if case.model in chosen)
     which = "every network" if models >= len(ZOO) else "drawn networks"
     over = f"{len(pairs):,} pairs of {which} ({len(chosen)}) and every GPU ({len(gpus())}), batch 16, amp_fp16"
-    yield from _checked(pairs, ("peak", "formats", "siblings"), over)
     of_seeds = f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}"
-    drawn = [case for seed in seeds for case in random_cases(seed, jobs)]
-    yield from _checked(drawn, [law for law in LAWS if law != "memory"], f"{len(drawn):,} random jobs ({of_seeds})")
-    held = [case for seed in seeds for case in random_cases(seed + 1, memory_jobs)]
-    yield from _checked(held, ("memory",), f"{len(held):,} random jobs")
+    drawn = tuple(case for seed in seeds for case in random_cases(seed, jobs))
+    held = tuple(case for seed in seeds for case in random_cases(seed + 1, memory_jobs))
+    of_time = tuple(law for law in LAWS if law != "memory")
+    return (
+        Part("pairs", over, ("peak", "formats", "siblings"), pairs),
+        Part("random", f"{len(drawn):,} random jobs ({of_seeds})", of_time, drawn),
+        Part("memory", f"{len(held):,} random jobs ({of_seeds}, each and 1)", ("memory",), held),
+    )
 
 
-def _checked(cases: Sequence[Case], laws: Sequence[str], over: str) -> Iterator[Row]:
-    lines = broken(cases, laws)
-    for law in laws:
-        yield law, over, lines[law]
+def checked(everything: Sequence[Part], kept: Kept) -> Mapping[tuple[str, str], list[str]]:
+    """What breaks each law in each part, network by network."""
+    found: dict[tuple[str, str], list[str]] = {(part.name, law): [] for part in everything for law in part.laws}
+    models = sorted({case.model for part in everything for case in part.cases})
+    for place, model in enumerate(models, 1):
+        for part in everything:
+            cases = part.of(model)
+            lines = kept.get(part.name, cases, partial(broken, cases, part.laws))
+            for law in part.laws:
+                found[part.name, law] += lines[law]
+        print(f"{place} of {len(models)}: {model}; {sum(map(len, found.values()))} broken so far", flush=True)
+    return found
 
 
-def page(rows: Sequence[Row]) -> str:
+def page(everything: Sequence[Part], found: Mapping[tuple[str, str], list[str]]) -> str:
     """docs/laws.md"""
-    lines = [
+    return "\n".join([*_table(everything, found), *_broken(everything, found), HOW])
+
+
+def _table(everything: Sequence[Part], found: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
+    yield from (
         "# Laws that forecasts keep",
         "",
         "Written by `python -m studies laws`. Whatever was learnt, some things hold for every forecast. Random jobs",
@@ -63,14 +95,19 @@ def page(rows: Sequence[Row]) -> str:
         "",
         "| law | checked over | broken by |",
         "|---|---|---|",
-        *(f"| {MEANING[law]} | {over} | {len(lines) or 'none'} |" for law, over, lines in rows),
-        "",
-    ]
-    for law, over, broken_by in rows:
-        if broken_by:
-            lines += [f"Broken, {law} ({over}):", "", *(f"- {line}" for line in broken_by[:SHOWN]), ""]
-    lines += [HOW]
-    return "\n".join(lines)
+    )
+    for part in everything:
+        for law in part.laws:
+            yield f"| {MEANING[law]} | {part.over} | {len(found[part.name, law]) or 'none'} |"
+    yield ""
+
+
+def _broken(everything: Sequence[Part], found: Mapping[tuple[str, str], list[str]]) -> Iterator[str]:
+    for part in everything:
+        for law in part.laws:
+            lines = found[part.name, law]
+            if lines:
+                yield from (f"Broken, {law} ({part.over}):", "", *(f"- {line}" for line in lines[:SHOWN]), "")
 
 
 HOW = """\
@@ -78,13 +115,10 @@ How they are kept:
 
 - **Formats.** Autocast adds casts, each a kernel and a launch, and in a small step these may take longer than the
   products save. Such a step is forecast as the same step in fp32, its interval reaches up to the step with its casts,
-  and a warning says so (`forecasting/mixed.py`). Of the 2,075 measured runs in mixed precision of nvidia_dle and
-  pollux that can be forecast none is touched by this, so their error is the same with and without (15.3 %). Of 184
-  networks that were published in both precisions on one machine, three are slower in mixed precision, by 3, 7 and 18 %.
+  and a warning says so (`forecasting/mixed.py`).
 - **Siblings.** What boards sustain is in the order of their data sheets (`hardware/sustained.py`). Tiles that fill one
   more wave, fewer but faster multiprocessors or a larger cache would make a slower board win; of every op both sides of
-  the roofline are bounded by those of all slower siblings (`cost/slower_siblings.py`). Over 244 measured runs this
-  moves 92 forecasts, by 3.2 % at the most: error 19.4 → 19.3 % in the mean, 15.9 → 15.6 % in the median.
+  the roofline are bounded by those of all slower siblings (`cost/slower_siblings.py`).
 - **Memory.** An allocator's fragments may happen to be more where less is held. A step that is checkpointed or frozen
   needs at most what the plain step needs (`forecasting/rank_memory.py`).
 
@@ -103,14 +137,16 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--memory-jobs", type=int, default=MEMORY_COUNT, help="random jobs of each seed, for memory")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     asked = parser.parse_args(arguments)
-    rows = []
-    for law, over, lines in found(asked.models, asked.jobs, asked.memory_jobs, asked.seeds):
-        print(f"{law:10} {over}: {len(lines)} broken", flush=True)
-        for line in lines[:SHOWN]:
-            print(f"    {line}")
-        rows.append((law, over, lines))
-    PAGE.write_text(page(rows), encoding="utf-8")
-    return int(any(lines for _, _, lines in rows))
+    everything = parts(asked.models, asked.jobs, asked.memory_jobs, asked.seeds)
+    found = checked(everything, Kept.of_this_code())
+    for part in everything:
+        for law in part.laws:
+            lines = found[part.name, law]
+            print(f"{law:10} {part.over}: {len(lines)} broken")
+            for line in lines[:SHOWN]:
+                print(f"    {line}")
+    PAGE.write_text(page(everything, found), encoding="utf-8")
+    return int(any(found.values()))
 
 
 if __name__ == "__main__":

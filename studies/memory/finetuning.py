@@ -6,6 +6,7 @@ A100 of 40 GB with the whole of Alpaca (`tutorials/resource-tables.md`). What th
     rank and layers of LoRA     `config_hub/finetune/NAME/{lora,qlora}.yaml`, and `trainable=` of the A100 rows
     tokens of the longest text  `resource-tables.md`, by tokenizer: the peak is the longest text's
     output layer                never tied to the embeddings, whatever the published model does (`litgpt/model.py`)
+    Phi's gelu and projections  as those of its other models (`litgpt/model.py`)
 
 Not in our graph, though LitGPT does it: padding of the updates of packed projections, the output layer in pieces of 128
 tokens. Texts of the first table are taken to reach their 512 tokens.
@@ -78,6 +79,10 @@ EVERYWHERE: Mapping[str, tuple[int, int]] = {
 }
 
 
+_OTHERWISE = ("tied", "is_phi", "packed")
+"""Options of the zoo's networks that LitGPT's do not have."""
+
+
 @dataclass(frozen=True)
 class Tuned:
     """One row: the model and method, PyTorch's peak, and our forecast."""
@@ -115,7 +120,7 @@ def tuned(folder: Path) -> tuple[list[Tuned], dict[str, int]]:
 
 def _tuned(row: Mapping[str, Any]) -> Tuned:
     name, way, recipe, tokens = _question(row)
-    model = _untied(name, tokens)
+    model = _as_litgpt(name, tokens)
     trace = model.trace(recipe)
     peak = peak_memory(trace)
     standing = [t for t in ("parameters", "gradients", "optimizer_state") if t in peak.timeline.live_bytes]
@@ -148,12 +153,11 @@ def _question(row: Mapping[str, Any]) -> tuple[str, str, Recipe, int]:
     return name, way, replace(recipe, lora=8, four_bit=is_narrow), LONGEST[name]
 
 
-def _untied(name: str, tokens: int) -> BuiltModel:
-    """A network of the zoo with an output layer of its own."""
+def _as_litgpt(name: str, tokens: int) -> BuiltModel:
+    """A network of the zoo with an output layer of its own, and without what Phi has in Hugging Face's code alone."""
     entry = ZOO[name]
-    options = dict(entry.options)
-    if options.pop("tied", False):
-        entry = replace(entry, options=options)
+    options = {key: value for key, value in entry.options.items() if key not in _OTHERWISE}
+    entry = replace(entry, options=options)
     return BuiltModel(name, partial(entry.build, name, input_shape=(tokens,)))
 
 

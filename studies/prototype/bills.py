@@ -3,10 +3,12 @@
 import time
 from dataclasses import dataclass
 
+from epochcast.scheduling.deciding import seen_by_policy
 from epochcast.scheduling.kept_queue import state_of
 from epochcast.scheduling.policies.registry import DEFAULT, policy_named
 from epochcast.scheduling.queue_rows import KeptQueue
-from epochcast.scheduling.simulator import Rules, simulate
+from epochcast.scheduling.simulator import Policy, Rules, simulate
+from epochcast.scheduling.state import Decision, State
 from epochcast.scheduling.workload import Workload
 
 FOREVER = float("inf")
@@ -54,6 +56,28 @@ class Worked:
         return bill([], real(self.queue)[1], 0.0, FOREVER)
 
 
+@dataclass
+class AsRun:
+    """A policy as `schedule run` asks it: who has just begun is not stopped."""
+
+    policy: Policy
+    started: dict[str, float]
+
+    @property
+    def wake_seconds(self) -> float | None:
+        """When the policy wants to be asked again."""
+        found: float | None = getattr(self.policy, "wake_seconds", None)
+        return found
+
+    def __call__(self, state: State) -> Decision:
+        seen, _ = seen_by_policy(state, state.fleet, self.started, frozenset())
+        decision = self.policy(seen)
+        for name, placed in decision.items():
+            if state.live[name].choice != placed.choice:
+                self.started[name] = state.seconds
+        return decision
+
+
 def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float) -> float:
     """Dollars from now until a time of the queue's clock, played forward; jobs that come later are not known."""
     state = state_of(queue, now_at_seconds)
@@ -63,7 +87,8 @@ def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float) -> 
     paces = {kept.job.id: kept.pace if kept.is_observed else queue.usual_pace for kept in known}
     truth = {kept.job.id: {c: told.mid * paces[kept.job.id] for c, told in kept.job.seconds.items()} for kept in known}
     workload = Workload(queue.fleet, tuple(kept.job for kept in known), truth)
-    outcome = simulate(workload, policy_named(DEFAULT), Rules(reestimate=True), state)
+    started = {job: queue.seconds(start.asked_at_seconds) for job, start in queue.open_starts().items()}
+    outcome = simulate(workload, AsRun(policy_named(DEFAULT), started), Rules(reestimate=True), state)
     by_name = queue.fleet.by_name
     machines = [(r.start_seconds, r.end_seconds, by_name[r.node_type].dollars_per_second) for r in outcome.rentals]
     late = [_late(queue, end.job, end.end_seconds) for end in outcome.ends]

@@ -1,8 +1,9 @@
 """How long a step and a start of each training take on each node, measured by the engine that will run them.
 
-Linux is asked to let the study, its engine and its trainings go before all ordinary programs (round robin, real time):
-on a machine of their own they would be alone, and on a shared one what others do would be measured instead. Trainings
-rest half of the time, so that others go on. Where Linux refuses, the answer says so.
+Linux is asked to let the study and its trainings go before all ordinary programs (round robin, real time): on a machine
+of their own they would be alone, and on a shared one what others do would be measured instead. Trainings rest seven
+eighths of the time, so that others go on; each asks for itself, and what the engine starts besides does not go first.
+Where Linux refuses, the answer says so.
 """
 
 import os
@@ -34,9 +35,9 @@ class Pace:
 
 
 def goes_first() -> bool:
-    """Ask that this process and all that it starts go before ordinary programs; whether it was granted."""
+    """Ask that this process, and not what it starts, goes before ordinary programs; whether it was granted."""
     try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     except (OSError, AttributeError):
         return False
     return True

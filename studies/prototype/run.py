@@ -1,12 +1,12 @@
 """The talk's prototype again: what a queue of real trainings was predicted to cost, slot by slot, and what it cost.
 
-    python -m studies prototype                 three queues on processes of this machine; a quarter of an hour
+    python -m studies prototype                 three queues on processes of this machine; forty minutes
     python -m studies.prototype.run ray 2       two queues on a Ray cluster of two nodes
 
 Jobs are trainings on the CPU (`train.py`, four widths) on two nodes of different types, one K80 and one M60 by name,
 with the talk's prices. How long a step and a start take on each is measured first, for some seconds (`paces`). Then the
 loop of `schedule run` works the queue off under the default policy, and at the beginning of every slot the state that
-the store has is played forward: that is the prediction (`bills`). A second stands for six minutes in prices and
+the store has is played forward: that is the prediction (`bills`). A second stands for two minutes in prices and
 penalties. Every queue that was begun is in the table; what is in it of an engine is replaced by the new runs.
 
 The talk reported 16.02 dollars predicted and 16.71 paid over 11 slots on the real prototype, 4.12 %.
@@ -43,12 +43,14 @@ RESULT, SLOTS = Path(__file__).with_name("result.csv"), Path(__file__).with_name
 BEGIN, END = "<!-- prototype: written by python -m studies prototype -->\n", "<!-- end of prototype -->"
 
 QUEUES = 3
-JOBS = 20
-SLOT_SECONDS = 15.0
+JOBS = 16
+SLOT_SECONDS = 45.0
+# On the faster node.
+JOB_SECONDS = (30.0, 75.0)
 # How many jobs come as a slot begins, one of these; the nodes can do with 1.4.
 SUBMITTED = (0, 1, 1, 1, 2, 3)
 # A second of the study stands for so many of the talk's.
-SCALE = 360.0
+SCALE = 120.0
 # What the talk's own prediction was off by, and what ours may be.
 THEIRS, TOLERANCE = 0.0412, 0.05
 
@@ -68,9 +70,9 @@ def main() -> int:
         rows.append(_row(engine, seed, worked, f"{began:.1f} to {os.getloadavg()[0]:.1f}", is_first))
         slots += [_slot_row(engine, seed, number, slot) for number, slot in enumerate(worked.slots, 1)]
         print(rows[-1])
-    _replace(RESULT, engine, rows)
-    _replace(SLOTS, engine, slots)
-    write_page()
+        _replace(RESULT, engine, rows)
+        _replace(SLOTS, engine, slots)
+        write_page()
     return 0 if max(map(abs, errors)) <= TOLERANCE else 1
 
 
@@ -78,7 +80,7 @@ def main() -> int:
 
 
 def queue_document(paces: dict[tuple[int, str], Pace], seed: int) -> dict[str, Any]:
-    """A queue: jobs of 10 to 25 seconds on the faster node, penalties as in the talk.
+    """A queue: jobs of half a minute and more on the faster node, penalties as in the talk.
 
     As a slot begins, none to three are submitted: nodes stand idle now and then, and jobs are late now and then.
     """
@@ -92,7 +94,7 @@ def queue_document(paces: dict[tuple[int, str], Pace], seed: int) -> dict[str, A
         left -= 1
         width = WIDTHS[number % len(WIDTHS)]
         pace = {kind.device: paces.get((width, kind.device), Pace(0.01, 0.5)) for kind in TYPES}
-        steps = round(random.uniform(10, 25) / pace["M60"].step_seconds)
+        steps = round(random.uniform(*JOB_SECONDS) / pace["M60"].step_seconds)
         seconds = {device: {"1": one.start_seconds + steps * one.step_seconds} for device, one in pace.items()}
         jobs.append(
             {

@@ -1,6 +1,7 @@
 """Policies on queues: reference totals to a dollar, the default beside peers and the bound, what errors cost.
 
-    python -m studies scheduling        writes docs/schedule.md and studies/scheduling/result.csv; some twenty minutes
+    python -m studies scheduling                    writes docs/schedule.md and result.csv; half an hour
+    python -m studies.scheduling.run errors trace   only these parts; the others stay as they were
 
 The workload files with their reference totals, the cluster's trace and measured runs lie beside the data; the talk's
 random instances are drawn.
@@ -8,10 +9,13 @@ random instances are drawn.
 
 import csv
 import os
+import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from studies.scheduling.parts import Part
+from studies.scheduling.hindsight import hindsight
+from studies.scheduling.parts import Part, Row
 from studies.scheduling.quickness import decisions, many_jobs
 from studies.scheduling.tables import errors, gavel_jobs, instances, other_files, trace_day
 from studies.scheduling.totals import reference_totals
@@ -19,10 +23,12 @@ from studies.scheduling.totals import reference_totals
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "schedule.md"
 RESULT = Path(__file__).with_name("result.csv")
+SECTION = "### "
 BEGIN, END = "<!-- measured: written by python -m studies scheduling -->\n", "<!-- end of measured -->"
 
 PARTS: Mapping[str, Callable[[Path], Part]] = {
     "references": reference_totals,
+    "hindsight": hindsight,
     "others": other_files,
     "instances": instances,
     "trace": trace_day,
@@ -34,21 +40,46 @@ PARTS: Mapping[str, Callable[[Path], Part]] = {
 
 
 def main() -> int:
+    """Every part, or those that are named."""
+    chosen = sys.argv[1:] or list(PARTS)
+    unknown = [name for name in chosen if name not in PARTS]
+    if unknown:
+        print(f"no part called {unknown[0]!r}; known: {', '.join(PARTS)}")
+        return 2
     data = os.environ.get("EPOCHCAST_DATA")
     if not data or not (Path(data).parent / "workloads" / "reference.json").exists():
         print("no workload files beside the data: nothing is measured")
         return 0
-    return write([part(Path(data)) for part in PARTS.values()])
-
-
-def write(parts: list[Part]) -> int:
-    """The page and the table; 1 where something is worse than it may be."""
-    rows = [row for part in parts for row in part.rows]
-    with RESULT.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([["part", "workload", "policy", "value", "of"], *rows])
-    text = "\n".join(part.text for part in parts)
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(page.split(BEGIN)[0] + BEGIN + text + END + page.split(END)[1], encoding="utf-8")
-    failures = [failure for part in parts for failure in part.failures]
-    print(text, *failures, sep="\n")
+    failures = []
+    for name in chosen:
+        began = time.monotonic()
+        part = PARTS[name](Path(data))
+        write(part)
+        print(f"{name}, {time.monotonic() - began:.0f} s", part.text, *part.failures, sep="\n", flush=True)
+        failures += part.failures
     return 1 if failures else 0
+
+
+def write(part: Part) -> None:
+    """A part into the page and the table, instead of what was there of it: a run that is cut off loses the rest."""
+    with RESULT.open(newline="", encoding="utf-8") as file:
+        rows: list[Row] = [list(row) for row in list(csv.reader(file))[1:]]
+    mine = {str(row[0]) for row in part.rows}
+    kept = [row for row in rows if row[0] not in mine] + part.rows
+    order = {str(row[0]): place for place, row in reversed(list(enumerate([*rows, *part.rows])))}
+    with RESULT.open("w", newline="", encoding="utf-8") as file:
+        in_order = sorted(kept, key=lambda row: order[str(row[0])])
+        csv.writer(file).writerows([["part", "workload", "policy", "value", "of"], *in_order])
+    page = PAGE.read_text(encoding="utf-8")
+    before, after = page.split(BEGIN)[0] + BEGIN, END + page.split(END)[1]
+    sections = {_title(text): text for text in page.split(BEGIN)[1].split(END)[0].split(SECTION) if text.strip()}
+    sections[_title(part.text)] = part.text.removeprefix(SECTION).strip() + "\n\n"
+    PAGE.write_text(before + "".join(SECTION + text for text in sections.values()) + after, encoding="utf-8")
+
+
+def _title(section: str) -> str:
+    return section.removeprefix(SECTION).partition("\n")[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -125,7 +125,7 @@ def test_both_gradients_of_a_product_cost_what_it_costs(transpose_a: bool, trans
     y = b.matmul(a, c, transpose_a=transpose_a, transpose_b=transpose_b, name="product")
     ops = tuple(op for op in backward(b.finish(y, loss="none")) if op.layer == "product")
     assert [work(op).flops for op in ops] == [2 * 2 * 5 * 7 * 11] * 2
-    assert [op.output.shape for op in ops] == [a.shape, c.shape]
+    assert [op.output.shape for op in ops] == [c.shape, a.shape]  # bmm: mat2 before self
 
 
 def test_a_matrix_shared_by_all_samples_gets_one_flat_product() -> None:
@@ -143,8 +143,21 @@ def test_a_broadcast_operand_of_a_product_gets_a_sum() -> None:
     k = b.view(b.linear(x, 30), (2, 1, 6, 5))
     ops = backward(b.finish(b.matmul(q, k, transpose_b=True, name="scores"), loss="none"))
     mine = [op for op in ops if op.layer == "scores"]
-    assert [type(op.kind) for op in mine] == [Matmul, Matmul, Reduce]
-    assert work(mine[1]).flops == 2 * 2 * 3 * 4 * 5 * 6
+    assert [type(op.kind) for op in mine] == [Matmul, Reduce, Matmul]
+    assert work(mine[0]).flops == 2 * 2 * 3 * 4 * 5 * 6
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_gradients_come_in_the_order_of_the_generated_code_of_pytorch(bias: bool) -> None:
+    """Without a bias a linear layer is mm (mat2, self), with one it is addmm (mat1, mat2, self); mul is other, self."""
+    b = Builder("order", 2)
+    x = b.linear(b.input("x", (4,)), 8, name="first")
+    gate = b.parameter("gate", (1, 8))
+    y = b.linear(b.mul(x, gate, name="mul"), 8, bias=bias, name="last")
+    made = [op.output.name for op in backward(b.finish(y, loss="none")) if op.layer in ("mul", "last")]
+    last = ["grad:mul/out", "grad:last.weight", "grad:last.bias"] if bias else ["grad:last.weight", "grad:mul/out"]
+    assert made[: len(last)] == last
+    assert made[len(last) :] == ["grad:gate*mul/out", "grad:first/out", "grad:gate"]
 
 
 def one_layer(layer: str) -> list[Op]:

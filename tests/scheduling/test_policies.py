@@ -6,7 +6,7 @@ import pytest
 
 from epochcast.errors import UnknownName
 from epochcast.interval import Interval
-from epochcast.scheduling.bound import alone_dollars, lower_bound_dollars
+from epochcast.scheduling.bound import alone_dollars, keeping_bound_dollars, kept_dollars, lower_bound_dollars
 from epochcast.scheduling.contract import BrokenContract, check_policy
 from epochcast.scheduling.generators import talk
 from epochcast.scheduling.policies.milp import best_choices, patterns
@@ -15,7 +15,7 @@ from epochcast.scheduling.policies.robust import Robust
 from epochcast.scheduling.renting import DoesNotPack, rent
 from epochcast.scheduling.simulator import simulate
 from epochcast.scheduling.state import Decision, LiveJob, Placed, State, kept
-from epochcast.scheduling.workload import Choice, Fleet, NodeType, Workload
+from epochcast.scheduling.workload import Choice, Failure, Fleet, NodeType, Workload
 
 from .conftest import FOUR, ONE, TWO, queued
 
@@ -31,6 +31,7 @@ def test_every_policy_keeps_the_contract(name: str, stops: bool, resizes: bool) 
     outcome = check_policy(lambda: entry.make(switches), SMALL, may_stop, resizes)
     assert resizes or outcome.resizes == 0
     assert outcome.dollars >= lower_bound_dollars(SMALL) * (1 - 1e-6)
+    assert may_stop or outcome.dollars >= (keeping_bound_dollars(SMALL) or 0) * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("name", ["atc_rollout", "greedy", "edf_shared", "milp"])
@@ -94,6 +95,15 @@ def test_without_a_queue_a_job_pays_the_least_there_is() -> None:
 def test_the_bound_of_one_job_by_hand(fleet: Fleet) -> None:
     job = queued("a", 0.0, 80.0, {1: 100.0, 2: 60.0}, weight=1.0)
     assert alone_dollars(Workload(fleet, (job,)), job) == pytest.approx(0.11)
+
+
+def test_a_job_that_keeps_its_choice_pays_for_one(fleet: Fleet) -> None:
+    # One GPU takes 100 s, four 40: for 70 s one begins with four and goes on with one, or keeps four.
+    job = queued("a", 0.0, 70.0, {1: 100.0, 4: 40.0})
+    workload = Workload(fleet, (job,))
+    assert kept_dollars(workload, job) == pytest.approx(40 * 0.004)
+    assert alone_dollars(workload, job) < kept_dollars(workload, job)
+    assert keeping_bound_dollars(replace(workload, failures=(Failure(1.0),))) is None
 
 
 def test_one_job_is_begun_fast_and_gone_on_cheap(fleet: Fleet) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from studies.memory.finetuning import Tuned, _question, _tuned, _untied, section
+from studies.memory.finetuning import Tuned, _as_litgpt, _question, _tuned, section
 
 ROW = {
     "task": "finetune phi-2/lora.yaml",
@@ -26,14 +26,14 @@ def test_rank_8_beside_queries_and_values_trains_what_the_a100_rows_say() -> Non
     """4,194,304 for Llama 2 7B."""
     row = {**ROW, "task": "Finetuning with LoRA on 1 GPU", "model": "Llama 2 7 B", "batch_per_gpu": 1.0}
     name, _, recipe, tokens = _question(row)
-    trace = _untied(name, 16).trace(recipe)
+    trace = _as_litgpt(name, 16).trace(recipe)
     assert sum(p.elements for p in trace.parameters if p.trainable) == 4_194_304
     assert tokens == 1304
 
 
 def test_the_output_is_never_tied() -> None:
     """Gemma 2B's table of 256,000 words twice."""
-    assert _untied("gemma_2b", 16).graph(1).parameter_count == 2_506_172_416 + 256000 * 2048
+    assert _as_litgpt("gemma_2b", 16).graph(1).parameter_count == 2_506_172_416 + 256000 * 2048
 
 
 def test_what_cannot_be_is_named_and_not_scored() -> None:

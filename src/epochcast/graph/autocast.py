@@ -56,17 +56,19 @@ _FULL_FUNCTIONS = frozenset(
 _WIDENING_REDUCTIONS = frozenset({"sum", "prod", "cumsum", "cumprod", "norm", "linalg_vector_norm"})
 
 
-def with_precision(ops: Iterable[Op], parameters: Iterable[Parameter], precision: Precision) -> tuple[Op, ...]:
-    """The same step in another precision. `ops` are in float32."""
+def with_precision(
+    ops: Iterable[Op], parameters: Iterable[Parameter], precision: Precision, *, is_stored: bool = False
+) -> tuple[Op, ...]:
+    """The same step in another precision. `ops` are in float32, or (`is_stored`) in the half that it is stored in."""
     match precision.method:
         case Method.AUTOCAST:
             return _Autocast(parameters, precision.products).walk(ops)
         case Method.QUANTISED:
             return with_narrow_products(ops, parameters, precision.products)
         case Method.MASTERED:
-            return with_masters(ops, parameters, precision.weights)
+            return with_masters(ops, parameters, precision.weights, is_stored=is_stored)
         case Method.STORED:
-            return tuple(stored_as(ops, precision.products))
+            return tuple(ops) if is_stored else tuple(stored_as(ops, precision.products))
         case Method.AS_IT_IS if precision.on_tensor_cores:
             return tuple(
                 replace(op, tf32=True) if isinstance(op.kind, _LOW) and op.dtype is DType.FLOAT32 else op for op in ops

@@ -4,7 +4,9 @@ Reverse-mode differentiation (Griewank & Walther 2008) as PyTorch's engine does 
 several uses collects its gradients by additions; data and weight gradients are separate products; nothing is computed
 for a tensor that does not depend on a trainable parameter.
 
-A rule takes the forward op and the set of tensor names whose gradient is wanted and yields backward ops.
+A rule takes the forward op and the set of tensor names whose gradient is wanted and yields backward ops. Their order is
+that of PyTorch's generated code, which goes by the names of arguments (mm: mat2, self; mul: other, self; addmm: mat1,
+mat2, self); sums over what was broadcast follow all products. An allocator's fragments depend on it.
 """
 
 from collections.abc import Iterator
@@ -127,14 +129,15 @@ def _(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
     weight = op.weights[0]
     flat_in = _flat(first, first.shape[-1])
     flat_out = _flat(arriving, arriving.shape[-1])
+    products: list[Op] = []
     if first.name in wanted:
         product = Matmul(transpose_b=not kind.transpose_b)
-        yield _derived(op, product, (flat_out,), (grad(first),), weights=(weight,), suffix="data")
+        products.append(_derived(op, product, (flat_out,), (grad(first),), weights=(weight,), suffix="data"))
     if weight.name in wanted:
         operands = (flat_out, flat_in) if kind.transpose_b else (flat_in, flat_out)
-        yield _derived(
-            op, Matmul(transpose_a=True), operands, (grad(weight),), gradient=Gradient.WEIGHTS, suffix="weights"
-        )
+        total, product = (grad(weight),), Matmul(transpose_a=True)
+        products.append(_derived(op, product, operands, total, gradient=Gradient.WEIGHTS, suffix="weights"))
+    yield from products if len(op.weights) > 1 else reversed(products)
     yield from _bias_gradient(op, wanted)
 
 
@@ -149,12 +152,6 @@ def _computed_products(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
         rows = _flat(first, first.shape[-1])
     else:
         rows = first
-    if first.name in wanted:
-        if kind.transpose_a:
-            product, operands = Matmul(transpose_a=kind.transpose_b, transpose_b=True), (second, arriving)
-        else:
-            product, operands = Matmul(transpose_b=not kind.transpose_b), (arriving, second)
-        yield from _summed(op, product, operands, first, "data")
     if second.name in wanted:
         if kind.transpose_b:
             product, operands = Matmul(transpose_a=True, transpose_b=kind.transpose_a), (arriving, rows)
@@ -164,6 +161,12 @@ def _computed_products(kind: Matmul, op: Op, wanted: Wanted) -> Iterator[Op]:
             yield from _summed(op, product, operands, second, "weights", Gradient.WEIGHTS)
         else:
             yield from _summed(op, product, operands, second, "data2")
+    if first.name in wanted:
+        if kind.transpose_a:
+            product, operands = Matmul(transpose_a=kind.transpose_b, transpose_b=True), (second, arriving)
+        else:
+            product, operands = Matmul(transpose_b=not kind.transpose_b), (arriving, second)
+        yield from _summed(op, product, operands, first, "data")
 
 
 def _summed(
@@ -277,7 +280,7 @@ def _(kind: Pool, op: Op, wanted: Wanted) -> Iterator[Op]:
 
 
 # What an elementwise function keeps for its backward pass: its output, its inputs, a mask, or nothing.
-_FROM_OUTPUT = frozenset({"relu", "sigmoid", "tanh", "exp", "sqrt"})
+_FROM_OUTPUT = frozenset({"relu", "sigmoid", "tanh", "exp", "sqrt", "rsqrt"})
 _PASS_THROUGH = frozenset({"add", "sub"})
 _CROSSWISE = frozenset({"mul", "div"})
 _BY_A_CONSTANT = frozenset({"scale", "neg", "mask"})
@@ -291,6 +294,9 @@ def _(kind: Elementwise, op: Op, wanted: Wanted) -> Iterator[Op]:
     An input that was broadcast gets the sum of its gradient over what it was broadcast to.
     """
     arriving = grad(op.output)
+    if kind.function in _CROSSWISE:
+        yield from _crosswise(op, wanted)
+        return
     targets = [t for t in (*op.inputs, *op.weights) if t.name in wanted]
     for target in targets:
         others = tuple(t for t in (*op.inputs, *op.weights) if t.name != target.name)
@@ -302,11 +308,6 @@ def _(kind: Elementwise, op: Op, wanted: Wanted) -> Iterator[Op]:
                 yield _derived(op, Elementwise("neg"), (arriving,), (grad(target),))
             else:
                 yield _derived(op, View("pass"), (arriving,), (grad(target),), suffix="pass")
-        elif kind.function in _CROSSWISE:
-            product = _unsummed(op, target, op.output.shape) if is_broadcast else grad(target)
-            yield _derived(op, Elementwise("mul"), (arriving, *(others or op.inputs)), (product,))
-            if is_broadcast:
-                yield _derived(op, Reduce("sum"), (product,), (grad(target),), suffix="sum")
         else:
             saved = (op.output,) if kind.function in _FROM_OUTPUT else op.outputs[1:] or op.inputs
             if kind.function in _BY_A_CONSTANT:
@@ -314,6 +315,21 @@ def _(kind: Elementwise, op: Op, wanted: Wanted) -> Iterator[Op]:
             elif kind.function in _BY_THE_OTHERS:
                 saved = others
             yield _derived(op, kind, (arriving, *saved), (grad(target),))
+
+
+def _crosswise(op: Op, wanted: Wanted) -> Iterator[Op]:
+    """Of a product: each factor's gradient from the other factors, the last factor first, weights behind them."""
+    operands, sums = (*op.inputs, *op.weights), []
+    for target in (*reversed(op.inputs), *op.weights):
+        if target.name not in wanted:
+            continue
+        others = tuple(t for t in operands if t.name != target.name)
+        is_broadcast = target.elements < op.output.elements
+        product = _unsummed(op, target, op.output.shape) if is_broadcast else grad(target)
+        yield _derived(op, Elementwise("mul"), (grad(op.output), *(others or op.inputs)), (product,))
+        if is_broadcast:
+            sums.append(_derived(op, Reduce("sum"), (product,), (grad(target),), suffix="sum"))
+    yield from sums
 
 
 @gradients.register

@@ -15,7 +15,7 @@ from epochcast.graph.kinds import Elementwise, Matmul
 from epochcast.graph.op import Graph, Op, Parameter
 from epochcast.graph.tensor import DType, Tensor
 
-DEFAULT_TARGETS = ("q_proj", "v_proj", "query", "value", "q", "v", "c_attn", "query_key_value")
+DEFAULT_TARGETS = ("q_proj", "v_proj", "query", "value", "q", "v", "c_attn", "query_key_value", "qkv_proj")
 """The attention projections of the usual families, which is where the paper puts the updates."""
 
 

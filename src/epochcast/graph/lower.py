@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from epochcast.graph.half import NARROW, WIDEN
 from epochcast.graph.kinds import Attention, Copy, Elementwise, Kind, Matmul, Softmax, View
 from epochcast.graph.op import Op
 from epochcast.graph.tensor import DType, Tensor
@@ -51,6 +52,11 @@ def _eager(op: Op, with_dropout: bool) -> Iterator[Op]:
         probabilities = replace(joined, name=f"{op.name}.softmax")
         yield replace(op, name=probabilities.name, kind=Softmax(), inputs=(joined,), outputs=(probabilities,))
         yield replace(op, name=f"{op.name}.slice", kind=View("slice"), inputs=(probabilities,), outputs=(weights,))
+    elif kind.capped:  # Gemma 2: softmax(scores, dtype=torch.float32).to(query.dtype)
+        wide, probabilities = scores_after("wide"), scores_after("softmax")
+        yield replace(op, name=wide.name, kind=View(WIDEN), inputs=(last,), outputs=(wide,))
+        yield replace(op, name=probabilities.name, kind=Softmax(), inputs=(wide,), outputs=(probabilities,))
+        yield replace(op, name=f"{op.name}.narrow", kind=View(NARROW), inputs=(probabilities,), outputs=(weights,))
     else:
         yield replace(op, name=f"{op.name}.softmax", kind=Softmax(), inputs=(last,), outputs=(weights,))
     if kind.dropout and with_dropout:

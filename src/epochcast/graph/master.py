@@ -17,12 +17,18 @@ from epochcast.graph.tensor import DType, Relation, Tensor
 from epochcast.graph.weights import Weights
 
 
-def with_masters(ops: Iterable[Op], parameters: Iterable[Parameter], weights: Weights) -> tuple[Op, ...]:
-    """The same step with masters in float32. `ops` are in float32."""
+def with_masters(
+    ops: Iterable[Op], parameters: Iterable[Parameter], weights: Weights, *, is_stored: bool = False
+) -> tuple[Op, ...]:
+    """The same step with masters in float32. `ops` are in float32, or (`is_stored`) in half, the update too."""
     ops, own, low = tuple(ops), tuple(parameters), weights.parameters
     names = frozenset(p.name for p in own)
-    passes = tuple(stored_as((op for op in ops if op.phase is not Phase.UPDATE), low))
+    passes = tuple(op for op in ops if op.phase is not Phase.UPDATE)
     updates = [updated(op, names) for op in ops if op.phase is Phase.UPDATE]
+    if is_stored:
+        updates = [_in_format(op, low, DType.FLOAT32) for op in updates]
+    else:
+        passes = tuple(stored_as(passes, low))
     if not weights.sums_wider:
         return (*passes, *_widened(updates, names, low), *([rewritten(own, low)] if updates else []))
     if updates:
@@ -74,6 +80,14 @@ def _dropped(halves: list[Tensor]) -> Iterator[Op]:
         yield Op("optimizer.drop", View("drop"), tuple(halves), (halves[0],), (), Phase.UPDATE, "optimizer")
 
 
+def _in_format(op: Op, before: DType, after: DType) -> Op:
+    """The op with all its tensors of one format in another."""
+    inputs, outputs = (
+        tuple(replace(t, dtype=after) if t.dtype is before else t for t in side) for side in (op.inputs, op.outputs)
+    )
+    return replace(op, inputs=inputs, outputs=outputs)
+
+
 def _in_half(op: Op, parameters: frozenset[str]) -> Op:
     tensors = (*op.inputs, *op.outputs)
     if not any(t.relation.gradient_of in parameters for t in tensors):
@@ -108,4 +122,5 @@ def rewritten(parameters: Iterable[Parameter], low: DType, how: str = "cast") ->
 
 def master_of(parameter: Tensor) -> Tensor:
     """The optimizer's own copy of a parameter."""
-    return replace(parameter, name=f"master:{parameter.name}", relation=Relation(master_of=parameter.name))
+    relation = Relation(master_of=parameter.name)
+    return Tensor(parameter.shape, DType.FLOAT32, f"master:{parameter.name}", relation)

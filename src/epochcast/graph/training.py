@@ -65,10 +65,14 @@ def adapted(graph: Graph, recipe: Recipe) -> Graph:
     return graph.frozen(recipe.freeze) if recipe.freeze else graph
 
 
-def as_recipe_stores(ops: tuple[Op, ...], parameters: tuple[Parameter, ...], recipe: Recipe) -> tuple[Op, ...]:
-    """Float32 ops as the recipe stores them: frozen weights in four bits, all others in its precision."""
+def as_recipe_stores(
+    ops: tuple[Op, ...], parameters: tuple[Parameter, ...], recipe: Recipe, *, is_stored: bool = False
+) -> tuple[Op, ...]:
+    """Float32 ops as the recipe stores them: frozen weights in four bits, all others in its precision, which ops have
+    already where `is_stored`.
+    """
     ops = with_four_bits(ops, parameters) if recipe.four_bit else ops
-    return with_precision(ops, parameters, recipe.precision_rules)
+    return with_precision(ops, parameters, recipe.precision_rules, is_stored=is_stored)
 
 
 def with_loss(graph: Graph) -> Graph:

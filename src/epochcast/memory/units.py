@@ -1,11 +1,11 @@
 """What a sharded step gathers and gives back together: the parameters of one unit, for as long as the unit runs.
 
 A *unit* is a repeated block of the network (`graph.checkpointing.blocks_of`), as FSDP's wrapping policies take it; a
-layer outside of every block is a unit of its own, as DeepSpeed gathers single modules. Ops without a layer run with the
-unit before them. A *run* is a stretch of ops of one unit; the unit's parameters are there from the beginning of the run
-before it (they are asked for one unit ahead) to its end. Gradients are whole from their birth to the end of the run
-behind the one that finishes them, beside which they are summed and scattered: that of a tied table waits for its second
-part.
+layer outside of every block is a unit of its own if it has parameters, as DeepSpeed gathers single modules. All other
+ops (without a layer, or of a layer without parameters, such as the loss) run with the unit before them. A *run* is a
+stretch of ops of one unit; the unit's parameters are there from the beginning of the run before it (they are asked for
+one unit ahead) to its end. Gradients are whole from their birth to the end of the run behind the one that finishes
+them, beside which they are summed and scattered: that of a tied table waits for its second part.
 """
 
 from bisect import bisect_right
@@ -89,19 +89,23 @@ def _units(trace: Trace) -> Units:
     ops = [op for op in trace.template.base if op.phase is not Phase.UPDATE]
     blocks = blocks_of({op.layer for op in ops})
     known = {parameter.name for parameter in trace.parameters}
-    runs = tuple(_runs(ops, [_unit(op, blocks) for op in ops]))
+    unit_of = [blocks.get(op.layer, op.layer) for op in ops]
+    reading = [tuple(_parameters_of(op, known)) for op in ops]
+    with_parameters = {unit for unit, names in zip(unit_of, reading, strict=True) if names}
+    runs = tuple(_runs(ops, [unit if unit in with_parameters else "" for unit in unit_of]))
     members: dict[str, dict[str, None]] = {}
     for run in runs:
-        for op in ops[run.first : run.last + 1]:
-            for tensor in (*op.inputs, *op.weights):
-                name = tensor.name if tensor.name in known else tensor.relation.copy_of
-                if name in known:
-                    members.setdefault(run.unit, {})[name] = None
+        for names in reading[run.first : run.last + 1]:
+            members.setdefault(run.unit, {}).update(dict.fromkeys(names))
     return Units(runs, {unit: tuple(names) for unit, names in members.items()})
 
 
-def _unit(op: Op, blocks: dict[str, str]) -> str:
-    return blocks.get(op.layer, op.layer)
+def _parameters_of(op: Op, known: set[str]) -> Iterator[str]:
+    """The parameters that an op reads, or copies of them."""
+    for tensor in (*op.inputs, *op.weights):
+        name = tensor.name if tensor.name in known else tensor.relation.copy_of
+        if name in known:
+            yield name
 
 
 def _runs(ops: Sequence[Op], unit_of: Sequence[str]) -> Iterator[Run]:

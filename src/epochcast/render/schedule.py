@@ -37,8 +37,17 @@ def simulation(answer: Comparison) -> RenderableType:
         table("Policies on one queue", columns, rows, caption, drop=("changes", "decision", "mean time", "machines"))
     ]
     if answer.bound_dollars is not None:
-        pieces.append(Text(f"no policy can pay less than {show_dollars(answer.bound_dollars)}"))
+        pieces.append(Text(_bounds(answer)))
     return Group(*pieces)
+
+
+def _bounds(answer: "Comparison") -> str:
+    assert answer.bound_dollars is not None
+    line = f"no policy can pay less than {show_dollars(answer.bound_dollars)}"
+    kept = answer.keeping_bound_dollars
+    if not answer.keeping or kept is None or kept <= answer.bound_dollars:
+        return line
+    return f"{line}; one that stops no job, no less than {show_dollars(kept)}"
 
 
 def policies(known: Mapping[str, Entry]) -> RenderableType:

@@ -3,6 +3,10 @@
 *By itself*: a job that may run with one choice and go on with another pays for a duration D the lower convex hull of
 the points (T_c, rate_c·T_c) at D; the cheapest end, early or late, bounds its bill.
 
+*By itself, kept*: where no job is stopped or resized, it pays rate_c·T_c for one choice c from its start to its end,
+and ends no earlier than T_c after it was submitted; the cheapest c bounds its bill. This holds as long as no machine
+fails, because a job that lost its machine may go on with another choice.
+
 *As a fluid*:
 
     minimise   Σ rate_c · x_jcb  +  Σ w_j · late_jb · f_jb
@@ -35,10 +39,27 @@ class NoBound(EpochcastError):
 
 
 def lower_bound_dollars(workload: Workload, buckets: int = 200) -> float:
-    """No policy pays less for this workload: the larger of the two bounds."""
+    """No policy pays less for this workload: the larger of the bounds."""
     alone = sum(alone_dollars(workload, job) for job in workload.jobs)
     fluid = _fluid_dollars(workload, buckets) if workload.jobs else None
     return alone if fluid is None else max(alone, fluid)
+
+
+def keeping_bound_dollars(workload: Workload) -> float | None:
+    """No policy that stops and resizes nobody pays less, besides the bound for all; None where machines may fail."""
+    if workload.failures or any(kind.interruptions_per_hour > 0 for kind in workload.fleet.types):
+        return None
+    return sum(kept_dollars(workload, job) for job in workload.jobs)
+
+
+def kept_dollars(workload: Workload, job: QueuedJob) -> float:
+    """The least a job pays that keeps one choice, if every machine is free for it."""
+    in_time = job.deadline_seconds - job.submit_seconds
+    seconds = {c: workload.run_seconds(job, c) for c in job.seconds if workload.fleet.holds(c)}
+    return min(
+        _rate(workload.fleet, choice) * whole + job.tardiness_dollars_per_second * max(0.0, whole - in_time)
+        for choice, whole in seconds.items()
+    )
 
 
 def alone_dollars(workload: Workload, job: QueuedJob) -> float:

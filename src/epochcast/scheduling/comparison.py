@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from epochcast.scheduling.bound import lower_bound_dollars
+from epochcast.scheduling.bound import keeping_bound_dollars, lower_bound_dollars
 from epochcast.scheduling.outcome import Outcome
 from epochcast.scheduling.policies.registry import POLICIES, Switches, policy_named
 from epochcast.scheduling.simulator import Rules, simulate
@@ -16,18 +16,31 @@ KEEPING = "_keeping"
 
 @dataclass(frozen=True)
 class Comparison:
-    """Outcomes by name, and what nobody can pay less than (None: not asked for)."""
+    """Outcomes by name, and what nobody can pay less than (None: not asked for).
+
+    `keeping` are those that stop nobody; what none of them can pay less than is larger.
+    """
 
     outcomes: Mapping[str, Outcome]
     bound_dollars: float | None
+    keeping: frozenset[str] = frozenset()
+    keeping_bound_dollars: float | None = None
+
+    def bound_of(self, name: str) -> float | None:
+        """The bound of a policy: of all, or of those that stop nobody."""
+        return self.keeping_bound_dollars if name in self.keeping else self.bound_dollars
 
     def gap(self, name: str) -> float | None:
-        """By what fraction a policy is above the bound."""
-        return self.outcomes[name].dollars / self.bound_dollars - 1 if self.bound_dollars else None
+        """By what fraction a policy is above its bound."""
+        bound = self.bound_of(name)
+        return self.outcomes[name].dollars / bound - 1 if bound else None
 
     def as_dict(self) -> dict[str, Any]:
         """By the names of the JSON contract."""
-        policies = {name: {**outcome.as_dict(), "gap": self.gap(name)} for name, outcome in self.outcomes.items()}
+        policies = {
+            name: {**outcome.as_dict(), "bound_dollars": self.bound_of(name), "gap": self.gap(name)}
+            for name, outcome in self.outcomes.items()
+        }
         return {"bound_dollars": self.bound_dollars, "policies": policies}
 
 
@@ -51,4 +64,8 @@ def compare(
         if progress is not None:
             progress(number, len(todo))
         outcomes[label] = simulate(workload, policy_named(name, one), rules)
-    return Comparison(outcomes, lower_bound_dollars(workload) if bound else None)
+    keeping = frozenset(label for label, name, one in todo if not one.stops or POLICIES[name].always_keeps)
+    if not bound:
+        return Comparison(outcomes, None, keeping)
+    least = lower_bound_dollars(workload)
+    return Comparison(outcomes, least, keeping, max(least, keeping_bound_dollars(workload) or 0.0))

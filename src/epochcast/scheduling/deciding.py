@@ -67,7 +67,7 @@ def plan(
     fleet = fleet_now(state.fleet, nodes)
     if fleet is None:
         return Plan({}, tuple(state.live))
-    seen, homeless = _seen_by_policy(state, fleet, started or {}, dead)
+    seen, homeless = seen_by_policy(state, fleet, started or {}, dead)
     if not seen.live:
         return Plan({}, homeless)
     decision = policy(seen)
@@ -77,7 +77,7 @@ def plan(
     return Plan(targets, homeless, getattr(policy, "wake_seconds", None))
 
 
-def _seen_by_policy(
+def seen_by_policy(
     state: State, fleet: Fleet, started: Mapping[str, float], dead: frozenset[int]
 ) -> tuple[State, tuple[str, ...]]:
     """The state on the machines that are up, without jobs that fit on none of them; who has just begun is held."""

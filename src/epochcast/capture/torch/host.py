@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from epochcast.capture.torch.choices import Choices, places_of
-from epochcast.capture.torch.values import Unknown, Values, is_small
+from epochcast.capture.torch.values import FLOATS, Unknown, Values, is_small
 
 # A model that asks more often than this probably waits for a value to change.
 MOST_ASSUMED = 10_000
 _ASSUMED = {"all": True, "any": False, "_is_all_true": True, "_is_any_true": False}
 _MASKED = ("index", "index_put", "_index_put_impl", "_unsafe_index", "_unsafe_index_put")
 _SELECTIONS = (torch.ops.aten.nonzero.default, torch.ops.aten.masked_select.default)
-_OTHERWISE: Mapping[torch.dtype, Any] = {torch.bool: False, torch.float32: 1.0, torch.float64: 1.0}
+_OTHERWISE: Mapping[torch.dtype, Any] = {torch.bool: False, **dict.fromkeys(FLOATS, 1.0)}
 
 
 class Host:

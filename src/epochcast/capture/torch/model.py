@@ -1,5 +1,7 @@
-"""A PyTorch module as a `Model`: captured at two batch sizes in float32, then resized and rewritten without running
-again.
+"""A PyTorch module as a `Model`: captured at two batch sizes, then resized and rewritten without running again.
+
+It is captured in float32, or in half where the step is stored in half (`stored`); one that does not run in half is
+captured in float32 and rewritten.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,11 +22,20 @@ from epochcast.capture.torch.loops import loops
 from epochcast.capture.torch.lora import with_lora
 from epochcast.capture.torch.own_step import Step
 from epochcast.capture.torch.steps import Captured, How, Loss, derived_update, parameters_of, run
-from epochcast.capture.torch.stored import FOLLOW_WEIGHTS, packed_notes, stored_in, unpacked
+from epochcast.capture.torch.stored import (
+    FOLLOW_WEIGHTS,
+    example_in,
+    half_of,
+    kept_in,
+    packed_notes,
+    stored_in,
+    unpacked,
+)
 from epochcast.capture.torch.values import Values
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, EpochcastError
 from epochcast.graph.backward import grad
 from epochcast.graph.four_bit import with_packed
+from epochcast.graph.half import stored_as
 from epochcast.graph.kinds import OptimizerUpdate, View
 from epochcast.graph.op import Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Template
@@ -33,6 +44,15 @@ from epochcast.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
 from epochcast.graph.training import as_recipe_keeps, as_recipe_stores
 
 _FORWARD = Recipe(1, mode="forward")
+
+
+class Pair(NamedTuple):
+    """A step at the two sizes; `half` is what the module ran in, where that was not its own format."""
+
+    small: Captured
+    large: Captured
+    half: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
@@ -58,7 +78,8 @@ class TorchModel:
     notes: tuple[str, ...] = ()
     around: Callable[[], AbstractContextManager[None]] = nullcontext
     packed: tuple[tuple[str, int], ...] = ()
-    _pairs: Cache[Recipe, tuple[Captured, Captured]] = field(init=False, repr=False, default_factory=partial(Cache, 8))
+    _own: Cache[str, Any] = field(init=False, repr=False, default_factory=partial(Cache, 2))
+    _pairs: Cache[Recipe, Pair] = field(init=False, repr=False, default_factory=partial(Cache, 8))
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
 
     @classmethod
@@ -79,12 +100,12 @@ class TorchModel:
 
     def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
         """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""
-        parameters = parameters_of(self.module)
+        parameters: tuple[Parameter, ...] = self._own.get("parameters", lambda: parameters_of(self.module))
         return Graph(self.name, 1, (), (), parameters, ()).frozen(freeze).parameters if freeze else parameters
 
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
-        small, large = self._captured(_FORWARD)
+        small, large = self._captured(_FORWARD)[:2]
         template = Template.learn(_with_ends(small), SMALL_BATCH, _with_ends(large), LARGE_BATCH)
         *ops, ends = template.ops(batch)
         return Graph(
@@ -94,12 +115,17 @@ class TorchModel:
 
     def trace(self, recipe: Recipe) -> Trace:
         """The captured step. Another batch size or precision of it runs nothing."""
-        stored = stored_in(self.module)
-        if stored is not None and recipe.precision in FOLLOW_WEIGHTS:
-            recipe = replace(recipe, precision=stored)
+        if self.stored is not None and recipe.precision in FOLLOW_WEIGHTS:
+            recipe = replace(recipe, precision=self.stored)
         key = replace(recipe.at(1).eager(), offload=OFFLOADS[0])
         trace = self._traces.get(key, lambda: self._adapted(key) if recipe.lora else self._trace(key))
         return trace.under(recipe)
+
+    @property
+    def stored(self) -> str | None:
+        """The half that its weights are kept in."""
+        half: str | None = self._own.get("stored", lambda: stored_in(self.module))
+        return half
 
     def _adapted(self, recipe: Recipe) -> Trace:
         """The step of a copy of the module with low-rank updates."""
@@ -116,38 +142,52 @@ class TorchModel:
 
     def _trace(self, recipe: Recipe) -> Trace:
         parameters = self.parameters(recipe.freeze)
-        small, large = self._captured(recipe)
+        small, large, half, why = self._captured(recipe)
         update = () if small.has_updated else derived_update(parameters, recipe)
         tail = (*self._unscaled(recipe, parameters), *update)
+        if half is not None:
+            tail = tuple(stored_as(tail, recipe.precision_rules.weights.parameters))
         joined = [_joined(c.ops, tail) for c in (small, large)]
         frozen = {parameter.name for parameter in parameters if not parameter.trainable}
         packed = {name: bits for name, bits in self.packed if name in frozen}
         if packed:
             joined = [with_packed(ops, packed) for ops in joined]
-        is_as_captured = recipe.precision == stored_in(self.module)
-        stores = replace(recipe, precision="fp32") if is_as_captured else recipe
-        steps = [as_recipe_stores(ops, parameters, stores) for ops in joined]
+        is_stored = (half or self.stored) == half_of(recipe.precision_rules) is not None
+        steps = [as_recipe_stores(ops, parameters, recipe, is_stored=is_stored) for ops in joined]
         steps = [as_recipe_keeps(ops, self.name, recipe) for ops in steps]
         template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
         sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
-        notes = (*self.notes, *small.notes, *loops(small.ops), *packed_notes(packed.items()))
+        notes = (*self.notes, *why, *small.notes, *loops(small.ops), *packed_notes(packed.items()))
         return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, notes)
 
-    def _captured(self, recipe: Recipe) -> tuple[Captured, Captured]:
-        """The step in float32 at the two sizes; the update does not grow and is recorded once."""
-        key = replace(recipe, batch=1, precision="fp32", accumulate=1, checkpointing=False, four_bit=False, uneven=0.0)
-        return self._pairs.get(key, lambda: self._capture(key))
+    def _captured(self, recipe: Recipe) -> Pair:
+        """The step at the two sizes, in the half that it is stored in if it runs in that, else in float32; the update
+        does not grow and is recorded once.
+        """
+        half = half_of(recipe.precision_rules) if self.stored is None else None
+        key = replace(recipe, batch=1, accumulate=1, checkpointing=False, four_bit=False, uneven=0.0)
+        single = replace(key, precision="fp32")
+        if half is None:
+            return self._pairs.get(single, lambda: self._capture(single))
+        try:
+            return self._pairs.get(replace(key, precision=half), lambda: self._capture(single, half))
+        except EpochcastError as problem:
+            pair = self._pairs.get(single, lambda: self._capture(single))
+            return pair._replace(
+                notes=(f"the model does not run in {half} ({problem}); it is forecast as if all of it did",)
+            )
 
-    def _capture(self, recipe: Recipe) -> tuple[Captured, Captured]:
+    def _capture(self, recipe: Recipe, half: str | None = None) -> Pair:
         how = How(self.loss, self.step, self.passed, self.values)
-        self.values.rates.clear()
-        with ALONE, self.around(), self._frozen(recipe.freeze):
-            small = run(self.module, self.example, recipe.at(SMALL_BATCH), how)
-            large = run(self.module, self.example, recipe.at(LARGE_BATCH), how, with_update=False)
-        if small.has_updated:
-            return small, large
-        updates = tuple(op for op in small.ops if op.phase is Phase.UPDATE)
-        return small, replace(large, ops=(*large.ops, *updates))
+        with ALONE, self.around(), self._frozen(recipe.freeze), kept_in(self.module, half, self.values):
+            self.values.rates.clear()
+            example = example_in(self.example, half, self.values)
+            small = run(self.module, example, recipe.at(SMALL_BATCH), how)
+            large = run(self.module, example, recipe.at(LARGE_BATCH), how, with_update=False)
+        if not small.has_updated:
+            updates = tuple(op for op in small.ops if op.phase is Phase.UPDATE)
+            large = replace(large, ops=(*large.ops, *updates))
+        return Pair(small, large, half)
 
     def _unscaled(self, recipe: Recipe, parameters: tuple[Parameter, ...]) -> Iterator[Op]:
         gradients = tuple(grad(p.tensor) for p in parameters if p.trainable)

@@ -1,6 +1,8 @@
 """How a module keeps its weights: in float32, in half, or in few bits (bitsandbytes).
 
 A module whose weights are in half computes in half, with autocast or without: the weights decide, not the option.
+One in float32 that is to be trained in half is run in half, as after `module.to(torch.bfloat16)`: what it casts up to
+float32 by itself (norms, softmax, the scores in front of a loss) is seen then, and only then.
 
 Layers of bitsandbytes work on a GPU alone. For a capture they become linear layers of the format they compute in, their
 weights marked as packed; graph/four_bit.py then counts their bytes and that they are unpacked before every product.
@@ -9,11 +11,17 @@ Products of eight-bit weights run in eight bits forward; they are counted in hal
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import torch
 
+from epochcast.capture.torch.example import Example, mapped
+from epochcast.capture.torch.values import Unknown, Values
 from epochcast.graph.four_bit import EIGHT, FOUR
+from epochcast.graph.precision import Method, Precision
+from epochcast.graph.tensor import DType
 
 FOLLOW_WEIGHTS = frozenset({"fp32", "tf32", "amp_fp16", "amp_bf16", "fp16", "bf16"})
 """Precisions that leave the weights as the model has them."""
@@ -29,6 +37,63 @@ def stored_in(module: torch.nn.Module) -> str | None:
             if parameter.is_floating_point():
                 elements[parameter.dtype] += parameter.numel()
     return _HALVES.get(elements.most_common(1)[0][0]) if elements else None
+
+
+def half_of(precision: Precision) -> str | None:
+    """The half that forward and backward of a precision are stored in; None where that is float32 or casts decide."""
+    is_stored = precision.method in (Method.STORED, Method.MASTERED)
+    return _STORED_HALVES.get(precision.weights.parameters) if is_stored else None
+
+
+@contextmanager
+def kept_in(module: torch.nn.Module, half: str | None, values: Values) -> Iterator[None]:
+    """Inside, what the module keeps in float32 is in `half`, changed in place: losses and steps may refer to it."""
+    if half is None:
+        yield
+        return
+    dtype = _DTYPES[half]
+    parameters = [(p, p.data) for p in module.parameters() if p.dtype is torch.float32]
+    buffers = [
+        (part, name, buffer)
+        for part in module.modules()
+        for name, buffer in part.named_buffers(recurse=False)
+        if buffer.dtype is torch.float32
+    ]
+    try:
+        for parameter, data in parameters:
+            parameter.grad, parameter.data = None, data.to(dtype)
+        for part, name, buffer in buffers:
+            part._buffers[name] = _in_half(buffer, dtype, values)
+        yield
+    finally:
+        for parameter, data in parameters:
+            parameter.grad, parameter.data = None, data
+        for part, name, buffer in buffers:
+            part._buffers[name] = buffer
+
+
+def example_in(example: Example, half: str | None, values: Values) -> Example:
+    """The inputs with those of float32 in `half`."""
+    if half is None:
+        return example
+    dtype = _DTYPES[half]
+
+    def changed(tensor: torch.Tensor) -> torch.Tensor:
+        return _in_half(tensor, dtype, values) if tensor.dtype is torch.float32 else tensor
+
+    return replace(example, args=mapped(example.args, changed), kwargs=mapped(dict(example.kwargs), changed))
+
+
+def _in_half(tensor: torch.Tensor, dtype: torch.dtype, values: Values) -> torch.Tensor:
+    """The tensor in half, with its values where they are known."""
+    half = tensor.to(dtype)
+    with suppress(Unknown):
+        values.keep(half, values.of(tensor))
+    return half
+
+
+_DTYPES = {name: dtype for dtype, name in _HALVES.items()}
+_STORED_HALVES = {DType.FLOAT16: "fp16", DType.BFLOAT16: "bf16"}
 
 
 class _Unpacked(torch.nn.Linear):

@@ -15,6 +15,7 @@ from torch import Tensor
 # Masks of a few hundred tokens squared; larger ones are not worked out.
 MOST_BYTES = 2**21
 MOST_FLOATS = 4096
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class Unknown(Exception):
@@ -80,5 +81,5 @@ class Values:
 def is_small(tensor: Tensor) -> bool:
     """Whether the values of such a tensor are worth knowing."""
     if tensor.is_floating_point():
-        return tensor.numel() <= MOST_FLOATS and tensor.dtype in (torch.float32, torch.float64)
+        return tensor.numel() <= MOST_FLOATS and tensor.dtype in FLOATS
     return not tensor.is_complex() and tensor.numel() * tensor.element_size() <= MOST_BYTES

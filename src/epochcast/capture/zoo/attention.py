@@ -108,24 +108,43 @@ def _packed(
     return b.split(b.copy("contiguous", y, y.shape), parts)
 
 
-def rms_norm(b: Builder, x: Tensor, *, name: str) -> Tensor:
+def rms_norm(b: Builder, x: Tensor, *, name: str, is_all_wide: bool = False, casts_once: bool = True) -> Tensor:
     """x · (mean(x²) + ε)^-½ · γ (Zhang & Sennrich 2019) as six kernels, all but the last in
     float32, as Hugging Face's models run it.
+
+    Gemma multiplies by 1 + γ, in float32 too (`is_all_wide`). T5 takes x as it is for the product with its scale, not
+    the copy in float32 that it squares (`casts_once` false).
     """
     with b.scope(name):
         weight = b.parameter("weight", (x.shape[-1],))
-        x = b.view(x, x.shape, WIDEN)
-        mean = b.reduce("mean", b.elementwise("pow", x), [-1], keep=True)
-        scale = b.elementwise("rsqrt", b.elementwise("add", mean))
-        y = b.view(b.mul(x, scale), x.shape, NARROW)
+        wide = in_float32(b, x)
+        mean = b.reduce("mean", b.elementwise("pow", wide), [-1], keep=True)
+        y = b.mul(wide if casts_once else x, b.elementwise("rsqrt", b.elementwise("add", mean)))
+        if is_all_wide:
+            y = b.mul(y, b.elementwise("add", in_float32(b, weight)))
+            return b.view(y, y.shape, NARROW)
+        y = b.view(y, y.shape, NARROW)
         return b.op(Elementwise("mul"), [y], [y.shape], weights=[weight], name="weight")[0]
 
 
-def gated(b: Builder, x: Tensor, ffn: int, *, activation: str = "silu", name: str = "mlp") -> Tensor:
-    """(silu(xW₁) · xW₂)·W₃ (Shazeer 2020), without biases."""
+def in_float32(b: Builder, x: Tensor) -> Tensor:
+    """`x.float()`: a copy where the step is stored in half. Hugging Face's causal language models and Megatron-LM do so
+    with what they give to the loss.
+    """
+    return b.view(x, x.shape, WIDEN)
+
+
+def gated(
+    b: Builder, x: Tensor, ffn: int, *, activation: str = "silu", name: str = "mlp", packed: bool = False
+) -> Tensor:
+    """(silu(xW₁) · xW₂)·W₃ (Shazeer 2020), without biases; `packed`: W₁ and W₂ are one weight."""
     with b.scope(name):
-        gate = b.elementwise(activation, b.linear(x, ffn, bias=False, name="gate_proj"), name="act_fn")
-        y = b.mul(gate, b.linear(x, ffn, bias=False, name="up_proj"))
+        if packed:
+            first, second = b.split(b.linear(x, 2 * ffn, bias=False, name="gate_up_proj"), 2)
+            y = b.mul(second, b.elementwise(activation, first, name="act_fn"))
+        else:
+            gate = b.elementwise(activation, b.linear(x, ffn, bias=False, name="gate_proj"), name="act_fn")
+            y = b.mul(gate, b.linear(x, ffn, bias=False, name="up_proj"))
         return b.linear(y, x.shape[-1], bias=False, name="down_proj")
 
 

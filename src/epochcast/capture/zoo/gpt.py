@@ -11,7 +11,7 @@ Table 2.1 of the GPT-3 paper gives the XL row 24 heads of 128 but a width of 2,0
 
 from collections.abc import Sequence
 
-from epochcast.capture.zoo.attention import join_heads, sequence_length, split_heads, token_ids
+from epochcast.capture.zoo.attention import in_float32, join_heads, sequence_length, split_heads, token_ids
 from epochcast.graph.build import Builder
 from epochcast.graph.kinds import Matmul
 from epochcast.graph.op import Graph
@@ -44,7 +44,7 @@ def gpt2(
         x = b.layer_norm(x, name="ln_f")
     table = b.parameters["transformer.wte.weight"].tensor
     logits = b.linear(x, vocabulary, bias=False, weight=table, name="lm_head")
-    return b.finish(logits, units_per_sample=length, notes=notes)
+    return b.finish(in_float32(b, logits), units_per_sample=length, notes=notes)
 
 
 def _gpt2_attention(b: Builder, x: Tensor, heads: int) -> Tensor:
@@ -103,7 +103,7 @@ def opt(
         x = b.layer_norm(x, name="final_layer_norm")
     table = b.parameters["model.decoder.embed_tokens.weight"].tensor
     logits = b.linear(x, vocabulary, bias=False, weight=table, name="lm_head")
-    return b.finish(logits, units_per_sample=length)
+    return b.finish(in_float32(b, logits), units_per_sample=length)
 
 
 def _opt_attention(b: Builder, x: Tensor, heads: int) -> Tensor:

@@ -66,7 +66,7 @@ SIZED: Mapping[str, Entry] = {
     "pythia_6_9b": _pythia("6.9B", 32, 4096, 32, 50432),
     "pythia_12b": _pythia("12B", 36, 5120, 40, 50688),
     "gpt_neox_20b": parallel_entry("GPT-NeoX 20B, Black et al. 2022", 44, 6144, 64, 50432, rotary_width=24),
-    "phi_4": decoder_entry("Phi-4, Abdin et al. 2024", 40, 5120, 40, 10, 17920, 100352, context=4096),
+    "phi_4": decoder_entry("Phi-4, Abdin et al. 2024", 40, 5120, 40, 10, 17920, 100352, context=4096, packed=True),
     "llama_7b": decoder_entry("Llama 7B, Touvron et al. 2023", 32, 4096, 32, 32, 11008, 32000, context=2048),
     "smollm2_135m": _smol("135M", 30, 576, 9, 3, 1536),
     "smollm2_360m": _smol("360M", 32, 960, 15, 5, 2560),

@@ -39,7 +39,9 @@ def parallel_entry(title: str, layers: int, width: int, heads: int, vocabulary: 
     return Entry("parallel", "parallel_decoder", title, {**sizes, **more})
 
 
-GEMMA: Options = {"head_width": 256, "activation": "gelu", "scaled_tokens": True, "tied": True, "context": 8192}
+GEMMA: Options = {
+    "head_width": 256, "activation": "gelu", "scaled_tokens": True, "tied": True, "wide_norms": True, "context": 8192,
+}  # fmt: skip
 GEMMA2: Options = {**GEMMA, "norms_behind": True, "capped_logits": True}
 GEMMA3: Options = {**GEMMA, "norms_behind": True, "head_norms": True}
 QWEN3: Options = {"head_width": 128, "head_norms": True, "context": 4096}
@@ -47,7 +49,7 @@ _OSS: Options = {"head_width": 64, "qkv_bias": True, "o_bias": True, "sinks": Tr
 _LATENT = Latent(query_rank=1536, key_rank=512, plain=128, rotary=64, value=128)
 _LLAMA31 = "Grattafiori et al. 2024"
 _GEMMA_PAPER, _GEMMA2_PAPER = "Gemma Team 2024", "Gemma Team 2024 (Gemma 2)"
-_PHI = {"rotary_width": 32, "one_norm": True, "output_bias": True}
+_PHI = {"rotary_width": 32, "one_norm": True, "output_bias": True, "is_phi": True}
 _PYTHIA = "Biderman et al. 2023"
 
 LANGUAGE: Mapping[str, Entry] = {
@@ -57,7 +59,7 @@ LANGUAGE: Mapping[str, Entry] = {
     "gemma_7b": decoder_entry(f"Gemma 7B, {_GEMMA_PAPER}", 28, 3072, 16, 16, 24576, 256000, **GEMMA),
     "gemma2_2b": decoder_entry(f"Gemma 2 2B, {_GEMMA2_PAPER}", 26, 2304, 8, 4, 9216, 256000, **GEMMA2),
     "gemma2_9b": decoder_entry(f"Gemma 2 9B, {_GEMMA2_PAPER}", 42, 3584, 16, 8, 14336, 256000, **GEMMA2),
-    "phi3_mini": decoder_entry("Phi-3 mini, Abdin et al. 2024", 32, 3072, 32, 32, 8192, 32064),
+    "phi3_mini": decoder_entry("Phi-3 mini, Abdin et al. 2024", 32, 3072, 32, 32, 8192, 32064, packed=True),
     "qwen3_30b_a3b": decoder_entry(
         "Qwen3 30B, 128 experts of which 8, Yang et al. 2025",
         48, 2048, 32, 4, 6144, 151936, mixture=Mixture(128, 8, 768), **QWEN3,

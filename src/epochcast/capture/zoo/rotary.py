@@ -20,6 +20,7 @@ def rotated(b: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     if turning < x.shape[-1]:
         part, rest = b.split(x, (turning, x.shape[-1] - turning))
         return b.concatenate([rotated(b, part, cos, sin), rest], -1)
+    straight = b.mul(x, cos)
     first, second = b.split(x, 2)
     turned = b.concatenate([b.elementwise("neg", second), first], -1)
-    return b.add(b.mul(x, cos), b.mul(turned, sin))
+    return b.add(straight, b.mul(turned, sin))

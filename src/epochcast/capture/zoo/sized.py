@@ -19,11 +19,10 @@ from functools import partial
 from typing import Any
 
 from epochcast.capture.model import BuiltModel
-from epochcast.capture.zoo.attention import join_heads, sequence_length, split_heads, token_ids
+from epochcast.capture.zoo.attention import in_float32, join_heads, sequence_length, split_heads, token_ids
 from epochcast.capture.zoo.moe import Mixture, mixture_layer
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.build import Builder
-from epochcast.graph.half import WIDEN
 from epochcast.graph.kinds import Elementwise
 from epochcast.graph.op import Graph
 from epochcast.graph.tensor import Tensor
@@ -179,7 +178,7 @@ def _graph(sizes: DecoderSizes, input_shape: tuple[int, ...] | None, batch: int)
         x = _norm(b, x, sizes, "norm")
     table = b.parameters["model.embed_tokens.weight"].tensor if sizes.is_tied else None
     logits = b.linear(x, sizes.vocab, bias=False, weight=table, name="lm_head")
-    return b.finish(b.view(logits, logits.shape, WIDEN), units_per_sample=length)
+    return b.finish(in_float32(b, logits), units_per_sample=length)
 
 
 def _norm(b: Builder, x: Tensor, sizes: DecoderSizes, name: str) -> Tensor:

@@ -95,16 +95,16 @@ class _Stack:
         for index in range(self.layers):
             with b.scope(f"block.{index}"):
                 with b.scope("layer.0"):
-                    y = rms_norm(b, x, name="layer_norm")
+                    y = rms_norm(b, x, casts_once=False, name="layer_norm")
                     x = b.add(x, b.dropout(self._attend_here(y, bias, is_decoder=memory is not None)))
                 if memory is not None and across is not None:
                     with b.scope("layer.1"):
-                        y = rms_norm(b, x, name="layer_norm")
+                        y = rms_norm(b, x, casts_once=False, name="layer_norm")
                         x = b.add(x, b.dropout(self._attend("EncDecAttention", y, memory, across)))
                 with b.scope("layer.1" if memory is None else "layer.2"):
-                    y = rms_norm(b, x, name="layer_norm")
+                    y = rms_norm(b, x, casts_once=False, name="layer_norm")
                     x = b.add(x, b.dropout(self._feed_forward(y, is_sparse=bool(self.experts) and index % 2 == 1)))
-        return b.dropout(rms_norm(b, x, name="final_layer_norm"))
+        return b.dropout(rms_norm(b, x, casts_once=False, name="final_layer_norm"))
 
     def _attend_here(self, x: Tensor, bias: Tensor, *, is_decoder: bool) -> Tensor:
         b = self.b

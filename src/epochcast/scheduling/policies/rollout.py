@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from epochcast.scheduling.policies.arrays import Arrays, arrays
 from epochcast.scheduling.policies.order import packable
-from epochcast.scheduling.state import Decision, State
+from epochcast.scheduling.state import Decision, Placed, State
 
 if TYPE_CHECKING:
     from epochcast.scheduling.policies.dispatching import Way
@@ -38,6 +38,12 @@ SETTINGS = tuple((congestion, ahead, loss, TAKE_ANY) for loss, ahead, congestion
 # Where quotas bind, waiting for a cheap machine may be better than a dear one at once, though a job may move later.
 PATIENT = tuple((congestion, 0.1, 1.0, p) for congestion, p in product((3.0, 0.0), (1.0, 2.0)))
 KEEPING = tuple((congestion, ahead, 1.0, p) for ahead, congestion, p in product((0.1, 0.3), (0.0, 1.0, 3.0), PATIENCE))
+# Without preemption, the share of GPUs kept for jobs that cannot wait, and how long before it must a job begins. Chosen
+# on the reference workload of high load, where 0.1, 0.2 and 0.3 save 12, 15 and 15 % against edf, and none 8 %. On nine
+# drawn ones of high load all change next to nothing; on one in overload they cost 1 (0.2) and 21 % (0.3). Keeping none
+# while jobs wait that find no place saves 13 % and costs 2 %.
+RESERVE = 0.2
+MARGIN_SECONDS = 600.0
 # Width (log) of the perturbations of the order of jobs, and the share of jobs that one perturbs.
 NOISES = (0.3, 1.0)
 PERTURBED_FRACTION = 0.25
@@ -80,7 +86,12 @@ class RollOut:
             moved = random.random(jobs) < PERTURBED_FRACTION
             best.try_out(best.way, best.noise * np.exp(moved * random.normal(0.0, NOISES[number % len(NOISES)], jobs)))
         self.wake_seconds = best.wake_seconds
-        return _packed(state, told, best.chosen)
+        decision = _packed(state, told, best.chosen)
+        if not self.keeps:
+            return decision
+        kept, wake = with_reserve(state, decision, told.capacity)
+        self.wake_seconds = min((one for one in (wake, best.wake_seconds) if one is not None), default=None)
+        return kept
 
 
 @dataclass(slots=True)
@@ -109,6 +120,32 @@ def _packed(state: State, told: Arrays, chosen: npt.NDArray[np.int64]) -> Decisi
     decision = dict(told.decision(chosen))
     starting = [name for name in reversed(decision) if state.live[name].choice is None]
     return packable(state, decision, starting)
+
+
+def with_reserve(state: State, decision: Decision, gpus: float) -> tuple[Decision, float | None]:
+    """Where nobody may be stopped: jobs that can begin later wait while few GPUs would be left.
+
+    The last GPUs are kept for jobs to come that cannot wait. Who waits begins when it must, to be in time with the
+    choice it would have had, or when GPUs are free again. Returns the decision, and after how many seconds the first
+    must begin. Of `gpus` there are so many in all.
+    """
+    spare = {name: _spare_seconds(state, name, placed) for name, placed in decision.items()}
+    used = sum(placed.choice.gpus for placed in decision.values())
+    held: list[str] = []
+    for name in sorted(decision, key=lambda name: -spare[name]):
+        if used <= (1 - RESERVE) * gpus or len(held) + 1 == len(decision):
+            break
+        if state.live[name].choice is None and spare[name] > MARGIN_SECONDS:
+            held.append(name)
+            used -= decision[name].choice.gpus
+    wake = min((spare[name] - MARGIN_SECONDS for name in held), default=None)
+    return {name: placed for name, placed in decision.items() if name not in held}, wake
+
+
+def _spare_seconds(state: State, name: str, placed: Placed) -> float:
+    """How much later a job could begin and still be in time."""
+    one = state.live[name]
+    return one.job.deadline_seconds - state.seconds - one.seconds_left(placed.choice)
 
 
 def _way(setting: Setting, may_change: bool, keeps: bool) -> "Way":
