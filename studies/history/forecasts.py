@@ -76,10 +76,13 @@ def _read(file: Path) -> dict[str, Kept]:
         return {}
     with file.open(encoding="utf-8", newline="") as stream:
         lines = [row for row in csv.DictReader(stream) if None not in row.values() and None not in row]
-    numbers = ("measured", "seconds", "exposed_comm", "host")
-    return {
-        row["key"]: Kept(row["key"], *(float(row[name] or nan) for name in numbers), row["reason"]) for row in lines
-    }
+    return {row["key"]: _of(row) for row in lines}
+
+
+def _of(row: Mapping[str, str]) -> Kept:
+    names = ("measured", "seconds", "exposed_comm", "host")
+    measured, seconds, exposed_comm, host = (float(row[name] or nan) for name in names)
+    return Kept(row["key"], measured, seconds, exposed_comm, host, row["reason"])
 
 
 def _append(file: Path, added: Sequence[Kept]) -> None:

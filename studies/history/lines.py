@@ -35,8 +35,8 @@ class Line:
     def of(cls, source: str, split: str, rows: int, model: str, tested: Tested) -> "Line":
         """What a model predicted."""
         found = tested.as_dict()
-        numbers = (found[name] for name in ("mape", "median_ape", "p90_ape", "coverage"))
-        return cls(source, split, rows, model, int(found["n"]), *numbers, tested.reason)
+        mape, median, p90, coverage = (found[name] for name in ("mape", "median_ape", "p90_ape", "coverage"))
+        return cls(source, split, rows, model, int(found["n"]), mape, median, p90, coverage, tested.reason)
 
     @property
     def without_intervals(self) -> "Line":
@@ -52,8 +52,12 @@ class Line:
 
 def line_of(row: Mapping[str, str]) -> Line:
     """Of a row of a file."""
-    numbers = (float(row[name]) if row[name] else None for name in ("mape", "median_ape", "p90_ape", "coverage"))
-    return Line(row["source"], row["split"], int(row["rows"]), row["model"], int(row["n"]), *numbers, row["reason"])
+    names = ("mape", "median_ape", "p90_ape", "coverage")
+    mape, median, p90, coverage = (float(row[name]) if row[name] else None for name in names)
+    counts = int(row["rows"]), int(row["n"])
+    return Line(
+        row["source"], row["split"], counts[0], row["model"], counts[1], mape, median, p90, coverage, row["reason"]
+    )
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,9 @@ class Used:
     @classmethod
     def of(cls, row: Mapping[str, str]) -> "Used":
         """Of a row of a file."""
-        counts = (int(row[name]) for name in ("timed", "rows", "forecast", "left_out"))
-        return cls(row["table"], row["source"], *counts, row["is_trained"] == "True", row["reason"])
+        timed, rows, forecast, left_out = (int(row[name]) for name in ("timed", "rows", "forecast", "left_out"))
+        is_trained = row["is_trained"] == "True"
+        return cls(row["table"], row["source"], timed, rows, forecast, left_out, is_trained, row["reason"])
 
 
 def read_lines(path: Path, make: Callable[[Mapping[str, str]], T]) -> list[T]:

@@ -1,6 +1,6 @@
 """The page of the study: what is missed first, then every case and every model."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,7 +132,7 @@ def _targets(found: Sequence[Case]) -> str:
         "|---|---:|---:|",
     ]
     random, beyond = [c for c in found if c.is_random], [c for c in found if not c.is_random]
-    rows = [
+    rows: list[tuple[str, list[Case], Callable[[Case], bool]]] = [
         ("random: less than the best peer", random, lambda c: c.is_reached),
         ("beyond: at most half of the best peer", beyond, lambda c: c.is_reached),
         ("beyond: less than the best peer", beyond, lambda c: (c.ours.mape or 0.0) <= (c.peer.mape or 0.0)),

@@ -11,7 +11,7 @@ import numpy as np
 
 from epochcast.errors import EpochcastError
 from epochcast.history.compare import Tested, compare
-from epochcast.history.jobs import Array
+from epochcast.history.jobs import Array, Integers
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.models.table import Options, find_kind
 from epochcast.history.splits import split_of
@@ -43,7 +43,7 @@ class Scorer:
             tested = Tested(rows, self.known.target[rows], predicted, predicted, predicted)
         return Line.of(self.source, split, len(self.known), model, tested).without_intervals
 
-    def predicted(self, split: str, model: str) -> tuple[Array, Array]:
+    def predicted(self, split: str, model: str) -> tuple[Integers, Array]:
         """The rows that are tested, and what is predicted for each."""
         kind, options, parts = find_kind(model), self._options(model), split_of(split, self.known.jobs).parts
         with one_thread_each():
