@@ -1,53 +1,20 @@
 """The page of the study: what is missed first, then every case and every model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from studies.history.curves import Point, curve_section
-from studies.history.rows import SOURCES
+from studies.history.independent import BY_FAMILY
+from studies.history.lines import Line, Used
+from studies.history.parts import Partial, parts_section
+from studies.history.rows import DEVELOPED_ON, LEAST_ROWS, MOST_ROWS
 
 PAGE = Path(__file__).parents[2] / "docs" / "history-accuracy.md"
 MEDIANS = {"batch>": 0.05, "gpus>": 0.08, "power>": 0.10}
 """The median errors that are asked for beyond what was learned from."""
 LEAST_COVERAGE = 0.8
 PEERS = ("linear", "decision_tree", "random_forest", "boosting", "net")
-
-
-@dataclass(frozen=True)
-class Line:
-    """One model on one split of one source; `mape` None where it could not be fitted."""
-
-    source: str
-    split: str
-    rows: int
-    model: str
-    tuned: str
-    n: int
-    mape: float | None
-    median_ape: float | None
-    p90_ape: float | None
-    coverage: float | None
-
-
-def line_of(row: Mapping[str, str]) -> Line:
-    """Of a row of `result.csv`."""
-
-    def number(name: str) -> float | None:
-        return float(row[name]) if row[name] else None
-
-    return Line(
-        row["source"],
-        row["split"],
-        int(row["rows"]),
-        row["model"],
-        row["tuned"],
-        int(row["n"]),
-        number("mape"),
-        number("median_ape"),
-        number("p90_ape"),
-        number("coverage"),
-    )
 
 
 @dataclass(frozen=True)
@@ -76,6 +43,16 @@ class Case:
         return (self.ours.mape or 0.0) <= self.bound
 
     @property
+    def goal(self) -> float | None:
+        """The median error that is asked for."""
+        return next((goal for start, goal in MEDIANS.items() if self.split.startswith(start)), None)
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether nobody looked at this source while the grey box was made."""
+        return self.source not in DEVELOPED_ON
+
+    @property
     def told(self) -> str:
         """On one line."""
         verdict = "reached" if self.is_reached else "MISSED"
@@ -96,29 +73,34 @@ def cases(lines: Sequence[Line]) -> list[Case]:
     return found
 
 
-def page(lines: Sequence[Line], curves: Sequence[Point]) -> str:
+def page(lines: Sequence[Line], used: Sequence[Used], curves: Sequence[Point], parts: Sequence[Partial]) -> str:
     """The page of the documentation."""
     found = cases(lines)
-    pieces = [_INTRODUCTION.format(ran=", ".join(sorted({line.source for line in lines}))), _missed(found)]
-    pieces += [
-        _SEEN,
-        _absent({line.source for line in lines}),
+    pieces = [
+        _INTRODUCTION,
+        _missed(
+            found, [one.source for one in used if not one.reason and one.source not in {line.source for line in lines}]
+        ),
+        _targets(found),
+        _seen(used),
         _table(found),
         _models(lines),
         curve_section(curves),
+        parts_section(parts),
+        _sources(used, {line.source for line in lines}),
         _LIMITS,
     ]
     return "\n".join(piece for piece in pieces if piece)
 
 
-def _missed(found: Sequence[Case]) -> str:
+def _missed(found: Sequence[Case], not_run: Sequence[str]) -> str:
     """What is missed, first."""
     beyond = [case for case in found if not case.is_random]
     at_random = [case for case in found if case.is_random]
     far = [case for case in beyond if not case.is_reached]
     behind = [case for case in beyond if (case.ours.mape or 0.0) > (case.peer.mape or 0.0)]
-    wide = [case for case in beyond if (goal := _goal(case)) is not None and (case.ours.median_ape or 0.0) > goal]
-    asked = [case for case in beyond if _goal(case) is not None]
+    asked = [case for case in beyond if case.goal is not None]
+    wide = [case for case in asked if (case.ours.median_ape or 0.0) > (case.goal or 0.0)]
     worse = [case for case in found if case.forecast and (case.forecast.mape or 0.0) < (case.ours.mape or 0.0)]
     narrow = [case for case in found if (case.ours.coverage or 0.0) < LEAST_COVERAGE]
     lost = [case for case in at_random if not case.is_reached]
@@ -132,6 +114,7 @@ def _missed(found: Sequence[Case]) -> str:
         f" {len(worse)} of {len(found)}: {_named(worse)}.",
         f"- **Intervals** that should hold 90 % of the rows hold less than 80 % on {len(narrow)} of {len(found)}:"
         f" {_named(narrow)}.",
+        f"- **Not run yet**, though they have enough rows: {', '.join(not_run) or 'none'}.",
     ]
     return "\n".join(["## What fails", "", *points, ""])
 
@@ -140,14 +123,46 @@ def _named(found: Sequence[Case]) -> str:
     return ", ".join(f"{case.source} `{case.split}`" for case in found) or "none"
 
 
-def _goal(case: Case) -> float | None:
-    """The median error that is asked for."""
-    return next((goal for start, goal in MEDIANS.items() if case.split.startswith(start)), None)
+def _targets(found: Sequence[Case]) -> str:
+    """How many targets are reached, on sources that were looked at and on those that were not."""
+    lines = [
+        "## The targets",
+        "",
+        "| target | sources that were looked at | sources that nobody looked at |",
+        "|---|---:|---:|",
+    ]
+    random, beyond = [c for c in found if c.is_random], [c for c in found if not c.is_random]
+    rows: list[tuple[str, list[Case], Callable[[Case], bool]]] = [
+        ("random: less than the best peer", random, lambda c: c.is_reached),
+        ("beyond: at most half of the best peer", beyond, lambda c: c.is_reached),
+        ("beyond: less than the best peer", beyond, lambda c: (c.ours.mape or 0.0) <= (c.peer.mape or 0.0)),
+    ]
+    for start, goal in MEDIANS.items():
+        mine = [c for c in beyond if c.split.startswith(start)]
+        rows.append((f"`{start}60%` or 50%: median {goal:.0%}".replace("%", " %"), mine, _is_near))
+    for name, mine, is_reached in rows:
+        halves = [[c for c in mine if c.is_unseen is is_unseen] for is_unseen in (False, True)]
+        cells = [f"{sum(is_reached(c) for c in half)} of {len(half)}" for half in halves]
+        lines.append(f"| {name} | {cells[0]} | {cells[1]} |")
+    return "\n".join([*lines, ""])
 
 
-def _absent(ran: set[str]) -> str:
-    missing = [source for _, source, _ in SOURCES if source not in ran]
-    return "Not run yet: " + (", ".join(missing) or "none") + ".\n"
+def _is_near(case: Case) -> bool:
+    return (case.ours.median_ape or 0.0) <= (case.goal or 0.0)
+
+
+def _seen(used: Sequence[Used]) -> str:
+    """Which sources the cost model was trained on, and which were looked at."""
+    ran = [one for one in used if not one.reason]
+    trained = [one.source for one in ran if one.is_trained and one.source not in BY_FAMILY]
+    family = [one.source for one in ran if one.is_trained and one.source in BY_FAMILY]
+    others = [one.source for one in ran if not one.is_trained]
+    return _SEEN.format(
+        trained=", ".join(trained) or "none",
+        family=", ".join(family) or "none",
+        others=", ".join(others) or "none",
+        looked=", ".join(DEVELOPED_ON),
+    )
 
 
 def _table(found: Sequence[Case]) -> str:
@@ -155,15 +170,15 @@ def _table(found: Sequence[Case]) -> str:
         "## The grey box against the best peer",
         "",
         "Mean error (MAPE), and in brackets the median. *Asked*: the MAPE of the best peer at random, half of it beyond"
-        " what was learned from.",
+        " what was learned from. † marks sources that were looked at while the grey box was made.",
         "",
         "| source | split | tested | grey box | best peer | forecast × factor | asked | reached | in the interval |",
         "|---|---|---:|---:|---|---:|---:|---|---:|",
     ]
     rows = [
-        f"| {case.source} | `{case.split}` | {case.ours.n} of {case.ours.rows} | {_both(case.ours)} |"
-        f" {case.peer.model} {_both(case.peer)} | {_both(case.forecast)} | {_percent(case.bound)} |"
-        f" {'yes' if case.is_reached else '**no**'} | {_percent(case.ours.coverage)} |"
+        f"| {case.source}{'' if case.is_unseen else ' †'} | `{case.split}` | {case.ours.n} of {case.ours.rows} |"
+        f" {_both(case.ours)} | {case.peer.model} {_both(case.peer)} | {_both(case.forecast)} |"
+        f" {_percent(case.bound)} | {'yes' if case.is_reached else '**no**'} | {_percent(case.ours.coverage)} |"
         for case in found
     ]
     return "\n".join([*head, *rows, ""])
@@ -172,13 +187,42 @@ def _table(found: Sequence[Case]) -> str:
 def _models(lines: Sequence[Line]) -> str:
     """The MAPE of every model."""
     names = list(dict.fromkeys(line.model for line in lines))
-    head = ["## Every model", "", "MAPE.", ""]
+    head = [
+        "## Every model",
+        "",
+        "MAPE; a dash where a model could not be fitted, or was not run (`result.csv` says why).",
+        "",
+    ]
     head += ["| source | split | " + " | ".join(names) + " |", "|---|---|" + "---:|" * len(names)]
     rows = []
     for source, split in dict.fromkeys((line.source, line.split) for line in lines):
         here = {line.model: line.mape for line in lines if (line.source, line.split) == (source, split)}
         rows.append(f"| {source} | `{split}` | " + " | ".join(_percent(here.get(name)) for name in names) + " |")
     return "\n".join([*head, *rows, ""])
+
+
+def _sources(used: Sequence[Used], ran: set[str]) -> str:
+    """What was used of every source, and why not."""
+    head = [
+        "## Sources",
+        "",
+        f"Rows whose quality is ok and whose step was timed; of more than {MOST_ROWS}, so many drawn at random (seed"
+        f" 0). A source with fewer than {LEAST_ROWS} is not run. *Left out*: rows whose job no net left out, or whose"
+        " time cannot be read.",
+        "",
+        "| table | source | timed | used | with a forecast | left out | |",
+        "|---|---|---:|---:|---:|---:|---|",
+    ]
+    rows = [
+        f"| {one.table} | {one.source} | {one.timed} | {one.rows} | {one.forecast} | {one.left_out} |"
+        f" {_why(one, ran)} |"
+        for one in used
+    ]
+    return "\n".join([*head, *rows, ""])
+
+
+def _why(one: Used, ran: set[str]) -> str:
+    return one.reason or ("" if one.source in ran else "**not run yet**")
 
 
 def _both(line: Line | None) -> str:
@@ -193,32 +237,35 @@ _INTRODUCTION = """# How good history is
 
 Written by `studies/history` (`python -m studies history`; `result.csv` there has every figure). The rows of one
 source are the past jobs, the target is the time of a step. Peers are {peers}. Their hyper-parameters are chosen as
-AI Gauge describes it, by cross-validation in five parts on the mean relative error, anew on what each split learns
-from; which ones are tried is ours (`history/models/table.py`). The grey box and its peers have the same rows,
-columns and splits. Run for this page: {{ran}}.
+AI Gauge describes it, by cross-validation in five parts on the mean relative error, once for a source, on four fifths
+of its rows; which ones are tried is ours (`history/models/table.py`). The grey box and its peers have the same rows,
+columns and splits.
 """.format(peers=", ".join(PEERS))
-_SEEN = """## What the forecast may have seen
+_SEEN = """## What the forecast has not seen
 
-The grey box begins with the forecast of the shipped cost model. Peers begin with nothing. That is its point, and it
-is also an advantage that must be named: some rows that are "not seen" here were seen by the cost model.
+The grey box begins with a forecast, peers begin with nothing. That is its point; but then the forecast must not know
+the rows that are tested.
 
-- **kernelbench_level3, lambda_tensorflow**: 352 steps of the first, as many as are tested here, and 95 of the
-  second are in the training of the shipped cost model ([model card](model-card.md)). Their figures say how well
-  forecast and history fit together, not how well they do on a new source.
-- **dgxc_benchmarking, bigscience_tr11**: no seconds of a kernel or a wire were fitted on them. That NVIDIA's
-  recipes interleave their stages was assumed after a look at the errors of dgxc_benchmarking ([large
-  models](large-models.md)).
+- **{trained}**: the shipped cost model was trained on single-GPU steps of these ([model card](model-card.md)). Their
+  forecasts here are those of nets that left out everything the source timed (`studies/accuracy/left_out.csv`); what
+  several GPUs add is the shipped forecast of it. Whoever uses epochcast has a source of their own, so these are the
+  figures to expect.
+- **{family}**: most of all steps are of this source, so the net left out the family of each network instead.
+- **{others}**: no seconds of a kernel or a wire were fitted on these. That NVIDIA's recipes interleave their stages was
+  assumed after a look at the errors of dgxc_benchmarking ([large models](large-models.md)).
 
-The priors of the grey box, and the numbers along which its trends go on (`TRENDS`), were chosen by trials on some
-of these tables. So its figures here are those of a design that has seen them; peers have their authors' designs.
+The form of the grey box (a process and two sets of trees, their equal shares, the priors, `TRENDS`) was chosen by
+trials on {looked} (of the last two it is not certain; they count as looked at). Their figures are those of a design
+that has seen them. All others were run after it was chosen, and nothing of it was changed after a look at them. Nothing
+is chosen on rows that are tested.
 """
 _LIMITS = """## What this does not say
 
-- Nothing of the sources that were not run, of `epoch_seconds`, `total_seconds` or `peak_bytes`.
-- The forecasts of this run were kept from a version a few hours older. Of 109 rows (every 8th to 15th) that were
-  forecast anew, 92 were the same, and all within 1.9 %.
+- Nothing of `epoch_seconds`, `total_seconds` (but for jobs from a part of them) or `peak_bytes`.
 - Splits are one draw (seed 0). Differences of a few tenths of the error may be chance where fewer than 100 rows
   were tested.
 - `batch>60%` and the like test above that share of a column's different values. `power` is the peak of the data
   sheet.
+- The grey box knows of a network what its name says, by the forecast. Peers know its name alone, and what columns say.
+  Where the same networks are in all rows, that is no disadvantage.
 """

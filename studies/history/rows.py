@@ -1,77 +1,127 @@
-"""The measured runs of each source as a table of past jobs, with the forecast of each row.
+"""The measured runs of each source as a table of past jobs, with the physics of each row.
 
-Rows count if their quality is "ok" and they can be forecast. Forecasts take long (an hour for all tables on two slow
-cores), so they are kept in a folder. They are those of the shipped cost model, which has seen single-GPU steps of some
-of these sources while it was trained (`docs/model-card.md`); black boxes have not.
+Rows count if their quality is "ok" and their step was timed. Of a source with more than `MOST_ROWS` so many are drawn
+with a seed. Physics is the forecast (`forecasts.py`), as if the cost model had not been trained on the source
+(`independent.py`); where a row names no network that can be built it is the roofline of its columns.
 """
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from epochcast.cost.registry import find_cost_model
-from epochcast.fitting.evaluate_runs import forecast_runs
 from epochcast.fitting.table import read_table
-from epochcast.history.jobs import Physics
+from epochcast.history.jobs import Array, Physics
 from epochcast.history.learning_set import LearningSet, learning_set
-from epochcast.history.physics import FORECAST, alone_of
-from epochcast.history.reading import named
+from epochcast.history.physics import FORECAST, by_columns, overheads_of, stand_ins_of
+from epochcast.history.reading import as_jobs, named
+from epochcast.history.roles import with_devices
+from studies.history.forecasts import Kept, forecasts_of
+from studies.history.independent import computed_of, trained_sources
 
-# Table, source, and the splits that it has rows for.
-SOURCES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("runs_more", "lambda_tensorflow", ("random", "batch>60%", "gpus>50%", "power>60%")),
-    ("runs_more", "kernelbench_level3", ("random", "power>60%")),
-    ("llm_runs", "dgxc_benchmarking", ("random", "batch>60%", "gpus>50%", "power>60%", "deeper")),
-    ("llm_runs", "bigscience_tr11", ("random", "gpus>50%")),
-    ("llm_runs", "ultrascale_playbook", ("random", "batch>60%", "gpus>50%", "deeper")),
-    ("llm_runs", "vtrain_single", ("random", "batch>60%", "gpus>50%", "deeper")),
-    ("runs", "nvidia_dle", ("random", "batch>60%", "gpus>50%", "power>60%")),
-    ("runs", "pollux_osdi21", ("random", "batch>60%", "gpus>50%")),
-    ("runs", "timm", ("random", "batch>60%", "deeper")),
-    ("runs", "torchvision_gpu_bench", ("random", "gpus>50%", "power>60%", "deeper")),
-    ("runs", "tf_benchmarks_2017", ("random", "gpus>50%", "power>60%")),
+TABLES = ("runs", "runs_more", "llm_runs")
+LEAST_ROWS, MOST_ROWS = 100, 200
+DEVELOPED_ON = (
+    "lambda_tensorflow",
+    "kernelbench_level3",
+    "dgxc_benchmarking",
+    "bigscience_tr11",
+    "ultrascale_playbook",
+    "vtrain_single",
 )
-EVERY = {"pollux_osdi21": 4, "timm": 2}
-"""Of the sources with thousands of rows every so many."""
+"""Sources whose errors were looked at while the grey box was made."""
+_NO_FEATURES = ("unit", "note")
 
 
-def jobs_of(data: Path, forecasts: Path, table: str, source: str) -> LearningSet:
-    """The rows of one source to learn from."""
-    frame = read_table(data / f"{table}.parquet")
-    frame = frame.filter((pl.col("source") == source) & (pl.col("quality") == "ok"))[:: EVERY.get(source, 1)]
-    kept = _forecast(frame, forecasts, source)
-    is_known = np.isfinite(kept["measured"]) & np.isfinite(kept["seconds"])
-    frame = frame.with_columns(pl.Series("step_seconds", kept["measured"])).filter(is_known)
-    seconds, overheads = kept["seconds"][is_known], kept["overhead"][is_known]
-    physics = Physics(seconds, np.full(len(seconds), FORECAST), overheads)
+@dataclass(frozen=True)
+class Source:
+    """One source of a table, with the rows that count; `reason` says why it has too few."""
+
+    table: str
+    name: str
+    rows: pl.DataFrame
+    reason: str = ""
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether the shipped cost model has seen steps of it."""
+        return self.name in trained_sources()
+
+
+def sources(data: Path) -> Iterator[Source]:
+    """All of the tables of measured runs, in the order of their tables."""
+    for table in TABLES:
+        frame = read_table(data / f"{table}.parquet")
+        for name in frame["source"].unique(maintain_order=True).to_list():
+            mine = frame.filter(pl.col("source") == name)
+            good = mine.filter(pl.col("quality") == "ok")
+            timed = good.filter(pl.col("step_seconds").is_not_null() | pl.col("samples_per_second").is_not_null())
+            yield Source(table, name, timed, _reason(mine, good, timed))
+
+
+def _reason(mine: pl.DataFrame, good: pl.DataFrame, timed: pl.DataFrame) -> str:
+    if len(timed) >= LEAST_ROWS:
+        return ""
+    if not len(good):
+        return f"none of its {len(mine)} rows is of good quality: {mine['quality'].value_counts()[0, 0]}"
+    return f"{len(timed)} of its {len(mine)} rows were timed, fewer than {LEAST_ROWS}"
+
+
+@dataclass(frozen=True)
+class Known:
+    """The rows to learn from, and how many have their forecast, their roofline, or were left out and why."""
+
+    jobs: LearningSet
+    forecast: int
+    roofline: int
+    left_out: int
+
+
+def known_of(source: Source, forecasts: Path) -> Known:
+    """The rows of one source with their physics."""
+    frame = _drawn(source.rows)
+    kept = forecasts_of(frame.to_dicts(), forecasts / f"{source.name}.csv")
+    measured = _measured(frame, kept)
+    seconds, overheads = _physics(source, frame, kept)
+    jobs = with_devices(as_jobs(named(frame)))
+    columns, kinds = by_columns(jobs)
+    is_forecast = np.isfinite(seconds)
+    is_seen = np.array([np.isfinite(one.seconds) for one in kept]) & ~is_forecast
+    is_used = np.isfinite(measured) & ~is_seen
+    physics = Physics(
+        np.where(is_forecast, seconds, columns)[is_used],
+        np.where(is_forecast, FORECAST, kinds)[is_used].astype(np.str_),
+        np.where(is_forecast, overheads, 1.0)[is_used],
+        stand_ins={kind: values[is_used] for kind, values in stand_ins_of(jobs).items()},
+    )
+    frame = frame.with_columns(pl.Series("step_seconds", measured)).filter(is_used)
     found = learning_set(named(frame), "step_seconds", physics=physics)
-    return replace(found, features=tuple(name for name in found.features if name not in ("unit", "note")))
+    learned_from = replace(found, features=tuple(name for name in found.features if name not in _NO_FEATURES))
+    forecast = int((is_forecast & is_used).sum())
+    return Known(learned_from, forecast, int(is_used.sum()) - forecast, int((~is_used).sum()))
 
 
-def _forecast(frame: pl.DataFrame, forecasts: Path, source: str) -> dict[str, np.ndarray]:
-    """Measured and forecast seconds of every row, and what several GPUs add; kept in a file."""
-    file = forecasts / f"{source}.csv"
-    if file.exists():
-        kept = pl.read_csv(file)
-        if len(kept) == len(frame):
-            return {name: kept[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in kept.columns}
-    rows = frame.to_dicts()
-    model = find_cost_model()
-    found = forecast_runs(rows, model)
-    alone = [alone_of(row) for row in rows]
-    asked = [place for place, row in enumerate(alone) if row is not None]
-    singles = found.mid_seconds.copy()
-    if asked:
-        singles[asked] = forecast_runs([alone[place] or {} for place in asked], model).mid_seconds
-    with np.errstate(invalid="ignore"):
-        overhead = np.maximum(found.mid_seconds / singles, 1.0)
-    columns = {
-        "measured": found.measured_seconds,
-        "seconds": found.mid_seconds,
-        "overhead": np.where(np.isfinite(overhead), overhead, 1.0),
-    }
-    forecasts.mkdir(parents=True, exist_ok=True)
-    pl.DataFrame(columns).write_csv(file)
-    return columns
+def _drawn(frame: pl.DataFrame) -> pl.DataFrame:
+    if len(frame) <= MOST_ROWS:
+        return frame
+    return frame[np.sort(np.random.default_rng(0).permutation(len(frame))[:MOST_ROWS])]
+
+
+def _measured(frame: pl.DataFrame, kept: list[Kept]) -> Array:
+    """As `epochcast evaluate` reads a step; of rows that it cannot read, the step that the table says itself."""
+    said = frame["step_seconds"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    read = np.array([one.measured for one in kept])
+    found = np.where(np.isfinite(read), read, said)
+    return np.where(found > 0, found, np.nan)
+
+
+def _physics(source: Source, frame: pl.DataFrame, kept: list[Kept]) -> tuple[Array, Array]:
+    """Forecast steps that are independent of the source, NaN where there is none, and their overheads."""
+    seconds, exposed = (np.array([getattr(one, name) for one in kept]) for name in ("seconds", "exposed_comm"))
+    if source.is_trained:
+        rows: list[dict[str, Any]] = source.rows.to_dicts()
+        seconds = exposed + computed_of(source.name, rows, frame.to_dicts())
+    return seconds, overheads_of(seconds, exposed)

@@ -1,78 +1,131 @@
 """Learning from past jobs, source by source: peers' models and the grey box on the same rows and splits.
 
-    python -m studies history
-    python -m studies.history.run --forecasts FOLDER --source dgxc_benchmarking,bigscience_tr11 --peers
+    python -m studies history                                       all; goes on where it was stopped
+    python -m studies.history.run --source dgxc_benchmarking,pollux_osdi21 --again grey_box
 
-Writes `result.csv` beside this file, a line per source, split and model, and the page of it (`page.py`). The peers are
-re-run as AI Gauge describes (hyper-parameters by five-fold cross-validation on the mean relative error). Splits are
-those of the Politecnico talk: larger batches, more GPUs, faster hardware, deeper networks; beside them five random
-parts.
+Every source of `runs`, `runs_more` and `llm_runs` with enough rows (`rows.py`). The peers are re-run as AI Gauge
+describes (hyper-parameters by five-fold cross-validation on the mean relative error). Splits are those of the
+Politecnico talk: larger batches, more GPUs, faster hardware, deeper networks; beside them five random parts.
+
+Forecasts and results are kept in a folder while they are found (EPOCHCAST_HISTORY_STUDY, or a temporary one). What was
+found is written beside this file: `result.csv`, a line per source, split and model; `sources.csv`, what was used of
+each source; `curve.csv`, errors by the number of past jobs (`curves.py`); `partial.csv`, jobs from a part of them
+(`parts.py`). The page is `docs/history-accuracy.md`.
 """
 
 import argparse
-import csv
 import os
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from epochcast.errors import EpochcastError
-from epochcast.history.compare import compare
+from epochcast.history.learning_set import LearningSet
+from epochcast.history.splits import default_splits
+from studies.history.curves import COLUMNS as CURVE_COLUMNS
+from studies.history.curves import RESULT as CURVES
 from studies.history.curves import add_curve, read_curves
-from studies.history.page import PAGE, PEERS, Line, cases, line_of, page
-from studies.history.rows import SOURCES, jobs_of
+from studies.history.lines import (
+    COLUMNS,
+    RESULT,
+    SOURCES,
+    SOURCES_COLUMNS,
+    Line,
+    Used,
+    append_line,
+    line_of,
+    read_lines,
+    write_lines,
+)
+from studies.history.page import PAGE, PEERS, cases, page
+from studies.history.parts import add_parts, read_parts
+from studies.history.rows import Source, known_of, sources
+from studies.history.scoring import OURS, Scorer
 
 BY_HAND = True
-RESULT = Path(__file__).with_name("result.csv")
-OTHERS = ("stepwise", "svr", "optimus", "ernest")
-OURS = ("grey_box", "forecast")
-COLUMNS = ("source", "split", "rows", "model", "tuned", "n", "mape", "median_ape", "p90_ape", "coverage")
+OTHERS = ("ridge", "nnls", "svr", "optimus", "ernest", "stepwise")
+ALL = (*OURS, *PEERS, *OTHERS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Score all sources; fails where a target is missed, and says which."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--forecasts", type=Path, default=Path(tempfile.gettempdir()) / "epochcast-history-forecasts")
-    parser.add_argument("--source", default="", help="these alone, with commas; lines of others stay as they are")
-    parser.add_argument("--split", default="", help="these alone, with commas")
-    parser.add_argument("--peers", action="store_true", help="the models of AI Gauge and ours, no others")
-    parser.add_argument("--quick", action="store_true", help="one set of hyper-parameters")
-    parser.add_argument("--curves", action="store_true", help="the learning curves alone (`curves.py`)")
-    parser.add_argument("--page", action="store_true", help="write the page of what was found, and run nothing")
-    parser.add_argument("--workers", type=int, default=1)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=_folder(), help="where forecasts and results are kept")
+    parser.add_argument("--source", default="", help="these alone, with commas")
+    parser.add_argument("--models", default="", help="these alone, with commas")
+    parser.add_argument("--again", default="", help="forget what is kept of these models, with commas")
+    parser.add_argument("--page", action="store_true", help="write what is kept and the page of it, and run nothing")
     given = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
-    data = Path(os.environ["EPOCHCAST_DATA"])
-    models = (*OURS, *PEERS) if given.peers else (*OURS, *PEERS, *OTHERS)
-    wanted = set(given.source.split(",")) if given.source else {source for _, source, _ in SOURCES}
-    for table, source, splits in SOURCES:
-        if source not in wanted or given.page:
-            continue
-        known = jobs_of(data, given.forecasts, table, source)
-        if given.curves or not given.split:
-            add_curve(source, known)
-        for split in [name for name in splits if _is_asked(name, given)]:
-            try:
-                result = compare(known, splits=[split], models=models, is_tuned=not given.quick, workers=given.workers)
-            except EpochcastError as error:
-                print(f"{source} {split}: {error}", flush=True)
-                continue
-            told: dict[str, object] = {
-                "source": source,
-                "split": split,
-                "rows": len(known),
-                "tuned": "no" if given.quick else "yes",
-            }
-            tested = result.splits[split].models
-            _write([{**told, "model": name, **one.as_dict()} for name, one in tested.items()])
-            print(f"{source} {split} ({len(known)} rows): {result.splits[split].why}", flush=True)
-    lines = read()
-    PAGE.write_text(page(lines, read_curves()), encoding="utf-8")
+    if not given.page:
+        _run(given)
+    _collect(given.folder)
+    lines, used = read_lines(RESULT, line_of), read_lines(SOURCES, Used.of)
+    PAGE.write_text(page(lines, used, read_curves(), read_parts()), encoding="utf-8")
     return int(bool(report(lines)))
 
 
-def _is_asked(split: str, given: argparse.Namespace) -> bool:
-    return not given.curves and (not given.split or split in given.split.split(","))
+def _folder() -> Path:
+    return Path(os.environ.get("EPOCHCAST_HISTORY_STUDY") or Path(tempfile.gettempdir()) / "epochcast-history-study")
+
+
+def _run(given: argparse.Namespace) -> None:
+    wanted = set(given.source.split(",")) if given.source else None
+    asked = [s for s in sources(Path(os.environ["EPOCHCAST_DATA"])) if wanted is None or s.name in wanted]
+    kept = given.folder / RESULT.name
+    if given.again:
+        again = given.again.split(",")
+        write_lines(kept, COLUMNS, [line for line in read_lines(kept, line_of) if line.model not in again])
+    learned = [_known(source, given.folder) for source in asked]
+    if wanted is None:
+        write_lines(SOURCES, SOURCES_COLUMNS, [used for used, _ in learned])
+    models = given.models.split(",") if given.models else ALL
+    # The models of the targets first, so that a run that is stopped has them of all sources.
+    for group in ([m for m in models if m not in OTHERS], [m for m in models if m in OTHERS]):
+        for used, known in learned:
+            if known is not None:
+                _score(used.source, known, group, kept)
+    for used, known in learned:
+        if known is not None and not given.models:
+            add_curve(used.source, known, given.folder / CURVES.name)
+    if wanted is None:
+        add_parts()
+
+
+def _collect(folder: Path) -> None:
+    """What is kept, beside this file."""
+    names = [used.source for used in read_lines(SOURCES, Used.of)]
+    if (folder / RESULT.name).exists():
+        write_lines(RESULT, COLUMNS, _ordered(read_lines(folder / RESULT.name, line_of), names))
+    if (folder / CURVES.name).exists():
+        points = [point for point in read_curves(folder / CURVES.name) if point.source in names]
+        write_lines(CURVES, CURVE_COLUMNS, sorted(points, key=lambda point: names.index(point.source)))
+
+
+def _known(source: Source, folder: Path) -> tuple[Used, LearningSet | None]:
+    """What is used of a source, and its rows."""
+    if source.reason:
+        return Used(source.table, source.name, len(source.rows), 0, 0, 0, source.is_trained, source.reason), None
+    found = known_of(source, folder / "forecasts")
+    print(f"{source.name}: {len(found.jobs)} rows, {found.forecast} of them forecast", flush=True)
+    counts = (len(source.rows), len(found.jobs), found.forecast, found.left_out)
+    return Used(source.table, source.name, *counts, source.is_trained, ""), found.jobs
+
+
+def _score(source: str, known: LearningSet, models: Sequence[str], kept: Path) -> None:
+    """Every model on every split that is not kept yet."""
+    scorer = Scorer(source, known)
+    for split in default_splits(known.jobs):
+        done = {line.model for line in read_lines(kept, line_of) if (line.source, line.split) == (source, split)}
+        for model in [name for name in models if name not in done]:
+            line = scorer.line(split, model)
+            append_line(kept, COLUMNS, line)
+            print(line.told, flush=True)
+
+
+def _ordered(lines: Sequence[Line], names: Sequence[str]) -> list[Line]:
+    splits = list(dict.fromkeys(line.split for line in lines))
+    mine = [line for line in lines if line.source in names]
+    return sorted(mine, key=lambda line: (names.index(line.source), splits.index(line.split), ALL.index(line.model)))
 
 
 def report(lines: Sequence[Line]) -> list[str]:
@@ -83,35 +136,6 @@ def report(lines: Sequence[Line]) -> list[str]:
         if not case.is_reached:
             missed.append(case.told)
     return missed
-
-
-def read() -> list[Line]:
-    """All lines of the result."""
-    if not RESULT.exists():
-        return []
-    with RESULT.open(encoding="utf-8") as stream:
-        return [line_of(row) for row in csv.DictReader(stream)]
-
-
-def _order(line: dict[str, object]) -> tuple[int, int]:
-    """Sources and splits as they are listed."""
-    places = {source: (place, splits) for place, (_, source, splits) in enumerate(SOURCES)}
-    place, splits = places[str(line["source"])]
-    return place, splits.index(str(line["split"]))
-
-
-def _write(found: Sequence[dict[str, object]]) -> None:
-    """Lines of one source and split; all others stay as they are."""
-    new = {(str(line["source"]), str(line["split"])) for line in found}
-    kept: list[dict[str, object]] = []
-    if RESULT.exists():
-        with RESULT.open(encoding="utf-8") as stream:
-            kept = [dict(row) for row in csv.DictReader(stream) if (row["source"], row["split"]) not in new]
-    with RESULT.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, COLUMNS, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        for line in sorted([*kept, *found], key=_order):
-            writer.writerow({name: f"{v:.4f}" if isinstance(v := line.get(name), float) else v for name in COLUMNS})
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ def test_sizes_double_up_to_all() -> None:
 
 
 def test_a_report_shows_the_curve_and_what_moves_predictions(known: LearningSet, tmp_path: Path) -> None:
-    curve = learning_curve(known, ["grey_box", "forecast", "ridge"])
+    curve = learning_curve(known, ["grey_box", "forecast", "linear"])
     assert {point.jobs for point in curve} == {10, 20, 40, 45}
     last = {point.model: point.mape for point in curve if point.jobs == 45}
-    assert last["grey_box"] < last["forecast"] < last["ridge"]
+    assert last["grey_box"] < last["forecast"] < last["linear"]
     effects = column_effects(known, "ridge")
     assert min(effects, key=lambda name: effects[name]) == "gpus" and effects["batch_per_gpu"] > 1.5
     answer = compare(known, splits=["holdout"], models=["grey_box", "ridge"], is_tuned=False)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from epochcast.history.learning_set import LearningSet, learning_set
 from epochcast.history.models.linear import least_squares, non_negative
 from epochcast.history.models.stepwise import p_values, selected
 from epochcast.history.models.table import MODELS, find_kind
+from epochcast.history.models.trees import extra_trees
 from epochcast.history.reading import read_frame
 
 
@@ -146,3 +149,23 @@ def test_the_grey_box_follows_physics_where_a_black_box_cannot(known: LearningSe
 def test_an_unknown_model_names_the_known_ones() -> None:
     with pytest.raises(UnknownName, match="no model of history called 'forest'"):
         find_kind("forest")
+
+
+def test_trees_that_split_at_random_are_those_of_scikit_learn() -> None:
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    generator = np.random.default_rng(0)
+    rows, target = generator.random((40, 3)), generator.random(40)
+    theirs = ExtraTreesRegressor(60, random_state=0).fit(rows, target)
+    asked = generator.random((20, 3))
+    assert extra_trees(rows, target, seed=0).values(asked) == pytest.approx(theirs.predict(asked))
+
+
+def test_the_grey_box_is_the_mean_of_its_three_corrections(known: LearningSet) -> None:
+    """Beyond what was learned from two of three corrections stay at the last, so the answer follows physics."""
+    fitted = find_kind("grey_box").fit(known, {}, 0)
+    jobs = known.inputs
+    assert jobs.physics is not None
+    twice = replace(jobs, physics=replace(jobs.physics, values=1e3 * jobs.physics.values))
+    ratio = fitted.predict(twice) / fitted.predict(jobs)
+    assert len(fitted.stages) == 4 and (ratio > 100).all() and (ratio < 1e4).all()

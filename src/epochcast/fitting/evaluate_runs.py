@@ -24,6 +24,7 @@ from epochcast.fitting.run_placement import run_placement
 from epochcast.fitting.run_table import Failure, Run, family_of, read_runs
 from epochcast.fitting.scoring_profile import ScoringProfile
 from epochcast.forecasting.forecaster import forecast_job
+from epochcast.forecasting.parts import StepParts
 from epochcast.forecasting.session import Session
 from epochcast.hardware.catalogue import find_device
 from epochcast.interval import Interval
@@ -41,6 +42,7 @@ class RunForecast:
 
     row_index: int
     seconds: Interval
+    parts: StepParts | None = None
 
 
 def forecast_runs(
@@ -70,7 +72,7 @@ def forecast_runs(
         failures = [f for f in failures if _is_on_several(rows[f.row_index])]
     forecasts, forecast_failures = _forecasts(to_forecast, cost_model, measured_singles, allow_code, workers, progress)
     failures += forecast_failures
-    low, mid, high = (np.full(len(rows), np.nan) for _ in range(3))
+    low, mid, high, exchange, host = (np.full(len(rows), np.nan) for _ in range(5))
     by_row = {run.row_index: run for run in runs}
     for forecast in forecasts:
         row_index = forecast.row_index
@@ -79,6 +81,8 @@ def forecast_runs(
             forecast.seconds.mid,
             forecast.seconds.high,
         )
+        if forecast.parts is not None:
+            exchange[row_index], host[row_index] = forecast.parts.exposed_comm, forecast.parts.host
     measured = np.array([by_row[i].step_seconds if i in by_row else np.nan for i in range(len(rows))])
     labels = {
         "device": [by_row[i].device.name if i in by_row else _device(row) for i, row in enumerate(rows)],
@@ -87,7 +91,8 @@ def forecast_runs(
     is_forecast = ~np.isnan(mid)
     notes = Counter(note for run in runs if is_forecast[run.row_index] for note in run.notes)
     in_order = tuple(sorted(failures, key=_row_index))
-    return Predicted(measured, low, mid, high, in_order, labels, is_forecast, dict(notes.most_common()))
+    parts = {"exposed_comm": exchange, "host": host}
+    return Predicted(measured, low, mid, high, in_order, labels, is_forecast, dict(notes.most_common()), parts)
 
 
 def _is_on_several(row: dict[str, Any]) -> bool:
@@ -163,11 +168,11 @@ def forecast_group(
             *(Failure(run.row_index, run.model, str(error)) for run in runs if run.row_index not in is_bare),
         ]
     forecasts, failures = [], []
-    known: Cache[Hashable, Interval] = Cache(SAME_ROWS)
+    known: Cache[Hashable, tuple[Interval, StepParts | None]] = Cache(SAME_ROWS)
     for run in runs:
         try:
-            seconds = known.get(_asked(run, singles or {}), partial(_step_seconds, run, session, singles or {}))
-            forecasts.append(RunForecast(run.row_index, seconds))
+            seconds, parts = known.get(_asked(run, singles or {}), partial(_step, run, session, singles or {}))
+            forecasts.append(RunForecast(run.row_index, seconds, parts))
         except EpochcastError as error:
             failures.append(Failure(run.row_index, run.model, str(error)))
         except Exception as error:  # front ends run other people's code: any error is the reason of a failure
@@ -181,11 +186,13 @@ def _asked(run: Run, singles: Mapping[int, Single]) -> Hashable:
     return replace(run, row_index=0, step_seconds=1.0, notes=()), singles.get(run.row_index)
 
 
-def _step_seconds(run: Run, session: Session, singles: Mapping[int, Single]) -> Interval:
+def _step(run: Run, session: Session, singles: Mapping[int, Single]) -> tuple[Interval, StepParts | None]:
+    """The step, and what it is made of where all of it is forecast."""
     single = singles.get(run.row_index)
     if single is not None:
-        return given_step(run, session, single)
-    return forecast_job(run.job, run_placement(run), session, step_only=True).step_seconds
+        return given_step(run, session, single), None
+    found = forecast_job(run.job, run_placement(run), session, step_only=True)
+    return found.step_seconds, found.step_parts
 
 
 def _bare_group(runs: list[Run], singles: Mapping[int, Single]) -> tuple[list[RunForecast], list[Failure]]:

@@ -17,7 +17,8 @@ Progress = Callable[[int, int], None]
 class Predicted:
     """One entry per row of the table. Rows in `is_forecast` were forecast, those in `failures` could not be. The others
     were not to be forecast (the single-GPU rows that `given_single` uses). `labels` are values to group rows by,
-    `notes` what was assumed, with the number of rows of each.
+    `notes` what was assumed, with the number of rows of each. `parts` are seconds of a forecast step by name, exposed
+    communication and host among them, NaN where a row has none.
     """
 
     measured_seconds: Array
@@ -28,6 +29,7 @@ class Predicted:
     labels: Mapping[str, Sequence[str]]
     is_forecast: NDArray[np.bool_]
     notes: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, Array] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.measured_seconds)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from epochcast.errors import BadInput
-from epochcast.history.jobs import Array, Words
+from epochcast.history.jobs import NO_FORECAST, Array, Words
 from epochcast.interval import COVERAGE
 
 # A group with fewer rows than this has no quantile of its own: at 90 % the largest of 19 is hardly one.
@@ -62,8 +62,11 @@ class Widths:
 
     @property
     def widest(self) -> float:
-        """For what is new in a respect that was never tried: more than everything that was."""
-        return STRETCH * max(self.overall, *self.new.values(), *self.groups.values(), 0.0)
+        """For what is new in a respect that was never tried: more than everything that was, but for rows without a
+        forecast.
+        """
+        tried = [width for name, width in self.new.items() if name != NO_FORECAST]
+        return STRETCH * max(self.overall, *tried, *self.groups.values(), 0.0)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -13,10 +13,13 @@ from epochcast.errors import EpochcastError
 from epochcast.history.jobs import Jobs
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.models.table import find_kind
+from epochcast.history.scales import on_one_scale
 from epochcast.history.splits import split_of
 from epochcast.history.tuning import one_thread_each
 
 FIRST = 10
+# A size nearer to all than this adds nothing to a curve.
+NEXT = 0.9
 KEPT_BACK = "holdout:0.25"
 
 
@@ -30,7 +33,10 @@ class Point:
 
 
 def learning_curve(known: LearningSet, models: Sequence[str], seed: int = 0) -> tuple[Point, ...]:
-    """Every model at every number of jobs; one that cannot be fitted with so few has no point there."""
+    """Every model at every number of jobs; one that cannot be fitted with so few has no point there. Hyper-parameters
+    are not tuned: the first that predict the logarithm, where a model may.
+    """
+    known, _ = on_one_scale(known)
     ((train, test),) = split_of(KEPT_BACK, known.jobs, seed).parts
     order = np.random.default_rng(seed).permutation(train)
     asked = known.take(test)
@@ -40,8 +46,9 @@ def learning_curve(known: LearningSet, models: Sequence[str], seed: int = 0) -> 
             part = known.take(order[:count])
             for name in models:
                 kind = find_kind(name)
+                options = next((one for one in kind.grid if one.get("log")), kind.grid[0])
                 try:
-                    predicted = kind.fit(part, kind.grid[0], seed).predict(asked.inputs)
+                    predicted = kind.fit(part, options, seed).predict(asked.inputs)
                 except EpochcastError:
                     continue
                 points.append(Point(name, count, float(np.mean(np.abs(predicted / asked.target - 1)))))
@@ -52,7 +59,7 @@ def sizes(most: int) -> list[int]:
     """10, 20, 40 … and all."""
     found = []
     size = FIRST
-    while size < most:
+    while size < NEXT * most:
         found.append(size)
         size *= 2
     return [*found, most]
@@ -63,6 +70,7 @@ def column_effects(known: LearningSet, model: str, seed: int = 0) -> Mapping[str
     the one with the column's most usual value, as a factor; the largest first.
     """
     kind = find_kind(model)
+    known, _ = on_one_scale(known)
     with one_thread_each():
         fitted = kind.fit(known, kind.grid[0], seed)
     jobs = known.inputs

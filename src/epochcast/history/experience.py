@@ -11,9 +11,9 @@ from epochcast.errors import BadInput
 from epochcast.fitting.table_chunks import polars
 from epochcast.forecasting.correction import Corrected, correct
 from epochcast.forecasting.forecast import Forecast
-from epochcast.history.jobs import Physics
+from epochcast.history.jobs import NO_FORECAST, Physics
 from epochcast.history.model_file import HistoryModel, read_model
-from epochcast.history.physics import FORECAST
+from epochcast.history.physics import FORECAST, overheads_of
 from epochcast.history.reading import as_jobs, named
 from epochcast.history.roles import with_devices
 from epochcast.interval import Interval
@@ -46,8 +46,10 @@ class Experience:
         jobs = with_devices(as_jobs(frame, categories_of=seen.levels, numbers_of=seen.ranges))
         jobs = replace(jobs.only(model.features), physics=_physics(forecast, name))
         found = model.predict(jobs)
-        new = ", ".join(found.news[0])
+        new = ", ".join(name for name in found.news[0] if name != NO_FORECAST)
         notes = [f"your past jobs have no such {new}; the interval is wider for it"] if new else []
+        if NO_FORECAST in found.news[0]:
+            notes.append("none of your past jobs could be forecast; how far they correct this one is unsure")
         missing = [column for column in model.features if column not in jobs.columns]
         if missing:
             notes.append(f"history learned from columns that a forecast has not: {', '.join(missing)}")
@@ -93,11 +95,11 @@ def _physics(forecast: Forecast, target_name: str) -> Physics:
     step = forecast.step_seconds.mid
     parts = forecast.step_parts
     exposed = 0.0 if parts is None or forecast.gpus == 1 else parts.exposed_comm
-    overhead = step / max(step - exposed, 1e-3 * step)
+    overheads = overheads_of(np.array([step]), np.array([exposed]))
     steps = 1.0
     if target_name != "step_seconds":
         if forecast.samples is None:
             raise BadInput(f"the past says {target_name}: say how much data there is (`samples` or `dataset`)")
         steps = forecast.samples / forecast.global_batch
         steps *= forecast.epochs if target_name == "total_seconds" else 1
-    return Physics(np.array([step * steps]), np.array([FORECAST]), np.array([overhead]), np.array([steps]))
+    return Physics(np.array([step * steps]), np.array([FORECAST]), overheads, np.array([steps]))

@@ -33,6 +33,7 @@ class Explanation:
 
 def explained(model: HistoryModel, jobs: Jobs, row: int, seed: int = 0) -> Explanation:
     """Of one row of `jobs`, against the usual row among them or, where it is alone, of those learned from."""
+    jobs, _ = model.learned.scaled(jobs)
     one = jobs.take([row])
     base = usual_row(model, jobs)
     names = [name for name in model.features if name in jobs.columns]

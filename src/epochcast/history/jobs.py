@@ -22,20 +22,24 @@ MISSING = "(missing)"
 """The category of an empty cell."""
 PHYSICS, OVERHEAD, PHYSICS_KIND, PARALLEL = "physics", "physics_overhead", "physics_kind", "parallel"
 """Columns that physics adds for models that correct it."""
+NO_FORECAST = "forecast"
+"""What is new about a row whose physics is of a kind that no row had (`scales.py`)."""
 
 
 @dataclass(frozen=True)
 class Physics:
     """What is known of each row without its history: seconds (or bytes) of the target, up to a constant factor that
     only `kind` decides. `kinds` say who answered: the forecast, the roofline of the row's columns, or its sizes alone.
-    `overheads` are by how much several GPUs are slower than one with its share of the batch, 1 where nobody knows.
-    `counts` are the steps (or epochs) that `values` are made of; None: one.
+    `overheads` are seconds over those without exposed communication between GPUs, 1 where nobody knows.
+    `counts` are the steps (or epochs) that `values` are made of; None: one. `stand_ins` are what poorer kinds would say
+    of the same rows, NaN where they say nothing (`scales.py`).
     """
 
     values: Array
     kinds: Words
     overheads: Array | None = None
     counts: Array | None = None
+    stand_ins: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.kinds) or not (np.isfinite(self.values) & (self.values > 0)).all():
@@ -45,7 +49,8 @@ class Physics:
         """Of these rows."""
         overheads = None if self.overheads is None else self.overheads[rows]
         counts = None if self.counts is None else self.counts[rows]
-        return Physics(self.values[rows], self.kinds[rows], overheads, counts)
+        stand_ins = {kind: values[rows] for kind, values in self.stand_ins.items()}
+        return Physics(self.values[rows], self.kinds[rows], overheads, counts, stand_ins)
 
     @property
     def units(self) -> Array:

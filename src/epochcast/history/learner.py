@@ -1,7 +1,7 @@
 """Fitting one model to a table: hyper-parameters, the model itself, and how wide its intervals are."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -9,10 +9,11 @@ from epochcast.errors import EpochcastError
 from epochcast.fitting.predicted import Progress
 from epochcast.history.conformal import Widths, log_scores, widths
 from epochcast.history.fitted import Fitted
-from epochcast.history.jobs import Array, Integers, Jobs
+from epochcast.history.jobs import NO_FORECAST, Array, Flags, Integers, Jobs
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.models.table import Kind, Options, find_kind
 from epochcast.history.roles import column_of
+from epochcast.history.scales import Scales, on_one_scale, stand_in_scores
 from epochcast.history.seen import Seen
 from epochcast.history.tuning import Tick, counted, fits_of, one_thread_each, tuned
 
@@ -44,13 +45,24 @@ class Learned:
     options: Options
     error: float
     rows: int
+    scales: Scales = field(default_factory=Scales)
     unseen: Array = field(repr=False, compare=False, default_factory=lambda: np.zeros(0))
     """What cross-validation predicted of each row."""
 
+    def scaled(self, jobs: Jobs) -> tuple[Jobs, Flags]:
+        """Rows with their physics on the scale that was learned, and which are of a kind of physics that was not."""
+        if jobs.physics is None or not self.fitted.has_physics:
+            return jobs, np.zeros(len(jobs), dtype=np.bool_)
+        physics, is_new = self.scales.applied(jobs.physics)
+        return replace(jobs, physics=physics), is_new
+
     def predict(self, jobs: Jobs) -> Predictions:
         """Of new rows."""
+        jobs, is_new = self.scaled(jobs)
         mid = self.fitted.predict(jobs)
-        news = self.seen.news(jobs)
+        news = [
+            (*names, NO_FORECAST) if is_so else names for names, is_so in zip(self.seen.news(jobs), is_new, strict=True)
+        ]
         groups = jobs.category(self.widths.group_column) if self.widths.group_column else [""] * len(jobs)
         factor = np.exp(np.minimum(self.widths.of(groups, news), 50.0))
         return Predictions(mid / factor, mid, mid * factor, news)
@@ -69,6 +81,7 @@ def learn(
 ) -> Learned:
     """Fit the model called `name`. Of `new_columns`, by default all, unseen values get a width of their own."""
     kind = find_kind(name)
+    known, scales = on_one_scale(known)
     if progress is not None:
         tick = counted(progress, fits_of(kind, candidates))
     chosen = tuned(kind, known, candidates=candidates, seed=seed, workers=workers, tick=tick)
@@ -76,6 +89,8 @@ def learn(
     with one_thread_each():
         fitted = kind.fit(known, chosen.options, seed)
         new = {column: _new_scores(kind, known, column, chosen.options, seed) for column in wanted}
+    if kind.needs_physics and known.jobs.physics is not None:
+        new[NO_FORECAST] = stand_in_scores(known.target, known.jobs.physics)
     group_column = _group_column(known.inputs)
     groups = None if group_column is None else known.inputs.category(group_column)
     found = widths(
@@ -85,7 +100,7 @@ def learn(
         new={column: scores for column, scores in new.items() if len(scores)},
     )
     seen = Seen.of(known.inputs)
-    return Learned(fitted, found, seen, dict(chosen.options), chosen.error, len(known), chosen.unseen)
+    return Learned(fitted, found, seen, dict(chosen.options), chosen.error, len(known), scales, chosen.unseen)
 
 
 def _tried_columns(jobs: Jobs, wanted: Iterable[str]) -> list[str]:

@@ -22,12 +22,13 @@ from epochcast.history.learner import Learned, Predictions
 from epochcast.history.physics import physics_of
 from epochcast.history.reading import as_jobs
 from epochcast.history.roles import with_devices
+from epochcast.history.scales import Scales
 from epochcast.history.seen import Seen
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-FORMAT, VERSION = "epochcast history", 2
+FORMAT, VERSION = "epochcast history", 3
 MOST_BYTES = 400_000_000
 
 
@@ -74,6 +75,7 @@ class HistoryModel:
             "options": dict(learned.options),
             "seen": learned.seen.as_dict(),
             "widths": learned.widths.as_dict(),
+            "scales": learned.scales.as_dict(),
             "model": learned.fitted.as_dict(),
         }
 
@@ -118,6 +120,7 @@ def _model(document: Mapping[str, Any]) -> HistoryModel:
         dict(document["options"]),
         float(document["error"]),
         int(document["rows"]),
+        Scales.from_dict(document["scales"]),
     )
     model = HistoryModel(str(document["target"]), tuple(map(str, document["features"])), learned)
     _check(model)

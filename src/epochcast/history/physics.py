@@ -34,6 +34,8 @@ PARTIAL, FORECAST, ROOFLINE, SIZES = "partial", "forecast", "roofline", "sizes"
 STATE_BYTES = 16.0
 # Of a device that nobody knows; only rows among each other matter, and the factor is learned.
 USUAL_PEAK, USUAL_BANDWIDTH = 1e13, 1e12
+# Of a step at least this share is computed.
+LEAST_COMPUTED = 1e-3
 # Columns that tell nothing of how long a step takes.
 _BESIDE = OUTCOMES | PARTIAL_COLUMNS | {"note", "memory_kind", "epochs", "started_at_seconds"}
 
@@ -51,10 +53,13 @@ def physics_of(
     counts = None
     if target_name == "peak_bytes":
         values, kinds = _bytes(jobs)
+        stand_ins = {ROOFLINE: np.where(kinds == ROOFLINE, values, np.nan), SIZES: _known(jobs, "batch")}
         found = forecast_bytes(frame, allow_code=allow_code, progress=progress)
         overheads = np.ones(len(jobs))
     else:
-        values, kinds = _step_seconds(jobs)
+        values, kinds = by_columns(jobs)
+        steps = steps_of(jobs, target_name)
+        stand_ins = {kind: steps * each for kind, each in stand_ins_of(jobs).items()}
         found, overheads = forecast_steps(frame, allow_code=allow_code, workers=workers, progress=progress)
     is_forecast = np.isfinite(found) & (found > 0)
     values = np.where(is_forecast, found, values)
@@ -66,7 +71,7 @@ def physics_of(
         values, kinds = np.where(is_partial, measured, values), np.where(is_partial, PARTIAL, kinds)
         counts = np.where(is_partial, times, counts)
         values = values * counts
-    return Physics(np.clip(values, 1e-30, 1e30), kinds.astype(np.str_), overheads, counts)
+    return Physics(np.clip(values, 1e-30, 1e30), kinds.astype(np.str_), overheads, counts, stand_ins)
 
 
 # ---- forecasts ----------------------------------------------------------------------------------
@@ -75,44 +80,29 @@ def physics_of(
 def forecast_steps(
     frame: "DataFrame", *, allow_code: bool = False, workers: int = 1, progress: Progress | None = None
 ) -> tuple[Array, Array]:
-    """The forecast step of every row, NaN where there is none, and by how much it is slower than one GPU with its share
-    of the batch. Equal jobs are forecast once.
+    """The forecast step of every row, NaN where there is none, and by how much the exchange between GPUs makes it
+    longer. Equal jobs are forecast once.
     """
     from epochcast.fitting.evaluate_runs import forecast_runs
 
     distinct, places = _distinct(frame)
-    alone = [alone_of(row) for row in distinct]
-    asked = [*distinct, *(row for row in alone if row is not None)]
     predicted = forecast_runs(
-        asked,
+        distinct,
         find_cost_model(),
         with_doubtful=True,
         allow_code=allow_code,
         workers=workers,
         progress=progress,
     )
-    steps = np.asarray(predicted.mid_seconds[: len(distinct)], dtype=np.float64)
-    singles = steps.copy()
-    singles[[place for place, row in enumerate(alone) if row is not None]] = predicted.mid_seconds[len(distinct) :]
-    with np.errstate(invalid="ignore"):
-        overheads = np.where(np.isfinite(singles) & (singles > 0), np.maximum(steps / singles, 1.0), 1.0)
-    return steps[places], np.where(np.isfinite(overheads), overheads, 1.0)[places]
+    steps = np.asarray(predicted.mid_seconds, dtype=np.float64)
+    return steps[places], overheads_of(steps, predicted.parts["exposed_comm"])[places]
 
 
-# Columns of a row on one GPU that are no longer true, and those of layouts that do not exist there.
-_OF_SEVERAL = ("nodes", "global_batch", "interconnect", "strategy", "placement")
-_LAYOUT = ("dp", "tp", "pp", "cp", "ep", "vp", "zero")
-
-
-def alone_of(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The same job on one GPU; None where it is on one, or where its model is divided over several."""
-    try:
-        gpus = float(row.get("gpus") or 1)
-    except (TypeError, ValueError):
-        return None
-    if gpus <= 1 or any(row.get(name) is not None for name in _LAYOUT) or row.get("batch_per_gpu") is None:
-        return None
-    return {**{name: value for name, value in row.items() if name not in _OF_SEVERAL}, "gpus": 1}
+def overheads_of(steps: Array, exposed: Array) -> Array:
+    """Steps over what is left of them without their exposed communication; 1 where nobody knows."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = steps / np.maximum(steps - exposed, LEAST_COMPUTED * steps)
+    return np.where(np.isfinite(found), np.maximum(found, 1.0), 1.0)
 
 
 def forecast_bytes(frame: "DataFrame", *, allow_code: bool = False, progress: Progress | None = None) -> Array:
@@ -155,8 +145,15 @@ def _distinct(frame: "DataFrame") -> tuple[list[dict[str, Any]], Sequence[int]]:
 # ---- of the columns -----------------------------------------------------------------------------
 
 
-def _step_seconds(jobs: Jobs) -> tuple[Array, Any]:
-    """Work over peak where the work of a sample is known, else what is proportional to it."""
+def by_columns(jobs: Jobs) -> tuple[Array, Any]:
+    """The step of every row by its columns alone, and by which kind of them."""
+    found = stand_ins_of(jobs)
+    is_known = np.isfinite(found[ROOFLINE])
+    return np.where(is_known, found[ROOFLINE], found[SIZES]), np.where(is_known, ROOFLINE, SIZES)
+
+
+def stand_ins_of(jobs: Jobs) -> dict[str, Array]:
+    """The step of every row by the work of a sample, NaN where nobody knows it, and by the size of the batch alone."""
     batch = _known(jobs, "batch")
     peak, bandwidth = (
         _or(jobs.number(name), usual) for name, usual in zip(DEVICE_COLUMNS, (USUAL_PEAK, USUAL_BANDWIDTH), strict=True)
@@ -165,9 +162,8 @@ def _step_seconds(jobs: Jobs) -> tuple[Array, Any]:
     parameters = jobs.number("parameters")
     traffic = STATE_BYTES * np.where(np.isnan(parameters), 0.0, parameters) / bandwidth
     is_known = np.isfinite(work) & (work > 0)
-    sized = batch / peak
-    seconds = np.where(is_known, np.maximum(batch * np.where(is_known, work, 1.0) / peak, traffic), sized)
-    return seconds, np.where(is_known, ROOFLINE, SIZES)
+    by_work = np.maximum(batch * np.where(is_known, work, 1.0) / peak, traffic)
+    return {ROOFLINE: np.where(is_known, by_work, np.nan), SIZES: batch / peak}
 
 
 def _flops_per_sample(jobs: Jobs) -> Array:

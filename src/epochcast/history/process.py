@@ -8,7 +8,7 @@ from every number that was seen the slopes alone are left. `models.process` find
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -118,6 +118,10 @@ class Process:
     def values(self, rows: Array) -> Array:
         """Of every row."""
         return self.centre + self.scaled_values(self.scaling.scaled(rows))
+
+    def times(self, factor: float) -> "Process":
+        """The process whose values are so many times these."""
+        return replace(self, weights=factor * self.weights, centre=factor * self.centre)
 
     def scaled_values(self, scaled: Array) -> Array:
         """Of rows that are scaled, about the centre."""

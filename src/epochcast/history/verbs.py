@@ -21,7 +21,7 @@ from epochcast.fitting.predicted import Progress
 from epochcast.history.compare import Comparison
 from epochcast.history.compare import compare as compared
 from epochcast.history.explain import Explanation, explained
-from epochcast.history.jobs import Physics
+from epochcast.history.jobs import NO_FORECAST, Physics
 from epochcast.history.learner import Predictions, learn
 from epochcast.history.learning_set import LearningSet, learning_set
 from epochcast.history.model_file import HistoryModel, read_model
@@ -128,11 +128,18 @@ def _news(found: Predictions) -> list[str]:
     for names in found.news:
         for name in names:
             counts[name] = counts.get(name, 0) + 1
-    return [
+    without = counts.pop(NO_FORECAST, 0)
+    told = [
         f"{count:,} {'row has' if count == 1 else 'rows have'} a {name} unlike all that were learned from;"
         " intervals are wider there"
         for name, count in counts.items()
     ]
+    if without:
+        told.append(
+            f"{without:,} {'row' if without == 1 else 'rows'} cannot be forecast as the past jobs were (a network that"
+            " cannot be built, no device, no batch): a guess by the size of the batch"
+        )
+    return told
 
 
 def compare(

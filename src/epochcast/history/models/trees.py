@@ -1,6 +1,8 @@
-"""Decision tree, random forest (Breiman 2001) and gradient boosting (LightGBM, Ke et al. 2017).
+"""Decision tree, random forest (Breiman 2001), extremely randomised trees (Geurts et al. 2006) and gradient boosting
+(LightGBM, Ke et al. 2017).
 
-All take "never falls" for the features of more epochs and more samples, so that predictions are monotone in them.
+All but the third take "never falls" for the features of more epochs and more samples, so that predictions are monotone
+in them.
 """
 
 from typing import Any
@@ -11,6 +13,9 @@ from epochcast.cost.tree_dump import flattened, of_sklearn
 from epochcast.errors import MissingExtra
 from epochcast.history.jobs import Array, Flags
 from epochcast.history.predictors import Trees
+
+MOST_LEAVES = 1000
+"""Of a tree that splits at random."""
 
 
 def decision_tree(rows: Array, target: Array, growing: Flags, *, seed: int, max_depth: int | None = 13) -> Trees:
@@ -24,6 +29,17 @@ def random_forest(rows: Array, target: Array, growing: Flags, *, seed: int, tree
     """The mean of many trees, each of a sample of the rows."""
     forest = sklearn("ensemble").RandomForestRegressor(
         n_estimators=trees, random_state=seed, monotonic_cst=_signs(growing), n_jobs=1
+    )
+    forest.fit(rows, target)
+    return Trees(of_sklearn(_names(rows), [tree.tree_ for tree in forest.estimators_]), is_single=True)
+
+
+def extra_trees(rows: Array, target: Array, *, seed: int, trees: int = 60) -> Trees:
+    """The mean of trees that split at random thresholds: smoother than a forest between rows, and beyond them it stays
+    at the last. Leaves hold a thousandth of the rows, so that a file stays small.
+    """
+    forest = sklearn("ensemble").ExtraTreesRegressor(
+        n_estimators=trees, min_samples_leaf=max(1, len(target) // MOST_LEAVES), random_state=seed, n_jobs=1
     )
     forest.fit(rows, target)
     return Trees(of_sklearn(_names(rows), [tree.tree_ for tree in forest.estimators_]), is_single=True)
