@@ -320,6 +320,7 @@ def short_epochs(epochs: int, pause_at: int | None = None) -> bytes:
 
 
 def test_epochs_of_a_few_lines_are_read_by_their_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochcast.tracking.sampling.FAMILIAR", 8)
     text = short_epochs(900, pause_at=500)
     some, every = sampled(text, 1 << 20, monkeypatch), sampled(text, 1 << 20, monkeypatch, exact=10**9)
     assert len(some) < len(every) / 2

@@ -23,7 +23,7 @@ from epochcast.tracking.kinds import ALWAYS, BESIDE, GOING_ON, MOST_KINDS, MUTE,
 from epochcast.tracking.lines import LONGEST_LINE_BYTES
 
 # Reports that are all read, at most so many lines of them and others; more of them tell no more of a pace than some.
-EXACT_REPORTS, EXACT_LINES = 1024, 4096
+EXACT_REPORTS, EXACT_LINES = 4096, 32_768
 
 # Beyond these one line of so many is read, of very many fewer; primes, so that ranks that take turns are all heard.
 STRIDE = 31
@@ -43,7 +43,8 @@ WOVEN_CHANGES, WOVEN_LINES = 9, 15
 LISTENING = 61
 
 # Short passages that end with an epoch's own report say nothing that it does not; of these one in so many is read.
-FAMILIAR = 8
+# All are: with one in 8 the 90th percentile of the error at half of a run was 11.0 % instead of 9.7 (studies/track).
+FAMILIAR = 1
 
 # Lines after which a silent kind that comes again tells that something happened.
 AWAY_LINES = 500
