@@ -40,6 +40,18 @@ def test_json_has_the_contract(command: Command, tmp_path: Path) -> None:
     assert body["dollars_so_far"] is None and body["drift"] is None and body["job"] is None
 
 
+def test_what_was_passed_over_of_a_dense_log_is_said(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epochcast.tracking.allowance.FIRST_BYTES", 100_000)
+    monkeypatch.setattr("epochcast.tracking.sampling.EXACT_REPORTS", 100)
+    log = tmp_path / "dense.log"
+    log.write_text("".join(f"Epoch {n + 1}/90000\n{7 + n % 2}s - loss: 1.2 - acc: 0.6\n" for n in range(20_000)))
+    assert command(f"track {log} --json").json["unread_fraction"] > 0.5
+    assert "of the log was passed over" in command(f"track {log}").out
+    assert command(f"track {write_log(tmp_path / 'a.log', 1000)} --total 2000 --json").json["unread_fraction"] == 0
+
+
 def test_the_table_says_format_and_remaining(command: Command, tmp_path: Path) -> None:
     ran = command(f"track {write_log(tmp_path / 'a.log', 1000)} --total 2000")
     assert ran.code == 0

@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from epochcast.fitting.run_table import read_runs
 from studies.history import independent
 from studies.history.curves import Point, curve_section, read_curves
 from studies.history.forecasts import forecasts_of
@@ -80,7 +81,7 @@ def test_left_out_seconds_are_those_of_the_same_job(monkeypatch: pytest.MonkeyPa
     row = {"source": "ours", "model": "alexnet", "device": "V100", "batch_per_gpu": 8}
     rows = [{**row, "step_seconds": 1.0}, {**row, "step_seconds": 2.0}, {**row, "gpus": 2, "step_seconds": 3.0}]
     rows.append({**row, "batch_per_gpu": 16, "step_seconds": 3.0})
-    (run,) = independent.read_runs(rows[:1])[0]
+    (run,) = read_runs(rows[:1])[0]
     monkeypatch.setattr(independent, "_left_out", lambda _: {independent._key(run): [1.2, 0.6]})
     found = independent.computed_of("ours", rows, rows)
     assert found[:3] == pytest.approx([1.2, 1.2, 1.2]) and np.isnan(found[3])

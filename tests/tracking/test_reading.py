@@ -308,25 +308,6 @@ def test_of_ranks_that_take_turns_each_is_heard(monkeypatch: pytest.MonkeyPatch)
     assert max(seen.step for seen in found if seen.rank == 0) > 950
 
 
-def short_epochs(epochs: int, pause_at: int | None = None) -> bytes:
-    """Epochs of three lines and one that says how long it took: 10 seconds, once an hour."""
-    rows = []
-    for epoch in range(epochs):
-        rows += [
-            f"INFO:root:Epoch[{epoch}] Batch [{n}]\tSpeed: 700.00 samples/sec\tTrain-accuracy=0.5\n" for n in (1, 2, 3)
-        ]
-        rows.append(f"INFO:root:Epoch[{epoch}] Time cost={3600 if epoch == pause_at else 10}.000\n")
-    return "".join(rows).encode()
-
-
-def test_epochs_of_a_few_lines_are_read_by_their_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epochcast.tracking.sampling.FAMILIAR", 8)
-    text = short_epochs(900, pause_at=500)
-    some, every = sampled(text, 1 << 20, monkeypatch), sampled(text, 1 << 20, monkeypatch, exact=10**9)
-    assert len(some) < len(every) / 2
-    assert (some[-1].step, some[-1].clock_seconds) == (every[-1].step, every[-1].clock_seconds)
-
-
 def test_a_log_with_too_much_to_tell_is_read_in_parts_that_stand_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epochcast.tracking.allowance.FIRST_BYTES", 100_000)
     monkeypatch.setattr("epochcast.tracking.sampling.EXACT_REPORTS", 100)

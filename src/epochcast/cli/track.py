@@ -252,6 +252,7 @@ class _Run:
             "log": str(self.path),
             "format": None if recognition is None else recognition.name,
             "format_confidence": None if recognition is None else recognition.confidence,
+            "unread_fraction": 0.0 if self.reader is None else self.reader.unread_fraction,
             "job": None if self.asked.job is None else self.asked.job.name,
             **progress.as_dict(),
             "seen_at": seen_at.isoformat(timespec="seconds"),

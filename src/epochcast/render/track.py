@@ -101,9 +101,7 @@ def _row(name: str, progress: Progress, told: Mapping[str, Any]) -> list[str]:
 
 def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
     """What stands behind the row, in words."""
-    lines = []
-    if told["format"] is not None:
-        lines.append(f"format {told['format']}, {told['format_confidence']:.0%} sure")
+    lines = _format_lines(told)
     if progress.step > progress.total.steps:
         lines.append(f"the log is beyond the total of {progress.total.steps:,.10g} steps ({progress.total.told_by})")
     if progress.total.is_inferred:
@@ -131,6 +129,19 @@ def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
         lines.append(f"step time varies by {steady['variation']:.1%}; augmented Dickey–Fuller: {test}")
         lines += _change_lines(steady["changes"])
     return [*lines, *progress.reasons]
+
+
+def _format_lines(told: Mapping[str, Any]) -> list[str]:
+    """What the log is, and how much of it was read."""
+    lines = []
+    if told["format"] is not None:
+        lines.append(f"format {told['format']}, {told['format_confidence']:.0%} sure")
+    if told["unread_fraction"]:
+        lines.append(
+            f"{told['unread_fraction']:.0%} of the log was passed over and taken to be like the rest, because nearly"
+            " every line of it would count; restarts there are not seen"
+        )
+    return lines
 
 
 def _late_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:

@@ -17,8 +17,8 @@ from epochcast.tracking.observation import Observation
 # its bare numbers; to split off one.
 LINE_BYTES, LINE_SHARE, LOOK_BYTES, SPLIT_BYTES = 1600, 4, 300, 50
 
-# What may be taken apart ahead of the bytes that pay for it, so that shorter logs are read without gaps.
-FIRST_BYTES = 6_000_000
+# What may be taken apart ahead of the bytes that pay for it, some seconds of work: only long logs have gaps.
+FIRST_BYTES = 250_000_000
 
 # The end of what has come is always read: it may be the end of the log.
 TAIL_BYTES = 4096

@@ -90,6 +90,11 @@ class LogReader:
         """Bytes of a long log that were not looked at, because it has too much to tell (`allowance`)."""
         return 0 if self._gaps is None else self._gaps.passed_bytes
 
+    @property
+    def unread_fraction(self) -> float:
+        """The share of the log that was not looked at."""
+        return self.passed_bytes / max(self.bytes_read, 1)
+
     def feed(self, data: bytes) -> list[Observation]:
         """The observations of the lines that these bytes complete."""
         self.bytes_read += len(data)

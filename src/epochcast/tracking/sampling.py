@@ -42,10 +42,6 @@ WOVEN_CHANGES, WOVEN_LINES = 9, 15
 # Of lines of silent kinds one in so many is listened to.
 LISTENING = 61
 
-# Short passages that end with an epoch's own report say nothing that it does not; of these one in so many is read.
-# All are: with one in 8 the 90th percentile of the error at half of a run was 11.0 % instead of 9.7 (studies/track).
-FAMILIAR = 1
-
 # Lines after which a silent kind that comes again tells that something happened.
 AWAY_LINES = 500
 
@@ -124,8 +120,6 @@ class Sampler:
     _line: int = 0
     _every_line: int = 0
     _seen: dict[bytes, int] = field(default_factory=dict)
-    _closing: set[bytes] = field(default_factory=set)
-    _familiar: int = 0
     _trained: int = 0
     _trained_closely: int = 0
     _offset: int = 0
@@ -174,23 +168,10 @@ class Sampler:
         trained = self._trained
         for passage in _PASSAGES.finditer(codes.translate(None, _SILENT_BYTES)):
             code, first, last = passage[0][0], passage.start(), passage.end() - 1
-            if code == GOING_ON and self._is_familiar(first, last):
-                self._trained += last - first + 1
-                self._before = ALWAYS
-            else:
-                self._passage(code, first, last)
+            self._passage(code, first, last)
         self._trained_closely += self._trained - trained
         self._line += len(self._heard)
         self._every_line += len(self._lines)
-
-    def _is_familiar(self, first: int, last: int) -> bool:
-        """Whether these reports need not be read, because the line behind them says what their epoch took."""
-        if last - first >= LONG_STRIDE or last + 1 >= len(self._heard):
-            return False
-        if self._kinds[self._heard[last + 1]] not in self._closing:
-            return False
-        self._familiar += 1
-        return self._familiar % FAMILIAR != 0
 
     def _sort_out(self, codes: bytearray) -> None:
         """Lines of unknown kinds without any word of the format are mute; of silent ones some are listened to."""
@@ -296,8 +277,6 @@ class Sampler:
         self.kinds.note(self._kinds[self._heard[at]], code_of(sighting))
         if sighting is None:
             return False
-        if sighting.closes_epoch and sighting.section_seconds is not None:
-            self._closing.add(self._kinds[self._heard[at]])
         self._tell(sighting, self._offset + at)
         return sighting.phase == "train"
 
