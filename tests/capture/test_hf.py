@@ -235,3 +235,10 @@ def test_a_model_type_that_is_not_known_is_one_short_line(tmp_path: Path) -> Non
     file.write_text('{"model_type": "lama", "auto_map": {"AutoConfig": "evil.Config"}}', encoding="utf-8")
     with pytest.raises(BadInput, match=r"no model_type called 'lama'; near: .*llama.*; code beside it .* is never run"):
         hf_model(f"hf:{file}")
+
+
+def test_a_configuration_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text('{"model_type": "bert", "image_size": ' + "[" * 5000 + "]" * 5000 + "}")
+    with pytest.raises(BadInput, match="nested"):
+        hf_model(f"hf:{file}")

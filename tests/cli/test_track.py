@@ -52,6 +52,16 @@ def test_what_was_passed_over_of_a_dense_log_is_said(
     assert command(f"track {write_log(tmp_path / 'a.log', 1000)} --total 2000 --json").json["unread_fraction"] == 0
 
 
+def test_steps_that_took_no_time_are_no_pace(command: Command, tmp_path: Path) -> None:
+    """Seconds stand only where an epoch ends, and the run that goes on has just begun anew."""
+    start, batch = "Namespace(batch_size=32, num_epochs=14, lr=0.1)\n", "\tSpeed: 849.9 samples/sec\tloss=0.1\tlr=0.1\n"
+    rows = [f"Epoch[{e}] Batch [{n}]{batch}" for e in (0, 1) for n in (49, 99)]
+    log = tmp_path / "again.log"
+    log.write_text(start + rows[1] + "Epoch[0]\t\tSpeed: 1296 samples/sec over 115 secs\n" + start + "".join(rows))
+    ran = command(f"track {log} --json")
+    assert ran.code == 2 or ran.json["remaining_seconds"]["mid"] > 0
+
+
 def test_the_table_says_format_and_remaining(command: Command, tmp_path: Path) -> None:
     ran = command(f"track {write_log(tmp_path / 'a.log', 1000)} --total 2000")
     assert ran.code == 0

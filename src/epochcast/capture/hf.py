@@ -6,7 +6,6 @@ task its configuration names (or the one it is pretrained for), and computes its
 """
 
 import ast
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from epochcast.capture.cache import CachedModel, about
 from epochcast.capture.model import Model
 from epochcast.capture.workload import Workload
+from epochcast.documents import parse_json, read_text
 from epochcast.errors import BadInput, MissingExtra, UnknownName
 from epochcast.graph.four_bit import EIGHT, FOUR
 
@@ -277,12 +277,9 @@ def _config_classes(transformers: Any) -> list[type]:
 
 def _from_file(transformers: Any, path: Path) -> Any:
     file = path / "config.json" if path.is_dir() else path
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-    except OSError:
-        raise BadInput(f"there is no file {str(file)!r}") from None
-    except ValueError as problem:
-        raise BadInput(f"{file} is not JSON: {problem}") from None
+    if not file.exists():
+        raise BadInput(f"there is no file {str(file)!r}")
+    values = parse_json(read_text(file), str(file))
     kind = values.pop("model_type", None) if isinstance(values, dict) else None
     if isinstance(values, dict):
         values.pop("auto_map", None)  # code beside the weights, which is never run

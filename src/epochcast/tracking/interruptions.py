@@ -47,9 +47,9 @@ def interruptions_to_come(seen: Sequence[Interruption], watched: float, left: fl
 
 def attempt_error(paces: Sequence[float]) -> float:
     """What attempts differ by (log): the next may run elsewhere, or on another share of the data. 0 of one attempt."""
-    if len(paces) < 2:
+    logs = [log(pace) for pace in paces if pace > 0]
+    if len(logs) < 2:
         return 0.0
-    logs = [log(pace) for pace in paces]
     middle = fsum(logs) / len(logs)
     return sqrt((fsum((one - middle) ** 2 for one in logs) + ATTEMPTS_APART**2) / len(logs))
 

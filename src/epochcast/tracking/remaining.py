@@ -64,6 +64,8 @@ def remaining(
     left = max(0.0, total_steps - history.step)
     offset = history.step - history.executed_steps
     shown = _shown(history, left, None if phases is None else _Weights(phases, total_steps, offset))
+    if shown.pace is not None and shown.pace.step_seconds <= 0:
+        shown = _Shown(None)  # steps without any time say nothing of the next
     work, weight = _work(history, total_steps, phases)
     pace, prior_weight = _with_prior(shown, history, prior)
     pauses = shown.pauses
