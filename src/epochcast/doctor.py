@@ -195,6 +195,13 @@ def _extras(version: str) -> tuple[tuple[Extra, ...], list[str]]:
     return extras_of(distribution.metadata.get_all("Provides-Extra") or [], distribution.requires or []), problems
 
 
+def extra_with(package: str) -> str | None:
+    """The smallest of our extras that brings a package; None where none does."""
+    extras, _ = _extras("")
+    having = [one for one in extras if package in {each.name for each in one.packages}]
+    return min(having, key=lambda one: len(one.packages)).name if having else None
+
+
 def extras_of(names: Iterable[str], requirements: Iterable[str]) -> tuple[Extra, ...]:
     """Extras with their packages, from the lines of a package's metadata; an extra may name others of ours."""
     wanted: dict[str, dict[str, str]] = {name: {} for name in names}

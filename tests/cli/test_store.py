@@ -1,6 +1,8 @@
 """`epochcast store`, `epochcast runs` and what `epochcast track` keeps."""
 
 import sqlite3
+import subprocess
+import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -202,3 +204,27 @@ def test_what_names_no_file_state_or_command_is_one_line(command: Command, tmp_p
     ):
         ran = command(words)
         assert ran.code == 2 and told in ran.err and ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "runs",
+        "store vacuum",
+        "store export x.jsonl",
+        "schedule cancel q a",
+        "schedule submit q jobs.toml",
+        "schedule run jobs.toml",
+        "serve token list",
+    ],
+)
+def test_a_missing_database_library_is_one_line(line: str, tmp_path: Path) -> None:
+    """In a process of its own, where nothing was imported before."""
+    code = (
+        "import sys; sys.modules['sqlalchemy'] = None; from epochcast.cli.app import run; sys.exit(run(sys.argv[1:]))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *line.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("epochcast: this needs sqlalchemy; in the checkout of epochcast type: pip install")

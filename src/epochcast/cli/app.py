@@ -21,7 +21,7 @@ import typer
 
 from epochcast.cli.ascii_streams import ascii_where_asked
 from epochcast.cli.help_groups import GroupedCommands
-from epochcast.errors import EpochcastError
+from epochcast.errors import EpochcastError, MissingExtra
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -146,11 +146,25 @@ def _run(arguments: Sequence[str]) -> int:
         return 0
     except OSError as error:
         return _report(f"{error.strerror or error}: {error.filename!r}" if error.filename else error, 2)
+    except ModuleNotFoundError as error:
+        missing = _missing(error)
+        if missing is None:
+            raise
+        return _report(missing, missing.exit_code)
     except Exception as error:
         if isinstance(error, _USAGE_ERROR):
             return _report(_usage(error), 2)
         raise
     return code if isinstance(code, int) else 0
+
+
+def _missing(error: ModuleNotFoundError) -> MissingExtra | None:
+    """A package of one of our extras that is not installed, wherever it was first asked for."""
+    from epochcast.doctor import extra_with
+
+    package = (error.name or "").partition(".")[0]
+    extra = extra_with(package)
+    return None if extra is None else MissingExtra(extra, package)
 
 
 def _version(is_asked: bool) -> None:
