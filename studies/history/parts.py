@@ -114,9 +114,9 @@ def _scored(part: str, rows: Sequence[Mapping[str, Any]], target: str, tracked: 
         found.append(_of(part, TRACK, known, tracked))
     scorer = Scorer(part, known)
     for name in MODELS:
-        rows_tested, predicted = scorer.predicted("random", name)
+        tested = scorer.tested("random", name)
         whole = np.full(len(known), np.nan)
-        whole[rows_tested] = predicted
+        whole[tested.rows] = tested.mid
         found.append(_of(part, name, known, whole))
     return found
 

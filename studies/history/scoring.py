@@ -31,20 +31,22 @@ class Scorer:
 
     def line(self, split: str, model: str) -> Line:
         """The errors of a model on a split."""
+        line = Line.of(self.source, split, len(self.known), model, self.tested(split, model))
+        return line if model in OURS else line.without_intervals
+
+    def tested(self, split: str, model: str) -> Tested:
+        """What a model predicts of the rows of a split."""
         if model in OURS:
-            tested = compare(self.known, splits=[split], models=[model]).splits[split].models[model]
-            return Line.of(self.source, split, len(self.known), model, tested)
+            return compare(self.known, splits=[split], models=[model]).splits[split].models[model]
         try:
-            rows, predicted = self.predicted(split, model)
+            rows, predicted = self._predicted(split, model)
         except EpochcastError as error:
             nothing = np.zeros(0)
-            tested = Tested(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing, str(error))
-        else:
-            tested = Tested(rows, self.known.target[rows], predicted, predicted, predicted)
-        return Line.of(self.source, split, len(self.known), model, tested).without_intervals
+            return Tested(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing, str(error))
+        return Tested(rows, self.known.target[rows], predicted, predicted, predicted)
 
-    def predicted(self, split: str, model: str) -> tuple[Integers, Array]:
-        """The rows that are tested, and what is predicted for each."""
+    def _predicted(self, split: str, model: str) -> tuple[Integers, Array]:
+        """The rows that are tested, and what a peer predicts for each."""
         kind, options, parts = find_kind(model), self._options(model), split_of(split, self.known.jobs).parts
         with one_thread_each():
             found = [

@@ -74,7 +74,7 @@ def test_a_comparison_is_drawn_with_the_best_and_why(jobs: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 99}, "is a model of version 99; this epochcast reads version 3"),
+        ({"version": 99}, "is a model of version 99; this epochcast reads version 4"),
         ({"format": "something"}, "is no model of `epochcast history fit`"),
         ({"widths": {}}, "is damaged"),
         ({"model": {"name": "x", "stages": [{}], "log": True, "physics": False, "least": 1}}, "is damaged"),

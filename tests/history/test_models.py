@@ -7,6 +7,7 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.history.design import Design, Term, design_of
 from epochcast.history.fitted import Fitted
 from epochcast.history.jobs import Jobs
+from epochcast.history.learner import learn
 from epochcast.history.learning_set import LearningSet, learning_set
 from epochcast.history.models.linear import least_squares, non_negative
 from epochcast.history.models.stepwise import p_values, selected
@@ -161,11 +162,28 @@ def test_trees_that_split_at_random_are_those_of_scikit_learn() -> None:
     assert extra_trees(rows, target, seed=0).values(asked) == pytest.approx(theirs.predict(asked))
 
 
-def test_the_grey_box_is_the_mean_of_its_three_corrections(known: LearningSet) -> None:
-    """Beyond what was learned from two of three corrections stay at the last, so the answer follows physics."""
+def test_the_grey_box_is_the_middle_of_its_corrections(known: LearningSet) -> None:
+    """Row by row; of four the mean of the second and the third."""
     fitted = find_kind("grey_box").fit(known, {}, 0)
     jobs = known.inputs
     assert jobs.physics is not None
-    twice = replace(jobs, physics=replace(jobs.physics, values=1e3 * jobs.physics.values))
-    ratio = fitted.predict(twice) / fitted.predict(jobs)
-    assert len(fitted.stages) == 4 and (ratio > 100).all() and (ratio < 1e4).all()
+    alone = np.stack([replace(fitted, sums=(stages,)).predict(jobs) for stages in fitted.sums])
+    second, third = np.sort(alone, axis=0)[1:3]
+    assert len(alone) == 4 and fitted.predict(jobs) == pytest.approx(np.sqrt(second * third))
+
+
+def test_beyond_what_was_learned_from_the_grey_box_follows_physics(known: LearningSet) -> None:
+    fitted = find_kind("grey_box").fit(known, {}, 0)
+    jobs = known.inputs
+    assert jobs.physics is not None
+    far = replace(jobs, physics=replace(jobs.physics, values=1e3 * jobs.physics.values))
+    ratio = fitted.predict(far) / fitted.predict(jobs)
+    assert (ratio > 500).all() and (ratio < 2e3).all()
+
+
+def test_corrections_count_as_much_as_past_jobs_bear_out(known: LearningSet) -> None:
+    """Columns that have nothing to do with how far forecasts are off are not believed."""
+    assert known.jobs.physics is not None
+    noise = np.exp(np.random.default_rng(3).normal(0, 0.3, len(known)))
+    by_chance = learn("grey_box", replace(known, target=known.jobs.physics.values * noise), new_columns=())
+    assert learn("grey_box", known, new_columns=()).fitted.share == 1 and by_chance.fitted.share <= 0.25

@@ -69,6 +69,22 @@ def test_a_roofline_that_nobody_learned_is_answered_by_sizes() -> None:
     assert Scales.of(2 * values, learned).applied(asked)[0].values == pytest.approx([15.0])
 
 
+def test_sizes_that_say_less_than_nothing_are_one_number() -> None:
+    """Networks of 2 to 4 s, whatever their batch: their median, for every step of a row."""
+    values, target = np.array([1e-9, 1e-6, 1e-3]), np.array([2.0, 3.0, 4.0])
+    scales = Scales.of(target, Physics(values, np.full(3, SIZES)))
+    asked = Physics(np.array([1e-1, 1e-1]), np.full(2, SIZES), counts=np.array([1.0, 10.0]))
+    assert scales.is_flat and scales.applied(asked)[0].values == pytest.approx([1.0, 10.0])
+    assert scales.offsets[SIZES] == pytest.approx(np.log(3.0))
+
+
+def test_sizes_that_go_with_time_count() -> None:
+    values = np.array([1e-9, 1e-6, 1e-3])
+    scales = Scales.of(3 * values, Physics(values, np.full(3, SIZES)))
+    asked = Physics(np.array([1e-1]), np.full(1, SIZES))
+    assert not scales.is_flat and scales.applied(asked)[0].values == pytest.approx([1e-1])
+
+
 def test_scales_that_are_no_numbers_are_refused() -> None:
     with pytest.raises(BadInput, match="scales of physics"):
         Scales(offsets={SIZES: float("nan")})

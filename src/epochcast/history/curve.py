@@ -11,6 +11,7 @@ import numpy as np
 
 from epochcast.errors import EpochcastError
 from epochcast.history.jobs import Jobs
+from epochcast.history.learner import learn
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.models.table import find_kind
 from epochcast.history.scales import on_one_scale
@@ -36,22 +37,21 @@ def learning_curve(known: LearningSet, models: Sequence[str], seed: int = 0) -> 
     """Every model at every number of jobs; one that cannot be fitted with so few has no point there. Hyper-parameters
     are not tuned: the first that predict the logarithm, where a model may.
     """
-    known, _ = on_one_scale(known)
     ((train, test),) = split_of(KEPT_BACK, known.jobs, seed).parts
     order = np.random.default_rng(seed).permutation(train)
     asked = known.take(test)
     points = []
-    with one_thread_each():
-        for count in sizes(len(order)):
-            part = known.take(order[:count])
-            for name in models:
-                kind = find_kind(name)
-                options = next((one for one in kind.grid if one.get("log")), kind.grid[0])
-                try:
-                    predicted = kind.fit(part, options, seed).predict(asked.inputs)
-                except EpochcastError:
-                    continue
-                points.append(Point(name, count, float(np.mean(np.abs(predicted / asked.target - 1)))))
+    for count in sizes(len(order)):
+        part = known.take(order[:count])
+        for name in models:
+            grid = find_kind(name).grid
+            options = next((one for one in grid if one.get("log")), grid[0])
+            try:
+                learned = learn(name, part, candidates=(options,), new_columns=(), seed=seed)
+            except EpochcastError:
+                continue
+            predicted = learned.predict(asked.inputs).mid
+            points.append(Point(name, count, float(np.mean(np.abs(predicted / asked.target - 1)))))
     return tuple(points)
 
 

@@ -1,8 +1,11 @@
-"""A fitted model: stages that add up, on the scale of the target or of its logarithm, upon physics or upon nothing.
+"""A fitted model: sums of stages, on the scale of the target or of its logarithm, upon physics or upon nothing.
 
-    log y = log(physics) + Σ_stages f_s(features)         grey box: history corrects physics
-    log y = Σ_stages f_s(features)                        a model of the logarithm
-    y     = Σ_stages f_s(features)                        a model of the target itself
+    log y = log(physics) + middle of Σ_stages f_s(features)     grey box: history corrects physics
+    log y = Σ_stages f_s(features)                              a model of the logarithm
+    y     = Σ_stages f_s(features)                              a model of the target itself
+
+Most models are one sum. Of several the middle counts, row by row: the median. Where rows are too few, or tell too
+little, only a share s of it does, beside a factor c that is common to all: log y = log(physics) + c + s·(middle − c).
 
 A target is a time or a size and so above 0: what a model of the target itself gives is at least `least`.
 """
@@ -48,23 +51,28 @@ class Fitted:
     """`name` is that of the table of models. `is_log`: stages give the logarithm; `has_physics`: above physics."""
 
     name: str
-    stages: tuple[Stage, ...]
+    sums: tuple[tuple[Stage, ...], ...]
     is_log: bool
     has_physics: bool
     least: float
+    common: float = 0.0
+    share: float = 1.0
 
     def __post_init__(self) -> None:
         if self.has_physics and not self.is_log:
             raise BadInput("a model above physics is one of the logarithm")
+        if not self.sums:
+            raise BadInput("a model needs a stage")
+        if not (np.isfinite(self.common) and 0 <= self.share <= 1):
+            raise BadInput(f"a share lies between 0 and 1, beside a number, got {self.share} and {self.common}")
         if not (np.isfinite(self.least) and self.least > 0):
             raise BadInput(f"the least value of a target must be above 0, got {self.least}")
 
     def predict(self, jobs: Jobs) -> Array:
         """The target of every row, above 0."""
-        total = np.zeros(len(jobs))
         rows = jobs.with_physics_columns() if self.has_physics else jobs
-        for stage in self.stages:
-            total = total + stage.values(rows)
+        sums = [np.sum([stage.values(rows) for stage in stages], axis=0) for stages in self.sums]
+        total: Array = self.common + self.share * (np.median(sums, axis=0) - self.common)
         if not self.is_log:
             return np.maximum(total, self.least)
         if self.has_physics:
@@ -80,13 +88,15 @@ class Fitted:
             "log": self.is_log,
             "physics": self.has_physics,
             "least": self.least,
-            "stages": [stage.as_dict() for stage in self.stages],
+            "common": self.common,
+            "share": self.share,
+            "sums": [[stage.as_dict() for stage in stages] for stages in self.sums],
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Fitted":
         """Back from JSON."""
-        stages = tuple(Stage.from_dict(stage) for stage in document["stages"])
-        return cls(
-            str(document["name"]), stages, bool(document["log"]), bool(document["physics"]), float(document["least"])
-        )
+        sums = tuple(tuple(Stage.from_dict(stage) for stage in stages) for stages in document["sums"])
+        is_log, has_physics = bool(document["log"]), bool(document["physics"])
+        least, common, share = (float(document[name]) for name in ("least", "common", "share"))
+        return cls(str(document["name"]), sums, is_log, has_physics, least, common, share)

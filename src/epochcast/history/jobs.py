@@ -53,9 +53,14 @@ class Physics:
         return Physics(self.values[rows], self.kinds[rows], overheads, counts, stand_ins)
 
     @property
+    def times(self) -> Array:
+        """The steps (or epochs) of every row."""
+        return np.ones(len(self.values)) if self.counts is None else self.counts
+
+    @property
     def units(self) -> Array:
         """Of one step (or epoch): what does not grow with epochs and samples."""
-        return self.values if self.counts is None else self.values / self.counts
+        return self.values / self.times
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""Fitting one model to a table: hyper-parameters, the model itself, and how wide its intervals are."""
+"""Fitting one model to a table: hyper-parameters, the model itself, and how wide its intervals are.
+
+Of a model with several corrections of physics it is also found how much they count (`SHARES`): nothing where past jobs
+tell no more than the factor that is common to all. What cross-validation predicted says it, without another fit.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -22,6 +26,8 @@ NEW_PARTS = 3
 # The share of the largest different numbers of a column that is kept back for the same.
 LARGEST = 0.25
 LEAST_TRAIN = 10
+# How much corrections may count beside the factor that is common to all.
+SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
 NEW_ROLES = ("model", "device", "batch", "gpus", "power", "depth")
 
 
@@ -88,19 +94,32 @@ def learn(
     wanted = _tried_columns(known.inputs, known.features if new_columns is None else new_columns)
     with one_thread_each():
         fitted = kind.fit(known, chosen.options, seed)
-        new = {column: _new_scores(kind, known, column, chosen.options, seed) for column in wanted}
+        unseen = chosen.unseen
+        if len(fitted.sums) > 1:
+            fitted, unseen = _shared(fitted, known, unseen)
+        new = {column: _new_scores(kind, known, column, chosen.options, fitted.share, seed) for column in wanted}
     if kind.needs_physics and known.jobs.physics is not None:
         new[NO_FORECAST] = stand_in_scores(known.target, known.jobs.physics)
     group_column = _group_column(known.inputs)
     groups = None if group_column is None else known.inputs.category(group_column)
     found = widths(
-        log_scores(known.target, chosen.unseen),
+        log_scores(known.target, unseen),
         groups,
         group_column=group_column,
         new={column: scores for column, scores in new.items() if len(scores)},
     )
     seen = Seen.of(known.inputs)
-    return Learned(fitted, found, seen, dict(chosen.options), chosen.error, len(known), scales, chosen.unseen)
+    error = float(np.mean(np.abs(unseen / known.target - 1)))
+    return Learned(fitted, found, seen, dict(chosen.options), error, len(known), scales, unseen)
+
+
+def _shared(fitted: Fitted, known: LearningSet, unseen: Array) -> tuple[Fitted, Array]:
+    """The model with the share of its corrections that erred least, and what that says of rows it had not seen."""
+    assert known.jobs.physics is not None
+    alone = np.log(known.jobs.physics.values) + fitted.common
+    tried = [np.exp(alone + share * (np.log(unseen) - alone)) for share in SHARES]
+    best = int(np.argmin([np.mean(np.abs(each / known.target - 1)) for each in tried]))
+    return replace(fitted, share=SHARES[best]), tried[best]
 
 
 def _tried_columns(jobs: Jobs, wanted: Iterable[str]) -> list[str]:
@@ -114,14 +133,14 @@ def _group_column(jobs: Jobs) -> str | None:
     return column_of("device", jobs.categories) or column_of("model", jobs.categories)
 
 
-def _new_scores(kind: Kind, known: LearningSet, column: str, options: Options, seed: int) -> Array:
+def _new_scores(kind: Kind, known: LearningSet, column: str, options: Options, share: float, seed: int) -> Array:
     """How far predictions are off for values of a column that were kept back; empty where it has too few values."""
     scores = []
     for train, test in _kept_back(known, column):
         if len(train) < LEAST_TRAIN or not len(test):
             continue
         try:
-            fitted = kind.fit(known.take(train), options, seed)
+            fitted = replace(kind.fit(known.take(train), options, seed), share=share)
         except EpochcastError:  # too few rows for this model
             continue
         rows = known.take(test)

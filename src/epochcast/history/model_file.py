@@ -28,7 +28,7 @@ from epochcast.history.seen import Seen
 if TYPE_CHECKING:
     from polars import DataFrame
 
-FORMAT, VERSION = "epochcast history", 3
+FORMAT, VERSION = "epochcast history", 4
 MOST_BYTES = 400_000_000
 
 

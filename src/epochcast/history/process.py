@@ -1,25 +1,25 @@
 """A Gaussian process over mixed columns: numbers have a distance, categories are the same or not.
 
-    k(x, x') = c² + Σ_g a_g²·[x_g = x'_g] + Σ_j b_j²·z_j·z'_j + s²·exp(−½ Σ_j w_j·(z_j − z'_j)² − Σ_g v_g·[x_g ≠ x'_g])
+    k(x, x') = c² + Σ_g a_g²·[x_g = x'_g] + s²·exp(−½ Σ_j w_j·(z_j − z'_j)² − Σ_g v_g·[x_g ≠ x'_g])
 
-The first sum are effects of categories, the second slopes of numbers (z standardised), the last what is special to rows
-that are alike. A category that was never seen differs from all: of it only what is common to all rows is known. Far
-from every number that was seen the slopes alone are left. `models.process` finds the deviations.
+The sum are effects of categories, the last term what is special to rows that are alike (z: numbers, standardised). A
+category that was never seen differs from all: of it only what is common to all rows is known. Far from every number
+that was seen the effects alone are left. `models.process` finds the deviations.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from epochcast.errors import BadInput
-from epochcast.history.jobs import Array, Flags
+from epochcast.history.jobs import Array
 from epochcast.history.scaling import Scaling, check_finite
 
 # Logarithms of squared deviations: a prior that wants them small, and how strongly.
-PRIOR_SLOPE, PRIOR_EFFECT, PRIOR_LOCAL = -6.0, -4.0, -2.0
+PRIOR_EFFECT, PRIOR_LOCAL = -4.0, -2.0
 LEAST = -14.0
 """The logarithm of a deviation that is none."""
 BLOCK_ROWS = 500
@@ -45,7 +45,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Deviations:
-    """Logarithms of what the kernel squares: constant, local, noise, effects by group, v by group, slopes, w."""
+    """Logarithms of what the kernel squares: constant, local, noise, effects by group, v by group, w."""
 
     values: Array
     blocks: Blocks
@@ -74,23 +74,18 @@ class Deviations:
         return self._part(3 + len(self.blocks.groups), len(self.blocks.groups))
 
     @property
-    def slopes(self) -> Array:
+    def lengths(self) -> Array:
         return self._part(3 + 2 * len(self.blocks.groups), self.blocks.numbers)
 
-    @property
-    def lengths(self) -> Array:
-        return self._part(3 + 2 * len(self.blocks.groups) + self.blocks.numbers, self.blocks.numbers)
-
     @staticmethod
-    def prior(blocks: Blocks, has_trend: Flags | None = None) -> Array:
-        """Where the search begins, and what it is pulled towards; without a trend a number has no slope."""
+    def prior(blocks: Blocks) -> Array:
+        """Where the search begins, and what it is pulled towards."""
         groups, numbers = len(blocks.groups), blocks.numbers
         return np.concatenate(
             [
                 [-3.0, PRIOR_LOCAL, -6.0],
                 np.full(groups, PRIOR_EFFECT),
                 np.zeros(groups),
-                np.full(numbers, PRIOR_SLOPE) if has_trend is None else np.where(has_trend, PRIOR_SLOPE, LEAST),
                 np.full(numbers, -1.0),
             ]
         )
@@ -118,10 +113,6 @@ class Process:
     def values(self, rows: Array) -> Array:
         """Of every row."""
         return self.centre + self.scaled_values(self.scaling.scaled(rows))
-
-    def times(self, factor: float) -> "Process":
-        """The process whose values are so many times these."""
-        return replace(self, weights=factor * self.weights, centre=factor * self.centre)
 
     def scaled_values(self, scaled: Array) -> Array:
         """Of rows that are scaled, about the centre."""
@@ -180,7 +171,6 @@ def covariance(one: Array, other: Array, deviations: Deviations) -> Array:
         total += effect * same
         exponent += difference * (1 - same)
     numbers = slice(0, blocks.numbers)
-    total += (one[:, numbers] * deviations.slopes) @ other[:, numbers].T
     root = np.sqrt(deviations.lengths)
     a, b = one[:, numbers] * root, other[:, numbers] * root
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2 * a @ b.T

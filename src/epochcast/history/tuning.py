@@ -58,7 +58,7 @@ def tuned(
     tick: Tick | None = None,
 ) -> Tuned:
     """Every candidate on the same parts. One that cannot be fitted is left out; raises where none can."""
-    tried = tuple(candidates) or kind.candidates(len(known))
+    tried = tuple(candidates) or kind.grid
     parts = folds_of(len(known), FOLDS, seed)
     unseen = np.full((len(tried), len(known)), np.nan)
     failed: dict[int, EpochcastError] = {}

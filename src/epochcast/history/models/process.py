@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epochcast.history.jobs import Array, Flags, Integers
+from epochcast.history.jobs import Array, Integers
 from epochcast.history.process import LEAST, Blocks, Deviations, Process, covariance
 from epochcast.history.scaling import Scaling
 
@@ -36,36 +36,28 @@ class Repeated:
         return Repeated(self.rows[places], self.means[places], self.counts[places], self.squares[places])
 
 
-def repeated(rows: Array, target: Array) -> tuple[Repeated, Integers]:
-    """Equal rows as one, and which of them each row is."""
+def repeated(rows: Array, target: Array) -> Repeated:
+    """Equal rows as one."""
     different, places, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     places = places.reshape(-1)
     means = np.bincount(places, target) / counts
     squares = np.asarray(np.bincount(places, (target - means[places]) ** 2), dtype=np.float64)
-    return Repeated(different, means, counts.astype(np.float64), squares), places
+    return Repeated(different, means, counts.astype(np.float64), squares)
 
 
-def fit_process(rows: Array, target: Array, blocks: Blocks, has_trend: Flags, seed: int) -> tuple[Process, Array]:
-    """The process, and what it leaves of every row when the rows that differ from it predict it."""
+def fit_process(rows: Array, target: Array, blocks: Blocks, seed: int) -> Process:
+    """The process of these rows."""
     scaling = _scaling(rows, blocks)
     generator = np.random.default_rng(seed)
     centre = float(np.median(target))
-    different, places = repeated(scaling.scaled(rows), target - centre)
+    different = repeated(scaling.scaled(rows), target - centre)
     few = generator.permutation(len(different.rows))[:SEARCH_ROWS]
-    found = Deviations(_searched(different.take(few), blocks, has_trend), blocks)
-    kept_places = _spread(different.rows[:, blocks.numbers :], MOST_ROWS, generator)
-    kept = different.take(kept_places)
+    found = Deviations(_searched(different.take(few), blocks), blocks)
+    kept = different.take(_spread(different.rows[:, blocks.numbers :], MOST_ROWS, generator))
     matrix = covariance(kept.rows, kept.rows, found)
     matrix[np.diag_indices_from(matrix)] += found.noise / kept.counts + 1e-8
-    inverse = np.linalg.inv(matrix)
-    weights = inverse @ kept.means
-    process = Process(scaling, blocks, found.values, kept.rows, weights, centre)
-    left_of_means = np.zeros(len(different.rows))
-    left_of_means[kept_places] = weights / inverse.diagonal()
-    others = np.setdiff1d(np.arange(len(different.rows)), kept_places)
-    if len(others):
-        left_of_means[others] = different.means[others] - process.scaled_values(different.rows[others])
-    return process, left_of_means[places] + (target - centre - different.means[places])
+    weights = np.asarray(np.linalg.solve(matrix, kept.means), dtype=np.float64)
+    return Process(scaling, blocks, found.values, kept.rows, weights, centre)
 
 
 def _spread(categories: Array, most: int, generator: np.random.Generator) -> Integers:
@@ -89,21 +81,20 @@ def _scaling(rows: Array, blocks: Blocks) -> Scaling:
     return Scaling(np.where(is_number, whole.mean, 0.0), np.where(is_number, whole.scale, 1.0))
 
 
-def _searched(different: Repeated, blocks: Blocks, has_trend: Flags) -> Array:
+def _searched(different: Repeated, blocks: Blocks) -> Array:
     """The deviations with the largest marginal likelihood, pulled towards the prior."""
     from scipy.optimize import minimize
 
     rows = different.rows
-    begin = Deviations.prior(blocks, has_trend)
+    begin = Deviations.prior(blocks)
     begin[2] = np.log(max(1e-5, 0.1 * _variance(different)))
     same = [rows[:, part] @ rows[:, part].T for part in blocks.slices()]
-    products = [np.outer(rows[:, j], rows[:, j]) for j in range(blocks.numbers)]
     squares = [(rows[:, j][:, None] - rows[:, j][None, :]) ** 2 for j in range(blocks.numbers)]
 
     def loss(values: Array) -> tuple[float, Array]:
-        return _negative_likelihood(values, begin, blocks, different, (same, products, squares))
+        return _negative_likelihood(values, begin, blocks, different, (same, squares))
 
-    bounds = [(LEAST, LEAST if low == LEAST else MOST) for low in begin]
+    bounds = [(LEAST, MOST)] * len(begin)
     found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40})
     return np.asarray(found.x, dtype=np.float64)
 
@@ -120,10 +111,10 @@ def _negative_likelihood(
     prior: Array,
     blocks: Blocks,
     different: Repeated,
-    pairs: tuple[list[Array], list[Array], list[Array]],
+    pairs: tuple[list[Array], list[Array]],
 ) -> tuple[float, Array]:
     """−log p(target) and its slopes (5.8, 5.9 there), plus the pull towards the prior."""
-    same, products, squares = pairs
+    same, squares = pairs
     target, counts = different.means, different.counts
     again, within = float((counts - 1).sum()), float(different.squares.sum())
     d = Deviations(values, blocks)
@@ -136,8 +127,6 @@ def _negative_likelihood(
     matrix = d.common + local
     for effect, one in zip(d.effects, same, strict=True):
         matrix = matrix + effect * one
-    for slope, one in zip(d.slopes, products, strict=True):
-        matrix = matrix + slope * one
     matrix[np.diag_indices_from(matrix)] += d.noise / counts + 1e-8
     try:
         lower = np.linalg.cholesky(matrix)
@@ -158,6 +147,5 @@ def _negative_likelihood(
     slopes = [0.5 * d.common * gap.sum(), 0.5 * by_local.sum(), by_noise]
     slopes += [0.5 * effect * (gap * one).sum() for effect, one in zip(d.effects, same, strict=True)]
     slopes += [-0.5 * v * (by_local * (1 - one)).sum() for v, one in zip(d.differences, same, strict=True)]
-    slopes += [0.5 * slope * (gap * one).sum() for slope, one in zip(d.slopes, products, strict=True)]
     slopes += [-0.25 * w * (by_local * one).sum() for w, one in zip(d.lengths, squares, strict=True)]
     return value, np.array(slopes) + PRIOR_WEIGHT * pull

@@ -17,14 +17,11 @@ from epochcast.history.jobs import Array, Jobs
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.models import curves, linear, trees
 from epochcast.history.models.grey_box import fit_forecast_alone, fit_grey_box
-from epochcast.history.models.process import MOST_ROWS
 from epochcast.history.models.selection import SELECTIONS
 from epochcast.history.predictors import Linear, Predictor
 from epochcast.history.roles import column_of
 
 Options = Mapping[str, Any]
-# A fifth less is left to learn from in cross-validation.
-MANY_ROWS = MOST_ROWS * 5 // 4
 # What a target is at least, as a share of the smallest that was seen.
 LEAST_SHARE = 0.01
 
@@ -37,12 +34,6 @@ class Kind:
     fit: Callable[[LearningSet, Options, int], Fitted]
     grid: tuple[Options, ...] = ({},)
     needs_physics: bool = False
-    of_many: tuple[Options, ...] = ()
-    """More to choose from where there are more rows than a process takes."""
-
-    def candidates(self, rows: int) -> tuple[Options, ...]:
-        """The hyper-parameters to choose from for a table of so many rows."""
-        return (*self.grid, *self.of_many) if rows > MANY_ROWS else self.grid
 
 
 def find_kind(name: str) -> Kind:
@@ -58,7 +49,7 @@ def _fitted(
     """One stage of features and a function of them."""
     target = np.log(known.target) if is_log else known.target
     predictor = make(design.matrix(known.inputs), target)
-    return Fitted(name, (Stage(design, predictor),), is_log, False, LEAST_SHARE * float(known.target.min()))
+    return Fitted(name, ((Stage(design, predictor),),), is_log, False, LEAST_SHARE * float(known.target.min()))
 
 
 def _linear(known: LearningSet, _: Options, __: int) -> Fitted:
@@ -173,13 +164,11 @@ def _mean(known: LearningSet, _: Options, __: int) -> Fitted:
     """The geometric mean of all rows."""
     design = Design(())
     constant = Linear(np.zeros(0), float(np.log(known.target).mean()))
-    return Fitted("mean", (Stage(design, constant),), True, False, LEAST_SHARE * float(known.target.min()))
+    return Fitted("mean", ((Stage(design, constant),),), True, False, LEAST_SHARE * float(known.target.min()))
 
 
 MODELS: Mapping[str, Kind] = {
-    "grey_box": Kind(
-        "the forecast, corrected by history", fit_grey_box, of_many=({"trees": True},), needs_physics=True
-    ),
+    "grey_box": Kind("the forecast, corrected by history", fit_grey_box, needs_physics=True),
     "forecast": Kind("the forecast times one factor", fit_forecast_alone, needs_physics=True),
     "linear": Kind("least squares", _linear),
     "ridge": Kind(
