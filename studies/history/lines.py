@@ -114,3 +114,8 @@ def write_lines(path: Path, columns: Sequence[str], lines: Sequence[Any]) -> Non
 def _cells(columns: Sequence[str], line: Any) -> list[Any]:
     values = asdict(line)
     return [f"{v:.4f}" if isinstance(v := values[name], float) else v for name in columns]
+
+
+def percent(share: float | None) -> str:
+    """As the pages write it; a dash where nothing is known."""
+    return "–" if share is None else f"{share:.1%}".replace("%", " %")

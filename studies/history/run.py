@@ -9,8 +9,8 @@ Politecnico talk: larger batches, more GPUs, faster hardware, deeper networks; b
 
 Forecasts and results are kept in a folder while they are found (EPOCHCAST_HISTORY_STUDY, or a temporary one). What was
 found is written beside this file: `result.csv`, a line per source, split and model; `sources.csv`, what was used of
-each source; `curve.csv`, errors by the number of past jobs (`curves.py`); `partial.csv`, jobs from a part of them
-(`parts.py`). The page is `docs/history-accuracy.md`.
+each source; `talk.csv`, the tables of the talk (`talk.py`); `curve.csv`, errors by the number of past jobs
+(`curves.py`); `partial.csv`, jobs from a part of them (`parts.py`). The page is `docs/history-accuracy.md`.
 """
 
 import argparse
@@ -41,6 +41,9 @@ from studies.history.page import PAGE, PEERS, cases, page
 from studies.history.parts import add_parts, read_parts
 from studies.history.rows import Source, known_of, sources
 from studies.history.scoring import OURS, Scorer
+from studies.history.talk import COLUMNS as TALK_COLUMNS
+from studies.history.talk import RESULT as TALK
+from studies.history.talk import add_talk, ordered, read_talk
 
 BY_HAND = True
 OTHERS = ("ridge", "nnls", "svr", "optimus", "ernest", "stepwise")
@@ -60,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _run(given)
     _collect(given.folder)
     lines, used = read_lines(RESULT, line_of), read_lines(SOURCES, Used.of)
-    PAGE.write_text(page(lines, used, read_curves(), read_parts()), encoding="utf-8")
+    PAGE.write_text(page(lines, used, read_curves(), read_parts(), read_talk()), encoding="utf-8")
     return int(bool(report(lines)))
 
 
@@ -84,8 +87,9 @@ def _run(given: argparse.Namespace) -> None:
         for used, known in learned:
             if known is not None:
                 _score(used.source, known, group, kept)
-    for used, known in learned:
+    for source, (used, known) in zip(asked, learned, strict=True):
         if known is not None and not given.models:
+            add_talk(source, given.folder)
             add_curve(used.source, known, given.folder / CURVES.name)
     if wanted is None:
         add_parts()
@@ -99,6 +103,8 @@ def _collect(folder: Path) -> None:
     if (folder / CURVES.name).exists():
         points = [point for point in read_curves(folder / CURVES.name) if point.source in names]
         write_lines(CURVES, CURVE_COLUMNS, sorted(points, key=lambda point: names.index(point.source)))
+    if (folder / TALK.name).exists():
+        write_lines(TALK, TALK_COLUMNS, ordered(read_talk(folder / TALK.name), names))
 
 
 def _known(source: Source, folder: Path) -> tuple[Used, LearningSet | None]:

@@ -38,6 +38,17 @@ def test_a_share_is_that_of_the_different_values() -> None:
     assert set(JOBS.numbers["gpus"][train]) == {1.0, 2.0}
 
 
+def test_of_every_group_the_largest_are_tested() -> None:
+    """Batches of resnets on V100: their own largest, whatever others have; a group with one value is learned from."""
+    jobs = Jobs(
+        {"batch_per_gpu": np.array([8.0, 16.0, 32.0, 1.0, 2.0, 64.0])},
+        {"model": np.array(["a", "a", "a", "b", "b", "c"]), "device": np.full(6, "V100")},
+    )
+    split = split_of("batch>60%:model+device", jobs)
+    ((train, test),) = split.parts
+    assert (train.tolist(), test.tolist(), split.is_outside) == ([0, 1, 3, 5], [2, 4], True)
+
+
 def test_every_category_is_left_out_once() -> None:
     split = split_of("without:device", JOBS)
     assert len(split.parts) == 3
@@ -73,6 +84,9 @@ def test_holdout_keeps_a_share_back() -> None:
         ("without:device=P4", "no value of device called 'P4'"),
         ("time:device", "no column of times"),
         ("colour>3", "no column of numbers called 'colour'"),
+        ("batch>60%:colour", "no column to group by called 'colour'"),
+        ("batch>64:model", "needs a share of the values of each group"),
+        ("gpus>50%:gpus", "gpus is the same in every group"),
     ],
 )
 def test_a_split_that_cannot_be_made_says_why(name: str, message: str) -> None:

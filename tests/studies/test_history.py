@@ -11,6 +11,7 @@ from studies.history.forecasts import forecasts_of
 from studies.history.lines import COLUMNS, RESULT, SOURCES, Line, Used, append_line, line_of, read_lines
 from studies.history.page import PAGE, cases, page
 from studies.history.parts import Partial, parts_section, read_parts
+from studies.history.talk import ALL, Cell, read_talk, talk_section
 
 
 def line(model: str, mape: float | None, split: str = "batch>60%") -> Line:
@@ -19,7 +20,7 @@ def line(model: str, mape: float | None, split: str = "batch>60%") -> Line:
 
 def test_the_page_is_that_of_the_result() -> None:
     lines, used = read_lines(RESULT, line_of), read_lines(SOURCES, Used.of)
-    assert page(lines, used, read_curves(), read_parts()) == PAGE.read_text(encoding="utf-8")
+    assert page(lines, used, read_curves(), read_parts(), read_talk()) == PAGE.read_text(encoding="utf-8")
 
 
 def test_half_of_the_best_peer_is_asked_beyond_what_was_learned_from() -> None:
@@ -29,13 +30,13 @@ def test_half_of_the_best_peer_is_asked_beyond_what_was_learned_from() -> None:
 
 
 def test_a_miss_is_told_before_anything_else() -> None:
-    told = page([line("grey_box", 0.3), line("net", 0.2), line("forecast", 0.1)], [], [], [])
+    told = page([line("grey_box", 0.3), line("net", 0.2), line("forecast", 0.1)], [])
     assert "Half of the best peer** is missed on 1 of 1" in told and "Worse than the best peer** on 1 of 1" in told
     assert told.index("## What fails") < told.index("## The grey box against the best peer")
 
 
 def test_a_source_that_is_not_run_is_told_with_the_reason() -> None:
-    told = page([], [Used("runs", "tiny", 3, 0, 0, 0, False, "3 of its 3 rows were timed")], [], [])
+    told = page([], [Used("runs", "tiny", 3, 0, 0, 0, False, "3 of its 3 rows were timed")])
     assert "| runs | tiny | 3 | 0 | 0 | 0 | 3 of its 3 rows were timed |" in told
 
 
@@ -50,6 +51,18 @@ def test_history_beats_the_forecast_from_where_it_stays_better() -> None:
 def test_parts_are_told_with_mean_and_median() -> None:
     told = parts_section([Partial("first steps", 7, "grey_box", 0.1, 0.05, 0.2)])
     assert "| first steps | 7 | – | – | 10.0 % (5.0 %) |" in told
+
+
+def test_the_tables_of_the_talk_have_networks_by_device_and_gpus() -> None:
+    errors = {"grey_box": 0.04, "forecast": 0.2, "stepwise": 0.3, "boosting": 0.1}
+    cells = [
+        Cell("ours", "batch", network, device, gpus, 7, model, mape, mape, None)
+        for model, mape in errors.items()
+        for network, device, gpus in (("resnet50", "V100", 4), (ALL, "", 0))
+    ]
+    told = talk_section(cells)
+    assert "batch 1 of 1 (5 %)" in told and "half of the best peer's mean error: 1 of 1" in told
+    assert "| network | V100 × 4 |" in told and "| resnet50 | 4.0 / 30.0 |" in told
 
 
 def test_lines_are_read_as_they_were_written_and_half_a_line_is_none(tmp_path: Path) -> None:

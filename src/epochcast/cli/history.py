@@ -127,11 +127,13 @@ def compare(
     split: Annotated[
         str | None,
         typer.Option(
-            help="random[:5], holdout[:0.2], time[:COLUMN], batch>64, gpus>4, power>80%, without:device, deeper;"
-            " several with commas. By default random, and the extrapolations that the table allows."
+            help="random[:5], holdout[:0.2], time[:COLUMN], batch>64, gpus>4, power>80%, batch>60%:model+device,"
+            " without:device, deeper; several with commas. By default random, and the extrapolations that the table allows."
         ),
     ] = None,
-    kinds: Annotated[str | None, typer.Option("--with", help="Models to compare, like grey_box,boosting.")] = None,
+    kinds: Annotated[
+        str | None, typer.Option("--models", "--with", help="Models to compare, like grey_box,boosting.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="One set of hyper-parameters instead of the best.")] = False,
     report: Annotated[
         Path | None, typer.Option(help="Write charts: predicted against measured, learning curve, effects (.html).")

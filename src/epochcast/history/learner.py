@@ -1,7 +1,7 @@
 """Fitting one model to a table: hyper-parameters, the model itself, and how wide its intervals are.
 
-Of a model with several corrections of physics it is also found how much they count (`SHARES`): nothing where past jobs
-tell no more than the factor that is common to all. What cross-validation predicted says it, without another fit.
+Of a model with several corrections of physics it is also found how much each counts (`shares.py`). What
+cross-validation predicted says it, without another fit.
 """
 
 from collections.abc import Iterable
@@ -12,13 +12,14 @@ import numpy as np
 from epochcast.errors import EpochcastError
 from epochcast.fitting.predicted import Progress
 from epochcast.history.conformal import Widths, log_scores, widths
-from epochcast.history.fitted import Fitted
+from epochcast.history.fitted import Fitted, Shares
 from epochcast.history.jobs import NO_FORECAST, Array, Flags, Integers, Jobs
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.models.table import Kind, Options, find_kind
 from epochcast.history.roles import column_of
 from epochcast.history.scales import Scales, on_one_scale, stand_in_scores
 from epochcast.history.seen import Seen
+from epochcast.history.shares import earned, learned_from
 from epochcast.history.tuning import Tick, counted, fits_of, one_thread_each, tuned
 
 # Parts into which the categories of a column are divided to see how well unseen ones are predicted.
@@ -26,8 +27,6 @@ NEW_PARTS = 3
 # The share of the largest different numbers of a column that is kept back for the same.
 LARGEST = 0.25
 LEAST_TRAIN = 10
-# How much corrections may count beside the factor that is common to all.
-SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
 NEW_ROLES = ("model", "device", "batch", "gpus", "power", "depth")
 
 
@@ -96,8 +95,9 @@ def learn(
         fitted = kind.fit(known, chosen.options, seed)
         unseen = chosen.unseen
         if len(fitted.sums) > 1:
-            fitted, unseen = _shared(fitted, known, unseen)
-        new = {column: _new_scores(kind, known, column, chosen.options, fitted.share, seed) for column in wanted}
+            shares, unseen = earned(known, chosen.each)
+            fitted = replace(fitted, shares=shares)
+        new = {column: _new_scores(kind, known, column, chosen.options, fitted.shares, seed) for column in wanted}
     if kind.needs_physics and known.jobs.physics is not None:
         new[NO_FORECAST] = stand_in_scores(known.target, known.jobs.physics)
     group_column = _group_column(known.inputs)
@@ -113,15 +113,6 @@ def learn(
     return Learned(fitted, found, seen, dict(chosen.options), error, len(known), scales, unseen)
 
 
-def _shared(fitted: Fitted, known: LearningSet, unseen: Array) -> tuple[Fitted, Array]:
-    """The model with the share of its corrections that erred least, and what that says of rows it had not seen."""
-    assert known.jobs.physics is not None
-    alone = np.log(known.jobs.physics.values) + fitted.common
-    tried = [np.exp(alone + share * (np.log(unseen) - alone)) for share in SHARES]
-    best = int(np.argmin([np.mean(np.abs(each / known.target - 1)) for each in tried]))
-    return replace(fitted, share=SHARES[best]), tried[best]
-
-
 def _tried_columns(jobs: Jobs, wanted: Iterable[str]) -> list[str]:
     """Those that play a part in formulas; what is new in another column gets the widest interval of all."""
     parts = {column_of(role, jobs.columns) for role in NEW_ROLES}
@@ -133,16 +124,21 @@ def _group_column(jobs: Jobs) -> str | None:
     return column_of("device", jobs.categories) or column_of("model", jobs.categories)
 
 
-def _new_scores(kind: Kind, known: LearningSet, column: str, options: Options, share: float, seed: int) -> Array:
+def _new_scores(
+    kind: Kind, known: LearningSet, column: str, options: Options, shares: Shares | None, seed: int
+) -> Array:
     """How far predictions are off for values of a column that were kept back; empty where it has too few values."""
     scores = []
     for train, test in _kept_back(known, column):
         if len(train) < LEAST_TRAIN or not len(test):
             continue
+        part = known.take(train)
         try:
-            fitted = replace(kind.fit(known.take(train), options, seed), share=share)
+            fitted = kind.fit(part, options, seed)
         except EpochcastError:  # too few rows for this model
             continue
+        if shares is not None:
+            fitted = replace(fitted, shares=learned_from(shares.values, part))
         rows = known.take(test)
         scores.append(log_scores(rows.target, fitted.predict(rows.inputs)))
     return np.concatenate(scores) if scores else np.zeros(0)

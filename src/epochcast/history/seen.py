@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.history.jobs import MISSING, Jobs
+from epochcast.history.jobs import MISSING, Flags, Jobs
 
 # A number this far beyond those that were seen (as a factor) is new.
 SLACK = 1.05
@@ -31,9 +31,19 @@ class Seen:
 
     def news(self, jobs: Jobs) -> list[tuple[str, ...]]:
         """The columns in which each row is unlike all that were learned from."""
-        is_new = {**{n: self._words(jobs, n) for n in self.levels}, **{n: self._numbers(jobs, n) for n in self.ranges}}
+        is_new = self._flags(jobs)
         names = [name for name, flags in is_new.items() if flags.any()]
         return [tuple(name for name in names if is_new[name][row]) for row in range(len(jobs))]
+
+    def is_new(self, jobs: Jobs) -> Flags:
+        """Which rows are, in any column."""
+        found = np.zeros(len(jobs), dtype=np.bool_)
+        for flags in self._flags(jobs).values():
+            found |= flags
+        return found
+
+    def _flags(self, jobs: Jobs) -> dict[str, Flags]:
+        return {**{n: self._words(jobs, n) for n in self.levels}, **{n: self._numbers(jobs, n) for n in self.ranges}}
 
     def _words(self, jobs: Jobs, name: str) -> Any:
         levels = self.levels[name]

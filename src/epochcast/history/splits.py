@@ -5,6 +5,7 @@ holdout, holdout:0.3       a fifth, or three tenths, at random
 time, time:submitted_at    what came after the first four fifths
 batch>64, gpus>4           learned up to the threshold, tested above it; also power (of the device), depth, or the
 power>80%                  name of a column; a percentage is that share of the different values
+batch>60%:model+device     that share of those of each model on each device: of every such group the largest are tested
 without:device             every device is left out once
 without:device=V100        that one
 deeper                     of every family the deepest network
@@ -24,7 +25,7 @@ from epochcast.history.roles import ROLES, column_of
 
 FOLDS, HELD_OUT, EARLIEST = 5, 0.2, 0.8
 LEAST_TEST = 1
-_THRESHOLD = re.compile(r"(\w+)\s*>\s*([0-9.eE+-]+)(%?)")
+_THRESHOLD = re.compile(r"(\w+)\s*>\s*([0-9.eE+-]+)(%?)(?::([\w+]+))?")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,10 @@ def split_of(name: str, jobs: Jobs, seed: int = 0) -> Split:
     words = name.strip()
     threshold = _THRESHOLD.fullmatch(words)
     if threshold:
-        return _above(words, jobs, threshold[1], threshold[2], bool(threshold[3]))
+        column, number, share, within = threshold.groups()
+        if within:
+            return _above_within(words, jobs, column, _fraction(words, number, share), within.split("+"))
+        return _above(words, jobs, column, number, bool(share))
     kind, _, rest = words.partition(":")
     match kind:
         case "random":
@@ -134,11 +138,43 @@ def _above(name: str, jobs: Jobs, column: str, number: str, is_share: bool) -> S
     return Split(name, ((below, above),), True)
 
 
+def _above_within(name: str, jobs: Jobs, column: str, fraction: float, within: Sequence[str]) -> Split:
+    """Of every group of rows that are equal in some columns, and have two values of `column` or more, the largest."""
+    values = numbers_called(column, jobs)
+    words = [jobs.category(_called(one, jobs, "column to group by")) for one in within]
+    groups = np.unique(np.column_stack(words), axis=0, return_inverse=True)[1].reshape(-1)
+    is_test = np.zeros(len(jobs), dtype=np.bool_)
+    for group in range(groups.max() + 1 if len(groups) else 0):
+        mine = (groups == group) & ~np.isnan(values)
+        known = np.unique(values[mine])
+        if len(known) > 1:
+            is_test |= mine & (values > known[min(len(known) - 2, int(len(known) * fraction))])
+    if not is_test.any():
+        raise BadInput(f"the split {name} leaves nothing to test: {column} is the same in every group")
+    return Split(name, ((np.flatnonzero(~is_test), np.flatnonzero(is_test)),), True)
+
+
+def _fraction(name: str, number: str, share: str) -> float:
+    try:
+        percent = float(number) if share else np.nan
+    except ValueError:
+        percent = np.nan
+    if not 0 <= percent < 100:
+        raise BadInput(f"{name!r} needs a share of the values of each group, like batch>60%:model+device")
+    return percent / 100
+
+
+def _called(column: str, jobs: Jobs, what: str) -> str:
+    """A column by its part in a formula, or by its own name."""
+    found = (column_of(column, jobs.columns) or column) if column in ROLES else column
+    if found not in jobs.columns:
+        raise UnknownName(what, found, jobs.columns)
+    return found
+
+
 def _without(name: str, jobs: Jobs, rest: str) -> Split:
     column, _, level = rest.partition("=")
-    column = (column_of(column, jobs.columns) or column) if column in ROLES else column
-    if column != "family" and column not in jobs.columns:
-        raise UnknownName("column to leave values of out", column, jobs.columns)
+    column = column if column == "family" else _called(column, jobs, "column to leave values of out")
     words = families_of(jobs) if column == "family" and column not in jobs.columns else jobs.category(column)
     levels = [level] if level else [str(word) for word in np.unique(words) if word != MISSING]
     if level and level not in set(words.tolist()):

@@ -41,11 +41,14 @@ Tick = Callable[[], None]
 
 @dataclass(frozen=True)
 class Tuned:
-    """The chosen candidate, its error, and what it predicted for every row when it had not seen it."""
+    """The chosen candidate, its error, and what it predicted for every row when it had not seen it; `each` has a line
+    for each of its sums.
+    """
 
     options: Options
     error: float
     unseen: Array
+    each: Array
 
 
 def tuned(
@@ -61,21 +64,24 @@ def tuned(
     tried = tuple(candidates) or kind.grid
     parts = folds_of(len(known), FOLDS, seed)
     unseen = np.full((len(tried), len(known)), np.nan)
+    each: dict[int, Array] = {}
     failed: dict[int, EpochcastError] = {}
 
-    def one(place: int, part: int) -> tuple[int, int, Array]:
+    def one(place: int, part: int) -> tuple[int, int, Array, Array]:
         train, test = parts[part]
-        fitted = kind.fit(known.take(train), tried[place], seed)
-        return place, part, fitted.predict(known.take(test).inputs)
+        fitted, asked = kind.fit(known.take(train), tried[place], seed), known.take(test).inputs
+        return place, part, fitted.predict(asked), fitted.each(asked)
 
     with one_thread_each(), ThreadPoolExecutor(max(1, workers)) as pool:
-        futures: dict[Future[tuple[int, int, Array]], int] = {
+        futures: dict[Future[tuple[int, int, Array, Array]], int] = {
             pool.submit(one, place, part): place for place in range(len(tried)) for part in range(len(parts))
         }
         for future in as_completed(futures):
             try:
-                place, part, predicted = future.result()
+                place, part, predicted, of_sums = future.result()
                 unseen[place, parts[part][1]] = predicted
+                whole = each.setdefault(place, np.full((len(of_sums), len(known)), np.nan))
+                whole[:, parts[part][1]] = of_sums
             except EpochcastError as error:
                 failed[futures[future]] = error
             if tick is not None:
@@ -88,7 +94,7 @@ def tuned(
         (np.abs(unseen - known.target) / known.target).mean(axis=1),
     )
     best = int(np.argmin(np.where(np.isnan(errors), np.inf, errors)))
-    return Tuned(tried[best], float(errors[best]), unseen[best])
+    return Tuned(tried[best], float(errors[best]), unseen[best], each[best])
 
 
 def fits_of(kind: Kind, candidates: Sequence[Options] = ()) -> int:

@@ -1,6 +1,6 @@
 """The grey box: physics says how long a job takes, history by which factor physics errs.
 
-    log y = log(physics) + the middle of c₁(x), c₂(x), c₃(x), c₄(x)
+    log y = log(physics) + a mixture of c₁(x), c₂(x), c₃(x), c₄(x)
 
 c₁ is a Gaussian process over the columns of a row (`process.py`). What history does not bear out is shrunk to nothing,
 so that a row unlike all that were seen is predicted by physics times the factor that is common to all.
@@ -13,9 +13,9 @@ With o the forecast over its computation,
     log y = log(physics/o) + t(x)        c₃(x) = t(x) − log o
 
 None follows a trend beyond what was seen: slopes along the forecast, the batch or the exchange were tried, and erred
-more on most tables. The middle (of four: the mean of the second and the third) was better than the mean, than shares
-that each earns on rows kept back, and than a regression on the parts of the forecast (`studies/history`). How much of
-it counts beside the factor that is common to all rows is found by cross-validation (`learner.py`).
+more on most tables. A row that is like those learned from gets of each correction the share that it has earned in
+cross-validation (`shares.py`); of a row beyond them the middle of the four counts, which was better there than the
+mean, than shares earned on rows kept back, and than a regression on the parts of the forecast (`studies/history`).
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ def fit_forecast_alone(known: LearningSet, _: Mapping[str, Any], __: int) -> Fit
 
 
 def fit_grey_box(known: LearningSet, _: Mapping[str, Any], seed: int) -> Fitted:
-    """The middle of the four corrections."""
+    """The four corrections; who learns gives them their shares."""
     ratios, jobs = _log_ratios(known), known.inputs.with_physics_columns()
     mixed, blocks = _mixed(jobs)
     process = Stage(mixed, fit_process(mixed.matrix(jobs), ratios, blocks, seed))
@@ -61,7 +61,7 @@ def fit_grey_box(known: LearningSet, _: Mapping[str, Any], seed: int) -> Fitted:
         (Stage(design, trees.extra_trees(rows, of_computation, seed=seed)), to_computation),
         (Stage(design, boosted), to_computation),
     )
-    return Fitted("grey_box", corrections, True, True, _least(known), common=float(np.median(ratios)))
+    return Fitted("grey_box", corrections, True, True, _least(known))
 
 
 def _mixed(jobs: Jobs) -> tuple[Design, Blocks]:
