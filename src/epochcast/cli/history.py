@@ -128,7 +128,8 @@ def compare(
         str | None,
         typer.Option(
             help="random[:5], holdout[:0.2], time[:COLUMN], batch>64, gpus>4, power>80%, batch>60%:model+device,"
-            " without:device, deeper; several with commas. By default random, and the extrapolations that the table allows."
+            " without:device, deeper; several with commas. By default random, and the extrapolations that the table"
+            " allows."
         ),
     ] = None,
     kinds: Annotated[

@@ -118,7 +118,8 @@ def numbers_called(name: str, jobs: Jobs) -> Array:
         return depths_of(jobs)
     column = column_of(name, jobs.numbers) if name in ROLES else name
     if column is None or column not in jobs.numbers:
-        raise UnknownName("column of numbers", name, [*(r for r in ROLES if column_of(r, jobs.numbers)), *jobs.numbers])
+        known = {*(role for role in ROLES if column_of(role, jobs.numbers)), *jobs.numbers}
+        raise UnknownName("column of numbers", name, known)
     return jobs.numbers[column]
 
 
