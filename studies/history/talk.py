@@ -4,8 +4,8 @@ As there, what is tested lies beyond what was learned from **of the same network
 more GPUs at the same batch, faster devices. (The splits of `run.py` are harder: above one threshold for the whole table
 there may be networks that were never seen.) The talk's own model is `stepwise`; the peers are those of `page.py`.
 
-All rows of a source count, up to `MOST_ROWS` drawn with a seed. `talk.csv` has a line per model for every cell of the
-tables, and one for all cells together.
+All rows of a source with several devices or numbers of GPUs count, up to `MOST_ROWS` drawn with a seed. `talk.csv` has
+a line per model for every cell of the tables, and one for all cells together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,7 +75,9 @@ def read_talk(path: Path = RESULT) -> list[Cell]:
 
 
 def add_talk(source: Source, folder: Path) -> None:
-    """Score a source, unless it is kept."""
+    """Score a source, unless it is kept, or has one GPU of one device alone."""
+    if len(source.rows.select("device", "gpus").unique()) < 2:
+        return
     kept = folder / RESULT.name
     done = {(cell.beyond, cell.model) for cell in read_talk(kept) if (cell.source, cell.network) == (source.name, ALL)}
     wanted = [(beyond, model) for beyond in AXES for model in MODELS if (beyond, model) not in done]
