@@ -3,9 +3,11 @@ import pytest
 
 from epochcast.errors import BadInput
 from epochcast.history.conformal import Widths, log_scores, quantile, widths
+from epochcast.history.jobs import Jobs
 from epochcast.history.learner import learn
-from epochcast.history.learning_set import LearningSet
+from epochcast.history.learning_set import LearningSet, learning_set
 from epochcast.history.model_file import HistoryModel
+from epochcast.history.reading import read_frame
 from epochcast.history.seen import Seen
 
 
@@ -80,3 +82,32 @@ def test_widths_by_group_are_those_of_crepes(count: int) -> None:
     theirs = oracle.predict_int(np.zeros(2), bins=np.array(["calm", "wild"]), confidence=0.9)[:, 1]
     ours = [quantile(np.abs(errors[groups == name])) for name in ("calm", "wild")]
     assert ours == pytest.approx(theirs.tolist())
+
+
+def test_a_network_on_a_device_on_which_it_never_ran_is_new() -> None:
+    learned = Jobs(
+        {"batch_per_gpu": np.array([8.0, 64.0, 8.0, 16.0])},
+        {"model": np.array(["a", "a", "b", "b"]), "device": np.array(["V100", "T4", "V100", "V100"])},
+    )
+    asked = Jobs(
+        {"batch_per_gpu": np.array([8.0, 64.0, 16.0, 8.0, 8.0])},
+        {"model": np.array(["b", "b", "a", "a", "c"]), "device": np.array(["T4", "V100", "V100", "V100", "T4"])},
+    )
+    of_batch = "batch_per_gpu of its model and device"
+    seen = Seen.of(learned)
+    assert seen.news(asked) == [("model on its device",), (of_batch,), (of_batch,), (), ("model",)]
+    assert Seen.from_dict(seen.as_dict()) == seen
+    assert Seen.of(learned, has_pairs=False).news(asked)[:3] == [(), (), ()]
+
+
+def test_a_respect_that_could_not_be_tried_is_as_wide_as_it_was_for_others() -> None:
+    found = widths(np.full(100, 0.01), new={"device": np.zeros(0), "gpus": np.zeros(0), "batch": np.full(50, 0.2)})
+    assert found.new == pytest.approx({"device": 0.8, "gpus": 0.53, "batch": 0.2})
+
+
+def test_a_second_device_after_a_past_of_one_is_told_with_a_wide_interval() -> None:
+    rows = [{"device": "ours", "batch_per_gpu": b, "step_seconds": 0.001 * b} for b in range(8, 40)]
+    learned = learn("ridge", learning_set(read_frame(rows), "step_seconds", columns=["device", "batch_per_gpu"]))
+    asked = Jobs({"batch_per_gpu": np.array([16.0, 16.0])}, {"device": np.array(["ours", "theirs"])})
+    p = learned.predict(asked)
+    assert p.high[0] / p.low[0] < 1.2 and p.high[1] / p.low[1] > 4

@@ -13,12 +13,12 @@ from epochcast.errors import EpochcastError
 from epochcast.fitting.predicted import Progress
 from epochcast.history.conformal import Widths, log_scores, widths
 from epochcast.history.fitted import Fitted, Shares
-from epochcast.history.jobs import NO_FORECAST, Array, Flags, Integers, Jobs
+from epochcast.history.jobs import MISSING, NO_FORECAST, Array, Flags, Integers, Jobs, Words
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.models.table import Kind, Options, find_kind
 from epochcast.history.roles import column_of
 from epochcast.history.scales import Scales, on_one_scale, stand_in_scores
-from epochcast.history.seen import Seen
+from epochcast.history.seen import PAIR, Seen, by_pair, column_of_pair, numbers_of_pair, of_pair, pair_words
 from epochcast.history.shares import earned, learned_from
 from epochcast.history.tuning import Tick, counted, fits_of, one_thread_each, tuned
 
@@ -90,7 +90,7 @@ def learn(
     if progress is not None:
         tick = counted(progress, fits_of(kind, candidates))
     chosen = tuned(kind, known, candidates=candidates, seed=seed, workers=workers, tick=tick)
-    wanted = _tried_columns(known.inputs, known.features if new_columns is None else new_columns)
+    wanted = _tried_columns(known.inputs, new_columns)
     with one_thread_each():
         fitted = kind.fit(known, chosen.options, seed)
         unseen = chosen.unseen
@@ -99,24 +99,29 @@ def learn(
             fitted = replace(fitted, shares=shares)
         new = {column: _new_scores(kind, known, column, chosen.options, fitted.shares, seed) for column in wanted}
     if kind.needs_physics and known.jobs.physics is not None:
-        new[NO_FORECAST] = stand_in_scores(known.target, known.jobs.physics)
+        without = stand_in_scores(known.target, known.jobs.physics)
+        new |= {NO_FORECAST: without} if len(without) else {}
     group_column = _group_column(known.inputs)
     groups = None if group_column is None else known.inputs.category(group_column)
     found = widths(
         log_scores(known.target, unseen),
         groups,
         group_column=group_column,
-        new={column: scores for column, scores in new.items() if len(scores)},
+        new=new,
     )
     seen = Seen.of(known.inputs)
     error = float(np.mean(np.abs(unseen / known.target - 1)))
     return Learned(fitted, found, seen, dict(chosen.options), error, len(known), scales, unseen)
 
 
-def _tried_columns(jobs: Jobs, wanted: Iterable[str]) -> list[str]:
-    """Those that play a part in formulas; what is new in another column gets the widest interval of all."""
-    parts = {column_of(role, jobs.columns) for role in NEW_ROLES}
-    return [name for name in wanted if name in parts]
+def _tried_columns(jobs: Jobs, wanted: Iterable[str] | None) -> list[str]:
+    """Those that play a part in formulas, and what may be new by coming together; what is new in another column gets
+    the widest interval of all.
+    """
+    found = {name for name in jobs.columns if name in {column_of(role, jobs.columns) for role in NEW_ROLES}}
+    if pair_words(jobs) is not None:
+        found |= {PAIR, *map(of_pair, numbers_of_pair(jobs))}
+    return sorted(found if wanted is None else found & set(wanted))
 
 
 def _group_column(jobs: Jobs) -> str | None:
@@ -144,20 +149,43 @@ def _new_scores(
     return np.concatenate(scores) if scores else np.zeros(0)
 
 
-def _kept_back(known: LearningSet, column: str) -> list[tuple[Integers, Integers]]:
+def _kept_back(known: LearningSet, name: str) -> list[tuple[Integers, Integers]]:
+    """Rows to learn from and rows to test that are new to these in one respect."""
     jobs = known.inputs
-    if column in jobs.categories:
-        words = jobs.categories[column]
-        levels, counts = np.unique(words, return_counts=True)
-        if len(levels) < 2:
-            return []
-        # The most frequent in turn, so that the parts are about equally large.
-        part_of = {level: place % NEW_PARTS for place, level in enumerate(levels[np.argsort(-counts, kind="stable")])}
-        parts = np.array([part_of[word] for word in words])
-        return [(np.flatnonzero(parts != part), np.flatnonzero(parts == part)) for part in np.unique(parts)]
-    values = jobs.numbers[column]
-    different = np.unique(values[~np.isnan(values)])
-    if len(different) < 3:
+    if name == PAIR:
+        words = np.full(len(jobs), MISSING, dtype=object)
+        for place, (_, mine) in enumerate(by_pair(jobs)):
+            words[mine] = str(place)
+        return _without_some(words.astype(np.str_))
+    column = column_of_pair(name)
+    if column is not None:
+        values, is_test = jobs.numbers[column], np.zeros(len(jobs), dtype=np.bool_)
+        for _, mine in by_pair(jobs):
+            is_test |= mine & _is_largest(values[mine], values)
+        return [(np.flatnonzero(~is_test), np.flatnonzero(is_test))]
+    if name in jobs.categories:
+        return _without_some(jobs.categories[name])
+    values = jobs.numbers[name]
+    if len(np.unique(values[~np.isnan(values)])) < 3:
         return []
-    threshold = different[max(1, int(len(different) * (1 - LARGEST))) - 1]
-    return [(np.flatnonzero(~(values > threshold)), np.flatnonzero(values > threshold))]
+    is_test = _is_largest(values, values)
+    return [(np.flatnonzero(~is_test), np.flatnonzero(is_test))]
+
+
+def _without_some(words: Words) -> list[tuple[Integers, Integers]]:
+    """Every category is kept back once, some at a time."""
+    levels, counts = np.unique(words, return_counts=True)
+    if len(levels) < 2:
+        return []
+    # The most frequent in turn, so that the parts are about equally large.
+    part_of = {level: place % NEW_PARTS for place, level in enumerate(levels[np.argsort(-counts, kind="stable")])}
+    parts = np.array([part_of[word] for word in words])
+    return [(np.flatnonzero(parts != part), np.flatnonzero(parts == part)) for part in np.unique(parts)]
+
+
+def _is_largest(some: Array, values: Array) -> Flags:
+    """Which values are above three quarters of the different ones of some, and so at least the largest of two."""
+    different = np.unique(some[~np.isnan(some)])
+    if len(different) < 2:
+        return np.zeros(len(values), dtype=np.bool_)
+    return np.asarray(values > different[max(1, int(len(different) * (1 - LARGEST))) - 1])

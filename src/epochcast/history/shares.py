@@ -37,9 +37,11 @@ def earned(known: LearningSet, each: Array) -> tuple[Shares, Array]:
 
 
 def learned_from(values: tuple[float, ...], known: LearningSet) -> Shares:
-    """Shares of a model of these rows. That there is more of what only makes a job longer makes no row new."""
+    """Shares of a model of these rows. That there is more of what only makes a job longer makes no row new, nor does
+    what comes together in it for the first time.
+    """
     jobs = known.inputs
-    seen = Seen.of(jobs.only([name for name in jobs.columns if name not in GROWING]))
+    seen = Seen.of(jobs.only([name for name in jobs.columns if name not in GROWING]), has_pairs=False)
     return Shares(values, float(np.median(np.log(known.target) - _base(known))), seen)
 
 
