@@ -135,6 +135,7 @@ def _engine(name: str) -> Iterator[Executor]:
     memory = {"object_store_memory": 100 * 2**20}
     web = {"include_dashboard": True, "dashboard_host": "127.0.0.1", "dashboard_port": 0}
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # apart from other clusters here; sockets need it short
+    (Path(tempfile.gettempdir()) / "ray").mkdir(exist_ok=True)  # where it writes its address, and makes no folder
     head = {"num_cpus": 1, "num_gpus": 0, "temp_dir": folder, **memory, **web}
     cluster: Any = Cluster(initialize_head=True, head_node_args=head)
     for kind in TYPES:
