@@ -57,6 +57,14 @@ def test_quotas_are_kept(name: str) -> None:
             assert sum(r.start_seconds <= one.start_seconds < r.end_seconds for r in rentals) <= 1
 
 
+@pytest.mark.parametrize("name", ["fifo", "edf", "priority"])
+def test_a_job_that_no_machine_has_just_the_gpus_for_takes_a_larger_one_for_itself(name: str) -> None:
+    jobs = tuple(queued(job, 0.0, 99.0, {1: 10.0}) for job in "ab")
+    outcome = check_policy(lambda: policy_named(name), Workload(Fleet(2, (FOUR, replace(TWO, quota=1))), jobs), False)
+    assert sorted(rental.node_type for rental in outcome.rentals) == ["four", "two"]
+    assert [end.end_seconds for end in outcome.ends] == [10.0, 10.0]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_way_by_slack_decides_as_greedy(seed: int) -> None:
     workload = talk(5, "overload", seed)
