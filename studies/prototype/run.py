@@ -2,6 +2,7 @@
 
     python -m studies prototype                 three queues on processes of this machine; forty minutes
     python -m studies.prototype.run ray 2       two queues on a Ray cluster of two nodes
+    python -m studies.prototype.run slurm 2     two queues on a Slurm of two nodes on loopback; needs root
 
 Jobs are trainings on the CPU (`train.py`, four widths) on two nodes of different types, one K80 and one M60 by name,
 with the talk's prices. How long a step and a start take on each is measured first, for some seconds (`paces`). Then the
@@ -17,8 +18,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from random import Random
 from statistics import mean
@@ -63,7 +64,7 @@ def main() -> int:
     errors, rows, slots = [], [], []
     for seed in range(queues):
         began = os.getloadavg()[0]
-        with tempfile.TemporaryDirectory(prefix="epochcast-prototype-") as folder, _engine(engine) as executor:
+        with tempfile.TemporaryDirectory(prefix="epochcast-prototype-") as folder, ENGINES[engine]() as executor:
             paces = calibrated(executor, Path(folder))
             worked = worked_off(queue_document(paces, seed), executor, Path(folder))
         errors.append(worked.error)
@@ -121,12 +122,14 @@ def _first_state(document: dict[str, Any]) -> State:
 
 
 @contextmanager
-def _engine(name: str) -> Iterator[Executor]:
-    if name == "local":
-        from epochcast.scheduling.engines.local import LocalEngine
+def _local() -> Iterator[Executor]:
+    from epochcast.scheduling.engines.local import LocalEngine
 
-        yield LocalEngine()
-        return
+    yield LocalEngine()
+
+
+@contextmanager
+def _ray() -> Iterator[Executor]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
 
@@ -144,6 +147,25 @@ def _engine(name: str) -> Iterator[Executor]:
         yield RayEngine(f"http://{cluster.head_node.webui_url}")
     finally:
         cluster.shutdown()
+
+
+@contextmanager
+def _slurm() -> Iterator[Executor]:
+    from tests.scheduling.engines.slurm_cluster import SlurmCluster
+
+    from epochcast.scheduling.engines.slurm import SlurmEngine
+
+    with tempfile.TemporaryDirectory(prefix="epochcast-slurm-") as folder:
+        Path(folder).chmod(0o755)
+        cluster = SlurmCluster(Path(folder))
+        os.environ.update(cluster.environment)
+        try:
+            yield SlurmEngine()
+        finally:
+            cluster.stop()
+
+
+ENGINES: Mapping[str, Callable[[], AbstractContextManager[Executor]]] = {"local": _local, "ray": _ray, "slurm": _slurm}
 
 
 def worked_off(document: dict[str, Any], engine: Executor, folder: Path) -> Worked:
