@@ -1,9 +1,9 @@
-from studies.prototype.bills import AsRun, bill
 from tests.scheduling.conftest import ONE, queued
 
 from epochcast.scheduling.deciding import Plan, Target
 from epochcast.scheduling.state import Decision, LiveJob, Machine, Placed, State
 from epochcast.scheduling.workload import Choice, Fleet
+from studies.prototype.bills import AsRun, bill
 
 
 def test_what_the_scheduler_has_decided_holds_until_something_happens() -> None:
