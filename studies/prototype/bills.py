@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from epochcast.scheduling.deciding import seen_by_policy
+from epochcast.scheduling.deciding import Plan, seen_by_policy
 from epochcast.scheduling.kept_queue import state_of
 from epochcast.scheduling.policies.registry import DEFAULT, policy_named
 from epochcast.scheduling.queue_rows import KeptQueue
@@ -58,28 +58,38 @@ class Worked:
 
 @dataclass
 class AsRun:
-    """A policy as `schedule run` asks it: who has just begun is not stopped."""
+    """A policy as `schedule run` asks it: who has just begun is not stopped.
+
+    `decided` is what the scheduler has decided already: that holds until something happens. Of two plans that cost the
+    same in the end one may pay in this slot and the other in the next, and the policy wavers between such.
+    """
 
     policy: Policy
     started: dict[str, float]
-
-    @property
-    def wake_seconds(self) -> float | None:
-        """When the policy wants to be asked again."""
-        found: float | None = getattr(self.policy, "wake_seconds", None)
-        return found
+    decided: Plan | None = None
+    wake_seconds: float | None = None
 
     def __call__(self, state: State) -> Decision:
-        seen, _ = seen_by_policy(state, state.fleet, self.started, frozenset())
-        decision = self.policy(seen)
+        decision: Decision
+        if self.decided is not None:
+            targets, self.wake_seconds = self.decided.targets, self.decided.wake_seconds
+            decision = {name: target.placed for name, target in targets.items() if name in state.live}
+            self.decided = None
+        else:
+            seen, _ = seen_by_policy(state, state.fleet, self.started, frozenset())
+            decision = self.policy(seen)
+            self.wake_seconds = getattr(self.policy, "wake_seconds", None)
         for name, placed in decision.items():
             if state.live[name].choice != placed.choice:
                 self.started[name] = state.seconds
         return decision
 
 
-def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float) -> float:
-    """Dollars from now until a time of the queue's clock, played forward; jobs that come later are not known."""
+def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float, decided: Plan | None = None) -> float:
+    """Dollars from now until a time of the queue's clock, played forward from what is decided.
+
+    Jobs that come later are not known.
+    """
     state = state_of(queue, now_at_seconds)
     known = [
         kept for kept in queue.jobs.values() if not kept.is_over and kept.job.submit_seconds < until_seconds
@@ -88,7 +98,7 @@ def predicted(queue: KeptQueue, now_at_seconds: float, until_seconds: float) -> 
     truth = {kept.job.id: {c: told.mid * paces[kept.job.id] for c, told in kept.job.seconds.items()} for kept in known}
     workload = Workload(queue.fleet, tuple(kept.job for kept in known), truth)
     started = {job: queue.seconds(start.asked_at_seconds) for job, start in queue.open_starts().items()}
-    outcome = simulate(workload, AsRun(policy_named(DEFAULT), started), Rules(reestimate=True), state)
+    outcome = simulate(workload, AsRun(policy_named(DEFAULT), started, decided), Rules(reestimate=True), state)
     by_name = queue.fleet.by_name
     machines = [(r.start_seconds, r.end_seconds, by_name[r.node_type].dollars_per_second) for r in outcome.rentals]
     late = [_late(queue, end.job, end.end_seconds) for end in outcome.ends]

@@ -2,12 +2,14 @@
 
     python -m studies prototype                 three queues on processes of this machine; forty minutes
     python -m studies.prototype.run ray 2       two queues on a Ray cluster of two nodes
+    python -m studies.prototype.run slurm 2     two queues on a Slurm of two nodes on loopback; needs root
 
 Jobs are trainings on the CPU (`train.py`, four widths) on two nodes of different types, one K80 and one M60 by name,
 with the talk's prices. How long a step and a start take on each is measured first, for some seconds (`paces`). Then the
-loop of `schedule run` works the queue off under the default policy, and at the beginning of every slot the state that
-the store has is played forward: that is the prediction (`bills`). A second stands for two minutes in prices and
-penalties. Every queue that was begun is in the table; what is in it of an engine is replaced by the new runs.
+loop of `schedule run` works the queue off under the default policy. At the beginning of every slot it decides about the
+jobs that came; then that decision is played forward from the state that the store has: that is the prediction
+(`bills`). A second stands for two minutes in prices and penalties. Every queue that was begun is in the table; what is
+in it of an engine is replaced by the new runs.
 
 The talk reported 16.02 dollars predicted and 16.71 paid over 11 slots on the real prototype, 4.12 %.
 """
@@ -17,8 +19,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from random import Random
 from statistics import mean
@@ -63,7 +65,7 @@ def main() -> int:
     errors, rows, slots = [], [], []
     for seed in range(queues):
         began = os.getloadavg()[0]
-        with tempfile.TemporaryDirectory(prefix="epochcast-prototype-") as folder, _engine(engine) as executor:
+        with tempfile.TemporaryDirectory(prefix="epochcast-prototype-") as folder, ENGINES[engine]() as executor:
             paces = calibrated(executor, Path(folder))
             worked = worked_off(queue_document(paces, seed), executor, Path(folder))
         errors.append(worked.error)
@@ -121,12 +123,14 @@ def _first_state(document: dict[str, Any]) -> State:
 
 
 @contextmanager
-def _engine(name: str) -> Iterator[Executor]:
-    if name == "local":
-        from epochcast.scheduling.engines.local import LocalEngine
+def _local() -> Iterator[Executor]:
+    from epochcast.scheduling.engines.local import LocalEngine
 
-        yield LocalEngine()
-        return
+    yield LocalEngine()
+
+
+@contextmanager
+def _ray() -> Iterator[Executor]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
 
@@ -135,6 +139,7 @@ def _engine(name: str) -> Iterator[Executor]:
     memory = {"object_store_memory": 100 * 2**20}
     web = {"include_dashboard": True, "dashboard_host": "127.0.0.1", "dashboard_port": 0}
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # apart from other clusters here; sockets need it short
+    (Path(tempfile.gettempdir()) / "ray").mkdir(exist_ok=True)  # where it writes its address, and makes no folder
     head = {"num_cpus": 1, "num_gpus": 0, "temp_dir": folder, **memory, **web}
     cluster: Any = Cluster(initialize_head=True, head_node_args=head)
     for kind in TYPES:
@@ -143,6 +148,25 @@ def _engine(name: str) -> Iterator[Executor]:
         yield RayEngine(f"http://{cluster.head_node.webui_url}")
     finally:
         cluster.shutdown()
+
+
+@contextmanager
+def _slurm() -> Iterator[Executor]:
+    from tests.scheduling.engines.slurm_cluster import SlurmCluster
+
+    from epochcast.scheduling.engines.slurm import SlurmEngine
+
+    with tempfile.TemporaryDirectory(prefix="epochcast-slurm-") as folder:
+        Path(folder).chmod(0o755)
+        cluster = SlurmCluster(Path(folder))
+        os.environ.update(cluster.environment)
+        try:
+            yield SlurmEngine()
+        finally:
+            cluster.stop()
+
+
+ENGINES: Mapping[str, Callable[[], AbstractContextManager[Executor]]] = {"local": _local, "ray": _ray, "slurm": _slurm}
 
 
 def worked_off(document: dict[str, Any], engine: Executor, folder: Path) -> Worked:
@@ -156,10 +180,12 @@ def worked_off(document: dict[str, Any], engine: Executor, folder: Path) -> Work
         queue = kept_queue(store, "prototype")
         before = predicted(queue, queue.added_at_seconds, FOREVER)
         while not all(kept.is_over for kept in queue.jobs.values()):
+            looked = time.time()
             queue = scheduler.tick()
             now, end = time.time(), SLOT_SECONDS * (1 + len(begins))
-            if now >= queue.added_at_seconds + end - SLOT_SECONDS:
-                begins.append((queue.seconds(now), end, predicted(queue, now, end)))
+            # Not before the scheduler has decided about the jobs that came as the slot began.
+            if looked >= queue.added_at_seconds + end - SLOT_SECONDS:
+                begins.append((queue.seconds(now), end, predicted(queue, now, end, scheduler.decided(now))))
             time.sleep(0.1)
         held.release()
     machines, late = real(queue)

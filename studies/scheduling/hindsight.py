@@ -35,7 +35,6 @@ def hindsight(data: Path) -> Part:
     late = sum(end.tardiness_seconds > 0 for end in ours.ends)
     part = Part("", [["hindsight", FILE, "search that knows every job", round(found, 2), round(edf, 2)]])
     part.text = (
-        "### What keeping could save\n\n"
         f"On {FILE}, where jobs keep what they have, the default pays {1 - ours.dollars / edf:.1%} less than edf. No "
         f"policy can save more than {1 - bound / edf:.1%}, and a search that knows every job beforehand finds "
         f"{1 - found / edf:.1%} (`studies/scheduling/hindsight.py`). All but {late} jobs end in time; these come "

@@ -22,7 +22,6 @@ def decisions(data: Path) -> Part:
     p99 = seconds[min(len(seconds) - 1, int(0.99 * len(seconds)))]
     part = Part("", [["latency", "100 nodes, 400 live jobs", "atc_rollout", round(p99, 3), MOST_DECISION_SECONDS]])
     part.text = (
-        "### How long a decision takes\n\n"
         f"100 nodes, 400 live jobs: median {seconds[len(seconds) // 2]:.2f} s, 99th percentile {p99:.2f} s of one core "
         "(when the study ran, on a shared machine).\n"
     )
@@ -59,7 +58,6 @@ def many_jobs(data: Path) -> Part:
         if seconds > MOST_SECONDS:
             part.failures.append(f"{MANY} jobs under {name} on {nodes} nodes take {seconds:.0f} s")
     part.text = (
-        "### A hundred thousand jobs\n\n"
         "Seconds of one core for a whole simulation at high load, on a shared machine.\n\n"
         f"{table('policy | nodes | seconds', lines)}"
     )

@@ -26,7 +26,7 @@ def reference_rollout(state: State) -> Decision:
     best, chosen = np.inf, np.full(len(told.names), -1)
     for congestion, ahead in product(CONGESTION, AHEAD):
         first = np.empty(len(told.names), np.int64)
-        way = Way(congestion, ahead, 0.0, TAKE_ANY, False, False)
+        way = Way(congestion, ahead, 0.0, TAKE_ANY, False, False, False)
         dollars, _, _ = roll_out(told.queue(), told.place(), way, told.now, np.ones(len(first)), first, best)
         if dollars < best:
             best, chosen = dollars, first

@@ -1,6 +1,6 @@
 """Policies on queues: reference totals to a dollar, the default beside peers and the bound, what errors cost.
 
-    python -m studies scheduling                    writes docs/schedule.md and result.csv; half an hour
+    python -m studies scheduling                    writes docs/schedule.md and result.csv; an hour of one core
     python -m studies.scheduling.run errors trace   only these parts; the others stay as they were
 
 The workload files with their reference totals, the cluster's trace and measured runs lie beside the data; the talk's
@@ -26,16 +26,17 @@ RESULT = Path(__file__).with_name("result.csv")
 SECTION = "### "
 BEGIN, END = "<!-- measured: written by python -m studies scheduling -->\n", "<!-- end of measured -->"
 
-PARTS: Mapping[str, Callable[[Path], Part]] = {
-    "references": reference_totals,
-    "hindsight": hindsight,
-    "others": other_files,
-    "instances": instances,
-    "trace": trace_day,
-    "gavel": gavel_jobs,
-    "errors": errors,
-    "decisions": decisions,
-    "many_jobs": many_jobs,
+# By name: the title of its section, and what measures it.
+PARTS: Mapping[str, tuple[str, Callable[[Path], Part]]] = {
+    "references": ("Against reference totals", reference_totals),
+    "hindsight": ("What keeping could save", hindsight),
+    "others": ("Other workloads of the kind", other_files),
+    "instances": ("The talk's random instances", instances),
+    "trace": ("A day of a real cluster", trace_day),
+    "gavel": ("Jobs in the manner of Gavel", gavel_jobs),
+    "errors": ("What errors of forecasts cost", errors),
+    "decisions": ("How long a decision takes", decisions),
+    "many_jobs": ("A hundred thousand jobs", many_jobs),
 }
 
 
@@ -53,15 +54,17 @@ def main() -> int:
     failures = []
     for name in chosen:
         began = time.monotonic()
-        part = PARTS[name](Path(data))
-        write(part)
+        title, measure = PARTS[name]
+        part = measure(Path(data))
+        write_rows(part)
+        PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), title, part.text), encoding="utf-8")
         print(f"{name}, {time.monotonic() - began:.0f} s", part.text, *part.failures, sep="\n", flush=True)
         failures += part.failures
     return 1 if failures else 0
 
 
-def write(part: Part) -> None:
-    """A part into the page and the table, instead of what was there of it: a run that is cut off loses the rest."""
+def write_rows(part: Part) -> None:
+    """A part into the table, instead of what was there of it: a run that is cut off loses the rest."""
     with RESULT.open(newline="", encoding="utf-8") as file:
         rows: list[Row] = [list(row) for row in list(csv.reader(file))[1:]]
     mine = {str(row[0]) for row in part.rows}
@@ -70,15 +73,16 @@ def write(part: Part) -> None:
     with RESULT.open("w", newline="", encoding="utf-8") as file:
         in_order = sorted(kept, key=lambda row: order[str(row[0])])
         csv.writer(file).writerows([["part", "workload", "policy", "value", "of"], *in_order])
-    page = PAGE.read_text(encoding="utf-8")
-    before, after = page.split(BEGIN)[0] + BEGIN, END + page.split(END)[1]
-    sections = {_title(text): text for text in page.split(BEGIN)[1].split(END)[0].split(SECTION) if text.strip()}
-    sections[_title(part.text)] = part.text.removeprefix(SECTION).strip() + "\n\n"
-    PAGE.write_text(before + "".join(SECTION + text for text in sections.values()) + after, encoding="utf-8")
 
 
-def _title(section: str) -> str:
-    return section.removeprefix(SECTION).partition("\n")[0]
+def with_section(page: str, title: str, text: str) -> str:
+    """The page with a section of this text, in the order of the parts; sections that are of no part are dropped."""
+    before, rest = page.split(BEGIN)
+    found = dict(section.split("\n", 1) for section in rest.split(END)[0].split(SECTION) if section.strip())
+    found[title] = f"\n{text.strip()}\n\n"
+    titles = [title for title, _ in PARTS.values() if title in found]
+    sections = "".join(f"{SECTION}{title}\n{found[title]}" for title in titles)
+    return before + BEGIN + sections + END + rest.split(END)[1]
 
 
 if __name__ == "__main__":

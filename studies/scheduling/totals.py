@@ -50,7 +50,7 @@ def reference_totals(data: Path) -> Part:
         "workload | reference roll-outs | ours | ratio | bound | above it | keeping | edf | bound | saves | at most"
     )
     part.text = (
-        f"### Against reference totals\n\n{table(header, lines)}\n"
+        f"{table(header, lines)}\n"
         f"{', '.join(REPRODUCED)}: all totals reproduced, the worst within {off:.2f} dollars. *Keeping* is ours when "
         "jobs keep what they have, beside edf, which does so, too, and the bound for such policies: what it saves, and "
         "what any could save at most that knew every job beforehand.\n"

@@ -9,9 +9,13 @@ from epochcast.interval import Interval
 from epochcast.scheduling.bound import alone_dollars, keeping_bound_dollars, kept_dollars, lower_bound_dollars
 from epochcast.scheduling.contract import BrokenContract, check_policy
 from epochcast.scheduling.generators import talk
+from epochcast.scheduling.policies.arrays import arrays
+from epochcast.scheduling.policies.dispatching import Way
+from epochcast.scheduling.policies.kernel import roll_out
 from epochcast.scheduling.policies.milp import best_choices, patterns
 from epochcast.scheduling.policies.registry import POLICIES, Switches, policy_named
 from epochcast.scheduling.policies.robust import Robust
+from epochcast.scheduling.policies.rollout import TAKE_ANY, RollOut
 from epochcast.scheduling.renting import DoesNotPack, rent
 from epochcast.scheduling.simulator import simulate
 from epochcast.scheduling.state import Decision, LiveJob, Placed, State, kept
@@ -51,6 +55,34 @@ def test_quotas_are_kept(name: str) -> None:
         rentals = [r for r in outcome.rentals if r.node_type == kind.name]
         for one in rentals:
             assert sum(r.start_seconds <= one.start_seconds < r.end_seconds for r in rentals) <= 1
+
+
+@pytest.mark.parametrize("name", ["fifo", "edf", "priority"])
+def test_a_job_that_no_machine_has_just_the_gpus_for_takes_a_larger_one_for_itself(name: str) -> None:
+    jobs = tuple(queued(job, 0.0, 99.0, {1: 10.0}) for job in "ab")
+    outcome = check_policy(lambda: policy_named(name), Workload(Fleet(2, (FOUR, replace(TWO, quota=1))), jobs), False)
+    assert sorted(rental.node_type for rental in outcome.rentals) == ["four", "two"]
+    assert [end.end_seconds for end in outcome.ends] == [10.0, 10.0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_way_by_slack_decides_as_greedy(seed: int) -> None:
+    workload = talk(5, "overload", seed)
+    live = {job.id: LiveJob(replace(job, submit_seconds=0.0)) for job in workload.jobs[: 10 + 10 * seed]}
+    state = State(workload.fleet, 0.0, live)
+    told = arrays(state)
+    first, way = np.empty(len(live), np.int64), Way(0.0, 0.0, 0.0, TAKE_ANY, True, False, True)
+    roll_out(told.queue(), told.place(), way, 0.0, np.ones(len(live)), first, np.inf)
+    assert told.decision(first) == policy_named("greedy")(state)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_roll_outs_are_not_above_greedy_where_all_jobs_are_known(seed: int) -> None:
+    crowd = talk(5, "overload", seed)
+    workload = replace(crowd, jobs=tuple(replace(job, submit_seconds=0.0) for job in crowd.jobs))
+    greedy = simulate(workload, policy_named("greedy")).dollars
+    # Machines cost as their GPUs do in a full one: the bill it foresees is a little low.
+    assert simulate(workload, RollOut(work=1_500)).dollars <= 1.01 * greedy
 
 
 def test_the_contract_catches_a_policy_that_runs_what_does_not_fit(fleet: Fleet) -> None:

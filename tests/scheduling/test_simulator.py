@@ -268,3 +268,10 @@ def test_a_policy_that_does_not_look_at_running_jobs_sees_the_same_queue(policy:
     first, second = simulate(workload, plain), simulate(workload, looks)
     assert [end.job for end in first.ends] == [end.job for end in second.ends]
     assert first.dollars == pytest.approx(second.dollars)
+
+
+def test_rounding_makes_no_job_late() -> None:
+    jobs = (queued("a", 0.0, 0.1, {1: 0.1}), queued("b", 0.0, 0.3, {1: 0.2}))
+    outcome = simulate(Workload(Fleet(1, (ONE,)), jobs), policy_named("edf"))
+    assert outcome.ends[1].end_seconds > 0.3  # 0.1 + 0.2
+    assert (outcome.late_jobs, outcome.tardiness_dollars) == (0, 0.0)

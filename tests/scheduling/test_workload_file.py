@@ -46,6 +46,7 @@ def test_least_and_most_gpus_restrict_the_choices() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"jobs": [{**JOB, "deadline_seconds": float("nan")}]}, "job 'a': deadline_seconds is nan; a finite number"),
         ({"jobs": [{**JOB, "deadline_seconds": -5}]}, "job 'a': its deadline (-5 s) is before it is submitted"),
         ({"jobs": [JOB, JOB]}, "two jobs are called 'a'"),
         ({"jobs": [{**JOB, "run_seconds": {"H100": {"1": 5}}}]}, "job 'a' fits on no machine"),

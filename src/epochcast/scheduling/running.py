@@ -53,6 +53,10 @@ class Scheduler:
     def __post_init__(self) -> None:
         self.hands = Hands(self.held, self.engine, self.tell)
 
+    def decided(self, now: float) -> Plan:
+        """The last decision. Its `wake_seconds` are those from now until the next, if nothing happens before."""
+        return replace(self._plan, wake_seconds=max(SOON_SECONDS, self._decide_at - now))
+
     def run(self) -> KeptQueue:
         """Until every job is over or somebody sets `leave`; the queue as it is then."""
         while not self.leave.is_set():

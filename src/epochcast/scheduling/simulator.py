@@ -247,7 +247,8 @@ class Simulation:
         self._empty(one)
         self._leave(one)
         del self.state.live[job.id], self._truth[job.id]
-        late = max(0.0, now - job.deadline_seconds)
+        late = now - job.deadline_seconds
+        late = late if late > NO_SECONDS else 0.0
         self._outcome.tardiness_dollars += late * job.tardiness_dollars_per_second
         assert truth.first_start_seconds is not None
         self._outcome.ends.append(

@@ -105,7 +105,9 @@ class QueuedJob:
             value = getattr(self, name)
             if not (isfinite(value) and value >= 0):
                 raise BadInput(f"job {self.id!r}: {name} is {value}; a number of at least 0 is needed")
-        if not isfinite(self.deadline_seconds) or self.deadline_seconds < self.submit_seconds:
+        if not isfinite(self.deadline_seconds):
+            raise BadInput(f"job {self.id!r}: deadline_seconds is {self.deadline_seconds}; a finite number is needed")
+        if self.deadline_seconds < self.submit_seconds:
             raise BadInput(
                 f"job {self.id!r}: its deadline ({self.deadline_seconds:g} s) is before it is submitted "
                 f"({self.submit_seconds:g} s)"

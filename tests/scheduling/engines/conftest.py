@@ -55,6 +55,8 @@ def ray_cluster() -> Iterator[Any]:
     health = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 4}
     # Jobs find their cluster by a file in its folder, which other clusters would overwrite; sockets need it short.
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    # A cluster for tests writes its address into this one, too, and does not make it.
+    (Path(tempfile.gettempdir()) / "ray").mkdir(exist_ok=True)
     web = {"include_dashboard": True, "dashboard_host": "127.0.0.1", "dashboard_port": 0}
     cluster: Any = Cluster(
         initialize_head=True, head_node_args={**head, **web, "_system_config": health, "temp_dir": folder}

@@ -40,8 +40,8 @@ SlurmdTimeout=10
 KillWait=2
 ReturnToService=2
 MpiDefault=none
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=8 RealMemory=4000 Gres=gpu:k80:2 Feature=NC12
-NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=8 RealMemory=4000 Gres=gpu:m60:2 Feature=NV12
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=8 RealMemory=4000 Gres=gpu:k80:2 Feature=NC12,NC6
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=8 RealMemory=4000 Gres=gpu:m60:2 Feature=NV12,NV6
 PartitionName=all Nodes=n1,n2 Default=YES State=UP OverSubscribe=NO
 """
 

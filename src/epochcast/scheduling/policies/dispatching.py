@@ -12,6 +12,9 @@ exactly, and the policy asks to be woken in between. Jobs are placed in the orde
     (w · exp(−slack / (K·mean τ)) + m) / (g·τ)          (Vepsalainen & Morton 1987; m: what a second of waiting adds to
                                                          the job's own bill, because more of its run must then be fast)
 
+A way may also go by slack, as `search.Greedy` does: the least deadline − now − fastest τ first, each with its cheapest
+choice that is in time, otherwise its fastest.
+
 Limits: machines cost as their GPUs do in a full one.
 """
 
@@ -23,6 +26,8 @@ from epochcast.scheduling.policies.compiling import compiled
 
 FAR = 1e30
 """Seconds or dollars that stand for never."""
+# On top of choices that are late, for who goes by slack: they come after all that are in time.
+LATE_DOLLARS = 1e12
 # Seconds below which beginning fast is not worth a decision of its own.
 SHORTEST_LEG = 1.0
 # How far ahead, in mean run times, a waiting job raises the price of a GPU.
@@ -64,7 +69,10 @@ class Place(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How a roll-out decides. `patience`: another choice than the best may cost so many times as much."""
+    """How a roll-out decides. `patience`: another choice than the best may cost so many times as much.
+
+    `by_slack`: by time to spare instead, and none of the first three counts.
+    """
 
     congestion: float
     ahead: float
@@ -72,6 +80,7 @@ class Way(NamedTuple):
     patience: float
     may_change: bool
     keeps: bool
+    by_slack: bool
 
 
 class Wishes(NamedTuple):
@@ -171,6 +180,23 @@ def _wish(queue: Queue, place: Place, wishes: Wishes, job: int, now: float, on_t
 
 
 @compiled
+def _plain_wish(queue: Queue, place: Place, wishes: Wishes, job: int, now: float) -> None:
+    """Fill in what a job wants that goes by slack; its seconds are those of its fastest choice."""
+    least, best, fastest = FAR, 0, FAR
+    for c in range(place.rate.shape[0]):
+        wishes.leg[job, c], wishes.loss[job, c], wishes.dollars[job, c] = FAR, 0.0, FAR
+        if queue.whole[job, c] >= FAR:
+            continue
+        tau = _seconds_left(queue, job, c)
+        in_time = now + tau <= queue.due[job]
+        wishes.dollars[job, c] = tau * place.rate[c] if in_time else LATE_DOLLARS + tau
+        fastest = min(fastest, tau)
+        if wishes.dollars[job, c] < least:
+            least, best = wishes.dollars[job, c], c
+    wishes.best[job], wishes.tau[job] = best, fastest
+
+
+@compiled
 def _urgency(slack: float, scale: float) -> float:
     return float(np.exp(-slack / scale)) if slack > 0 else 1.0
 
@@ -185,6 +211,9 @@ def _ranked(
         j = live[n]
         if queue.held[j]:
             index[n] = -FAR
+            continue
+        if way.by_slack:
+            index[n] = queue.due[j] - now - wishes.tau[j] - np.log(noise[j]) * mean
             continue
         best = wishes.best[j]
         urgency = _urgency(queue.due[j] - now - wishes.tau[j], way.ahead * mean)
@@ -252,7 +281,10 @@ def _place_all(
     """
     wishes, room, total = desk.wishes, desk.room, 0.0
     for n in range(live.shape[0]):
-        _wish(queue, place, wishes, live[n], now, on_top, way.may_change)
+        if way.by_slack:
+            _plain_wish(queue, place, wishes, live[n], now)
+        else:
+            _wish(queue, place, wishes, live[n], now, on_top, way.may_change)
         total += wishes.tau[live[n]]
     mean = total / max(1, live.shape[0])
     ranked = _ranked(queue, place, way, wishes, live, now, noise, mean)
@@ -332,14 +364,16 @@ def dispatch(
     if waited < 0:
         wake, waited = _place_all(queue, place, way, desk, live, now, noise, 0.0, chosen)
         if way.congestion * waited <= 0:
-            _enlarge(queue, place, live, now, desk.room, chosen)
+            if not way.by_slack:
+                _enlarge(queue, place, live, now, desk.room, chosen)
             return wake, waited
         on_top = way.congestion * waited / place.capacity
         wake, _ = _place_all(queue, place, way, desk, live, now, noise, on_top, chosen)
     else:
         on_top = way.congestion * waited / place.capacity
         wake, waited = _place_all(queue, place, way, desk, live, now, noise, on_top, chosen)
-    _enlarge(queue, place, live, now, desk.room, chosen)
+    if not way.by_slack:
+        _enlarge(queue, place, live, now, desk.room, chosen)
     return wake, waited
 
 

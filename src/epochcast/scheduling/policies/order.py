@@ -1,7 +1,8 @@
 """Policies that go by an order of jobs: first come, earliest deadline, most important (as in the talk), and others.
 
 The first in order gets the next free machine (`WholeMachines`) or the next free GPUs (`SharedMachines`): of its choices
-the cheapest run among those that meet the deadline, otherwise the fastest. Who runs keeps what it has to its end,
+the cheapest run among those that meet the deadline, otherwise the fastest. A whole machine has just the GPUs of the
+choice; only a job for which there is no such machine takes one with more. Who runs keeps what it has to its end,
 unless the policy stops jobs: then all are placed anew at every decision.
 """
 
@@ -13,7 +14,7 @@ from typing import ClassVar
 from epochcast.scheduling.renting import DoesNotPack, rent
 from epochcast.scheduling.room import Room
 from epochcast.scheduling.state import Decision, LiveJob, Placed, State, kept
-from epochcast.scheduling.workload import Choice
+from epochcast.scheduling.workload import Choice, NodeType
 
 Order = Callable[[LiveJob, State], float]
 """A key of a job in a state: the smallest first, ties by submission."""
@@ -94,8 +95,7 @@ class WholeMachines:
         for one in sorted(state.waiting, key=lambda one: self.order(one, state)) if free else ():
             if free < 1:
                 break
-            for choice in cheapest_in_time(state, one):
-                kinds = [k for k in state.fleet.by_device[choice.device] if k.gpus == choice.gpus]
+            for choice, kinds in _machines_for(state, one):
                 kind = next((k for k in kinds if k.quota is None or taken.get(k.name, 0) < k.quota), None)
                 if kind is not None:
                     decision[one.job.id] = Placed(choice, alone=True)
@@ -103,6 +103,20 @@ class WholeMachines:
                     free -= 1
                     break
         return decision
+
+
+def _machines_for(state: State, one: LiveJob) -> list[tuple[Choice, list[NodeType]]]:
+    """Choices in order, each with the types of machines that have just its GPUs; more only where none has."""
+    choices = cheapest_in_time(state, one)
+    by_device = state.fleet.by_device
+    found = [(choice, [kind for kind in by_device[choice.device] if kind.gpus == choice.gpus]) for choice in choices]
+    if any(kinds for _, kinds in found):
+        return found
+    # In the order in which `renting` takes them.
+    cheapest = {
+        name: sorted(kinds, key=lambda kind: (kind.dollars_per_hour, kind.gpus)) for name, kinds in by_device.items()
+    }
+    return [(choice, [kind for kind in cheapest[choice.device] if kind.gpus > choice.gpus]) for choice in choices]
 
 
 @dataclass(frozen=True, slots=True)
