@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from epochcast import doctor
-from epochcast.doctor import Folder, Report, examine, extras_of
+from epochcast.doctor import Folder, Report, examine, extra_with, extras_of
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.machines import instances
 from epochcast.hardware.profile import Profile, profile_path, save_profile
@@ -54,6 +54,11 @@ def test_extras_are_read_from_the_metadata(having: Installed) -> None:
     assert (torch.packages[0].installed, torch.missing, torch.install) == ("2.13.0+cpu", (), "")
     assert [package.name for package in serve.missing] == ["psycopg"]
     assert serve.install == "pip install '.[serve]'"
+
+
+def test_a_module_has_the_smallest_extra_for_users_that_brings_it() -> None:
+    names = ("sqlalchemy", "sklearn", "prometheus_client", "timm", "nosuch")
+    assert [extra_with(name) for name in names] == ["store", "fit", "serve", None, None]
 
 
 def test_an_extra_of_extras_has_their_packages(having: Installed) -> None:

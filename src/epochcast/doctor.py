@@ -37,6 +37,14 @@ _KERAS_BACKENDS = ("tensorflow-cpu", "torch", "jax")
 _USED_IF_THERE = ("timm", "torchvision", "lightning", "jax")
 
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^\]]*)\])?\s*(?P<wanted>[^;]*)")
+# Modules of packages that are called otherwise.
+_DISTRIBUTIONS = {
+    "prometheus_client": "prometheus-client",
+    "sklearn": "scikit-learn",
+    "tensorflow": "tensorflow-cpu",
+    "vl_convert": "vl-convert-python",
+}
+_DEVELOPERS = ("dev", "test-models")
 _EXTRA = re.compile(r"""\bextra\s*==\s*['"]([\w.-]+)['"]""")
 _BOUND = re.compile(r"(>=|<=|==|>|<)\s*([\d.]+)")
 
@@ -195,10 +203,11 @@ def _extras(version: str) -> tuple[tuple[Extra, ...], list[str]]:
     return extras_of(distribution.metadata.get_all("Provides-Extra") or [], distribution.requires or []), problems
 
 
-def extra_with(package: str) -> str | None:
-    """The smallest of our extras that brings a package; None where none does."""
+def extra_with(module: str) -> str | None:
+    """The smallest of our extras for users that brings a module; None where none does."""
     extras, _ = _extras("")
-    having = [one for one in extras if package in {each.name for each in one.packages}]
+    package = _DISTRIBUTIONS.get(module, module)
+    having = [one for one in extras if one.name not in _DEVELOPERS and package in {each.name for each in one.packages}]
     return min(having, key=lambda one: len(one.packages)).name if having else None
 
 

@@ -2,7 +2,7 @@
 
 As there, what is tested lies beyond what was learned from **of the same network**: its larger batches on the same GPUs,
 more GPUs at the same batch, faster devices. (The splits of `run.py` are harder: above one threshold for the whole table
-there may be networks that were never seen.) The talk's own model is `stepwise`; the peers are those of `page.py`.
+there may be networks that were never seen.) The talk's own model is `stepwise`, one more peer.
 
 All rows of a source with several devices or numbers of GPUs count, up to `MOST_ROWS` drawn with a seed. `talk.csv` has
 a line per model for every cell of the tables, and one for all cells together.
@@ -75,7 +75,7 @@ def read_talk(path: Path = RESULT) -> list[Cell]:
 
 
 def add_talk(source: Source, folder: Path) -> None:
-    """Score a source, unless it is kept, or has one GPU of one device alone."""
+    """Score a source, unless it is kept, or has one number of GPUs of one device alone."""
     if len(source.rows.select("device", "gpus").unique()) < 2:
         return
     kept = folder / RESULT.name

@@ -71,13 +71,17 @@ def test_a_comparison_is_drawn_with_the_best_and_why(jobs: Path, capsys: pytest.
     assert "split holdout" in shown and "has the smallest mean error" in shown
 
 
+DAMAGED = {"name": "x", "log": True, "physics": False, "least": 1, "shares": None}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"version": 99}, "is a model of version 99; this epochcast reads version 4"),
         ({"format": "something"}, "is no model of `epochcast history fit`"),
         ({"widths": {}}, "is damaged"),
-        ({"model": {"name": "x", "stages": [{}], "log": True, "physics": False, "least": 1}}, "is damaged"),
+        ({"model": {**DAMAGED, "sums": [[{}]]}}, "is damaged: KeyError"),
+        ({"model": {**DAMAGED, "sums": [[]]}}, "is damaged: a model needs a stage"),
     ],
 )
 def test_a_model_file_of_another_kind_is_refused_in_one_line(

@@ -1,4 +1,7 @@
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from epochcast.charts import history_report, save_chart
 from epochcast.history.compare import compare
@@ -21,6 +24,13 @@ def test_a_report_shows_the_curve_and_what_moves_predictions(known: LearningSet,
     save_chart(history_report(answer, curve, effects, "ridge"), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "past jobs" in page and "split holdout" in page and "What moves the predictions" in page
+
+
+def test_columns_that_the_model_does_not_believe_have_no_effect(known: LearningSet) -> None:
+    assert known.jobs.physics is not None
+    noise = np.exp(np.random.default_rng(3).normal(0, 0.3, len(known)))
+    effects = column_effects(replace(known, target=known.jobs.physics.values * noise), "grey_box")
+    assert max(effects.values()) < 1.06
 
 
 def test_bars_of_effects_begin_at_a_factor_of_one(known: LearningSet) -> None:

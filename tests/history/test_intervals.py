@@ -93,10 +93,11 @@ def test_a_network_on_a_device_on_which_it_never_ran_is_new() -> None:
         {"batch_per_gpu": np.array([8.0, 64.0, 16.0, 8.0, 8.0])},
         {"model": np.array(["b", "b", "a", "a", "c"]), "device": np.array(["T4", "V100", "V100", "V100", "T4"])},
     )
-    of_batch = "batch_per_gpu of its model and device"
+    of_batch = "batch_per_gpu of this model on this device"
     seen = Seen.of(learned)
-    assert seen.news(asked) == [("model on its device",), (of_batch,), (of_batch,), (), ("model",)]
+    assert seen.news(asked) == [("model on this device",), (of_batch,), (of_batch,), (), ("model",)]
     assert Seen.from_dict(seen.as_dict()) == seen
+    assert not seen.is_new(asked.take([])).any() and seen.news(asked.take([])) == []
     assert Seen.of(learned, has_pairs=False).news(asked)[:3] == [(), (), ()]
 
 

@@ -48,11 +48,22 @@ def test_mixed_by_hand() -> None:
 def test_shares_beyond_one_are_refused() -> None:
     with pytest.raises(BadInput, match="shares are 0 or more"):
         Shares((0.9, 0.9), 0.0, Seen({}, {}))
+    with pytest.raises(BadInput, match="shares are 0 or more"):
+        Shares((float("nan"),), 0.0, Seen({}, {}))
 
 
 def test_a_longer_job_is_no_new_one(known: LearningSet) -> None:
     """More epochs than ever do not change the mixture: physics is proportional to them, and so is the answer."""
     jobs = known.jobs
-    longer = replace(jobs, numbers={**jobs.numbers, "epochs": np.linspace(1, 9, len(known))})
-    learned = learn("grey_box", replace(known, jobs=longer, features=(*known.features, "epochs")), new_columns=())
-    assert learned.fitted.shares is not None and "epochs" not in learned.fitted.shares.seen.ranges
+    with_epochs = replace(jobs, numbers={**jobs.numbers, "epochs": np.linspace(1, 9, len(known))})
+    told = replace(known, jobs=with_epochs, features=(*known.features, "epochs"))
+    learned = learn("grey_box", told, new_columns=())
+    inputs = told.inputs
+    assert inputs.physics is not None and jobs.physics is not None
+    times = 100 * inputs.physics.times
+    longer = replace(
+        inputs,
+        numbers={**inputs.numbers, "epochs": 100 * inputs.numbers["epochs"]},
+        physics=replace(inputs.physics, values=100 * inputs.physics.values, counts=times),
+    )
+    assert learned.predict(longer).mid == pytest.approx(100 * learned.predict(inputs).mid)

@@ -14,9 +14,7 @@ from epochcast.history.jobs import Jobs
 from epochcast.history.learner import learn
 from epochcast.history.learning_set import LearningSet
 from epochcast.history.models.table import find_kind
-from epochcast.history.scales import on_one_scale
 from epochcast.history.splits import split_of
-from epochcast.history.tuning import one_thread_each
 
 FIRST = 10
 # A size nearer to all than this adds nothing to a curve.
@@ -69,11 +67,8 @@ def column_effects(known: LearningSet, model: str, seed: int = 0) -> Mapping[str
     """By which factor a column moves predictions, on average over the rows: the mean of |log| between a prediction and
     the one with the column's most usual value, as a factor; the largest first.
     """
-    kind = find_kind(model)
-    known, _ = on_one_scale(known)
-    with one_thread_each():
-        fitted = kind.fit(known, kind.grid[0], seed)
-    jobs = known.inputs
+    learned = learn(model, known, candidates=find_kind(model).grid[:1], new_columns=(), seed=seed)
+    fitted, (jobs, _) = learned.fitted, learned.scaled(known.inputs)
     whole = np.log(fitted.predict(jobs))
     moved = {
         name: float(np.exp(np.mean(np.abs(whole - np.log(fitted.predict(_without(jobs, name)))))))

@@ -59,7 +59,8 @@ class Shares:
     seen: Seen
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.common) or min(self.values) < 0 or sum(self.values) > 1 + 1e-9:
+        is_share = min(self.values, default=-1.0) >= 0 and sum(self.values) <= 1 + 1e-9
+        if not np.isfinite(self.common) or not is_share:
             raise BadInput("shares are 0 or more and 1 at most together, beside a number that is common to all")
 
     def mixed(self, sums: Array, is_new: Flags) -> Array:
@@ -94,8 +95,8 @@ class Fitted:
     def __post_init__(self) -> None:
         if self.has_physics and not self.is_log:
             raise BadInput("a model above physics is one of the logarithm")
-        if not self.sums:
-            raise BadInput("a model needs a stage")
+        if not self.sums or not all(self.sums):
+            raise BadInput("a model needs a stage in each of its sums")
         if self.shares is not None and len(self.shares.values) != len(self.sums):
             raise BadInput("a model needs a share for each of its sums")
         if not (np.isfinite(self.least) and self.least > 0):

@@ -153,10 +153,7 @@ def _kept_back(known: LearningSet, name: str) -> list[tuple[Integers, Integers]]
     """Rows to learn from and rows to test that are new to these in one respect."""
     jobs = known.inputs
     if name == PAIR:
-        words = np.full(len(jobs), MISSING, dtype=object)
-        for place, (_, mine) in enumerate(by_pair(jobs)):
-            words[mine] = str(place)
-        return _without_some(words.astype(np.str_))
+        return [(train, _pairs_new_to(train, test, jobs)) for train, test in _without_some(_pairs(jobs))]
     column = column_of_pair(name)
     if column is not None:
         values, is_test = jobs.numbers[column], np.zeros(len(jobs), dtype=np.bool_)
@@ -170,6 +167,20 @@ def _kept_back(known: LearningSet, name: str) -> list[tuple[Integers, Integers]]
         return []
     is_test = _is_largest(values, values)
     return [(np.flatnonzero(~is_test), np.flatnonzero(is_test))]
+
+
+def _pairs(jobs: Jobs) -> Words:
+    """The network and device of every row as one word."""
+    words = np.full(len(jobs), MISSING, dtype=object)
+    for place, (_, mine) in enumerate(by_pair(jobs)):
+        words[mine] = str(place)
+    return words.astype(np.str_)
+
+
+def _pairs_new_to(train: Integers, test: Integers, jobs: Jobs) -> Integers:
+    """Of rows that are kept back those whose network and device are both learned from, but not together."""
+    news = Seen.of(jobs.take(train)).news(jobs.take(test))
+    return test[[PAIR in names for names in news]]
 
 
 def _without_some(words: Words) -> list[tuple[Integers, Integers]]:

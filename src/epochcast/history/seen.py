@@ -15,9 +15,9 @@ from epochcast.history.roles import column_of
 
 # A number this far beyond those that were seen (as a factor) is new.
 SLACK = 1.05
-PAIR = "model on its device"
+PAIR = "model on this device"
 """What is new about a network on a device on which it never ran."""
-_OF_PAIR = " of its model and device"
+_OF_PAIR = " of this model on this device"
 
 Pair = tuple[str, str]
 
@@ -41,7 +41,7 @@ class Seen:
         return cls(levels, ranges, _largest(jobs) if has_pairs else {})
 
     def news(self, jobs: Jobs) -> list[tuple[str, ...]]:
-        """The columns in which each row is unlike all that were learned from."""
+        """In what each row is unlike all that were learned from: columns, or what comes together in it."""
         is_new = self._flags(jobs)
         names = [name for name, flags in is_new.items() if flags.any()]
         return [tuple(name for name in names if is_new[name][row]) for row in range(len(jobs))]
@@ -73,12 +73,12 @@ class Seen:
         if not self.pairs or words is None:
             return {}
         pairs = list(zip(*(column.tolist() for column in words), strict=True))
-        is_known = ~alone.get("model", np.False_) & ~alone.get("device", np.False_)
-        found = {PAIR: is_known & np.array([MISSING not in pair and pair not in self.pairs for pair in pairs])}
+        is_unseen = np.array([MISSING not in pair and pair not in self.pairs for pair in pairs], dtype=np.bool_)
+        found = {PAIR: is_unseen & ~alone["model"] & ~alone["device"]}
         for name in sorted({name for largest in self.pairs.values() for name in largest}):
             most = np.array([self.pairs.get(pair, {}).get(name, np.inf) for pair in pairs])
             with np.errstate(invalid="ignore"):
-                found[of_pair(name)] = (jobs.number(name) > SLACK * most) & ~alone.get(name, np.False_)
+                found[of_pair(name)] = (jobs.number(name) > SLACK * most) & ~alone[name]
         return found
 
     def as_dict(self) -> dict[str, Any]:

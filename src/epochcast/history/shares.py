@@ -5,8 +5,9 @@ is common to all,
 
     minimise Σ_rows (Σ_k s_k·e_k)² + n₀·σ²·Σ_k (s_k − p_k)²        s_k ≥ 0, Σ_k s_k = 1
 
-p are equal shares of the corrections, and none of the common factor; they count as n₀ rows do. So one that errs more,
-or errs with another, gets less, and where past jobs tell no more than the common factor, that is what counts.
+σ² is the mean square of all errors; p are equal shares of the corrections, and none of the common factor, and count as
+n₀ rows do. So one that errs more, or errs with another, gets less, and where past jobs tell no more than the common
+factor, that is what counts.
 """
 
 import numpy as np
@@ -18,6 +19,7 @@ from epochcast.history.learning_set import LearningSet
 from epochcast.history.roles import GROWING
 from epochcast.history.seen import Seen
 
+# Of 3, 10 and 30, the first had the smallest errors at random on the sources that `studies/history` names as looked at.
 PRIOR_ROWS = 3.0
 # An error beyond this, as a logarithm, counts as this: single rows do not decide.
 MOST_ERROR = 1.0

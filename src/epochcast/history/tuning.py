@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epochcast.errors import EpochcastError
+from epochcast.errors import BadInput, EpochcastError
 from epochcast.fitting.predicted import Progress
 from epochcast.history.jobs import Array
 from epochcast.history.learning_set import LearningSet
@@ -93,7 +93,10 @@ def tuned(
         np.inf,
         (np.abs(unseen - known.target) / known.target).mean(axis=1),
     )
-    best = int(np.argmin(np.where(np.isnan(errors), np.inf, errors)))
+    errors = np.where(np.isnan(errors), np.inf, errors)
+    best = int(np.argmin(errors))
+    if not np.isfinite(errors[best]):
+        raise BadInput("the model predicts no numbers for these rows")
     return Tuned(tried[best], float(errors[best]), unseen[best], each[best])
 
 

@@ -14,8 +14,9 @@ With o the forecast over its computation,
 
 None follows a trend beyond what was seen: slopes along the forecast, the batch or the exchange were tried, and erred
 more on most tables. A row that is like those learned from gets of each correction the share that it has earned in
-cross-validation (`shares.py`); of a row beyond them the middle of the four counts, which was better there than the
-mean, than shares earned on rows kept back, and than a regression on the parts of the forecast (`studies/history`).
+cross-validation (`shares.py`); of a row beyond them the middle of the four counts, as much as all four do together.
+That was better there than the mean, than shares earned on rows kept back, and than a regression on the parts of the
+forecast (`studies/history`).
 """
 
 from collections.abc import Mapping
