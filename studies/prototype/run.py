@@ -9,7 +9,8 @@ with the talk's prices. How long a step and a start take on each is measured fir
 loop of `schedule run` works the queue off under the default policy. At the beginning of every slot it decides about the
 jobs that came; then that decision is played forward from the state that the store has: that is the prediction
 (`bills`). A second stands for two minutes in prices and penalties. Every queue that was begun is in the table; what is
-in it of an engine is replaced by the new runs.
+in it of an engine is replaced by the new runs. Engines with a star are runs of before that, renamed by hand: the policy
+was asked anew instead.
 
 The talk reported 16.02 dollars predicted and 16.71 paid over 11 slots on the real prototype, 4.12 %.
 """
