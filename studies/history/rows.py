@@ -70,7 +70,7 @@ def _reason(mine: pl.DataFrame, good: pl.DataFrame, timed: pl.DataFrame) -> str:
     if len(timed) >= LEAST_ROWS:
         return ""
     if not len(good):
-        return f"none of its {len(mine)} rows is of good quality: {mine['quality'].value_counts()[0, 0]}"
+        return f"none of its {len(mine)} rows is of good quality: {mine['quality'].mode().sort()[0]}"
     return f"{len(timed)} of its {len(mine)} rows were timed, fewer than {LEAST_ROWS}"
 
 
