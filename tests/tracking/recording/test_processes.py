@@ -12,6 +12,7 @@ TRACKED = """
 import os, signal, sys, time
 import epochcast as ec
 path = sys.argv[1]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started all of this with Ctrl-C ignored
 run = ec.track(job="mine", total=100, to=path)
 for _ in range(7):
     run.step()
