@@ -17,7 +17,7 @@ from pathlib import Path
 from studies.scheduling.hindsight import hindsight
 from studies.scheduling.parts import Part, Row
 from studies.scheduling.quickness import decisions, many_jobs
-from studies.scheduling.tables import all_its_work, errors, gavel_jobs, instances, other_files, trace_day
+from studies.scheduling.tables import errors, gavel_jobs, instances, other_files, trace_day
 from studies.scheduling.totals import reference_totals
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,6 @@ PARTS: Mapping[str, tuple[str, Callable[[Path], Part]]] = {
     "hindsight": ("What keeping could save", hindsight),
     "others": ("Other workloads of the kind", other_files),
     "instances": ("The talk's random instances", instances),
-    "all_its_work": ("Fifty nodes with all of its work", all_its_work),
     "trace": ("A day of a real cluster", trace_day),
     "gavel": ("Jobs in the manner of Gavel", gavel_jobs),
     "errors": ("What errors of forecasts cost", errors),

@@ -22,7 +22,7 @@ COLUMNS = ("fifo", "edf", "priority", "edf_shared", "search", "milp", "atc", "at
 INSTANCES = ((10, "low", 1), (10, "high", 1), (10, "overload", 5), (20, "overload", 5), (50, "overload", 5))
 MOST_NODES_SEARCHED = 10
 # With fifty nodes the default may do a quarter of its work: the study is to end.
-LARGE_NODES, LARGE_WORK, LARGE_SEEDS = 50, 175_000, 5
+LARGE_NODES, LARGE_WORK = 50, 175_000
 # Means of five instances by the same rules that came with the workload files, of the talk's own scheduler and of the
 # reference roll-outs: fifo, edf, edf_shared, search, atc_rollout.
 TOLD = ("fifo", "edf", "edf_shared", "search", "atc_rollout")
@@ -104,30 +104,6 @@ def instances(data: Path) -> Part:
         "Beside the means of five other instances by these rules that came with the workload files (ours / theirs): "
         "their searches are those of the talk's own scheduler, their roll-outs the reference policy.\n\n"
         f"{table(' | '.join(['nodes, load', *TOLD, 'ours below their search']), told)}"
-    )
-    return part
-
-
-def all_its_work(data: Path) -> Part:
-    """The largest instances with as much work per decision as the default really does."""
-    part, lines = Part(""), []
-    for seed in range(LARGE_SEEDS):
-        workload = talk(LARGE_NODES, "overload", seed)
-        search, ours = played(workload, "greedy").dollars, played(workload, "atc_rollout").dollars
-        part.rows += [
-            ["all work", f"{LARGE_NODES} overload {seed}", "greedy", round(search, 2), ""],
-            ["all work", f"{LARGE_NODES} overload {seed}", "atc_rollout", round(ours, 2), round(search, 2)],
-        ]
-        lines.append([f"{seed}", f"{search:,.0f}", f"{ours:,.0f}", f"{1 - ours / search:.1%}"])
-    searches, all_ours = (
-        [float(str(row[3])) for row in part.rows if row[2] == name] for name in ("greedy", "atc_rollout")
-    )
-    lines.append(
-        ["mean", f"{mean(searches):,.0f}", f"{mean(all_ours):,.0f}", f"{1 - sum(all_ours) / sum(searches):.1%}"]
-    )
-    part.text = (
-        f"The instances of {LARGE_NODES} nodes above, with the work per decision that the default does if nobody limits"
-        f" it.\n\n{table('instance | greedy | atc_rollout | below greedy', lines)}"
     )
     return part
 
