@@ -46,7 +46,7 @@ TABLES = (
     "transformer_runs",
 )
 
-# Names of `[refused]`: processors whose maker published no peak, a card that was not sold.
+# Names of `[refused]`: processors whose maker published no peak, a card that was not sold, graphics without memory.
 REFUSED = {
     ("chsasank_device_benchmarks", "Apple M1 CPU"),
     ("chsasank_device_benchmarks", "Apple M1 Pro CPU 10-core"),
@@ -54,6 +54,8 @@ REFUSED = {
     ("chsasank_device_benchmarks", "Apple M2 Ultra CPU"),
     ("chsasank_device_benchmarks", "Apple M4 Max CPU (16C,40C,128G)"),
     ("chsasank_device_benchmarks", "Nvidia 1060 Ti Mobile"),
+    ("torchvision_gpu_bench_fork", "AMD Radeon 680M"),
+    ("torchvision_gpu_bench_fork", "AMD Radeon 780M"),
 }
 
 # Where the source says more than the name.
@@ -72,6 +74,12 @@ MEANINGS = {
     ("chsasank_device_benchmarks", "Nvidia 2070S", None): "RTX 2070 SUPER",
     ("mag_gpu_benchmark", "NVIDIA H100 SXM 96GB", None): "H100-SXM5-96GB",
     ("stas_ml_engineering", "NVIDIA GH200 SXM", None): "GH200-144GB",
+    ("mlperf_training", "AMD Instinct MI300X 192GB HBM3", 192e9): "MI300X",
+    ("mlperf_training", "AMD Instinct MI325X 256GB HBM3E DLC", 256e9): "MI325X",
+    ("mlperf_training", "RTX Pro 6000 SE PCIe 96GB", None): "RTX PRO 6000 Blackwell Server",
+    ("mlperf_training", "TPU-trillium", 32e9): "TPU v6e",
+    ("torchvision_gpu_bench_fork", "AMD Radeon RX 5700", 8e9): "RX 5700",
+    ("lambda", "RTX 2080 Super with Max-Q Design", 7.8e9): "RTX 2080 SUPER Max-Q",
     ("xhmy_torch_benchmark", "H200 MIG 7g.141gb", None): "H200",
 }
 

@@ -10,7 +10,8 @@ A device name is resolved in this order:
 4. `[family]`: a bare family name ("A100") means its first variant, or, when a memory size is given, the variant
    nearest in memory;
 5. `[ambiguous]`: refused with the candidates; `[refused]`: refused with the reason;
-6. the same with GB for a last G and without the kind of its memory ("A100 80G"); anything else is unknown.
+6. the same with GB for a last G, without the kind of its memory ("A100 80G") and with "Max-Q" for "with Max-Q Design";
+7. a device's name with the size of its memory behind it ("MI300X 192GB"); another size, as anything else, is unknown.
 """
 
 import re
@@ -69,7 +70,20 @@ class DeviceTable:
             raise BadInput(f"device {name!r} is not in the catalogue: {self.refused[key]}")
         if _spelt_out(key) != key:
             return self.find(_spelt_out(key), memory_bytes, source)
+        sized = self._sized(key)
+        if sized is not None:
+            return sized
         raise self._unknown(name)
+
+    def _sized(self, key: str) -> Device | None:
+        """The device of a plain name that ends in the size of its memory: mi300x192gb."""
+        for digits in (1, 2, 3):
+            bare, size = key[: -digits - 2], key[-digits - 2 : -2]
+            if key.endswith("gb") and size.isdecimal() and int(size) and bare in self.by_name:
+                device = self.by_name[bare]
+                if abs(log(device.memory_bytes / (int(size) * 1e9))) < _SAME_SIZE:
+                    return device
+        return None
 
     def _unknown(self, name: str) -> EpochcastError:
         """The near names; of several GPUs at once ("8xA100"), how to say that."""
@@ -288,8 +302,13 @@ def _find(kind: str, name: str, index: Mapping[str, N]) -> N:
 _SEVERAL = re.compile(r"\s*(\d+)\s*[xX*×]\s*(\D.*?)\s*|\s*(\D.*?)\s*[xX*×]\s*(\d+)\s*")
 
 
+# Vendors write GB where they mean GiB, 7.4 % more.
+_SAME_SIZE = 0.08
+
+
 def _spelt_out(key: str) -> str:
-    """A plain name with GB for G, and without the kind of its memory: a10080g is a10080gb."""
+    """A plain name with GB for G, without the kind of its memory (a10080g is a10080gb), and with Max-Q in short."""
+    key = re.sub(r"withmaxqdesign$", "maxq", key)
     return re.sub(r"(\d)g$", r"\1gb", re.sub(r"(?<=gb)(hbm\d?e?|gddr\d?x?)$", "", key))
 
 
