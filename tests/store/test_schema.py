@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from sqlalchemy import text
 
 from epochcast.errors import BadInput
 from epochcast.store.errors import StoreError, Unavailable, WrongSchema
-from epochcast.store.opening import existing_store, migrated, open_store
+from epochcast.store.opening import existing_store, look, migrated, open_store
 from epochcast.store.place import database_url, shown_url
 from epochcast.store.rows import ObservationRow
 from epochcast.store.schema import MIGRATIONS, NEWEST, VERSION_TABLE
@@ -48,6 +49,68 @@ def test_a_new_file_gets_its_tables_by_itself_and_a_folder(tmp_path: Path) -> No
         with store.reading() as connection:
             assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
             assert connection.execute(text("PRAGMA synchronous")).scalar() == 2  # FULL
+
+
+# Opens the database of every line it reads, and answers by what came of it.
+OPENER = """
+import sys
+from epochcast.errors import EpochcastError
+from epochcast.store.opening import open_store
+open_store(sys.argv[1]).close()
+print("ready", flush=True)
+for line in sys.stdin:
+    try:
+        with open_store(line.strip()) as store:
+            store.open_run("r")
+        print("opened", flush=True)
+    except EpochcastError as error:
+        print(error, flush=True)
+"""
+
+
+def test_four_processes_that_open_a_new_file_at_once_all_get_its_tables(tmp_path: Path) -> None:
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPENER, str(tmp_path / f"first-{number}.db")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    answers = []
+    with ExitStack() as stack:
+        for child in children:
+            stack.enter_context(child)
+            assert child.stdout is not None and child.stdout.readline() == "ready\n"
+        for number in range(20):
+            for child in children:
+                assert child.stdin is not None
+                child.stdin.write(f"{tmp_path / f'new-{number}.db'}\n")
+                child.stdin.flush()
+            answers += [child.stdout.readline().strip() for child in children if child.stdout is not None]
+    assert answers == ["opened"] * 80
+
+
+def test_the_file_of_another_program_is_opened_by_nobody_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.db"
+    other = sqlite3.connect(file)
+    other.execute("CREATE TABLE theirs (x INTEGER)")
+    other.close()
+    before = file.read_bytes()
+    with pytest.raises(WrongSchema, match=r"tables of another program \(theirs, …\)"):
+        open_store(str(file))
+    assert file.read_bytes() == before
+
+
+def test_an_empty_database_left_by_a_process_that_was_killed_gets_its_tables(tmp_path: Path) -> None:
+    file = tmp_path / "store.db"
+    other = sqlite3.connect(file)
+    other.execute("PRAGMA journal_mode=WAL")
+    other.close()
+    assert file.stat().st_size
+    with open_store(str(file)) as store:
+        assert store.runs() == []
 
 
 def test_a_server_without_tables_says_what_to_run(postgres: object) -> None:
@@ -102,6 +165,14 @@ def test_a_file_that_is_no_database_is_told_so_and_left_as_it_is(tmp_path: Path)
 def test_a_folder_is_no_database(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be opened"):
         open_store(str(tmp_path))
+
+
+def test_a_place_that_cannot_be_looked_at_is_told(tmp_path: Path) -> None:
+    file = tmp_path / ("x" * 300)
+    for opened in (open_store, existing_store):
+        with pytest.raises(StoreError, match="cannot be opened: File name too long"):
+            opened(str(file))
+    assert "cannot be opened" in str(look(str(file)).problem)
 
 
 def test_a_locked_file_is_waited_for_and_then_told(tmp_path: Path) -> None:

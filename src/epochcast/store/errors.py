@@ -27,6 +27,10 @@ class WrongSchema(StoreError):
     """The tables are older or newer than this epochcast, or somebody else's."""
 
 
+class NoTables(WrongSchema):
+    """The database is empty."""
+
+
 # Primary result codes of SQLite (https://www.sqlite.org/rescode.html) and what they mean to a user.
 _SQLITE: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_BUSY: (Unavailable, "is locked by another program; try again, or end that one"),

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from epochcast.errors import BadInput, EpochcastError, MissingExtra
@@ -17,19 +18,23 @@ WAIT_SECONDS = 10.0
 def open_store(database: str | None = None, *, wait_seconds: float | None = None) -> "Store":
     """The store at `database`, a path or a URL; else where EPOCHCAST_STORE says; else in the user's data folder.
 
-    A new SQLite file gets its tables at once; other databases by `migrated`.
+    A new SQLite file gets its tables at once, from one of the processes that open it; other databases by `migrated`.
     """
     url = database_url(database)
     store = _store(url, wait_seconds)
     file = sqlite_file(url)
+    from epochcast.store.errors import NoTables
     from epochcast.store.schema import check_version, migrate
 
     try:
-        if file is not None and not (file.exists() and file.stat().st_size):
+        if file is not None and not _exists(file, url):
             _make_folder(url)
-            migrate(store.engine, url)
-        else:
+        try:
             check_version(store.engine, url)
+        except NoTables:
+            if file is None:
+                raise
+            migrate(store.engine, url)
     except BaseException:
         store.close()
         raise
@@ -38,8 +43,9 @@ def open_store(database: str | None = None, *, wait_seconds: float | None = None
 
 def existing_store(database: str | None = None, *, wait_seconds: float | None = None) -> "Store | None":
     """The same for whoever only reads: None where there is no SQLite file yet."""
-    file = sqlite_file(database_url(database))
-    return None if file is not None and not file.exists() else open_store(database, wait_seconds=wait_seconds)
+    url = database_url(database)
+    file = sqlite_file(url)
+    return None if file is not None and not _exists(file, url) else open_store(database, wait_seconds=wait_seconds)
 
 
 def migrated(database: str | None = None, *, wait_seconds: float | None = None) -> tuple[str | None, str]:
@@ -71,10 +77,10 @@ def look(database: str | None = None, *, wait_seconds: float = 2.0) -> Look:
     except BadInput as error:
         return Look(str(database or os.environ.get(VARIABLE)), False, problem=str(error))
     where, file = shown_url(url), sqlite_file(url)
-    if file is not None and not file.exists():
-        return Look(where, False)
     size_bytes = version = None
     try:
+        if file is not None and not _exists(file, url):
+            return Look(where, False)
         with _store(url, wait_seconds) as store:
             from epochcast.store.schema import check_version, version_of
 
@@ -97,6 +103,15 @@ def _store(url: str, wait_seconds: float | None) -> "Store":
         if error.name not in ("sqlalchemy", "alembic", "psycopg"):
             raise
         raise MissingExtra("store", error.name) from None
+
+
+def _exists(file: Path, url: str) -> bool:
+    try:
+        return file.exists()
+    except OSError as error:  # a folder above it that we may not enter, a name too long
+        from epochcast.store.errors import StoreError
+
+        raise StoreError(f"the database {shown_url(url)} cannot be opened: {error.strerror}") from None
 
 
 def _make_folder(url: str) -> None:

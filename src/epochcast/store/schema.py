@@ -1,15 +1,19 @@
 """Which version the tables of a database have, and how they come to the newest.
 
 Versions are the revisions of `migrations/versions`, numbered; Alembic runs them and writes down the last in a table of
-its own. A migration is one transaction: a process that is killed leaves the version of before.
+its own. A migration is one transaction: a process that is killed leaves the version of before. It takes its lock before
+it looks at the version, so that of several processes one migrates and the others wait for it.
 """
 
+import sqlite3
+import time
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, Engine, inspect, text
 
 from epochcast.store.engine import writer
-from epochcast.store.errors import WrongSchema, plain_errors
+from epochcast.store.errors import NoTables, WrongSchema, plain_errors
 from epochcast.store.place import shown_url, sqlite_file
 
 NEWEST = "0005"
@@ -17,6 +21,7 @@ VERSION_TABLE = "epochcast_schema"
 MIGRATIONS = Path(__file__).parent / "migrations"
 # Any number, as long as every migration takes the same (PostgreSQL's advisory locks).
 _LOCK = 7_302_981
+_RETRY_SECONDS = 0.02
 
 
 def version_of(connection: Connection) -> str | None:
@@ -32,7 +37,7 @@ def check_version(engine: Engine, url: str) -> None:
     with plain_errors(url), engine.connect() as connection:
         found = version_of(connection)
     if found is None:
-        raise WrongSchema(f"the database {shown_url(url)} has no tables yet; {_do(url)}")
+        raise NoTables(f"the database {shown_url(url)} has no tables yet; {_do(url)}")
     if found < NEWEST:
         raise WrongSchema(f"the database {shown_url(url)} has tables of version {found}, not {NEWEST}; {_do(url)}")
     _refuse_newer(found, url)
@@ -44,7 +49,9 @@ def migrate(engine: Engine, url: str) -> tuple[str | None, str]:
     with plain_errors(url):
         if file is not None:
             with engine.connect() as connection:
-                connection.connection.cursor().execute("PRAGMA journal_mode=WAL")  # outside of any transaction
+                _refuse_others(connection, url)
+                connection.rollback()
+                _write_ahead(connection.connection.cursor())  # outside of any transaction
         with writer(engine).begin() as connection:
             if file is None:
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
@@ -52,13 +59,32 @@ def migrate(engine: Engine, url: str) -> tuple[str | None, str]:
             if before is not None and before >= NEWEST:
                 _refuse_newer(before, url)
                 return before, before
-            if before is None and (others := inspect(connection).get_table_names()):
-                raise WrongSchema(
-                    f"the database {shown_url(url)} has tables of another program "
-                    f"({', '.join(sorted(others)[:3])}, …); give epochcast one of its own"
-                )
+            _refuse_others(connection, url)
             _upgrade(connection)
     return before, NEWEST
+
+
+def _refuse_others(connection: Connection, url: str) -> None:
+    if version_of(connection) is None and (others := inspect(connection).get_table_names()):
+        raise WrongSchema(
+            f"the database {shown_url(url)} has tables of another program "
+            f"({', '.join(sorted(others)[:3])}, …); give epochcast one of its own"
+        )
+
+
+def _write_ahead(cursor: Any) -> None:
+    """Switch SQLite to its write-ahead log. SQLite does not wait for other processes here, so we retry."""
+    (wait_milliseconds,) = cursor.execute("PRAGMA busy_timeout").fetchone()
+    end = time.monotonic() + wait_milliseconds / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return
 
 
 def _upgrade(connection: Connection) -> None:
