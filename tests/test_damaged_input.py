@@ -31,6 +31,33 @@ def test_samples_of_a_validation_are_bounded() -> None:
     assert "validation_samples must be at most" in line_of("mnist_cnn", samples=10, validation_samples=10**400)
 
 
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"loader_seconds": 1e308}, "loader_seconds must be at most 86,400, got 1e+308"),
+        ({"loader_seconds": 0.1, "workers": 10**9}, "workers must be at most 512, got 1000000000"),
+        ({"loader_seconds": 0.1, "prefetch": 10**9}, "prefetch must be at most 512, got 1000000000"),
+        ({"loader_seconds": 0.1, "cpus": 1e300}, "cpus must be at most 10,000, got 1e+300"),
+        (
+            {"loader_seconds": 0.1, "workers": 512, "prefetch": 512},
+            "512 workers with 512 batches ahead of each hold 262,144 batches per GPU; at most 1,024 are simulated",
+        ),
+    ],
+)
+def test_a_loader_is_bounded(options: dict[str, Any], line: str) -> None:
+    assert line_of("mnist_cnn", **options) == line
+
+
+def test_a_loader_at_its_bounds_is_forecast() -> None:
+    slow = ec.forecast("mnist_cnn", device="V100", batch=4, loader_seconds=86_400, workers=512)
+    assert slow.step_seconds.mid >= 4 * 86_400 / 512
+    ec.forecast("mnist_cnn", device="V100", batch=4, loader_seconds=0.1, cpus=10_000)
+
+
+def test_a_step_of_more_than_281_terabytes_does_not_fit() -> None:
+    assert not ec.forecast("resnet18", device="V100", batch=10**7).fits
+
+
 def test_a_line_feed_in_a_layer_type_stays_in_its_quotes(tmp_path: Path) -> None:
     file = tmp_path / "net.json"
     file.write_text(json.dumps({"input": [8], "layers": [{"type": "layer\norm"}]}), encoding="utf-8")

@@ -172,6 +172,17 @@ def test_a_file_is_forecast_by_what_its_upload_was_answered_with(
     assert again["parameters"] == told["parameters"]
 
 
+def test_a_damaged_file_is_the_caller_s_mistake(client: httpx.Client) -> None:
+    from onnx import TensorProto, helper
+
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3]) for name in ("x", "y")]
+    nodes = [helper.make_node("Shape", ["x"], ["s"], start="a"), helper.make_node("Relu", ["x"], ["y"])]
+    model = helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:]))
+    answer = upload(client, "model.onnx", bytes(model.SerializeToString()))
+    assert 400 <= answer.status_code < 500, answer.text
+    assert "node 'Shape_0' (Shape): its attribute 'start' is of kind STRING, expected INT" in answer.text
+
+
 @pytest.mark.parametrize("name", ["../../evil.json", "..", "a/b/c.onnx", "x.py", "x.pt", "", "\0.json"])
 def test_names_of_uploads_lead_nowhere_else(client: httpx.Client, folder: Path, name: str) -> None:
     answer = upload(client, name, b"{}")

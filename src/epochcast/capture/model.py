@@ -1,11 +1,13 @@
 """What every front end returns: a model with a forward graph and a training step at any batch size."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
 from epochcast.caching import Cache
+from epochcast.capture.boundary import naming
 from epochcast.graph.compilers import EAGER
 from epochcast.graph.op import Graph
 from epochcast.graph.recipe import OFFLOADS, Recipe
@@ -40,19 +42,26 @@ class BuiltModel:
 
     name: str
     build: Callable[[int], Graph]
+    file: str = ""
+    """The file it was read from, which errors name; empty where it was not."""
     _traces: Cache[Recipe, Trace] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 32))
     _pairs: Cache[Recipe, BatchPair] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 1))
 
     def graph(self, batch: int) -> Graph:
         """The forward pass at a batch size."""
-        return self.build(batch)
+        with self._named():
+            return self.build(batch)
 
     def trace(self, recipe: Recipe) -> Trace:
         """The derived step; the first call for a recipe builds it at two batch sizes, later ones only resize."""
         key = replace(
             recipe, batch=1, accumulate=1, uneven=0.0, sequence_parallel=False, compile=EAGER, offload=OFFLOADS[0]
         )
-        return self._traces.get(key, lambda: self._pair(key).trace(key)).under(recipe)
+        with self._named():
+            return self._traces.get(key, lambda: self._pair(key).trace(key)).under(recipe)
+
+    def _named(self) -> AbstractContextManager[None]:
+        return naming(self.file) if self.file else nullcontext()
 
     def _pair(self, recipe: Recipe) -> BatchPair:
         """The last pair is cached: where a step does not fit, other precisions and checkpointing are tried next."""

@@ -35,6 +35,8 @@ ATTENTIONS = ("auto", "flash", "eager")
 PREFETCH = 2
 # Beyond anything that is trained; what follows from larger numbers does not fit in 64 bits.
 MOST_BATCH, MOST, MOST_TOKENS = 10**7, 10**15, 10**18
+# A day for one sample, and more processors and workers than a node has.
+MOST_LOADER_SECONDS, MOST_CPUS, MOST_WORKERS, MOST_PREFETCH = 86_400, 10_000, 512, 512
 
 _model = partial(option, group="model")
 _recipe = partial(option, group="recipe")
@@ -193,11 +195,12 @@ class Job:
         "Seconds one loader worker needs for one sample, like 8ms; for a batch with its size: 0.5s/64.",
         unit="seconds",
         above=0,
+        most=MOST_LOADER_SECONDS,
         parse=parse_seconds_per_sample,
     )
-    workers: int | None = _loader(None, "Loader workers per GPU; one per idle processor.", least=0)
-    prefetch: int = _loader(PREFETCH, "Batches ahead of each worker.", least=1)
-    cpus: float | None = _loader(None, "Processors of a node; each GPU keeps one busy.", above=0)
+    workers: int | None = _loader(None, "Loader workers per GPU; one per idle processor.", least=0, most=MOST_WORKERS)
+    prefetch: int = _loader(PREFETCH, "Batches ahead of each worker.", least=1, most=MOST_PREFETCH)
+    cpus: float | None = _loader(None, "Processors of a node; each GPU keeps one busy.", above=0, most=MOST_CPUS)
     framework: str = option("pytorch", "pytorch or tensorflow (Keras).", group="framework")
     hook_seconds: float = option(
         0.0,

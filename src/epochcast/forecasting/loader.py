@@ -45,6 +45,8 @@ RANK_BYTES = 256 * 2**20
 # Steps that are averaged at least, behind those that fill the queue.
 STEPS = 240
 STEADY_STEPS = 48
+# Batches that one rank may have ahead: 64 workers with 16 each. Every one of them is simulated.
+MOST_AHEAD = 1024
 # How far a worker may be from the seconds per sample that were told: two measurements of one loader on one core were
 # 3.4 and 4.6 ms (`assumed.DECODE_SECONDS`), and the queue is 9 % low to 16 % high for decoding (docs/loader.md).
 TOLD_LOW, TOLD_HIGH = 0.75, 1.35
@@ -119,6 +121,11 @@ class Feed:
         ):
             if value < least:
                 raise BadInput(f"{what} must be at least {least}, got {value}")
+        if self.workers * self.prefetch > MOST_AHEAD:
+            raise BadInput(
+                f"{self.workers:,} workers with {self.prefetch:,} batches ahead of each hold "
+                f"{self.workers * self.prefetch:,} batches per GPU; at most {MOST_AHEAD:,} are simulated"
+            )
 
     def paced(self, factor: float) -> "Feed":
         """The same with workers that need `factor` times as long for a sample."""
@@ -207,7 +214,8 @@ def feed_for(
 ) -> Feed:
     """The loader of a step, all its accumulated passes as one batch; a worker per idle processor unless said."""
     ranks, samples = placement.ranks_per_node, trace.batch * trace.recipe.accumulate
-    chosen = max(1, int(host.cpus / ranks)) if workers is None else workers
+    idle = min(max(1, int(host.cpus / ranks)), max(1, MOST_AHEAD // prefetch))
+    chosen = idle if workers is None else workers
     copying = device_copy_seconds(samples * service.sample_bytes, placement.device)
     return Feed(service, host, samples, chosen, prefetch, ranks, copying)
 

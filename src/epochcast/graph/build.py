@@ -36,7 +36,7 @@ from epochcast.graph.kinds import (
     View,
 )
 from epochcast.graph.op import Graph, Op, Parameter
-from epochcast.graph.shapes import broadcast
+from epochcast.graph.shapes import broadcast, check_window
 from epochcast.graph.tensor import DType, Tensor, bounded
 
 Sizes = int | Sequence[int]
@@ -105,6 +105,7 @@ class Builder:
         op_name = self._unique(layer)
         operand_dtype = next((t.dtype for t in (*inputs, *weights) if t.dtype.is_float), DType.FLOAT32)
         output_dtypes = dtypes or [operand_dtype] * len(shapes)
+        check_window(kind, weights)
         for shape in shapes:
             if any(size < 1 for size in shape):
                 input_shapes = " and ".join(_show(t.shape[1:]) for t in inputs)

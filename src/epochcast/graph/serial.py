@@ -31,6 +31,7 @@ from epochcast.graph.kinds import KIND_CLASSES, Kind
 from epochcast.graph.op import Gradient, Graph, Op, Parameter, Phase
 from epochcast.graph.rebatch import Growth, Template
 from epochcast.graph.recipe import Recipe
+from epochcast.graph.shapes import check_window
 from epochcast.graph.tensor import UNRELATED, DType, Relation, Tensor, bounded
 from epochcast.graph.trace import Trace
 from epochcast.graph.work import work
@@ -296,7 +297,10 @@ class _Reader:
 def check_operands(op: Op, place: str) -> None:
     """Refuse an op of a user's file whose work cannot be counted: its kind has other operands."""
     try:
+        check_window(op.kind, op.weights)
         tuple(map(float, work(op)))
+    except BadInput as error:
+        raise BadInput(f"{place}: {error}") from None
     except (IndexError, ValueError, ZeroDivisionError, OverflowError):
         raise BadInput(f"{place}: a {op.kind.label} cannot have such operands") from None
 

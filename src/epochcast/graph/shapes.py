@@ -12,9 +12,30 @@ from itertools import zip_longest
 from math import prod
 from typing import NamedTuple
 
-from epochcast.graph.kinds import Attention, Conv, Kind, Matmul, Norm, Recurrent, Reduce, Softmax
+from epochcast.errors import BadInput
+from epochcast.graph.kinds import Attention, Conv, Kind, Matmul, Norm, Pool, Recurrent, Reduce, Softmax
 from epochcast.graph.op import Gradient, Op
 from epochcast.graph.tensor import Tensor
+
+
+def check_window(kind: Kind, weights: Sequence[Tensor]) -> None:
+    """Refuse a sliding window whose stride, padding or dilation has another number of dimensions, or stands still."""
+    match kind:
+        case Conv() if weights:
+            window = weights[0].shape[2:]
+            steps = {"stride": kind.stride, "dilation": kind.dilation}
+        case Pool() if all(kind.window):
+            window, steps = kind.window, {"stride": kind.stride}
+        case _:
+            return
+    for name, sizes in {**steps, "padding": kind.padding}.items():
+        if len(sizes) != len(window):
+            raise BadInput(
+                f"a {kind.label} in {len(window)} dimensions needs a {name} in {len(window)}, got {list(sizes)}"
+            )
+    for name, sizes in steps.items():
+        if any(size < 1 for size in sizes):
+            raise BadInput(f"the {name} of a {kind.label} must be at least 1, got {list(sizes)}")
 
 
 class Matrix(NamedTuple):

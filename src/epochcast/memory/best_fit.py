@@ -14,8 +14,9 @@ from collections.abc import Iterator
 Block = tuple[int, int]
 """Address and bytes."""
 
-# Bits of an address: 2**48 B is more than any device has.
-ADDRESS_BITS = 48
+# Bits of an address: what a step may need at most (`bounds.MOST_STEP_BYTES`, far more than any device has) and its
+# rounding. The answer for a batch of ten million is "does not fit", and it has to be computed first.
+ADDRESS_BITS = 64
 _ADDRESS = (1 << ADDRESS_BITS) - 1
 
 

@@ -8,6 +8,7 @@ batch normalisation, which `count_params` includes, are not parameters here.
 from functools import partial
 from pathlib import Path
 
+from epochcast.capture.boundary import naming
 from epochcast.capture.keras.archive import Config, live_config, read_config
 from epochcast.capture.keras.call import Layer, Value
 from epochcast.capture.keras.inputs import Entry, entries, tensors
@@ -24,7 +25,8 @@ __all__ = ["from_config", "from_keras", "layer_shapes", "load_keras"]
 def load_keras(path: str | Path, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
     """The model of a `.keras` archive or a Keras JSON. `input_shape` is one sample of the first input."""
     file = Path(path)
-    return from_config(read_config(file), file.name, input_shape)
+    with naming(file.name):
+        return from_config(read_config(file), file.name, input_shape)
 
 
 def from_keras(model: object, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
@@ -44,7 +46,7 @@ def from_config(config: Config, label: str, input_shape: tuple[int, ...] | None 
     starts = entries(inner, label, input_shape)
     build = partial(_build, layer, starts, label)
     build(2)
-    return BuiltModel(name, build)
+    return BuiltModel(name, build, label)
 
 
 def layer_shapes(model: object, batch: int = 2) -> dict[str, list[tuple[int, ...]]]:

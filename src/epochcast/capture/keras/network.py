@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from epochcast.capture.boundary import naming
 from epochcast.capture.keras.call import Call, Layer, Shape, Value, plain
 from epochcast.capture.keras.nodes import Ref, arguments_of, declared_shapes, references, tensors_of
 from epochcast.capture.keras.rules import RULES, TF_FUNCTIONS
@@ -135,13 +136,8 @@ class Network:
 
     def apply(self, layer: Layer, values: list[Value], arguments: Mapping[str, Any]) -> list[Value]:
         """The outputs of one use of a layer."""
-        place = f"{self.label}: layer {layer.name!r} ({layer.class_name})"
-        try:
+        with naming(f"{self.label}: layer {layer.name!r} ({layer.class_name})", self.label):
             results = self._results(layer, values, arguments)
-        except BadInput as error:
-            raise error if str(error).startswith(self.label) else BadInput(f"{place}: {error}") from None
-        except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            raise BadInput(f"{place} has a config that does not fit: {type(error).__name__}: {error}") from None
         path = ".".join([*self._path, layer.name])
         self.shapes.setdefault(path, []).extend(value.shape for value in results)
         return results

@@ -3,6 +3,7 @@
 from functools import partial
 from pathlib import Path
 
+from epochcast.capture.boundary import naming
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.onnx.binding import Binding, bind
 from epochcast.capture.onnx.file import File, read_file
@@ -17,16 +18,17 @@ __all__ = ["load_onnx"]
 
 def load_onnx(path: str | Path, input_shape: tuple[int, ...] | None = None) -> BuiltModel:
     """The model of an `.onnx` file. `input_shape` is one sample of the first input, where the file does not fix it."""
-    file = read_file(Path(path))
-    binding = bind(file, input_shape)
-    reference = None
-    if binding.exported_batch is not None:
-        walk = Walk(file, binding, binding.exported_batch, None)
-        walk.run(RULES)
-        reference = walk.values
-    build = partial(_build, file, binding, reference)
-    build(3)  # errors in the file are raised now
-    return BuiltModel(file.name, build)
+    with naming(Path(path).name):
+        file = read_file(Path(path))
+        binding = bind(file, input_shape)
+        reference = None
+        if binding.exported_batch is not None:
+            walk = Walk(file, binding, binding.exported_batch, None)
+            walk.run(RULES)
+            reference = walk.values
+        build = partial(_build, file, binding, reference)
+        build(3)  # errors in the file are raised now
+    return BuiltModel(file.name, build, file.label)
 
 
 def _build(file: File, binding: Binding, reference: dict[str, Value] | None, batch: int) -> Graph:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from epochcast.caching import remembered
 from epochcast.errors import BadInput, MissingExtra
 from epochcast.graph.tensor import DType
 
@@ -83,7 +84,7 @@ def read_file(path: Path) -> File:
     opset = int(opsets.get("ai.onnx", 0))
     if 0 < opset < OLDEST_OPSET:
         raise BadInput(f"{label} is of opset {opset}; opset {OLDEST_OPSET} and later are read: export it again")
-    nodes = tuple(_node(node, index, label) for index, node in enumerate(proto.graph.node))
+    nodes = tuple(_node(node, index, label, opset or OLDEST_OPSET) for index, node in enumerate(proto.graph.node))
     initializers = {t.name: _initializer(t, label) for t in proto.graph.initializer}
     initializers |= {
         t.values.name: Initializer(tuple(t.dims), DType.FLOAT32, None) for t in proto.graph.sparse_initializer
@@ -94,7 +95,7 @@ def read_file(path: Path) -> File:
     declared = {value.name: _dims(value.type.tensor_type) for value in (*proto.graph.value_info, *proto.graph.output)}
     outputs = tuple(value.name for value in proto.graph.output)
     name = path.stem
-    return File(label, name, opset or 9, nodes, inputs, outputs, initializers, declared)
+    return File(label, name, opset or OLDEST_OPSET, nodes, inputs, outputs, initializers, declared)
 
 
 def _load(path: Path) -> Any:
@@ -126,9 +127,7 @@ def _printable(text: str | bytes) -> str:
     return "".join(c if c.isprintable() else "?" for c in words)
 
 
-def _node(node: Any, index: int, label: str) -> Node:
-    from onnx import helper
-
+def _node(node: Any, index: int, label: str, opset: int) -> Node:
     op = _printable(node.op_type)
     name = _printable(node.name) or f"{op}_{index}"
     if op in _CONTROL:
@@ -138,11 +137,59 @@ def _node(node: Any, index: int, label: str) -> Node:
         )
     if op in _QUANTISED:
         raise BadInput(f"{label}: node {name!r} is {op}: a quantised model is for inference; give the float model")
+    attributes = _attributes(node, f"{label}: node {name!r} ({op})", opset)
+    return Node(op, node.domain, name, tuple(node.input), tuple(node.output), attributes, node)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What ONNX asks of an operator: kinds of its attributes, those it must have, the fewest inputs and outputs."""
+
+    kinds: dict[str, str]
+    required: frozenset[str]
+    inputs: int
+    outputs: int
+
+
+def _attributes(node: Any, place: str, opset: int) -> dict[str, Any]:
+    """The attributes by name; a node that is not as ONNX defines its operator is refused."""
+    from onnx import AttributeProto, helper
+
+    defined = _defined(node.op_type, opset, node.domain)
+    for what, names, least in (("inputs", node.input, defined.inputs), ("outputs", node.output, defined.outputs)):
+        if len(names) < least:
+            raise BadInput(f"{place} has {len(names)} {what}, expected at least {least}")
     attributes = {}
     for attribute in node.attribute:
+        kind = AttributeProto.AttributeType.Name(attribute.type)
+        wanted = defined.kinds.get(attribute.name, kind)
+        if kind != wanted or kind == "UNDEFINED":
+            raise BadInput(
+                f"{place}: its attribute {_printable(attribute.name)!r} is of kind {kind}, expected {wanted}"
+            )
         value = helper.get_attribute_value(attribute)
         attributes[attribute.name] = value.decode(errors="replace") if isinstance(value, bytes) else value
-    return Node(op, node.domain, name, tuple(node.input), tuple(node.output), attributes, node)
+    missing = sorted(defined.required - attributes.keys())
+    if missing:
+        raise BadInput(f"{place} lacks its attribute {missing[0]!r}")
+    return attributes
+
+
+@remembered(4096)
+def _defined(op: str, opset: int, domain: str) -> Definition:
+    """What ONNX asks of an operator: nothing of one that the onnx package does not know."""
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(op, opset, "" if domain == "ai.onnx" else domain)
+    except Exception:  # SchemaError, of C++: a contributed operator, or one that this opset lacks
+        return Definition({}, frozenset(), 0, 0)
+    return Definition(
+        {name: attribute.type.name for name, attribute in schema.attributes.items()},
+        frozenset(name for name, attribute in schema.attributes.items() if attribute.required),
+        schema.min_input,
+        schema.min_output,
+    )
 
 
 def _initializer(tensor: Any, label: str) -> Initializer:

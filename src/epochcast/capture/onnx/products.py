@@ -18,8 +18,7 @@ def window(call: Call, kernel: Sizes, spatial: Sizes) -> tuple[Sizes, Sizes, Siz
     auto_pad SAME gives ⌈n/s⌉; pads may differ before and behind.
     """
     dims = len(kernel)
-    stride = tuple(call.attribute("strides", [1] * dims))
-    dilation = tuple(call.attribute("dilations", [1] * dims))
+    stride, dilation = call.sizes("strides", dims, 1, least=1), call.sizes("dilations", dims, 1, least=1)
     reach = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     mode = call.attribute("auto_pad", "NOTSET")
     if mode in ("SAME_UPPER", "SAME_LOWER"):
@@ -27,8 +26,8 @@ def window(call: Call, kernel: Sizes, spatial: Sizes) -> tuple[Sizes, Sizes, Siz
         total = [max(0, (o - 1) * s + r - n) for o, s, r, n in zip(sizes, stride, reach, spatial, strict=True)]
         halves = tuple(t // 2 for t in total)
         return stride, dilation, halves, tuple(t - h for t, h in zip(total, halves, strict=True)), sizes
-    pads = [0] * (2 * dims) if mode == "VALID" else call.attribute("pads", [0] * (2 * dims))
-    before, behind = tuple(pads[:dims]), tuple(pads[dims:])
+    pads = (0,) * (2 * dims) if mode == "VALID" else call.sizes("pads", 2 * dims, 0)
+    before, behind = pads[:dims], pads[dims:]
     room = [n + p + q - r for n, p, q, r in zip(spatial, before, behind, reach, strict=True)]
     rounding = [s - 1 if call.attribute("ceil_mode", 0) else 0 for s in stride]
     sizes = tuple((space + m) // s + 1 for space, s, m in zip(room, stride, rounding, strict=True))
@@ -59,10 +58,8 @@ def conv_transposed(call: Call) -> Sequence[Tensor]:
         weights.append(call.weight(2))
     shape, groups = weights[0].shape, call.attribute("group", 1)
     dims = len(shape) - 2
-    stride = tuple(call.attribute("strides", [1] * dims))
-    dilation = tuple(call.attribute("dilations", [1] * dims))
-    pads = call.attribute("pads", [0] * (2 * dims))
-    output_padding = call.attribute("output_padding", [0] * dims)
+    stride, dilation = call.sizes("strides", dims, 1, least=1), call.sizes("dilations", dims, 1, least=1)
+    pads, output_padding = call.sizes("pads", 2 * dims, 0), call.sizes("output_padding", dims, 0)
     if call.attribute("output_shape"):
         sizes = tuple(call.attribute("output_shape")[-dims:])
     elif call.attribute("auto_pad", "NOTSET").startswith("SAME"):
@@ -72,7 +69,7 @@ def conv_transposed(call: Call) -> Sequence[Tensor]:
             stride[i] * (n - 1) + output_padding[i] + dilation[i] * (shape[2 + i] - 1) + 1 - pads[i] - pads[dims + i]
             for i, n in enumerate(x.shape[2:])
         )
-    kind = Conv(stride, tuple(pads[:dims]), dilation, groups, transposed=True)
+    kind = Conv(stride, pads[:dims], dilation, groups, transposed=True)
     return call.b.op(kind, [x], [(x.shape[0], shape[1] * groups, *sizes)], weights=weights, name=call.layer)
 
 
@@ -137,7 +134,7 @@ def _bias(call: Call, columns: int) -> list[Tensor]:
     if walk.uses[output] != 1:
         return []
     reader = walk.readers.get(output)
-    if reader is None or reader.op != "Add":
+    if reader is None or reader.op != "Add" or len(reader.inputs) != 2 or not reader.outputs:
         return []
     addend = next(name for name in reader.inputs if name != output)
     value = walk.values.get(addend)
@@ -236,7 +233,7 @@ def fused_attention(call: Call) -> Sequence[Tensor]:
     x, weights = call.data(0), [call.weight(1)]
     if call.has(2):
         weights.append(call.weight(2))
-    heads, width = int(call.attribute("num_heads")), weights[0].shape[1] // 3
+    heads, width = call.count("num_heads"), weights[0].shape[1] // 3
     shape = (x.shape[0], x.shape[1], 3 * width)
     joined = call.b.op(Matmul(), [x], [shape], weights=weights, name=call.layer)[0]
     q, k, v = (_by_head(call, part, heads) for part in call.b.split(joined, 3))

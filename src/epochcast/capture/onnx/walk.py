@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from epochcast.capture.boundary import naming
 from epochcast.capture.onnx.binding import Binding
 from epochcast.capture.onnx.file import Array, File, Node, dtype_of, small_array
 from epochcast.capture.onnx.fold import fold
@@ -74,10 +75,11 @@ class Walk:
                 self.values[node.outputs[0]] = self.values[self.absorbed[node.outputs[0]]]
                 continue
             call = Call(self, node)
-            results = self._constant(call) or self._apply(call, rules)
-            for name, value in zip(node.outputs, results, strict=False):
-                if name:
-                    self.values[name] = self.value(name, value, call)
+            with naming(call.place, self.file.label):
+                results = self._constant(call) or self._apply(call, rules)
+                for name, value in zip(node.outputs, results, strict=False):
+                    if name:
+                        self.values[name] = self.value(name, value, call)
 
     def _constant(self, call: "Call") -> list[Value] | None:
         """Shapes, constants and arithmetic on them."""
@@ -114,14 +116,7 @@ class Walk:
 
     def _apply(self, call: "Call", rules: Mapping[str, Rule]) -> Sequence[Tensor | Value]:
         rule = rules.get(call.node.op)
-        if rule is None:
-            return self.opaque(call)
-        try:
-            return rule(call)
-        except BadInput as error:
-            raise error if str(error).startswith(self.file.label) else BadInput(f"{call.place}: {error}") from None
-        except (IndexError, KeyError, TypeError, ValueError, ArithmeticError) as error:
-            raise BadInput(f"{call.place} does not fit its inputs: {error}") from None
+        return self.opaque(call) if rule is None else rule(call)
 
     def opaque(self, call: "Call") -> Sequence[Tensor]:
         """An operator without a rule: costed by its bytes."""
@@ -216,6 +211,22 @@ class Call:
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute of the node."""
         return self.node.attributes.get(name, default)
+
+    def count(self, name: str) -> int:
+        """An attribute that must be there: a whole number of at least 1."""
+        value = self.attribute(name)
+        if not isinstance(value, int) or value < 1:
+            raise BadInput(f"its attribute {name!r} must be a whole number of at least 1, got {value!r}")
+        return value
+
+    def sizes(self, name: str, length: int, default: int, least: int | None = None) -> tuple[int, ...]:
+        """An attribute of so many whole numbers; `default` of each where the node does not have it."""
+        value = self.attribute(name, [default] * length)
+        is_sizes = isinstance(value, list | tuple) and all(isinstance(size, int) for size in value)
+        if not is_sizes or len(value) != length or (least is not None and any(size < least for size in value)):
+            wanted = f"{length} whole numbers" + (f" of at least {least}" if least is not None else "")
+            raise BadInput(f"its attribute {name!r} must be {wanted}, got {value!r}")
+        return tuple(value)
 
     def has(self, place: int) -> bool:
         """Whether an optional input is given."""

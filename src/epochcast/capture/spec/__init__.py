@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.atomic import write_text
+from epochcast.capture.boundary import naming
 from epochcast.capture.model import Model
 from epochcast.capture.spec.layers import layered
 from epochcast.capture.spec.saved import saved_from_json, saved_to_json
@@ -21,7 +22,8 @@ __all__ = ["load_spec", "read_document", "save_spec", "spec_model"]
 def load_spec(path: str | Path, input_shape: tuple[int, ...] | None = None) -> Model:
     """The model a spec file describes. `input_shape` replaces the (first) input of a list of layers."""
     file = Path(path)
-    return spec_model(read_document(file), file.name, file.stem, input_shape)
+    with naming(file.name):
+        return spec_model(read_document(file), file.name, file.stem, input_shape)
 
 
 def spec_model(

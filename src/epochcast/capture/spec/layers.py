@@ -11,10 +11,11 @@ from itertools import count
 from typing import Any
 
 from epochcast.bounds import check_ops
+from epochcast.capture.boundary import naming
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.spec.options import Options
 from epochcast.capture.spec.rules import RULES
-from epochcast.errors import BadInput, EpochcastError, UnknownName
+from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.build import Builder
 from epochcast.graph.checked import is_int
 from epochcast.graph.op import Graph
@@ -30,7 +31,7 @@ def layered(
     """The model a list of layers describes; it is built once, so that errors are raised now."""
     build = partial(_build, document, file, default_name, input_shape)
     graph = build(2)
-    return BuiltModel(graph.name, build)
+    return BuiltModel(graph.name, build, file)
 
 
 def _build(
@@ -118,14 +119,10 @@ class _Layers:
         sources = [_find_layer(names, n, f"{o.place}: 'from'") for n in o.texts("from", ())] or [x]
         trainable = o.flag("trainable", True)
         before = len(self.b.parameters)
-        try:
+        with naming(o.place, self.file):
             result = (
                 self._block(o, path, sources, names, name) if kind == "block" else self._plain(o, kind, sources, name)
             )
-        except EpochcastError as error:
-            if str(error).startswith(self.file):
-                raise
-            raise BadInput(f"{o.place}: {error}") from None
         o.done()
         if not trainable:
             for parameter in list(self.b.parameters)[before:]:

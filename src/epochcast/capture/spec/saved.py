@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from epochcast.caching import Cache
+from epochcast.capture.boundary import naming
 from epochcast.capture.model import BuiltModel, Model
 from epochcast.errors import BadInput
 from epochcast.graph.checked import built, count_of, mapping, row_of, rows_of, text_of, texts_of, value_of
@@ -56,6 +57,7 @@ class SavedModel:
 
     forward: GraphTemplate
     captured: Mapping[Recipe, Trace]
+    file: str = ""
     _by_rule: Cache[Recipe, Trace] = field(init=False, repr=False, compare=False, default_factory=partial(Cache, 32))
 
     @property
@@ -72,7 +74,8 @@ class SavedModel:
         key = recipe.at(1).eager()
         if key in self.captured:
             return self.captured[key].under(recipe)
-        return self._by_rule.get(key, lambda: self._derived(key)).under(recipe)
+        with naming(self.file):
+            return self._by_rule.get(key, lambda: self._derived(key)).under(recipe)
 
     def _derived(self, recipe: Recipe) -> Trace:
         trace = trace_from(self.graph, recipe)
@@ -113,7 +116,7 @@ def saved_from_json(document: Mapping[str, Any], file: str, input_shape: tuple[i
     """The model back; errors name the place in the file."""
     if document.get("version") != 1:
         raise BadInput(f"{file} is a spec of version {document.get('version')!r}; this epochcast reads version 1")
-    model = SavedModel(_graph_from(document, file), _traces_from(document, file))
+    model = SavedModel(_graph_from(document, file), _traces_from(document, file), file)
     if input_shape is not None:
         for tensor in model.forward.first.inputs[:1]:
             if tensor.shape[1:] != input_shape:
