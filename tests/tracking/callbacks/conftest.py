@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,13 @@ class Recording:
     def pauses(self, what: str) -> list[int]:
         """Steps after which there was one."""
         return [row["step"] for row in self.rows if row["ec"] == "done" and row["what"] == what]
+
+
+@pytest.fixture
+def standstill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that hardly moves: after the first step no row is due any more."""
+    ticks = count()
+    monkeypatch.setattr("epochcast.tracking.recording.run.perf_counter", lambda: 1e-6 * next(ticks))
 
 
 @pytest.fixture

@@ -64,6 +64,28 @@ def test_a_training_from_a_checkpoint_goes_on_from_its_step(tmp_path: Path, reco
     assert [head["start_step"] for head in found.heads] == [0, 6] and found.rows[-1]["step"] == 10
 
 
+def test_the_last_step_is_recorded_where_no_row_is_due(tmp_path: Path, recorded: Recorded, standstill: None) -> None:
+    train(tmp_path, max_steps=6, save_strategy="no")
+    found = recorded()
+    assert [row["step"] for row in found.rows if row["ec"] == "train"] == [1, 6]
+    assert (found.rows[-1]["ec"], found.rows[-1]["step"], found.steps) == ("end", 6, 6)
+
+
+def test_a_step_that_the_trainer_counted_and_did_not_report_is_recorded(tmp_path: Path, recorded: Recorded) -> None:
+    from types import SimpleNamespace
+
+    from epochcast.tracking.callbacks import TrainerTracking
+
+    tracking: Any = TrainerTracking("mine", to=tmp_path / "run.jsonl")
+    state = SimpleNamespace(max_steps=3, num_train_epochs=1, is_world_process_zero=True, global_step=0)
+    tracking.on_train_begin(None, state, None)
+    state.global_step = 2
+    tracking.on_step_end(None, state, None)
+    state.global_step = 3
+    tracking.on_train_end(None, state, None)
+    assert (recorded().rows[-1]["step"], recorded().steps) == (3, 3)
+
+
 def test_accumulated_batches_are_one_step(tmp_path: Path, recorded: Recorded) -> None:
     train(tmp_path, num_train_epochs=1, gradient_accumulation_steps=2, save_strategy="no")
     assert recorded().heads[0]["total_steps"] == recorded().steps == 4

@@ -82,6 +82,73 @@ def test_an_interrupted_fit_is_closed_by_the_next(model: Any, tmp_path: Path, re
     assert [row["ec"] for row in recorded().rows if row["ec"] in ("end", "stopped")] == ["stopped", "end"]
 
 
+def begun(path: Path, steps: int | None) -> Any:
+    from epochcast.tracking.callbacks import KerasTracking
+
+    tracking = KerasTracking("mine", to=path / "run.jsonl")
+    tracking.set_params({"epochs": 1, "steps": steps})
+    tracking.on_train_begin()
+    tracking.on_epoch_begin(0)
+    return tracking
+
+
+def ended(tracking: Any) -> None:
+    tracking.on_epoch_end(0)
+    tracking.on_train_end()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 4, 3), (4, 3, 2, 1, 0), (0, 2, 1, 3, 4)])
+def test_batches_whose_ends_come_in_any_order_are_all_counted(
+    order: tuple[int, ...], tmp_path: Path, recorded: Recorded
+) -> None:
+    """Keras reports them from a pool of threads."""
+    tracking = begun(tmp_path, steps=5)
+    for batch in order:
+        tracking.on_train_batch_end(batch, {"loss": 1.0})
+    ended(tracking)
+    found = recorded()
+    assert (found.rows[-1]["ec"], found.rows[-1]["step"], found.steps) == ("end", 5, 5)
+    assert all(row["steps"] > 0 for row in found.rows if row["ec"] == "train")
+
+
+def test_a_batch_whose_end_comes_during_validation_was_before_it(tmp_path: Path, recorded: Recorded) -> None:
+    tracking = begun(tmp_path, steps=3)
+    for batch in range(3):
+        tracking.on_train_batch_begin(batch)
+    tracking.on_train_batch_end(0, {"loss": 1.0})
+    tracking.on_test_begin()
+    tracking.on_train_batch_end(2, {"loss": 1.0})
+    tracking.on_train_batch_end(1, {"loss": 1.0})
+    tracking.on_test_end()
+    ended(tracking)
+    found = recorded()
+    assert [row["step"] for row in found.rows if row["ec"] == "begin"] == found.pauses("validation") == [3]
+    assert (found.rows[-1]["step"], found.steps) == (3, 3)
+
+
+def test_a_batch_that_was_not_there_is_not_counted(tmp_path: Path, recorded: Recorded) -> None:
+    """Keras finds the end of data of unknown length after it has begun one more batch."""
+    tracking = begun(tmp_path, steps=None)
+    for batch in range(3):
+        tracking.on_train_batch_begin(batch)
+        tracking.on_train_batch_end(batch, {"loss": 1.0})
+    tracking.on_train_batch_begin(3)
+    tracking.on_test_begin()
+    tracking.on_test_end()
+    ended(tracking)
+    assert (recorded().rows[-1]["step"], recorded().steps) == (3, 3)
+
+
+def test_the_last_step_is_recorded_where_no_row_is_due(tmp_path: Path, recorded: Recorded, standstill: None) -> None:
+    tracking = begun(tmp_path, steps=15)
+    for batch in range(15):
+        tracking.on_train_batch_end(batch, {"loss": 1.0})
+    ended(tracking)
+    found = recorded()
+    assert [row["step"] for row in found.rows if row["ec"] == "train"] == [1, 15]
+    assert (found.rows[-1]["ec"], found.rows[-1]["step"], found.steps) == ("end", 15, 15)
+
+
 def test_a_callback_can_be_sent_to_another_process_before_it_is_used() -> None:
     from epochcast.tracking.callbacks import KerasTracking
 

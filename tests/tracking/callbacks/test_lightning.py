@@ -74,6 +74,15 @@ def test_steps_validation_and_checkpoints_are_recorded(name: str, tmp_path: Path
     assert all("data_seconds" in row for row in found.rows if row["ec"] == "train")
 
 
+def test_the_last_step_is_recorded_where_no_row_is_due(tmp_path: Path, recorded: Recorded, standstill: None) -> None:
+    lightning = package(PACKAGES[0])
+    fit = trainer(lightning, tmp_path, max_epochs=2, enable_checkpointing=False)
+    fit.fit(module(lightning), batches())
+    found = recorded()
+    assert [row["step"] for row in found.rows if row["ec"] == "train"] == [1, 6, 12]
+    assert (found.rows[-1]["ec"], found.rows[-1]["step"], found.steps) == ("end", 12, 12)
+
+
 def test_a_training_from_a_checkpoint_goes_on_from_its_step(tmp_path: Path, recorded: Recorded) -> None:
     lightning = package(PACKAGES[0])
     first = trainer(lightning, tmp_path, max_epochs=1, enable_checkpointing=False)

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,32 @@ def test_a_training_from_its_beginning_does_not_follow_one_that_has_ended(tmp_pa
             run.step()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["run.1.jsonl", "run.2.jsonl", "run.jsonl"]
     assert all(len(lines(file)) == 3 for file in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("ending", ["epoch", "close", "begin", "settle"])
+def test_the_last_step_is_recorded_where_no_row_is_due(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that hardly moves: rows between the first and the end of something are not due."""
+    ticks = count()
+    monkeypatch.setattr("epochcast.tracking.recording.run.perf_counter", lambda: 1e-6 * next(ticks))
+    path = tmp_path / "run.jsonl"
+    run = ec.track(total=30, to=path)
+    for _ in range(15):
+        run.step()
+    getattr(run, ending)()
+    run.close()
+    trained = [line["step"] for line in lines(path) if line.get("ec") == "train"]
+    assert trained == [1, 15] and (lines(path)[-1]["ec"], lines(path)[-1]["step"]) == ("end", 15)
+
+
+def test_every_batch_of_a_quick_loop_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = count()
+    monkeypatch.setattr("epochcast.tracking.recording.run.perf_counter", lambda: 1e-6 * next(ticks))
+    path = tmp_path / "run.jsonl"
+    for _ in ec.track(range(15), to=path):
+        pass
+    assert steps(path) == 15 and (lines(path)[-1]["ec"], lines(path)[-1]["step"]) == ("end", 15)
 
 
 def test_leaving_a_loop_early_keeps_what_was_recorded(tmp_path: Path) -> None:

@@ -38,10 +38,7 @@ class Hooks(Recording):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """As many steps as the trainer counts."""
-        if self.run is not None:
-            count = state.global_step - self.run.steps
-            self.run.step(count, loss=self._loss, data_seconds=self._data_seconds)
-            self._ready_at = perf_counter()
+        self._reached(state, self._data_seconds)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         """The loss is told here alone, and goes with the next step."""
@@ -57,14 +54,22 @@ class Hooks(Recording):
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Before its evaluation."""
+        self._reached(state)
         if self.run is not None:
             self.run.epoch()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Also where it stopped early."""
+        self._reached(state)
         if self.run is not None:
             self.run.close()
             self.run = None
+
+    def _reached(self, state: Any, data_seconds: float | None = None) -> None:
+        """The steps that the trainer has counted and this has not."""
+        if self.run is not None and state.global_step > self.run.steps:
+            self.run.step(state.global_step - self.run.steps, loss=self._loss, data_seconds=data_seconds)
+            self._ready_at = perf_counter()
 
     def _paused(self, what: str) -> None:
         if self.run is not None:

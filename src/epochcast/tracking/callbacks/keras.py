@@ -2,6 +2,11 @@
 
 A step is a batch. Validation is what runs between `on_test_begin` and `on_test_end`. Keras does not tell when a model
 is saved: a checkpoint is in the time of the step behind it.
+
+Keras reports the ends of batches from a pool of threads, so that they come late and in any order: the highest number
+counts, and one that comes late changes nothing. It waits for all of them before the end of an epoch, not before a
+validation. Beginnings of batches come in order, and a batch that has begun has ended when the validation begins. Where
+nobody knows the length of an epoch, the last beginning may be of a batch that was not there, and is left out.
 """
 
 from collections.abc import Mapping
@@ -23,7 +28,7 @@ class Hooks(Recording):
     async_safe = True
 
     _lock: Any = None
-    _batch = -1
+    _batch = _begun = -1
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """A `fit` before that was interrupted ends here."""
@@ -33,25 +38,33 @@ class Hooks(Recording):
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """The first one tells where a resumed training stands."""
-        self._batch = -1
+        self._batch = self._begun = -1
         if self.run is not None:
             return
         epochs, steps = self.params.get("epochs"), self.params.get("steps")
         total = epochs * steps if epochs and steps else None
         self.run = self.given.begin(total=total, epochs=epochs, start=epoch * (steps or 0))
 
+    def on_train_batch_begin(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """The first of several steps where Keras runs them at once (`steps_per_execution`)."""
+        self._begun = batch
+
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
-        """Several steps at once where Keras runs them so (`steps_per_execution`)."""
-        if self.run is None:
-            return
-        with self._lock:
-            self.run.step(batch - self._batch, loss=(logs or {}).get("loss"))
+        """The last of several steps where Keras runs them at once."""
+        if self.run is not None:
+            with self._lock:
+                self._reached(batch, (logs or {}).get("loss"))
+
+    def _reached(self, batch: int, loss: object = None) -> None:
+        if self.run is not None and batch > self._batch:
+            self.run.step(batch - self._batch, loss=loss)
             self._batch = batch
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Validation within a `fit`."""
         if self.run is not None:
             with self._lock:
+                self._reached(self._begun if self.params.get("steps") else self._begun - 1)
                 self.run.begin("validation")
 
     def on_test_end(self, logs: Mapping[str, Any] | None = None) -> None:
@@ -73,5 +86,6 @@ class Hooks(Recording):
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Also where a callback stopped it early."""
         if self.run is not None:
-            self.run.close()
-            self.run = None
+            with self._lock:
+                self.run.close()
+                self.run = None
