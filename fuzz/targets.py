@@ -65,7 +65,7 @@ def _onnx_changed(draw: st.DrawFn, model: Any) -> bytes:
         node = copy.graph.node[draw(st.integers(0, len(copy.graph.node) - 1))]
         tensor = copy.graph.initializer[draw(st.integers(0, len(copy.graph.initializer) - 1))]
         whole = draw(st.sampled_from([0, -1, 1, 2, 3, 5, 1000, 2**31, 2**40, 2**62, -(2**62)]))
-        match draw(st.sampled_from(["attribute", "attribute", "dim", "values", "op", "input", "lose", "size"])):
+        match draw(st.sampled_from(["attribute", "attribute", "dim", "values", "op", "input", "lose", "lose", "size"])):
             case "attribute" if node.attribute:
                 attribute = node.attribute[draw(st.integers(0, len(node.attribute) - 1))]
                 value = draw(st.sampled_from([whole, [whole], [whole] * 2, [1] * 9, 0.5, "x", [float("inf")], "SAME"]))
@@ -101,7 +101,8 @@ def _onnx_changed(draw: st.DrawFn, model: Any) -> bytes:
                 names = [name for other in copy.graph.node for name in (*other.input, *other.output)]
                 node.input[draw(st.integers(0, len(node.input) - 1))] = draw(st.sampled_from([*names, "", "nowhere"]))
             case "lose":
-                del node.input[-1:]
+                parts = draw(st.sampled_from([node.input, node.attribute, node.output]))
+                del parts[-1:]
             case "size":
                 dims = copy.graph.input[0].type.tensor_type.shape.dim
                 dims[draw(st.integers(0, len(dims) - 1))].dim_value = whole

@@ -1,7 +1,8 @@
 """One target for some seconds, in a process of its own: every input that ends in something else than a user's error.
 
 An input takes at most `MOST_SECONDS` of the processor, and the process may not grow by more than `MOST_BYTES` on one
-input. What is found is told apart by its error and the innermost line of ours; the shortest input of each kind is kept.
+input. What is found is told apart by its error and the innermost line of ours; the shortest input of each kind is kept,
+whole (`kept`).
 """
 
 import json
@@ -19,6 +20,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 
 from epochcast.errors import EpochcastError
+from fuzz.kept import keep, packed
 from fuzz.targets import TARGETS
 
 MOST_SECONDS = 10
@@ -28,6 +30,8 @@ WARM_INPUTS = 20
 MOST_BYTES = 400 * 2**20
 # Beyond the packages themselves, which map much that they never touch.
 ADDRESS_BYTES = 4 * 2**30
+# The input that is being read, beside what was found: a process that is killed leaves it.
+CURRENT = "current.json"
 # Examples of one run of hypothesis; between runs the clock is asked.
 EXAMPLES = 50
 
@@ -43,16 +47,16 @@ def _alarm(_: int, __: FrameType | None) -> None:
 class Watch:
     """Runs inputs and keeps what they end in."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.target = TARGETS[name]
-        self.folder = folder
+    def __init__(self, name: str, folder: Path, out: Path) -> None:
+        self.name, self.target = name, TARGETS[name]
+        self.folder, self.out = folder, out
         self.inputs = 0
         self.found: dict[str, dict[str, Any]] = {}
 
     def run(self, made: Any) -> None:
         """One input."""
         self.inputs += 1
-        (self.folder / "current").write_text(repr(made)[:100_000])
+        keep(self.out.with_name(CURRENT), self.name, made)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         began = time.perf_counter()
         signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS if self.inputs > WARM_INPUTS else FIRST_SECONDS)
@@ -96,7 +100,7 @@ class Watch:
                 "size": size,
                 "message": message,
                 "trail": trail,
-                "input": repr(made)[:3000],
+                "input": packed(made),
                 "count": count,
             }
         self.found[key]["count"] += 1
@@ -107,7 +111,7 @@ def main(name: str, seconds: float, number: int, out: str) -> None:
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGPROF, _alarm)
     with tempfile.TemporaryDirectory() as folder:
-        watch = Watch(name, Path(folder))
+        watch = Watch(name, Path(folder), Path(out))
         strategy = watch.target.make()
         limit = _mapped_bytes() + ADDRESS_BYTES
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
