@@ -185,7 +185,7 @@ def _defined(op: str, opset: int, domain: str) -> Definition:
     except Exception:  # SchemaError, of C++: a contributed operator, or one that this opset lacks
         return Definition({}, frozenset(), 0, 0)
     return Definition(
-        {name: attribute.type.name for name, attribute in schema.attributes.items()},
+        {name: str(attribute.type).rpartition(".")[2] for name, attribute in schema.attributes.items()},
         frozenset(name for name, attribute in schema.attributes.items() if attribute.required),
         schema.min_input,
         schema.min_output,
