@@ -9,6 +9,7 @@ import json
 import os
 import runpy
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,6 +53,8 @@ class Answer:
 def fix_environment() -> None:
     """Fix what answers would otherwise depend on, for this process and those that it starts."""
     os.environ.update(FIXED)
+    if hasattr(time, "tzset"):  # not on Windows
+        time.tzset()
 
 
 def ask(arguments: Sequence[str], folder: Path) -> Answer:
@@ -95,7 +98,7 @@ def _parsed(printed: str) -> Any:
         try:
             return json.loads(printed)
         except json.JSONDecodeError:
-            return {"text": printed}
+            return {"printed": printed}
     return lines[0] if len(lines) == 1 else lines or None
 
 

@@ -216,8 +216,6 @@ def write_material(folder: Path) -> None:
     _write_table(folder / "trace.csv", list(_trace()))
     (folder / "train.log").write_text("".join(_log_lines()), encoding="utf-8")
     os.utime(folder / "train.log", (LOG_MODIFIED_AT, LOG_MODIFIED_AT))
-    if find_spec("onnx") is not None:
-        _write_onnx(folder / "small.onnx")
 
 
 def beside_data(name: str) -> Path | None:
@@ -283,7 +281,10 @@ def _keras() -> dict[str, Any]:
     return {"class_name": "Sequential", "config": {"name": "mnist", "layers": layers}}
 
 
-def _write_onnx(path: Path) -> None:
+def write_onnx(path: Path) -> None:
+    """A small network as an ONNX file, where the package is installed."""
+    if find_spec("onnx") is None:
+        return
     import onnx
     from onnx import TensorProto, helper
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.answers.material import beside_data, write_logs, write_material, write_slices
+from benchmarks.answers.material import beside_data, write_logs, write_material, write_onnx, write_slices
 
 QUESTIONS = Path(__file__).with_name("questions.txt")
 BAD_INPUT = "bad input"
@@ -34,6 +34,7 @@ def make_questions(folder: Path, only: Sequence[str] = ()) -> list[list[Question
     `only` names chapters; without it, all are asked.
     """
     write_material(folder)
+    write_onnx(folder / "small.onnx")
     chapters: dict[str, list[Question]] = {}
     for question in [*_listed(), *_about_logs(folder), *_about_tables(folder), *_about_workloads()]:
         if not only or question.chapter in only:
