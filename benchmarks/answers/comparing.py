@@ -31,7 +31,19 @@ from benchmarks.answers.questions import BAD_INPUT
 # Keys whose texts are sentences for people, in lists of them too.
 NOTES = frozenset(
     {"warnings", "warning", "notes", "note", "why", "reason", "reasons", "message", "help", "text", "description"}
-    | {"narrow_by", "title", "summary", "problem", "problems", "source", "assumed_because", "detail"}
+    | {
+        "narrow_by",
+        "sentence",
+        "certainty",
+        "critical_batch_source",
+        "title",
+        "summary",
+        "problem",
+        "problems",
+        "source",
+        "assumed_because",
+        "detail",
+    }
 )
 ROUNDING = 1e-15
 MOST_LISTED = 40
@@ -174,7 +186,7 @@ def compare_files(
     _print_table(old, compared)
     _print_differences(old, new, compared, texts)
     if extra := sorted(new.keys() - old.keys()):
-        print(f"only in {after.name}: {', '.join(extra)}")
+        print(f"{len(extra)} answers only in {after.name}, such as {', '.join(extra[:5])}")
     return int(any(not one.is_equal or (texts and one.texts) for one in compared.values()))
 
 
