@@ -31,6 +31,14 @@ def demo() -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
+def guarded(folder: Path) -> Iterator[Served]:
+    """A server that asks for a token."""
+    served = Served("--token", "--database", str(folder / "guarded.db"), "--folder", str(folder / "guarded-uploads"))
+    yield served
+    served.end()
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
@@ -87,6 +95,43 @@ def test_the_first_page_answers_at_once_and_while_a_slider_is_dragged(page: Any,
     page.wait_for_selector("#evidence table", timeout=WAIT)
     page.click("text=Python")
     assert "ec.forecast(" in page.inner_text("#copy-text")
+
+
+def log_in(page: Any, token: str) -> None:
+    page.fill("#token", token)
+    page.click("text=Log in >> nth=-1")
+
+
+def test_a_browser_logs_in_with_its_token_and_out_again(page: Any, guarded: Served) -> None:
+    page.goto(f"{guarded.url}/runs")
+    assert page.url == f"{guarded.url}/login?then=/runs"
+    log_in(page, "ec_wrong")
+    assert "This token is unknown" in page.inner_text(".fault") and page.context.cookies() == []
+    log_in(page, guarded.token)
+    page.wait_for_url(f"{guarded.url}/runs", timeout=WAIT)
+    page.click("text=Log out")
+    page.wait_for_url(f"{guarded.url}/login", timeout=WAIT)
+    assert page.context.cookies() == []
+    page.goto(f"{guarded.url}/runs")
+    assert "/login" in page.url
+
+
+def test_a_form_on_another_site_cannot_log_a_browser_out(page: Any, guarded: Served) -> None:
+    page.goto(f"{guarded.url}/login")
+    log_in(page, guarded.token)
+    page.wait_for_url(f"{guarded.url}/", timeout=WAIT)
+    form = f'<form method="post" action="{guarded.url}/logout"><button>Win</button></form>'
+    hidden = '<meta name="referrer" content="no-referrer">'
+    page.route("http://elsewhere.localhost/plain", lambda route: route.fulfill(content_type="text/html", body=form))
+    page.route(
+        "http://elsewhere.localhost/hidden", lambda route: route.fulfill(content_type="text/html", body=hidden + form)
+    )
+    for path in ("plain", "hidden"):
+        page.goto(f"http://elsewhere.localhost/{path}")
+        with page.expect_response(f"{guarded.url}/logout") as answer:
+            page.click("text=Win")
+        assert answer.value.status == 403
+    assert [cookie["name"] for cookie in page.context.cookies(guarded.url)] == ["epochcast_token"]
 
 
 def test_a_wrong_name_is_told_on_the_page(page: Any, demo: Served) -> None:
