@@ -273,6 +273,21 @@ def test_a_run_can_be_told_what_it_trains(client: httpx.Client) -> None:
     )
 
 
+def test_what_a_run_will_cost_is_listed_and_told(client: httpx.Client) -> None:
+    client.put("/api/v1/runs/paid", json={"job": {**JOB, "device": "A100"}}).raise_for_status()
+    start, end = {**START, "job": "paid"}, time.monotonic() + 60
+    with client.stream("GET", "/api/v1/events", params={"run": "paid"}) as stream:
+        lines, told, step = stream.iter_lines(), None, 0
+        while told is None:
+            assert time.monotonic() < end
+            rows = [train(step := step + 10, step / 10) for _ in range(5)]
+            client.post("/api/v1/observations", json={"start": start, "observations": rows}).raise_for_status()
+            told = json.loads(next(line for line in lines if line.startswith("data:"))[5:])["dollars"]
+    assert 0 < told["low"] <= told["mid"] <= told["high"]
+    listed = next(run for run in client.get("/api/v1/runs").json()["runs"] if run["run"] == "paid")
+    assert listed["dollars"]["mid"] > listed["dollars_so_far"] > 0
+
+
 def test_news_of_runs_come_as_events(client: httpx.Client) -> None:
     with client.stream("GET", "/api/v1/events", params={"run": "told"}) as stream:
         lines = stream.iter_lines()

@@ -128,6 +128,9 @@ class Live:
 
 
 def shown(run: Run) -> dict[str, Any]:
-    """A run as the API shows it."""
-    told = {name: run.progress.get(name) for name in ("drift", "dollars_so_far", "dollars", "reasons")}
-    return {**plain_run(run), "project": run.project, **told}
+    """A run as the API shows it; `dollars` is what it will have cost in all."""
+    return {**plain_run(run), "project": run.project, **{name: run.progress.get(told) for name, told in _TOLD.items()}}
+
+
+# What the tracker says of a run, by its names in the API.
+_TOLD = {"drift": "drift", "dollars_so_far": "dollars_so_far", "dollars": "dollars_in_all", "reasons": "reasons"}
