@@ -4,12 +4,15 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.web.conftest import Served
+
+from epochcast.store.opening import open_store
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
@@ -36,6 +39,24 @@ def guarded(folder: Path) -> Iterator[Served]:
     served = Served("--token", "--database", str(folder / "guarded.db"), "--folder", str(folder / "guarded-uploads"))
     yield served
     served.end()
+
+
+@pytest.fixture(scope="module")
+def busy(folder: Path) -> Iterator[Served]:
+    """A server whose runs are those that tests send."""
+    served = Served("--database", str(folder / "busy.db"), "--folder", str(folder / "busy-uploads"), "--workers", "1")
+    yield served
+    served.end()
+
+
+def report(served: Served, job: str, first: int = 1, count: int = 8) -> None:
+    """Some reports of a run."""
+    start = {"job": job, "attempt": 1, "at": 1_763_370_000.0, "total_steps": 100_000}
+    rows = [
+        {"ec": "train", "step": 10 * n, "at": 1_763_370_000.0 + n, "steps": 10, "step_seconds": 0.1}
+        for n in range(first, first + count)
+    ]
+    served.client.post("/api/v1/observations", json={"start": start, "observations": rows}).raise_for_status()
 
 
 @pytest.fixture(scope="module")
@@ -167,18 +188,97 @@ def test_a_file_of_a_model_is_sent_and_forecast(page: Any, demo: Served, tmp_pat
 def test_a_run_goes_on_before_the_eyes(page: Any, demo: Served) -> None:
     page.goto(f"{demo.url}/runs")
     says(page, "stream", "live")
-    start = {"job": "seen-live", "attempt": 1, "at": 1_763_370_000.0, "total_steps": 1000}
-    rows = [
-        {"ec": "train", "step": 10 * n, "at": 1_763_370_000.0 + n, "steps": 10, "step_seconds": 0.1}
-        for n in range(1, 9)
-    ]
-    demo.client.post("/api/v1/observations", json={"start": start, "observations": rows}).raise_for_status()
+    report(demo, "seen-live")
     page.wait_for_selector("text=seen-live", timeout=WAIT)
     page.click("text=vit-stalled")
     assert value_of(page, "remaining") != "–"
     page.wait_for_selector("#steps canvas", timeout=WAIT)
     page.wait_for_selector("#fan canvas", timeout=WAIT)
     says(page, "drift", "changed")
+
+
+def listed(page: Any) -> list[str]:
+    """The names of runs, from the top."""
+    return [str(name) for name in page.locator("#runs tbody a").all_inner_texts()]
+
+
+def test_runs_stay_in_their_order_whichever_reports(page: Any, busy: Served) -> None:
+    for number in range(60):
+        report(busy, f"run-{number:02}")
+    page.goto(f"{busy.url}/runs")
+    says(page, "stream", "live")
+    newest_first = [f"run-{number:02}" for number in range(59, -1, -1)]
+    assert listed(page) == newest_first[:50]
+    for number in (3, 59, 20, 40):
+        report(busy, f"run-{number:02}", 9)
+    report(busy, "run-60")
+    report(busy, "run-61")
+    page.wait_for_selector("text=run-61", timeout=WAIT)
+    assert listed(page) == ["run-61", "run-60", *newest_first[:50]]
+    page.click("text=Older runs")
+    page.wait_for_selector("text=run-00", timeout=WAIT)
+    assert listed(page) == ["run-61", "run-60", *newest_first]
+
+
+def test_a_run_without_reports_is_not_shown_as_running(page: Any, busy: Served, folder: Path) -> None:
+    report(busy, "gone")
+    with open_store(str(folder / "busy.db")) as store:
+        store.note(store.run("gone").id, seen_at_seconds=time.time() - 3 * 86_400)
+    page.goto(f"{busy.url}/runs")
+    row = page.locator("#runs tr", has_text="gone")
+    assert "no report for 3 d" in row.inner_text() and "running" not in row.inner_text()
+    page.click("text=gone")
+    says(page, "remaining", "no report for 3 d")
+    assert page.inner_text("#ends") == "–"
+
+
+def test_the_chart_of_steps_follows_a_run_that_reports_all_the_time(page: Any, busy: Served) -> None:
+    report(busy, "steady", 1, 6_000)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/observations" in request.url else None)
+    page.goto(f"{busy.url}/runs/steady")
+    label, newest = "Chart: seconds per step, measured up to step {}, against the forecast", 6_000
+    page.wait_for_selector(f"#steps[aria-label='{label.format('60,000')}']", timeout=WAIT)
+    assert page.locator("#steps canvas").count() == 1
+    until = time.monotonic() + WAIT / 1000
+    while len(asked) < 3:
+        assert time.monotonic() < until, "nothing is drawn again while reports come"
+        report(busy, "steady", newest := newest + 1, 1)
+        page.wait_for_timeout(300)
+    report(busy, "steady", newest := newest + 1, 1)
+    page.wait_for_selector(f"#steps[aria-label='{label.format(f'{10 * newest:,}')}']", timeout=WAIT)
+
+
+# Boxes of what is in a cell: none leaves the cell, none lies over another.
+OVERLAPS = """() => {
+  const found = [];
+  for (const cell of document.querySelectorAll("th, td")) {
+    const own = cell.getBoundingClientRect();
+    const boxes = [...cell.querySelectorAll("progress")].map((bar) => bar.getBoundingClientRect());
+    const words = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+    while (words.nextNode()) {
+      const range = document.createRange();
+      range.selectNodeContents(words.currentNode);
+      boxes.push(range.getBoundingClientRect());
+    }
+    boxes.filter((box) => box.width).forEach((box, place, all) => {
+      const is_over = (other) => box.left < other.right - 1 && other.left < box.right - 1
+        && box.top < other.bottom - 6 && other.top < box.bottom - 6;
+      const is_out = box.right > own.right + 1 || box.left < own.left - 1;
+      const others = all.slice(place + 1);
+      if (is_out || others.some(is_over)) { found.push(`${cell.innerText}: ${box.left} to ${box.right}`); }
+    });
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("page", [(390, 844), (820, 1180), (1400, 900), (1920, 1080)], indirect=True)
+def test_nothing_in_the_table_of_runs_lies_over_something_else(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/runs")
+    page.wait_for_selector("#runs tbody tr", timeout=WAIT)
+    assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
 def test_a_click_near_an_offer_takes_that_machine(page: Any, demo: Served) -> None:
