@@ -161,6 +161,67 @@ def test_a_wrong_name_is_told_on_the_page(page: Any, demo: Served) -> None:
     assert "near: resnet56" in page.inner_text("#fault") and page.inner_text("#time") == "–"
 
 
+def test_a_job_that_does_not_fit_says_so_first_and_its_time_and_price_are_small(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/?model=gpt2_xl&device=T4&batch=32&precision=amp&tokens=1000000000")
+    page.wait_for_selector("#unfit:not([hidden])", timeout=WAIT)
+    card, text = (page.locator(name).bounding_box() for name in ("#memory-bar", ".limit-text"))
+    assert card["x"] <= text["x"] and text["x"] + text["width"] <= card["x"] + card["width"]
+    assert "Does not fit" in page.inner_text("#unfit") and "T4 has 16 GiB" in page.inner_text("#unfit")
+    size = "element => parseFloat(getComputedStyle(element).fontSize)"
+    large = page.locator("#unfit .value").evaluate(size)
+    for name in ("time", "cost"):
+        value_of(page, name)
+        assert page.locator(f"#{name}").evaluate(size) < 0.6 * large
+        assert page.locator(f"#{name}").bounding_box()["y"] > page.locator("#unfit").bounding_box()["y"]
+        assert "if it fitted" in page.inner_text(f"#{name}-more")
+    page.fill("#option-model", "resnet18")
+    page.wait_for_selector("#unfit", state="hidden", timeout=WAIT)
+    assert page.locator(".dimmed").count() == 0 and "if it fitted" not in page.inner_text("#time-more")
+
+
+def test_the_answer_before_is_dimmed_while_a_new_one_is_read(page: Any, demo: Served) -> None:
+    page.goto(f"{demo.url}/?model=resnet18&device=V100&batch=8&dataset=imagenet-1k&epochs=1")
+    for part in ("answer", "scaling", "plan", "evidence"):
+        page.wait_for_selector(f"[data-part={part}][aria-busy=false]", state="attached", timeout=WAIT)
+    assert page.locator(".stale").count() == 0
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    page.route("**/api/v1/forecast", hold)
+    before = page.inner_text("#memory")
+    page.fill("#option-model", "resnet152")
+    page.wait_for_timeout(500)
+    assert page.inner_text("#memory") == before and len(held) == 1
+    assert float(page.locator("#memory >> xpath=ancestor::section").evaluate("e => getComputedStyle(e).opacity")) < 0.5
+    held[0].continue_()
+    page.unroute("**/api/v1/forecast")
+    page.wait_for_selector(".big[aria-busy=false]", timeout=WAIT)
+    assert page.inner_text("#memory") != before
+
+
+def test_after_an_error_nothing_of_the_model_before_stays(page: Any, demo: Served, tmp_path: Path) -> None:
+    address = f"{demo.url}/?model=gpt2_xl&device=T4&batch=32&precision=amp&tokens=1000000000"
+    (tmp_path / "broken.onnx").write_bytes(b"nothing")
+    for how in ("a name", "a file"):
+        page.goto(address)
+        for part in ("answer", "scaling", "plan", "evidence"):
+            page.wait_for_selector(f"[data-part={part}][aria-busy=false]", state="attached", timeout=WAIT)
+        assert "gpt2_xl" in page.inner_text("#copy-text") and page.locator("#notes-card").is_visible()
+        if how == "a name":
+            page.fill("#option-model", "gpt2_xk")
+        else:
+            page.set_input_files("#file", str(tmp_path / "broken.onnx"))
+        page.wait_for_selector("#fault:not([hidden])", timeout=WAIT)
+        page.wait_for_timeout(1500)  # what was asked before would be drawn by now
+        assert [page.inner_text(f"#{name}") for name in ("time", "memory", "cost")] == ["–"] * 3
+        assert page.locator("#unfit").is_hidden() and page.locator("#notes-card").is_hidden()
+        assert page.locator("#scaling canvas, #plan canvas, #offers li, #evidence *, #parts *").count() == 0
+        assert page.inner_text("#copy-text") == "" and page.inner_text("#memory-said") == ""
+        assert page.locator(".stale, .dimmed").count() == 0
+
+
 def test_a_file_of_a_model_is_sent_and_forecast(page: Any, demo: Served, tmp_path: Path) -> None:
     import onnx
     from onnx import TensorProto, helper
@@ -354,6 +415,32 @@ def test_pages_fit_a_phone(page: Any, demo: Served, path: str) -> None:
 def test_an_empty_server_says_what_to_do_first(page: Any, server: Served) -> None:
     page.goto(f"{server.url}/runs")
     assert "ec.track" in page.inner_text("#empty") and server.url in page.inner_text("#empty")
+
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+MOST_PICTURE_BYTES = 300_000
+
+
+@pytest.mark.parametrize(("theme", "name"), [("light", "dashboard.png"), ("dark", "dashboard-dark.png")])
+def test_the_pictures_of_the_dashboard_are_those_of_its_first_page(
+    browser: Any, busy: Served, request: pytest.FixtureRequest, theme: str, name: str
+) -> None:
+    """Fonts differ from machine to machine: size and kind are compared. `pytest --renew` takes the pictures anew."""
+    context = browser.new_context(viewport={"width": 1280, "height": 960}, color_scheme=theme)
+    tab = context.new_page()
+    tab.goto(busy.url)
+    for chart in ("#scaling canvas", "#plan canvas"):
+        tab.wait_for_selector(chart, timeout=WAIT)
+    tab.wait_for_function("document.querySelectorAll('.stale').length === 0", timeout=WAIT)
+    tab.wait_for_timeout(500)
+    taken = tab.screenshot()
+    context.close()
+    if request.config.getoption("--renew"):
+        PICTURES.mkdir(exist_ok=True)
+        (PICTURES / name).write_bytes(taken)
+    kept = (PICTURES / name).read_bytes()
+    assert kept[:24] == taken[:24], "the signature of a PNG, its width and height"
+    assert max(len(kept), len(taken)) < MOST_PICTURE_BYTES
 
 
 def test_text_has_enough_contrast_in_both_themes(browser: Any, demo: Served) -> None:
