@@ -28,7 +28,7 @@ CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs bench bench-serve fuzz studies study-local model prices slurm chromium nginx clean
+.PHONY: help demo test lint format docs bench bench-serve fuzz studies study-local model prices slurm chromium pictures nginx clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -95,6 +95,9 @@ slurm: ## Slurm for the tests
 
 chromium: ## A browser for the tests
 	@sh tests/install.sh chromium chromium || echo 'Chromium cannot be installed here: its tests are skipped'
+
+pictures: $(DEV) chromium ## Take the pictures of the dashboard in docs/pictures anew
+	$(BIN)/pytest --quiet --renew tests/web/test_browser.py -k pictures
 
 nginx: ## A web server in front, for the tests
 	@sh tests/install.sh nginx nginx || echo 'nginx cannot be installed here: its tests are skipped'

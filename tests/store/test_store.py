@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -180,3 +181,17 @@ def test_measurements_are_kept_once_per_machine_and_key(store: Store) -> None:
 def test_a_state_that_is_none_names_those_that_are(store: Store) -> None:
     with pytest.raises(UnknownName, match="no state of a run called 'done'; known: ended, failed, queued"):
         store.open_run("r", state="done")
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 12, 95, 1000])
+def test_timed_steps_are_thinned_evenly_and_the_newest_is_there(store: Store, count: int) -> None:
+    run = store.open_run("long")
+    rows = [ObservationRow(float(step), step_seconds=0.1) for step in range(count)]
+    untimed = [ObservationRow(0.0, phase="validation"), ObservationRow(count + 1.0), ObservationRow(5.0, phase="end")]
+    store.record(run.id, [*rows, *untimed])
+    store.record(store.open_run("other").id, [ObservationRow(5000.0, step_seconds=9.0)])
+    found = [row.step for row in store.timed_steps(run.id, 10)]
+    assert len(found) <= 10 and found == sorted(found)
+    assert found == [float(step) for step in range(count)] if count <= 10 else found[-1] == count - 1
+    gaps = [after - before for before, after in pairwise(found)]
+    assert count <= 10 or max(gaps) <= count / 9 + 1

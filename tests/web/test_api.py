@@ -284,6 +284,53 @@ def test_a_run_can_be_told_what_it_trains(client: httpx.Client) -> None:
     )
 
 
+def test_points_of_a_long_run_reach_its_newest_step(client: httpx.Client) -> None:
+    start = {**START, "job": "long", "total_steps": 100_000}
+    rows = [train(10 * number, 1.0 * number) for number in range(1, 6001)]
+    client.post("/api/v1/observations", json={"start": start, "observations": rows}).raise_for_status()
+    told = client.get("/api/v1/runs/long/observations", params={"points": 500}).json()["observations"]
+    assert 250 <= len(told) <= 500 and told[-1]["step"] == 60_000 and told[0]["step"] < 300
+    assert refused(client.get("/api/v1/runs/long/observations", params={"points": 1}), 422)
+
+
+def test_a_run_without_reports_for_several_intervals_is_silent(client: httpx.Client, folder: Path) -> None:
+    with open_store(str(folder / "store.db")) as store:
+        for name, interval, age in (
+            ("often, just now", 1.0, 60.0),
+            ("often, an hour ago", 1.0, 3_600.0),
+            ("seldom, two hours ago", 3_600.0, 7_200.0),
+            ("seldom, three days ago", 3_600.0, 3 * 86_400.0),
+            ("unknown, ten minutes ago", None, 601.0),
+            ("unknown, two hours ago", None, 7_200.0),
+        ):
+            run = store.open_run(name)
+            told = {"report_seconds": interval} if interval else {}
+            store.note(run.id, progress=told, step=10.0, seen_at_seconds=time.time() - age)
+        over = store.open_run("over")
+        store.note(over.id, state="ended", seen_at_seconds=time.time() - 1e6)
+    listed = client.get("/api/v1/runs", params={"most": 200}).json()["runs"]
+    silent = {run["run"] for run in listed if run["is_silent"]}
+    assert silent == {"often, an hour ago", "seldom, three days ago", "unknown, two hours ago"}
+    one = client.get("/api/v1/runs/seldom, three days ago").json()
+    assert one["is_silent"] and one["state"] == "running" and one["silent_after_seconds"] == 5 * 3600
+    assert one["silent_seconds"] == pytest.approx(3 * 86_400, abs=600)
+
+
+def test_what_a_run_will_cost_is_listed_and_told(client: httpx.Client) -> None:
+    client.put("/api/v1/runs/paid", json={"job": {**JOB, "device": "A100"}}).raise_for_status()
+    start, end = {**START, "job": "paid"}, time.monotonic() + 60
+    with client.stream("GET", "/api/v1/events", params={"run": "paid"}) as stream:
+        lines, told, step = stream.iter_lines(), None, 0
+        while told is None:
+            assert time.monotonic() < end
+            rows = [train(step := step + 10, step / 10) for _ in range(5)]
+            client.post("/api/v1/observations", json={"start": start, "observations": rows}).raise_for_status()
+            told = json.loads(next(line for line in lines if line.startswith("data:"))[5:])["dollars"]
+    assert 0 < told["low"] <= told["mid"] <= told["high"]
+    listed = next(run for run in client.get("/api/v1/runs").json()["runs"] if run["run"] == "paid")
+    assert listed["dollars"]["mid"] > listed["dollars_so_far"] > 0
+
+
 def test_news_of_runs_come_as_events(client: httpx.Client) -> None:
     with client.stream("GET", "/api/v1/events", params={"run": "told"}) as stream:
         lines = stream.iter_lines()

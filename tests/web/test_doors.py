@@ -133,9 +133,24 @@ def test_a_browser_logs_in_with_a_cookie_that_scripts_cannot_read(guarded: Serve
 def test_a_page_of_another_site_can_change_nothing(guarded: Served, secrets: dict[str, str]) -> None:
     cookies = {"epochcast_token": secrets["all"]}
     with httpx.Client(base_url=guarded.url, cookies=cookies) as browser:
-        for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+        others: list[dict[str, str]] = [
+            {"Origin": "https://evil.example"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+            {"Origin": "null"},
+            {"Origin": "null", "Sec-Fetch-Site": "cross-site"},
+            {"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"},
+        ]
+        for headers in others:
             answer = browser.post("/api/v1/observations", json=BODY, headers=headers)
             assert answer.status_code == 403 and "another site" in answer.json()["detail"]
+
+
+def test_a_page_that_hides_its_address_is_known_by_what_the_browser_says(guarded: Served) -> None:
+    """A proxy that sets `Referrer-Policy: no-referrer` makes browsers send `Origin: null` with our own forms."""
+    hidden = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}
+    assert guarded.client.post("/logout", headers=hidden).status_code == 303
+    assert guarded.client.get("/login").headers["referrer-policy"] == "same-origin"
 
 
 def test_another_name_for_loopback_is_refused(server: Served) -> None:

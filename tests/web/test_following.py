@@ -51,6 +51,8 @@ def test_a_run_gets_its_remaining_time_and_a_fan_that_ends_now(store: Store) -> 
     assert follower.pass_over(time.time()) == 1
     progress = store.run("a").progress
     assert progress["remaining_seconds"]["mid"] == pytest.approx(800, rel=0.05)
+    assert progress["report_seconds"] == pytest.approx(1.0, rel=0.05) and not store.run("a").is_silent(time.time())
+    assert store.run("a").is_silent(time.time() + 700)
     fan = progress["fan"]
     assert 5 < len(fan) <= MOST_MOMENTS and fan[-1][0] == pytest.approx(200, rel=0.02)
     assert [moment[0] for moment in fan] == sorted(moment[0] for moment in fan)

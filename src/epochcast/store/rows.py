@@ -19,6 +19,11 @@ OVER = ("ended", "failed", "stopped")
 PHASES = ("train", "validation", "checkpoint", "start", "end", "pause")
 """What a report is about; the database keeps its place in this list, so that names are only ever added at its end."""
 
+# A running job is silent after so many of its own report intervals, and never sooner than after the seconds. The second
+# number is for runs whose interval is not known yet.
+SILENT_REPORTS = 5
+SILENT_LEAST_SECONDS, SILENT_UNKNOWN_SECONDS = 600.0, 3600.0
+
 LONGEST_NAME, LONGEST_TEXT = 200, 1000
 MOST_ATTEMPT, MOST_RANK = 2**62, 2**31 - 1
 MOST_STEP = 2.0**62
@@ -141,6 +146,20 @@ class Run:
     def is_over(self) -> bool:
         """Whether nothing more is expected of it."""
         return self.state in OVER
+
+    @property
+    def silent_after_seconds(self) -> float:
+        """Without a report for this long, the run is silent."""
+        interval = self.progress.get("report_seconds")
+        return SILENT_UNKNOWN_SECONDS if not interval else max(SILENT_LEAST_SECONDS, SILENT_REPORTS * interval)
+
+    def silent_seconds(self, now_seconds: float) -> float:
+        """Since the last report."""
+        return max(0.0, now_seconds - self.seen_at_seconds)
+
+    def is_silent(self, now_seconds: float) -> bool:
+        """Whether it should be reporting and does not: it may have crashed, or lost the network."""
+        return self.state == "running" and self.silent_seconds(now_seconds) > self.silent_after_seconds
 
     @property
     def fraction(self) -> float | None:

@@ -35,6 +35,7 @@ from epochcast.store.inserting import or_nothing, parts_of, upsert
 from epochcast.store.listing import Wanted, attempt_of, forecast_of, job_of, new_run, run_of
 from epochcast.store.place import sqlite_file
 from epochcast.store.rows import (
+    PHASES,
     STATES,
     Attempt,
     Job,
@@ -213,6 +214,18 @@ class Store:
         with self.reading() as connection:
             for row in in_parts(connection, query):
                 yield ingest.row_from(row)
+
+    def timed_steps(self, run_id: int, most: int) -> list[ObservationRow]:
+        """Reports with seconds per step, thinned evenly over the whole run to at most so many; the newest is there."""
+        is_timed = (observations.c.phase == PHASES.index("train")) & observations.c.step_seconds.is_not(None)
+        place = func.row_number().over(order_by=observations.primary_key.columns).label("place")
+        of_run = select(observations, place).where(observations.c.run_id == run_id, is_timed).subquery()
+        with self.reading() as connection:
+            count = connection.execute(select(func.count()).select_from(of_run)).scalar_one()
+            every = -(-count // max(1, most - 1)) if count > most else 1
+            is_taken = (of_run.c.place % every == 0) | (of_run.c.place == count)
+            query = select(*(of_run.c[column.name] for column in observations.columns)).where(is_taken)
+            return [ingest.row_from(row) for row in connection.execute(query.order_by(of_run.c.place))]
 
     def count_observations(self, run_id: int | None = None) -> int:
         """Rows that are kept, of one run or of all."""

@@ -173,8 +173,14 @@ def standing(tracker: Tracker, progress: Progress, told: Mapping[str, Any]) -> d
         "step_seconds": shown.get("step_seconds"),
         "elapsed_seconds": progress.elapsed_seconds,
         "down_seconds": progress.down_seconds,
-        "progress": {**told, "shown": shown},
+        "progress": {**told, "shown": shown, "report_seconds": _report_seconds(tracker, progress)},
     }
+
+
+def _report_seconds(tracker: Tracker, progress: Progress) -> float | None:
+    """Mean time from one report to the next while the job ran, pauses included; None before it is known."""
+    reports = tracker.history.reports
+    return (progress.elapsed_seconds - progress.down_seconds) / reports or None if reports > 1 else None
 
 
 def _shown(tracker: Tracker, progress: Progress) -> dict[str, float]:

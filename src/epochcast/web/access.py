@@ -104,13 +104,19 @@ def secret_of(request: Request) -> str | None:
 
 
 def _check_origin(request: Request) -> None:
-    """A browser says which page asks; scripts say nothing."""
-    origin = request.headers.get("origin")
-    if origin is None:
-        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            raise Problem(HTTPStatus.FORBIDDEN, "this request comes from a page of another site")
-        return
-    if urlsplit(origin).netloc.casefold() != request.headers.get("host", "").casefold():
+    """A browser says which page asks; scripts say nothing.
+
+    A page that hides its address has the origin `null`. `Sec-Fetch-Site`, which no page can set, then decides.
+    """
+    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+    match origin:
+        case None:
+            is_own = site in (None, "none", "same-origin")
+        case "null":
+            is_own = site == "same-origin"
+        case _:
+            is_own = urlsplit(origin).netloc.casefold() == request.headers.get("host", "").casefold()
+    if not is_own:
         raise Problem(HTTPStatus.FORBIDDEN, "this request comes from a page of another site")
 
 

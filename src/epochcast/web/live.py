@@ -51,7 +51,7 @@ class Live:
     most: int
     metrics: Metrics
     _listeners: set[_Listener] = field(default_factory=set)
-    _seen: dict[int, str] = field(default_factory=dict)
+    _seen: dict[int, Run] = field(default_factory=dict)
     _since_seconds: float = field(default_factory=time.time)
     _task: "asyncio.Task[None] | None" = None
 
@@ -108,14 +108,14 @@ class Live:
     async def _look(self) -> None:
         began = time.time()
         wanted = Wanted(seen_after_seconds=self._since_seconds - OVERLAP_SECONDS)
-        for run, text in await run_in_threadpool(self._news, wanted):
-            if self._seen.get(run.id) != text:
-                self._seen[run.id] = text
-                self._tell(run, text)
+        for run, text in await run_in_threadpool(self._news, wanted, began):
+            self._seen[run.id] = run
+            self._tell(run, text)
         self._since_seconds = began
 
-    def _news(self, wanted: Wanted) -> list[tuple[Run, str]]:
-        return [(run, json.dumps(shown(run), allow_nan=False)) for run in self.store.runs(wanted)]
+    def _news(self, wanted: Wanted, now_seconds: float) -> list[tuple[Run, str]]:
+        changed = (run for run in self.store.runs(wanted) if self._seen.get(run.id) != run)
+        return [(run, json.dumps(shown(run, now_seconds), allow_nan=False)) for run in changed]
 
     def _tell(self, run: Run, text: str) -> None:
         for listener in self._listeners:
@@ -127,7 +127,19 @@ class Live:
             listener.events.put_nowait(text)
 
 
-def shown(run: Run) -> dict[str, Any]:
-    """A run as the API shows it."""
-    told = {name: run.progress.get(name) for name in ("drift", "dollars_so_far", "dollars", "reasons")}
-    return {**plain_run(run), "project": run.project, **told}
+def shown(run: Run, now_seconds: float | None = None) -> dict[str, Any]:
+    """A run as the API shows it; `dollars` is what it will have cost in all. Newer runs have a larger `id`."""
+    now_seconds = time.time() if now_seconds is None else now_seconds
+    return {
+        **plain_run(run),
+        "id": run.id,
+        "project": run.project,
+        "silent_seconds": run.silent_seconds(now_seconds),
+        "silent_after_seconds": run.silent_after_seconds,
+        "is_silent": run.is_silent(now_seconds),
+        **{name: run.progress.get(told) for name, told in _TOLD.items()},
+    }
+
+
+# What the tracker says of a run, by its names in the API.
+_TOLD = {"drift": "drift", "dollars_so_far": "dollars_so_far", "dollars": "dollars_in_all", "reasons": "reasons"}

@@ -1,9 +1,9 @@
 """Routes of runs: reports come in, progress and remaining time go out, as pages, as one, or as a stream."""
 
 import json
-import time
 from collections.abc import Mapping
 from http import HTTPStatus
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -14,7 +14,7 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.options import checked
 from epochcast.store.listing import Wanted
-from epochcast.store.rows import STATES, Place, Run
+from epochcast.store.rows import STATES, ObservationRow, Place, Run
 from epochcast.web.access import Caller
 from epochcast.web.arrivals import Arrival, arrival_in
 from epochcast.web.describing import json_request, problems
@@ -137,23 +137,29 @@ async def observations(
     most: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
     attempt: Annotated[int | None, Query(ge=0, le=2**62)] = None,
     after_step: Annotated[float, Query(ge=-1, le=2.0**62)] = -1.0,
+    points: Annotated[
+        int | None,
+        Query(ge=2, le=10_000, description="Timed steps of the whole run, thinned to this many; includes the newest."),
+    ] = None,
 ) -> Response:
     """At most so many, in order of attempts and steps."""
     run = await find_run(running, name, caller)
 
     def read() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        if points is not None:
+            return [_plain_row(row) for row in running.store.timed_steps(run.id, points)]
         rows = running.store.observations(run.id, attempt=attempt, after_step=after_step)
-        for row in rows:
-            if len(found) == most:
-                break
-            values = row._asdict()
-            loss = values["loss"]
-            values["loss"] = loss if loss is None or abs(loss) < float("inf") else str(loss)
-            found.append(values)
-        return found
+        return [_plain_row(row) for row in islice(rows, most)]
 
     return JSONResponse({"run": run.name, "observations": await run_in_threadpool(read)})
+
+
+def _plain_row(row: ObservationRow) -> dict[str, Any]:
+    """As JSON takes it: a loss that is no number is text."""
+    values = row._asdict()
+    loss = values["loss"]
+    values["loss"] = loss if loss is None or abs(loss) < float("inf") else str(loss)
+    return values
 
 
 @router.get("/runs/{name:path}", summary="One run: progress, remaining time, forecast.", responses=problems(404))
@@ -232,7 +238,6 @@ async def detailed(running: Running, run: Run) -> dict[str, Any]:
             "attempts": [
                 {"attempt": one.attempt, "state": one.state, "host": one.host, "engine": one.engine} for one in attempts
             ],
-            "silent_seconds": max(0.0, time.time() - run.seen_at_seconds),
         }
 
     return await run_in_threadpool(read)

@@ -6,7 +6,8 @@ function fitted(specification, width) {
   if (!width) { return {}; }
   if (typeof specification.width === "number") { return { width: Math.max(LEAST, Math.min(1000, width - AXES - 20)) }; }
   if (!specification.concat) { return {}; }
-  const columns = Math.max(1, Math.min(specification.concat.length, Math.floor((width + GAP) / (LEAST + AXES + GAP))));
+  const parts = specification.concat.length, room = Math.max(1, Math.min(parts, Math.floor((width + GAP) / (LEAST + AXES + GAP))));
+  const columns = room > 1 && parts % room === 1 ? room - 1 : room;  // nobody alone in the last row
   const each = Math.max(LEAST, Math.floor((width - GAP * (columns - 1)) / columns) - AXES);
   return { columns, concat: specification.concat.map((part) => ({ ...part, width: each })) };
 }

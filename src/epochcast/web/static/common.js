@@ -76,6 +76,27 @@ export function later(wait, what) {
   return (...given) => { clearTimeout(timer); timer = setTimeout(() => what(...given), wait); };
 }
 
+// At once, then at most so often however often it is called; the last call always counts. One at a time.
+export function atMost(wait, what) {
+  let is_waiting = false, is_newer = false;
+  const run = async () => {
+    is_waiting = true;
+    is_newer = false;
+    await Promise.all([what(), new Promise((done) => setTimeout(done, wait))]).catch(() => {});
+    is_waiting = false;
+    if (is_newer) { run(); }
+  };
+  return () => { if (is_waiting) { is_newer = true; } else { run(); } };
+}
+
+// A run that should be reporting and has not for several of its own intervals. `heard` is when it was last heard of, by our own clock.
+export function heard(run) { return { ...run, heard: Date.now() - 1000 * run.silent_seconds }; }
+export function silentSeconds(run) {
+  const passed = (Date.now() - run.heard) / 1000;
+  return run.state === "running" && passed > run.silent_after_seconds ? passed : 0;
+}
+export const silence = (passed) => `no report for ${seconds(passed)}`;
+
 // Listen to live events; `told` gets every run that changed. The browser connects again by itself.
 export function listen(path, told, said) {
   const source = new EventSource(path);

@@ -42,9 +42,16 @@ for (const slider of form.querySelectorAll("input[type=range]")) {
   number.addEventListener("filled", fromNumber);
 }
 
+// What the page shows of an older question is dimmed until the answer to the newest one is there.
+const PARTS_OF_PAGE = ["answer", "scaling", "plan", "evidence"];
+function dim(part, is_stale) {
+  for (const shown of document.querySelectorAll(`[data-part=${part}]`)) { shown.classList.toggle("stale", is_stale); shown.setAttribute("aria-busy", String(is_stale)); }
+}
+const isStale = (part) => document.querySelector(`[data-part=${part}]`).classList.contains("stale");
+
 // One question at a time, and the newest next: answers follow a slider while it is dragged. One that takes long is left.
 const LONG_MS = 400;
-let under_way = null, is_newer = false, last = null;
+let under_way = null, is_newer = false, is_reading = false;
 
 async function answer() {
   if (under_way) {
@@ -56,6 +63,7 @@ async function answer() {
   under_way = Object.assign(new AbortController(), { began: performance.now() });
   try {
     show(await ask("/api/v1/forecast", asked, under_way.signal), asked);
+    dim("answer", is_newer || is_reading);
   } catch (error) {
     if (error.name !== "AbortError") { refuse(error.message); }
   }
@@ -63,15 +71,35 @@ async function answer() {
   if (is_newer) { is_newer = false; answer(); }
 }
 
+// After an error nothing of an older question stays.
 function refuse(text) {
   by("fault").hidden = false;
   say("fault", text);
   for (const id of ["time", "memory", "cost"]) { say(id, "–"); say(`${id}-interval`, ""); say(`${id}-more`, ""); }
   by("parts").replaceChildren(); by("parts-list").replaceChildren(); by("memory-bar").replaceChildren(); say("memory-said", "");
+  showFit({});
+  showNotes({});
+  copies = {};
+  showCopy();
+  evidence_of = null;
+  by("evidence").replaceChildren();
+  if (isStale("scaling")) { clearScaling(""); }
+  if (isStale("plan")) { clearPlan(""); }
+  for (const part of ["answer", "evidence"]) { dim(part, false); }
+}
+
+// A job that does not fit has no time and no price: they are shown small, for comparison.
+function showFit(told) {
+  const is_unfit = told.fits === false || told.memory_verdict === "does not fit";
+  by("unfit").hidden = !is_unfit;
+  for (const id of ["time-card", "cost-card"]) { by(id).classList.toggle("dimmed", is_unfit); }
+  if (!is_unfit) { return; }
+  const needed = told.peak_bytes ? `This job needs ${bytes(told.peak_bytes.mid)} on each GPU` : "This job needs more memory";
+  say("unfit-more", `${needed}; ${told.device} has ${bytes(told.memory_bytes)}. Use a smaller batch, more GPUs with a sharding strategy, or a larger GPU.`);
+  for (const id of ["time-more", "cost-more"]) { say(id, `if it fitted · ${by(id).textContent}`); }
 }
 
 function show(told, asked) {
-  last = told;
   by("fault").hidden = true;
   const total = told.total_seconds;
   say("time", seconds(total ? total.mid : told.step_seconds.mid));
@@ -82,6 +110,7 @@ function show(told, asked) {
   say("cost", dollars(told.dollars?.mid));
   say("cost-interval", interval(told.dollars, dollars));
   say("cost-more", told.dollars_per_hour ? `${dollars(told.dollars_per_hour)}/h${told.price_source ? `, ${told.price_source}` : ""}` : "no price is known for this place");
+  showFit(told);
   showParts(told);
   showNotes(told);
   showCopies(asked);
@@ -101,7 +130,7 @@ function showMemory(told) {
   const used = element("div", { class: "used" }), range = element("div", { class: "range" }), limit = element("div", { class: "limit" });
   const text = element("div", { class: "limit-text" }, `out of memory above ${bytes(card)}`);
   used.style.width = at(peak.mid); range.style.left = at(peak.low); range.style.width = at(peak.high - peak.low);
-  limit.style.left = at(card); text.style.left = `min(${at(card)}, calc(100% - 7rem))`;
+  limit.style.left = at(card); text.style.left = `clamp(6.5rem, ${at(card)}, calc(100% - 6.5rem))`;
   bar.append(used, range, limit, text);
   say("memory-said", Object.entries(told.peak_breakdown || {}).map(([name, size]) => `${name} ${bytes(size)}`).join(" · "));
 }
@@ -125,15 +154,23 @@ function showNotes(told) {
   by("notes").replaceChildren(...notes.map((note) => element("li", {}, note)));
 }
 
-const showEvidence = later(300, async (told) => {
+let evidence_of = null;
+function showEvidence(told) { evidence_of = told; askEvidence(told); }
+const askEvidence = later(300, async (told) => {
+  if (evidence_of !== told) { return; }
   const where = by("evidence");
   try {
     const found = await ask(`/api/v1/evidence?${new URLSearchParams({ model: told.model, device: told.device, precision: told.precision, mode: told.mode })}`);
+    if (evidence_of !== told) { return; }
     const rows = found.nearest.map((row) => element("tr", {}, ...[row.model, row.device, row.precision, row.batch, row.source, `${row.error > 0 ? "+" : ""}${Math.round(100 * row.error)} %`].map((cell) => element("td", {}, String(cell ?? "–")))));
     const head = element("tr", {}, ...["network", "device", "precision", "batch", "measured by", "our error, left out"].map((name) => element("th", { scope: "col" }, name)));
     const table = element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
     where.replaceChildren(element("p", {}, found.sentence), ...(rows.length ? [table] : []));
-  } catch (error) { where.replaceChildren(element("p", { class: "hint" }, error.message)); }
+  } catch (error) {
+    if (evidence_of !== told) { return; }
+    where.replaceChildren(element("p", { class: "hint" }, error.message));
+  }
+  dim("evidence", is_newer || is_reading);
 });
 
 // ---- larger questions, when the form has been still for a moment ----
@@ -148,30 +185,36 @@ const askLarger = later(500, async () => {
   await Promise.all([askScaling(asked, larger.signal), askPlan(asked, larger.signal)]);
 });
 
+function clearScaling(text) { by("scaling").replaceChildren(); say("scaling-said", text); dim("scaling", is_reading); }
+function clearPlan(text) { by("plan").replaceChildren(); by("offers").replaceChildren(); say("plan-said", text); dim("plan", is_reading); }
+
 async function askScaling(asked, signal) {
   const { gpus, nodes, allreduce, ...rest } = asked;
   try {
     const told = await ask("/api/v1/scaling", { ...rest, gpus: GPUS, draw: true }, signal);
     const parts = told.chart.concat.filter((part) => SCALING_PARTS.includes(part.title?.text));
     await draw(by("scaling"), parts.length ? { ...told.chart, concat: parts } : told.chart);
+    if (signal.aborted) { return; }
     say("scaling-said", told.knee_gpus ? `Worth it up to ${told.knee_gpus} GPUs.` : "");
-  } catch (error) { if (error.name !== "AbortError") { by("scaling").replaceChildren(); say("scaling-said", error.message); } }
+    dim("scaling", is_reading);
+  } catch (error) { if (error.name !== "AbortError") { clearScaling(error.message); } }
 }
 
 const PLACE = ["device", "gpus", "nodes", "strategy", "allreduce", "link", "topology", "dollars_per_gpu_hour", "host_class", "gemm_seconds"];
 async function askPlan(asked, signal) {
   const rest = Object.fromEntries(Object.entries(asked).filter(([name]) => !PLACE.includes(name)));
-  const clear = (text) => { by("plan").replaceChildren(); by("offers").replaceChildren(); say("plan-said", text); };
-  if (!["samples", "dataset", "tokens"].some((name) => name in rest)) { clear("Say the data and epochs to see what each offer would cost."); return; }
+  if (!["samples", "dataset", "tokens"].some((name) => name in rest)) { clearPlan("Say the data and epochs to see what each offer would cost."); return; }
   if (asked.batch) { rest.batch = asked.batch * (asked.gpus || 1); }  // the batch of the whole job, however many GPUs share it
   try {
     const told = await ask("/api/v1/plan", { ...rest, draw: true }, signal);
     if (!told.chart) { throw new Error(told.sentence || "no offer fits"); }
     const view = await draw(by("plan"), withoutLegend(told.chart));
+    if (signal.aborted) { return; }
     view?.addEventListener("click", (event) => choose(nearest(view, event, told.frontier)));
     say("plan-said", "The numbered offers are the best: none is both cheaper and faster. Click one to take it.");
     by("offers").replaceChildren(...told.frontier.map(listed));
-  } catch (error) { if (error.name !== "AbortError") { clear(error.message); } }
+    dim("plan", is_reading);
+  } catch (error) { if (error.name !== "AbortError") { clearPlan(error.message); } }
 }
 
 // The offer that was meant by a click: the nearest, if it is near.
@@ -240,12 +283,21 @@ by("file").addEventListener("change", async () => {
   const file = by("file").files[0];
   if (!file) { return; }
   say("file-said", `reading ${file.name} …`);
+  is_reading = true;
+  PARTS_OF_PAGE.forEach((part) => dim(part, true));
   try {
     const told = await read(await fetch(`/api/v1/uploads?name=${encodeURIComponent(file.name)}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file }));
     say("file-said", `${told.name}: ${count(told.parameters)} parameters`);
+    is_reading = false;
     fill({ model: told.model });
     changed();
-  } catch (error) { say("file-said", error.message); }
+  } catch (error) {
+    is_reading = false;
+    say("file-said", error.message);
+    under_way?.abort();
+    larger?.abort();
+    refuse(error.message);
+  }
   by("file").value = "";
 });
 
@@ -254,6 +306,8 @@ by("file").addEventListener("change", async () => {
 function changed() {
   const written = new URLSearchParams(Object.entries(question()).map(([name, given]) => [name, Array.isArray(given) ? given.join(",") : String(given)]));
   history.replaceState(null, "", `?${written}`);
+  larger?.abort();
+  PARTS_OF_PAGE.forEach((part) => dim(part, true));
   answer();
   askLarger();
 }

@@ -1,5 +1,5 @@
 // One run: how it stands, what its total was expected to be, its pace against the forecast.
-import { ask, bytes, by, clock, dollars, element, interval, later, listen, say, seconds } from "./common.js";
+import { ask, atMost, bytes, by, clock, count, dollars, element, heard, interval, listen, say, seconds, silence, silentSeconds } from "./common.js";
 import { colourOf, draw, redrawn } from "./charts.js";
 
 const path = location.pathname.replace(/^\/runs\//, "/api/v1/runs/");
@@ -7,10 +7,7 @@ let last = null;
 
 function show(run) {
   last = run;
-  const left = run.remaining_seconds, over = ["ended", "failed", "stopped"].includes(run.state);
-  say("remaining", over ? run.state : seconds(left?.mid));
-  say("remaining-interval", over ? "" : interval(left, seconds));
-  say("ends", clock(over ? run.ended_at : run.finish_at));
+  showRemaining(run);
   say("ends-more", run.started_at ? `began ${clock(run.started_at)}` : "");
   say("cost", dollars(run.progress?.dollars_so_far ?? run.dollars_so_far));
   const all = run.progress?.dollars_in_all;
@@ -21,6 +18,15 @@ function show(run) {
   by("drift").hidden = !drift;
   if (drift) { say("drift", `The pace changed${drift.ratio ? ` by a factor of ${drift.ratio.toFixed(2)}` : ""}${drift.step ? ` at step ${Math.round(drift.step)}` : ""}.`); }
   showAgainst(run);
+}
+
+// Of a silent run nobody knows how much is left.
+function showRemaining(run) {
+  const left = run.remaining_seconds, over = ["ended", "failed", "stopped"].includes(run.state), passed = silentSeconds(run);
+  say("remaining", over ? run.state : passed ? silence(passed) : seconds(left?.mid));
+  by("remaining").classList.toggle("state-silent", passed > 0);
+  say("remaining-interval", over ? "" : passed ? (left ? `${seconds(left.mid)} left at the last report` : "") : interval(left, seconds));
+  say("ends", clock(over ? run.ended_at : passed ? null : run.finish_at));
 }
 
 function showAgainst(run) {
@@ -49,18 +55,25 @@ async function drawFan() {
   });
 }
 
+const POINTS = 800, STEPS_MS = 5000, RUN_MS = 1000, SILENCE_MS = 30_000;
 async function drawSteps() {
-  const told = await ask(`${path}/observations?most=5000`);
-  const values = told.observations.filter((row) => row.phase === "train" && row.step_seconds).map((row) => ({ step: row.step, seconds: row.step_seconds }));
+  const told = await ask(`${path}/observations?points=${POINTS}`);
+  const values = told.observations.map((row) => ({ step: row.step, seconds: row.step_seconds }));
   if (!values.length) { return; }
   const layer = [{ data: { values }, mark: { type: "point", size: 10, filled: true, opacity: 0.6 }, encoding: { x: { field: "step", type: "quantitative" }, y: { field: "seconds", type: "quantitative", title: "seconds per step", scale: { zero: true } } } }];
   if (last?.forecast) { layer.push({ data: { values: [{ seconds: last.forecast.step_seconds.mid }] }, mark: { type: "rule", strokeDash: [5, 4], strokeWidth: 2, color: colourOf("--part-4") }, encoding: { y: { field: "seconds", type: "quantitative" } } }); }
   by("steps-said").hidden = !last?.forecast;
   await draw(by("steps"), { width: 760, height: 220, layer });
+  by("steps").setAttribute("aria-label", `Chart: seconds per step, measured up to step ${count(values.at(-1).step)}, against the forecast`);
 }
 
-const drawAll = () => { drawFan(); drawSteps().catch(() => {}); };
-const refresh = later(50, async () => { show(await ask(path)); drawFan(); });
-const redrawSteps = later(5000, () => drawSteps().catch(() => {}));
-ask(path).then((run) => { show(run); drawAll(); listen(`/api/v1/events?run=${encodeURIComponent(run.key)}`, () => { refresh(); redrawSteps(); }, (text) => say("stream", text)); });
-redrawn(drawAll);
+const redrawSteps = atMost(STEPS_MS, drawSteps);
+const refresh = atMost(RUN_MS, async () => { show(heard(await ask(path))); await drawFan(); });
+ask(path).then((run) => {
+  show(heard(run));
+  drawFan();
+  redrawSteps();
+  listen(`/api/v1/events?run=${encodeURIComponent(run.key)}`, () => { refresh(); redrawSteps(); }, (text) => say("stream", text));
+  setInterval(() => showRemaining(last), SILENCE_MS);
+});
+redrawn(() => { drawFan(); redrawSteps(); });
