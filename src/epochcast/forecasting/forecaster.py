@@ -221,7 +221,6 @@ def _memory_numbers(memory: PeakMemory | None) -> dict[str, Any]:
         "peak_op": memory.peak_op,
         "allocated_bytes": memory.allocated_bytes,
         "reserved_bytes": memory.reserved_bytes,
-        "fits": bool(memory.fits),
         "memory_verdict": memory.verdict,
     }
 
