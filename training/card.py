@@ -44,7 +44,7 @@ def model_card(
         "## Sources never seen, their devices as far as others timed them\n",
         _table(material, left_out.source, _group),
         "## Devices never seen\n",
-        _table(material, left_out.device, lambda e: (e.device.name, e.recipe.precision, e.recipe.mode)),
+        _table(material, left_out.device, lambda e: (e.device.name, e.recipe.precision_label, e.recipe.mode)),
         f"## Devices never seen, {GIVEN_RUNS} runs given to `epochcast calibrate`\n",
         _given(left_out.given),
         "## Intervals\n",
@@ -84,7 +84,7 @@ def _ops(scores: Sequence[OpScore]) -> str:
 
 def _group(example: Example) -> tuple[str, ...]:
     layout = "channels-last" if example.setting.channels_last else "NCHW"
-    return (example.source, example.device.name, example.recipe.precision, example.recipe.mode, layout)
+    return (example.source, example.device.name, example.recipe.precision_label, example.recipe.mode, layout)
 
 
 def _table(material: Material, residuals: NDArray[np.float64], key: Callable[[Example], tuple[str, ...]]) -> str:

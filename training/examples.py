@@ -132,7 +132,9 @@ def _at(batch: int, arrays: Mapping[str, np.ndarray]) -> Columns:
 
 def _path(reference: str, shape: tuple[int, ...] | None, recipe: Recipe) -> Path:
     parts = [reference.replace(":", "_").replace("/", "_"), "x".join(map(str, shape or ()))]
-    parts += [recipe.precision, recipe.mode, recipe.optimizer, recipe.attention, recipe.update_style]
+    rules = recipe.precision_rules
+    parts += [f"{rules.name}-{rules.convolution_math}" if rules.convolutions_on_tensor_cores else rules.name]
+    parts += [recipe.mode, recipe.optimizer, recipe.attention, recipe.update_style]
     parts += [recipe.compile] if recipe.compile != "none" else []
     return scratch() / ("-".join(parts) + ".npz")
 

@@ -91,7 +91,7 @@ def error_table(material: Material, errors: LeftOut, widths: NDArray[np.float64]
         layout = "channels_last" if e.setting.channels_last else "nchw"
         ratios = [_ratio(getattr(errors, split)[place]) for split in SPLITS]
         is_products = "fp32" if is_fp32_products(e.columns) else ""
-        step = [e.source, e.device.name, e.model, e.family, e.recipe.precision, e.recipe.mode, layout]
+        step = [e.source, e.device.name, e.model, e.family, e.recipe.precision_label, e.recipe.mode, layout]
         kind = step_kind(as_run(e.columns, e.device), e.setting)
         facts = [e.recipe.batch, f"{e.setting.framework_age:.2f}", is_products, kind]
         facts += ["kernels" if is_kernels[place] else "host", f"{widths[place]:.3f}"]

@@ -74,4 +74,4 @@ def _left_out(source: str) -> dict[Hashable, list[float]]:
 def _key(run: Run) -> Hashable:
     recipe = run.recipe
     layout = "channels_last" if run.setting.channels_last else "nchw"
-    return (run.device.name, run.model, recipe.precision, recipe.mode, layout, str(recipe.batch))
+    return (run.device.name, run.model, recipe.precision_label, recipe.mode, layout, str(recipe.batch))

@@ -206,3 +206,20 @@ def test_a_report_has_a_chart_of_everything_it_promises(
         "What moves the predictions of grey_box",
     ):
         assert words in drawn or words.replace("\\u003e", ">") in drawn
+
+
+@pytest.mark.parametrize(("batch", "peak_bytes", "code", "word"), [(8, 3e10, 4, "DOES NOT FIT"), (512, 8e9, 0, "fits")])
+def test_past_peaks_decide_the_exit_code_and_the_table_alike(
+    batch: int, peak_bytes: float, code: int, word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, model = tmp_path / "jobs.csv", tmp_path / "model.json"
+    batches = [batch + more for more in range(12)]
+    rows = [f"resnet50,V100,{each},{peak_bytes * (1 + 0.001 * each / batch)}" for each in batches]
+    table.write_text("\n".join(["model,device,batch_per_gpu,peak_bytes", *rows]))
+    answer(capsys, "history", "fit", str(table), "--target", "peak_bytes", "--out", str(model))
+    asked = ["forecast", "resnet50", "--device", "V100", "--batch", str(batch)]
+    assert main(asked) == (0 if code else 4)
+    capsys.readouterr()
+    assert main([*asked, "--history", str(model)]) == code
+    text = capsys.readouterr().out
+    assert f"of 16 GiB: {word}" in text and "memory corrected by history" in text

@@ -25,7 +25,7 @@ def run(**cells: Any) -> Any:
 
 def test_four_columns_are_a_question() -> None:
     asked = run()
-    assert (asked.reference, asked.device.name, asked.recipe.batch, asked.recipe.precision) == (
+    assert (asked.reference, asked.device.name, asked.recipe.batch, asked.job.precision) == (
         "resnet50",
         "V100-SXM2-16GB",
         32,
@@ -281,10 +281,42 @@ def test_tensor_float_is_plain_where_the_device_has_none() -> None:
     assert run(precision="tf32", device="T4").job.precision == "fp32"
 
 
-def test_a_benchmark_that_calls_tensor_float_fp32_is_read_as_it_ran() -> None:
+@pytest.mark.parametrize(
+    ("words", "precision"),
+    [
+        ("fp32", "fp32"),
+        ("fp32 (TF32 in convolutions)", "fp32"),
+        ("tf32 (convolutions), fp32 (matmul)", "fp32"),
+        ("tf32 (convolutions; torch default)", "fp32"),
+        ("fp32_strict", "fp32_strict"),
+        ("fp32 (TF32)", "tf32"),
+    ],
+)
+def test_fp32_of_a_table_is_what_its_framework_runs(words: str, precision: str) -> None:
+    assert run(precision=words, device="A100").job.precision == precision
+
+
+@pytest.mark.parametrize(
+    ("framework", "version", "device", "precision"),
+    [
+        ("pytorch", "2.1", "A100", "fp32"),
+        ("pytorch", "1.9", "A100", "tf32"),
+        ("tensorflow", "2.8", "A100", "tf32"),
+        ("tensorflow", "2.3", "A100", "fp32_strict"),
+        ("pytorch", "2.1", "V100", "fp32_strict"),
+    ],
+)
+def test_the_step_of_a_row_is_in_what_its_framework_and_device_make_of_fp32(
+    framework: str, version: str, device: str, precision: str
+) -> None:
+    asked = run(precision="fp32", framework=framework, framework_version=version, device=device)
+    assert (asked.job.precision, asked.recipe.precision) == ("fp32", precision)
+
+
+def test_networks_of_a_benchmark_are_read_as_they_ran() -> None:
     cells = {"source": "kernelbench_level3", "mode": "forward", "optimizer": "none", "precision": "fp32"}
     asked = run(**cells, model="ResNet101", device="L40S", input_shape="batch_size, 3, height, width")
-    assert (asked.reference, asked.job.precision, asked.input_shape) == ("resnet101", "tf32", (3, 224, 224))
+    assert (asked.reference, asked.job.precision, asked.input_shape) == ("resnet101", "fp32", (3, 224, 224))
     assert run(**cells, model="SqueezeNet", batch_per_gpu=64).input_shape == (3, 512, 512)
     assert "not known for a batch of 7" in reason(**cells, model="SqueezeNet", batch_per_gpu=7)
     assert run(**cells, model="MLP", batch_per_gpu=128, device="L40S").job.precision == "fp32"

@@ -39,7 +39,9 @@ def test_the_same_question_has_an_equal_answer_and_another_has_not(answer: Forec
 
 
 def test_a_forecast_can_be_written_by_hand() -> None:
-    own = Forecast("own", "V100", STEP, batch_per_gpu=64, replicas=2, total_seconds=STEP.scaled(1000), fits=True)
+    own = Forecast(
+        "own", "V100", STEP, batch_per_gpu=64, replicas=2, total_seconds=STEP.scaled(1000), memory_verdict="fits"
+    )
     assert (own.global_batch, own.samples_per_second) == (128, 1280.0)
     assert own.dollars is None
     dollars = replace(own, dollars_per_hour=36.0).dollars

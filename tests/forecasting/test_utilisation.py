@@ -24,8 +24,8 @@ def test_flops_of_gpt2_by_hand(attention: str) -> None:
 
 def test_by_hand() -> None:
     a100 = find_device("A100")
-    assert utilisation(78e12, 8, 0.5, 8, a100, "bf16") == pytest.approx(0.5)
-    assert utilisation(78e12, 8, 0.5, 8, a100, "fp32") == pytest.approx(8.0)
+    assert utilisation(78e12, 8, 0.5, 8, a100.peak("bf16")) == pytest.approx(0.5)
+    assert utilisation(78e12, 8, 0.5, 8, a100.peak("fp32")) == pytest.approx(8.0)
 
 
 @pytest.mark.parametrize("options", [{}, {"accumulate": 4}, {"precision": "amp_bf16"}])

@@ -158,6 +158,16 @@ def test_no_precision_changes_the_matrix_flops(precision: str) -> None:
     assert model.trace(Recipe(2, precision=precision)).flops["matrix"] == model.trace(Recipe(2)).flops["matrix"]
 
 
+def test_fp32_marks_convolutions_and_their_gradients_alone() -> None:
+    strict, single = step(convnet(), "fp32_strict"), step(convnet(), "fp32")
+    assert [work(op) for op in strict] == [work(op) for op in single]
+    assert {op.math for op in strict} == {"fp32"}
+    assert {op.math for op in single if isinstance(op.kind, Conv)} == {"tf32"}
+    assert {op.math for op in single if not isinstance(op.kind, Conv)} == {"fp32"}
+    assert any(isinstance(op.kind, Conv) and op.is_gradient for op in single)
+    assert any(isinstance(op.kind, Matmul) for op in single)
+
+
 def test_tf32_marks_the_products_and_moves_the_same_bytes() -> None:
     single, tf32 = step(convnet(), "fp32"), step(convnet(), "tf32")
     assert [work(op) for op in single] == [work(op) for op in tf32]

@@ -22,12 +22,13 @@ def test_an_unknown_precision_offers_the_near_ones() -> None:
 @pytest.mark.parametrize(
     ("holds", "names"),
     [
-        ("is_single", {"fp32", "tf32"}),
-        ("is_wide", {"fp32", "tf32", "fp64"}),
+        ("is_single", {"fp32", "fp32_strict", "tf32"}),
+        ("is_wide", {"fp32", "fp32_strict", "tf32", "fp64"}),
         ("is_autocast", {"amp_fp16", "amp_bf16"}),
         ("is_stored", {"fp16", "bf16", "fp64"}),
         ("scales_loss", {"amp_fp16"}),
         ("on_tensor_cores", {"tf32"}),
+        ("convolutions_on_tensor_cores", {"fp32"}),
     ],
 )
 def test_the_rules_of_every_precision(holds: str, names: set[str]) -> None:
@@ -37,6 +38,9 @@ def test_the_rules_of_every_precision(holds: str, names: set[str]) -> None:
 def test_products_run_in_the_math_of_their_format() -> None:
     maths = {name: precision.math for name, precision in PRECISIONS.items()}
     assert maths["tf32"] == "tf32" and maths["amp_bf16"] == maths["bf16"] == "bf16" and maths["nvfp4"] == "fp4"
+    assert maths["fp32"] == maths["fp32_strict"] == "fp32"
+    convolutions = [PRECISIONS[name].convolution_math for name in ("fp32", "fp32_strict", "tf32", "amp_fp16")]
+    assert convolutions == ["tf32", "fp32", "tf32", "fp16"]
 
 
 def test_a_device_without_bfloat16_mixes_in_float16() -> None:

@@ -1,11 +1,18 @@
+from dataclasses import replace
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcast.capture.zoo import zoo_model
+from epochcast.forecasting.parts import UPDATE
 from epochcast.graph.build import Builder
+from epochcast.graph.compilers import COMPILERS
 from epochcast.graph.op import Graph
-from epochcast.graph.recipe import Recipe
+from epochcast.graph.optimizer import OPTIMIZERS
+from epochcast.graph.precision import PRECISIONS
+from epochcast.graph.recipe import STYLES, Recipe
 from epochcast.graph.trace import Trace, trace_from
 from epochcast.memory.lifetimes import Role, lifetimes
 
@@ -159,3 +166,27 @@ def test_a_gradient_passed_on_in_place_lives_to_the_first_block() -> None:
     lives = lifetimes(trace)
     residual = lives.names.index("grad:transformer.h.11.add/out1")
     assert trace.layers[trace.entries[lives.last[residual]]].startswith("transformer.h.0.")
+
+
+KEPT = (Role.PARAMETERS, Role.GRADIENTS, Role.OPTIMIZER_STATE)  # masters are part of the optimizer's state
+SOME = frozenset(product(("momentum", "adamw", "adamw8bit"), ("foreach", "fused"), ("fp32", "amp_fp16", "bf16_master")))
+
+
+@pytest.mark.parametrize("network", ["two layers", "resnet18", "gpt2", "lstm"])
+def test_compiling_removes_no_parameter_gradient_state_or_master(network: str) -> None:
+    lost = []
+    for case in sorted(product(OPTIMIZERS, STYLES, PRECISIONS) if network == "two layers" else SOME):
+        optimizer, style, precision = case
+        recipe = Recipe(2, optimizer=optimizer, update_style=style, precision=precision)
+        eager = trace_from(two_layers, recipe) if network == "two layers" else zoo_model(network).trace(recipe)
+        for compiler in COMPILERS:
+            compiled = eager.under(replace(recipe, compile=compiler))
+            if _kept(compiled) != _kept(eager):
+                lost.append((*case, compiler))
+    assert lost == []
+
+
+def _kept(trace: Trace) -> list[float]:
+    """Bytes that stay by role, and bytes that the update moves."""
+    lives = lifetimes(trace)
+    return [*map(lives.total_bytes, KEPT), float(trace.columns.bytes[trace.in_phase(UPDATE)].sum())]

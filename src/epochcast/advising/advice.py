@@ -54,7 +54,7 @@ class AdviceRequest:
 
     def trace(self, batch: int = 1) -> Trace:
         """One step at a batch."""
-        return self.session.trace(self.session.model(self.job), self.job.recipe(batch))
+        return self.session.trace(self.session.model(self.job), self.job.recipe(batch, self.placement.device))
 
     def forecast(self, batch: int) -> Forecast:
         """The job at a batch, with its memory."""

@@ -39,7 +39,7 @@ def forecast(
     from epochcast import api
 
     answer = api.forecast(arguments.model, profile=profile, history=history, config=None, **arguments.options)
-    body = {**answer.as_dict(), "would_fit": [remedy.as_dict() for remedy in answer.details.remedies()]}
+    body = {**answer.as_dict(), "would_fit": [remedy.as_dict() for remedy in answer.remedies()]}
     if explain and as_json:
         from epochcast.forecasting.explain import as_dict
 

@@ -20,6 +20,7 @@ from epochcast.cost.setting import Setting
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.maths import OP_MATHS
 from epochcast.graph.trace import CLASSES, Columns
+from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 from epochcast.hardware.host import is_host
 from epochcast.hardware.link import to_text
@@ -28,6 +29,14 @@ from epochcast.hardware.profile import Profile, user_profile
 LEARNED = "learned"
 """The name of the default model, which the fitted model of a device (`epochcast fit`) replaces."""
 
+_CONVOLUTIONS = (
+    OpClass.CONV,
+    OpClass.CONV_POINTWISE,
+    OpClass.CONV_GROUPED,
+    OpClass.CONV_DEPTHWISE,
+    OpClass.CONV_TRANSPOSED,
+)
+_IS_CONVOLUTION = np.array([one in _CONVOLUTIONS for one in CLASSES])
 # A launch that takes no time: the least that a data sheet may have.
 NO_LAUNCH_SECONDS = 1e-8
 
@@ -60,7 +69,8 @@ class Calibrated:
     def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
         """The corrected costs."""
         costs = self.base.costs(columns, device, setting)
-        if device.name != self.profile.device or not self.profile.is_of(main_math(columns)):
+        math, is_convolution = main_math(columns)
+        if device.name != self.profile.device or not self.profile.is_of(math, of_convolutions=is_convolution):
             return costs
         factor = kernel_factors(columns, device, self.profile)
         low, mid, high = costs.low * factor, costs.mid * factor, costs.high * factor
@@ -70,10 +80,12 @@ class Calibrated:
         return Costs(low, mid, high, tuple(f"{name}, calibrated" for name in costs.models), costs.answered)
 
 
-def main_math(columns: Columns) -> str:
-    """The format in which most flops of the products are."""
+def main_math(columns: Columns) -> tuple[str, bool]:
+    """The format in which most flops of the products are, and whether most of those are of convolutions."""
     flops = np.bincount(columns.math[columns.is_matrix], columns.flops[columns.is_matrix], len(OP_MATHS))
-    return OP_MATHS[int(np.argmax(flops))]
+    main = int(np.argmax(flops))
+    is_convolution = columns.is_matrix & (columns.math == main) & _IS_CONVOLUTION[columns.op_class]
+    return OP_MATHS[main], bool(columns.flops[is_convolution].sum() > 0.5 * flops[main])
 
 
 def is_compute_bound(columns: Columns, device: Device) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:

@@ -33,7 +33,7 @@ from epochcast.fitting.device_runs import device_runs
 from epochcast.fitting.run_table import Failure, Run
 from epochcast.fitting.scores import Array
 from epochcast.fitting.step_pieces import KINDS, StepPieces, product_pieces, step_pieces
-from epochcast.graph.precision import PRECISIONS, find_precision
+from epochcast.graph.precision import PRECISIONS, SINGLE_ROUNDED, find_precision
 from epochcast.graph.trace import CLASSES
 from epochcast.hardware.device import Device
 from epochcast.hardware.profile import Profile
@@ -176,7 +176,9 @@ def _class_factors(by_kind: Sequence[float]) -> dict[str, float]:
 def _precisions(runs: list[Run], failures: list[Failure], gemm: Product | None) -> tuple[str, ...]:
     """What was measured, in the order of the table."""
     failed = {failure.row_index for failure in failures}
-    names = [run.job.precision for run in runs if run.row_index not in failed]
+    kept = [run for run in runs if run.row_index not in failed]
+    # fp32 of a framework that rounds all products is tf32
+    names = [SINGLE_ROUNDED if run.recipe.precision == SINGLE_ROUNDED else run.job.precision for run in kept]
     return tuple(dict.fromkeys([*names, *([gemm.precision] if gemm is not None else [])]))
 
 

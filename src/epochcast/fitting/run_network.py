@@ -8,7 +8,7 @@ a name, or a table with these keys:
     input               the shape of a sample for rows whose own cannot be read, `unshaped` another model for those
     inputs              shapes by the batch, for a benchmark that changed its sizes
     tokens              of a sample, in a throughput of tokens; `batch_in_tokens`: the batch counts them, too
-    aux, precision      false: without auxiliary heads; what "fp32" means there
+    aux                 false: without auxiliary heads
 """
 
 import re
@@ -34,8 +34,7 @@ Shape = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class NamedNetwork:
     """The network that a row means: the reference for `find_model`, and the input size. A sample has `tokens` tokens
-    in a throughput of tokens, and `batch_units` units of the table's batch (1 unless that counts tokens). `precision`
-    is what the source calls fp32, where that is another.
+    in a throughput of tokens, and `batch_units` units of the table's batch (1 unless that counts tokens).
     """
 
     reference: str
@@ -45,7 +44,6 @@ class NamedNetwork:
     parameters: float | None = None
     uneven: float = 0.0
     aux: bool = True
-    precision: str | None = None
 
 
 @remembered(1)
@@ -129,7 +127,6 @@ def _from_entry(
         tokens,
         float(entry["tokens"]) if entry.get("batch_in_tokens") else 1,
         aux=bool(entry.get("aux", True)),
-        precision=entry.get("precision"),
     )
 
 

@@ -85,7 +85,7 @@ class Run:
     @property
     def recipe(self) -> Recipe:
         """How one GPU does one pass."""
-        return self.job.recipe(self.job.batch or 1)
+        return self.job.recipe(self.job.batch or 1, self.device)
 
     @property
     def setting(self) -> Setting:
@@ -218,11 +218,11 @@ def _job(
         aux=network.aux,
         batch=batch,
         optimizer=optimizer.name,
-        precision=_precision(row, device, network),
+        precision=_precision(row, device),
         mode=mode,
         attention="eager" if has_old_attention or source == "neusight" else "flash",
         update_style=update_style,
-        channels_last=_channels_last(row, device, network),
+        channels_last=_channels_last(row, device),
         accumulate=layout.accumulate if layout else count(row, "grad_accum") or 1,
         with_loss=source != "neusight",
         uneven=network.uneven or uneven_of(text(row, "input_shape")),
@@ -244,7 +244,7 @@ def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple
     return is_old_torch or is_old_trainer, "loop" if is_old_torch else "foreach"
 
 
-def _precision(row: Row, device: Device, network: NamedNetwork) -> str:
+def _precision(row: Row, device: Device) -> str:
     """The precision by our name; "mixed" of an MLPerf submission is the usual one of its device."""
     words = text(row, "precision") or "fp32"
     if "quant=bnb" in words:
@@ -253,8 +253,6 @@ def _precision(row: Row, device: Device, network: NamedNetwork) -> str:
         is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
         return "amp_fp16" if is_half else "amp_bf16"
     name = named_precision(text(row, "source"), words)
-    if name == "fp32" and network.precision:
-        name = network.precision
     if is_trainer("master_weights", text(row, "framework")):
         name = _mastered(name)
     # Where the device has no such cores, the framework's tf32 is plain fp32.
@@ -267,13 +265,13 @@ def _mastered(name: str) -> str:
     return f"{half}_master" if f"{half}_master" in PRECISIONS else name
 
 
-def _channels_last(row: Row, device: Device, network: NamedNetwork) -> bool:
+def _channels_last(row: Row, device: Device) -> bool:
     """From the row; else the default of its framework. MLPerf submissions on NVIDIA's devices use it (from memory)."""
     stated = flag(row, "channels_last")
     if stated is not None:
         return stated
     is_submitted = text(row, "precision") == _SUBMISSION and device.vendor == "NVIDIA"
-    return is_submitted or turns_channels_last(_framework(row), _precision(row, device, network), device)
+    return is_submitted or turns_channels_last(_framework(row), _precision(row, device), device)
 
 
 def _optimizer(source: str, words: str) -> NamedOptimizer:

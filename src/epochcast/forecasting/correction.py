@@ -2,7 +2,8 @@
 
 Who corrects sees the forecast and the job, and says what one of its numbers is: the step, the epoch, the whole job or
 the peak of memory. A time that is r times the forecast's means that every time is: parts, epoch and job are scaled by
-r, and the interval is that of who corrects.
+r, and the interval is that of who corrects. A corrected peak decides anew whether the job fits; its parts
+and what would make the job fit stay those of the forecast.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.parts import StepParts
 from epochcast.interval import Interval
+from epochcast.memory.context import usable_bytes
+from epochcast.memory.verdict import peak_verdict
 
 TIMES = ("step_seconds", "epoch_seconds", "total_seconds")
 
@@ -40,11 +43,15 @@ class Correction(Protocol):
 def correct(forecast: Forecast, options: Mapping[str, Any], correction: Correction) -> Forecast:
     """The forecast with the correction, and with who corrected it in `answered_by`."""
     found = correction.corrected(forecast, options)
-    answered_by = {f"{name}, corrected by {correction.told_by}": part for name, part in forecast.answered_by.items()}
+    by = f"{'memory ' if found.name == 'peak_bytes' else ''}corrected by {correction.told_by}"
+    answered_by = {f"{name}, {by}": part for name, part in forecast.answered_by.items()}
     warnings = (*forecast.warnings, *found.warnings)
     if found.name == "peak_bytes":
-        fits = None if forecast.memory_bytes is None else found.value.mid <= forecast.memory_bytes
-        return replace(forecast, peak_bytes=found.value, fits=fits, warnings=warnings)
+        usable = _usable_bytes(forecast)
+        verdict = None if usable is None else peak_verdict(found.value, usable)
+        return replace(
+            forecast, peak_bytes=found.value, memory_verdict=verdict, answered_by=answered_by, warnings=warnings
+        )
     if found.name not in TIMES:
         raise UnknownName("number of a forecast to correct", found.name, [*TIMES, "peak_bytes"])
     before: Interval | None = getattr(forecast, found.name)
@@ -63,6 +70,11 @@ def correct(forecast: Forecast, options: Mapping[str, Any], correction: Correcti
         answered_by=answered_by,
         warnings=warnings,
     )
+
+
+def _usable_bytes(forecast: Forecast) -> int | None:
+    """What the driver leaves of the device; of a forecast that was read back, all that the device has."""
+    return usable_bytes(forecast.details.placement.device) if forecast.has_details else forecast.memory_bytes
 
 
 def _scaled(before: Interval, ratio: Interval) -> Interval:

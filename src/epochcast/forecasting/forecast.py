@@ -16,15 +16,17 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from epochcast.display import Displayed
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.options import check_fields, check_mapping, value_options
 from epochcast.forecasting.parts import StepParts
 from epochcast.frames import Framed
 from epochcast.interval import Interval
+from epochcast.memory.verdict import DOES_NOT_FIT, FITS, VERDICTS, is_fitting
 from epochcast.units import show_seconds
 
 if TYPE_CHECKING:
     from epochcast.forecasting.details import Details
+    from epochcast.memory.remedies import Remedy
 
 VERSION = 1
 """Of the JSON form; a reader refuses any other."""
@@ -39,9 +41,8 @@ class Forecast(Displayed, Framed):
     `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
     `device_measured` says what the learned model was fitted on of this device (`hardware.measured`): "steps" … "never".
     `link_assumed` is the network between nodes that was taken because none was named.
-    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `fits` says whether the expected peak is
-    on the device, `memory_verdict` whether its interval is: "fits", "tight" or "does not fit". `dollars_per_hour` is
-    for all GPUs.
+    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `memory_verdict` says whether the
+    interval of the peak is on the device: "fits", "tight" or "does not fit". `dollars_per_hour` is for all GPUs.
     `fed` is what the network takes: text, images, videos or numbers. `epochs` are whole unless the training is counted
     in tokens. `tokens_per_sample` are of text, without padding, `sequence_length` with it; `mfu` is the part of the
     GPUs' peak that is the model's own work (`utilisation`).
@@ -87,7 +88,6 @@ class Forecast(Displayed, Framed):
     allocated_bytes: int | None = None
     reserved_bytes: int | None = None
     memory_bytes: int | None = None
-    fits: bool | None = None
     host_bytes: int = 0
     memory_verdict: str | None = None
     dollars_per_hour: float | None = None
@@ -114,6 +114,8 @@ class Forecast(Displayed, Framed):
             object.__setattr__(self, "epochs", int(self.epochs))
         if not self.step_seconds.mid > 0:
             raise BadInput(f"a step takes more than no time, got {self.step_seconds.mid} s")
+        if self.memory_verdict not in (None, *VERDICTS):
+            raise UnknownName("memory verdict", str(self.memory_verdict), VERDICTS)
         if not self.replicas:
             object.__setattr__(self, "replicas", self.gpus)
         if not self.global_batch:
@@ -126,6 +128,11 @@ class Forecast(Displayed, Framed):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_details": None}
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the expected peak is on the device, as `memory_verdict` says; None where nobody asked."""
+        return is_fitting(self.memory_verdict)
 
     @property
     def samples_per_second(self) -> float:
@@ -162,11 +169,20 @@ class Forecast(Displayed, Framed):
         return self.total_seconds.scaled(self.dollars_per_hour / 3600)
 
     @property
+    def has_details(self) -> bool:
+        """Whether it was forecast here, not read back or written by hand."""
+        return self._details is not None
+
+    @property
     def details(self) -> "Details":
         """What the numbers were made of."""
         if self._details is None:
             raise BadInput("this forecast was read back and has only its numbers; forecast the job again for details")
         return self._details()
+
+    def remedies(self) -> "tuple[Remedy, ...]":
+        """What would make the job fit, one change each; nothing where it fits. Looked for when asked."""
+        return self.details.remedies() if self.fits is False else ()
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form, by the names of the contract; `from_dict` reads it."""
@@ -189,6 +205,8 @@ class Forecast(Displayed, Framed):
         if missing:
             raise BadInput(f"a forecast needs {', '.join(missing)}")
         own = {name: values[name] for name in _NAMES if name in values}
+        if values.get("fits") is not None and own.get("memory_verdict") is None:  # written by hand
+            own["memory_verdict"] = FITS if values["fits"] else DOES_NOT_FIT
         try:
             return cls(**{name: _READERS.get(name, _same)(value) for name, value in own.items()})
         except (TypeError, KeyError, AttributeError, ValueError) as error:
@@ -198,6 +216,7 @@ class Forecast(Displayed, Framed):
 _NAMES = tuple(item.name for item in fields(Forecast) if item.compare)
 
 _DERIVED = (
+    "fits",
     "samples_per_second",
     "images_per_second",
     "tokens_per_second",

@@ -20,13 +20,15 @@ from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.framework import framework_step, setting_of
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.loader import feed_for, with_input
-from epochcast.forecasting.mixed import SINGLE, has_casts, is_surely_slower, no_slower
+from epochcast.forecasting.mixed import has_casts, is_surely_slower, no_slower
 from epochcast.forecasting.offload import check_offload, host_bytes, with_offload, with_paging
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.rank_memory import job_memory
 from epochcast.forecasting.session import Session
+from epochcast.forecasting.single_precision import run_precision
 from epochcast.forecasting.step import StepForecast
-from epochcast.forecasting.utilisation import model_flops, utilisation
+from epochcast.forecasting.utilisation import model_flops, products_peak, utilisation
+from epochcast.graph.precision import SINGLE
 from epochcast.graph.trace import Trace
 from epochcast.hardware.measured import measured_how
 from epochcast.hardware.network import usual_network
@@ -139,8 +141,8 @@ def _utilisation(
     recipe = trace.recipe
     plain = session.trace(model, replace(recipe, checkpointing=False)) if recipe.checkpointing else trace
     passes = job.accumulate * placement.replicas
-    math = recipe.precision_rules.math
-    return utilisation(model_flops(plain), passes, step.seconds.mid, placement.gpus, placement.device, math)
+    peak = products_peak(plain, placement.device)
+    return utilisation(model_flops(plain), passes, step.seconds.mid, placement.gpus, peak)
 
 
 def has_room(job: Job, placement: Placement, session: Session) -> bool:
@@ -206,7 +208,7 @@ def _fed_step(job: Job, placement: Placement, model: Model, trace: Trace, sessio
     step = step_of(job, trace)
     if not has_casts(trace, placement.device):
         return step
-    in_single = session.trace(model, replace(trace.recipe, precision=SINGLE))
+    in_single = session.trace(model, replace(trace.recipe, precision=run_precision(SINGLE, job, placement.device)))
     if is_surely_slower(in_single, placement, costing, setting_of(job, placement.device), step):
         return step
     return no_slower(step, step_of(replace(job, precision=SINGLE, weights=None), in_single))
@@ -221,7 +223,6 @@ def _memory_numbers(memory: PeakMemory | None) -> dict[str, Any]:
         "peak_op": memory.peak_op,
         "allocated_bytes": memory.allocated_bytes,
         "reserved_bytes": memory.reserved_bytes,
-        "fits": bool(memory.fits),
         "memory_verdict": memory.verdict,
     }
 

@@ -94,7 +94,10 @@ class Job:
     )
     aux: bool = _model(True, "Auxiliary heads, where the network has some.")
     precision: str = _recipe(
-        "fp32", "fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64, fp8, mxfp8, nvfp4.", named=_precision_name
+        "fp32",
+        "fp32 (PyTorch's: TF32 convolutions on Ampere and newer), fp32_strict, tf32, amp (amp_fp16), amp_bf16, fp16, "
+        "bf16, fp64, fp8, mxfp8, nvfp4.",
+        named=_precision_name,
     )
     weights: str | None = _recipe(
         None,
@@ -277,12 +280,13 @@ class Job:
     def recipe(self, batch: int, device: "Device | None" = None) -> "Recipe":
         """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says."""
         from epochcast.forecasting.attention import chosen_attention
+        from epochcast.forecasting.single_precision import run_precision
         from epochcast.graph.compilers import COMPILERS, find_compiler
         from epochcast.graph.precision import precision_with
         from epochcast.graph.recipe import Recipe
 
         own = {name: getattr(self, name) for name in _recipe_fields()}
-        own["precision"] = precision_with(self.precision, self.weights).name
+        own["precision"] = run_precision(precision_with(self.precision, self.weights).name, self, device)
         own["attention"] = chosen_attention(self, device)
         compiler = COMPILERS.get(find_compiler(self.compile))
         if compiler is not None:

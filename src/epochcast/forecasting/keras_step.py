@@ -23,6 +23,7 @@ from epochcast.forecasting.layered_step import layered_step
 from epochcast.forecasting.parts import BACKWARD, FORWARD, UPDATE, StepParts
 from epochcast.forecasting.placement import Placement
 from epochcast.forecasting.step import StepForecast
+from epochcast.graph.precision import SINGLE, SINGLE_STRICT
 from epochcast.graph.trace import Trace
 from epochcast.interval import Interval
 
@@ -41,7 +42,11 @@ def keras_step(trace: Trace, placement: Placement) -> StepForecast | None:
     stack = find_stack(STACK)
     recipe = trace.recipe
     mirrored = placement.gpus > 1
-    if recipe.precision != "fp32" or recipe.mode != "training" or recipe.optimizer not in stack.variable_seconds:
+    if (
+        recipe.precision not in (SINGLE, SINGLE_STRICT)
+        or recipe.mode != "training"
+        or recipe.optimizer not in stack.variable_seconds
+    ):
         return None
     strategy = placement.strategy
     if mirrored and (strategy.runner != TENSORFLOW or strategy.algorithm != "nccl" or placement.nodes > 1):

@@ -19,9 +19,6 @@ from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
 from epochcast.interval import Interval
 
-SINGLE = "fp32"
-"""What mixed precision is compared with."""
-
 
 def has_casts(trace: Trace, device: Device) -> bool:
     """Whether a step is cast op by op for the tensor cores of a device."""

@@ -9,6 +9,7 @@ The peak is the data sheet's, dense, in the format that products really run in; 
 precision, that of the format which stands in for it.
 """
 
+from epochcast.graph.maths import op_math_index
 from epochcast.graph.op import Gradient, Phase
 from epochcast.graph.trace import CLASSES, PHASES, Trace
 from epochcast.graph.work import OpClass
@@ -32,6 +33,19 @@ def model_flops(trace: Trace) -> float:
     return trace.flops["matrix"] - again
 
 
-def utilisation(pass_flops: float, passes: int, step_seconds: float, gpus: int, device: Device, math: str) -> float:
+def products_peak(trace: Trace, device: Device) -> float:
+    """Flops per second of the step's products at their peaks: Σ F / Σ (F / peak). All have the peak of the precision,
+    unless convolutions run in another math (fp32 of PyTorch).
+    """
+    rules, columns = trace.recipe.precision_rules, trace.columns
+    others = device.peak(rules.math)
+    is_rounded = columns.is_matrix & (columns.math == op_math_index(rules.convolution_math))
+    if rules.convolution_math == rules.math or not is_rounded.any():
+        return others
+    rounded, flops = float(columns.flops[is_rounded].sum()), float(columns.flops[columns.is_matrix].sum())
+    return flops / (rounded / device.peak(rules.convolution_math) + (flops - rounded) / others)
+
+
+def utilisation(pass_flops: float, passes: int, step_seconds: float, gpus: int, peak_flops_per_second: float) -> float:
     """MFU of a step in which all GPUs together make `passes` passes."""
-    return pass_flops * passes / (step_seconds * gpus * device.peak(math))
+    return pass_flops * passes / (step_seconds * gpus * peak_flops_per_second)

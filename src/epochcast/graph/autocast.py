@@ -69,12 +69,12 @@ def with_precision(
             return with_masters(ops, parameters, precision.weights, is_stored=is_stored)
         case Method.STORED:
             return tuple(ops) if is_stored else tuple(stored_as(ops, precision.products))
-        case Method.AS_IT_IS if precision.on_tensor_cores:
-            return tuple(
-                replace(op, tf32=True) if isinstance(op.kind, _LOW) and op.dtype is DType.FLOAT32 else op for op in ops
-            )
         case Method.AS_IT_IS:
-            return tuple(ops)
+            rounded = _LOW if precision.on_tensor_cores else (Conv,) if precision.convolutions_on_tensor_cores else ()
+            return tuple(
+                replace(op, tf32=True) if isinstance(op.kind, rounded) and op.dtype is DType.FLOAT32 else op
+                for op in ops
+            )
 
 
 class _Rule(Enum):

@@ -284,7 +284,9 @@ def _is_pointwise(op: Op) -> bool:
 
 
 def _unwritten(walk: _Walk, parameters: frozenset[str]) -> frozenset[str]:
-    """Storages that one kernel writes and no other reads, and masks; what nobody reads is a result of the step."""
+    """Storages that one kernel writes and no other reads, and masks. What nobody reads is a result of the step; what is
+    read before it is written (an optimizer's state, a master copy) was there before the step and stays.
+    """
     users: dict[str, set[int]] = {}
     written: set[str] = set()
     read: set[str] = set()
@@ -294,12 +296,14 @@ def _unwritten(walk: _Walk, parameters: frozenset[str]) -> frozenset[str]:
         if isinstance(op.kind, View):
             continue
         storages = [walk.storage(tensor) for tensor in op.outputs]
-        read.update(walk.storage(tensor) for tensor in (*op.inputs, *op.weights))
+        operands = [walk.storage(tensor) for tensor in (*op.inputs, *op.weights)]
+        results.update(name for name in operands if name not in written)
+        read.update(operands)
         written.update(storages)
         results.update(walk.storage(t) for t in op.outputs if t.relation.gradient_of in parameters)
         if op.kind == Elementwise("dropout") and not op.is_gradient:
             masks.update(storages[1:])
-        for name in (*storages, *(walk.storage(tensor) for tensor in (*op.inputs, *op.weights))):
+        for name in (*storages, *operands):
             users.setdefault(name, set()).add(walk.group_of[place].number)
     alone = {name for name in written & read if len(users[name]) == 1}
     return frozenset((alone | masks) - results)
@@ -374,9 +378,13 @@ class _Result:
         return max(group.members, key=rank)
 
     def _spared(self) -> Numbers:
-        """Coefficients of the bytes that a kernel neither reads nor writes though its ops do, through n = 1, 2, 3."""
+        """Coefficients of the bytes that a kernel neither reads nor writes though its ops do, through n = 1, 2, 3. A
+        pass of the update moves all its bytes: tensors that are updated in turn share the storage of a temporary.
+        """
         values = np.zeros((3, len(self.groups), 2))
         for number, group in enumerate(self.groups):
+            if self.template.base[group.members[0]].phase is Phase.UPDATE:
+                continue
             seen: set[str] = set()
             made: set[str] = set()
             for place in sorted(group.members):

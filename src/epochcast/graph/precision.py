@@ -1,7 +1,11 @@
 """Precisions: how a step is stored, how its products are computed, and how a float32 step is rewritten to get there.
 
-    fp32                    everything in float32
-    tf32                    stored in float32, products on tensor cores
+    fp32                    stored in float32; convolutions on tensor cores (TF32) where the device has them, products
+                            in float32: the defaults of PyTorch since 1.12 (`torch.backends.cudnn.allow_tf32` is on,
+                            `torch.backends.cuda.matmul.allow_tf32` is off). Other frameworks and versions:
+                            `forecasting.single_precision`
+    fp32_strict             everything in float32
+    tf32                    stored in float32, convolutions and products on tensor cores
     amp_fp16, amp_bf16      stored in float32, cast op by op (`autocast`)
     fp16, bf16, fp64        everything stored in it, the optimizer's state too (`half`)
     fp16_deepspeed, …       parameters, activations and gradients stored in it, the update in float32 (`master`)
@@ -10,6 +14,8 @@
 
 A precision says in which format products are computed and how weights are kept (`weights`); `precision_with` finds the
 one for both.
+
+Limit: cuDNN's recurrent layers are taken to multiply in float32 under fp32, though it may round their operands, too.
 
 Loss scaling (amp_fp16) is charged only where a front end asks for it.
 """
@@ -21,6 +27,9 @@ from enum import Enum
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.tensor import DType
 from epochcast.graph.weights import WEIGHTS, Weights, find_weights
+
+SINGLE, SINGLE_STRICT, SINGLE_ROUNDED = "fp32", "fp32_strict", "tf32"
+"""Stored in float32, without casts: convolutions, nothing or everything on tensor cores."""
 
 
 class Method(Enum):
@@ -35,8 +44,9 @@ class Method(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """`products` is the dtype of the operands of products; `on_tensor_cores`: float32 ones are rounded to tf32;
-    `weights` says how parameters, their gradients and the optimizer's copy are kept.
+    """`products` is the dtype of the operands of products; `on_tensor_cores`: float32 ones are rounded to tf32, and
+    `convolutions_on_tensor_cores`: those of convolutions alone are. `weights` says how parameters, their gradients and
+    the optimizer's copy are kept.
     """
 
     name: str
@@ -44,6 +54,7 @@ class Precision:
     method: Method = Method.AS_IT_IS
     on_tensor_cores: bool = False
     weights: Weights = WEIGHTS["fp32"]
+    convolutions_on_tensor_cores: bool = False
 
     @property
     def is_single(self) -> bool:
@@ -74,6 +85,11 @@ class Precision:
     def math(self) -> str:
         """The row of `maths.MATHS` that products run in."""
         return "tf32" if self.on_tensor_cores else self.products.math
+
+    @property
+    def convolution_math(self) -> str:
+        """The row of `maths.MATHS` that convolutions run in."""
+        return "tf32" if self.convolutions_on_tensor_cores else self.math
 
 
 def find_precision(name: str) -> Precision:
@@ -118,8 +134,9 @@ def mixed_precision(maths: Container[str]) -> Precision:
 PRECISIONS: Mapping[str, Precision] = {
     precision.name: precision
     for precision in (
-        Precision("fp32"),
-        Precision("tf32", on_tensor_cores=True),
+        Precision(SINGLE, convolutions_on_tensor_cores=True),
+        Precision(SINGLE_STRICT),
+        Precision(SINGLE_ROUNDED, on_tensor_cores=True),
         Precision("amp_fp16", DType.FLOAT16, Method.AUTOCAST),
         Precision("amp_bf16", DType.BFLOAT16, Method.AUTOCAST),
         Precision("fp16", DType.FLOAT16, Method.STORED, weights=WEIGHTS["fp16"]),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from epochcast.errors import BadInput, UnknownName
 from epochcast.graph.compilers import EAGER, find_compiler
 from epochcast.graph.optimizer import find_optimizer
-from epochcast.graph.precision import PRECISIONS, Precision, find_precision
+from epochcast.graph.precision import PRECISIONS, SINGLE, SINGLE_STRICT, Precision, find_precision
 
 MODES = ("training", "forward", "forward_backward")
 STYLES = ("foreach", "fused", "loop")
@@ -86,6 +86,11 @@ class Recipe:
     def precision_rules(self) -> Precision:
         """The precision by its name."""
         return PRECISIONS[self.precision]
+
+    @property
+    def precision_label(self) -> str:
+        """The name that tables of measured steps list it by: fp32 of a device without TF32 is fp32."""
+        return SINGLE if self.precision == SINGLE_STRICT else self.precision
 
     @property
     def is_compiled(self) -> bool:

@@ -85,9 +85,13 @@ class Profile:
             if not (0 < low <= 1 <= high and isfinite(high)):
                 raise BadInput(f"step_spread must be two factors, low ≤ 1 ≤ high, got {low} and {high}")
 
-    def is_of(self, math: str) -> bool:
-        """Whether it was measured in a precision whose products are in this math."""
-        return not self.precisions or math in {PRECISIONS[name].math for name in self.precisions}
+    def is_of(self, math: str, *, of_convolutions: bool = False) -> bool:
+        """Whether it was measured in a precision whose products, or convolutions, are in this math. Convolutions in
+        fp32 are in fp32 or tf32, as the device has it.
+        """
+        rules = [PRECISIONS[name] for name in self.precisions]
+        maths = {each.math for each in rules} | {each.convolution_math for each in rules if of_convolutions}
+        return not rules or math in maths
 
 
 def _precision_name(name: str) -> str:

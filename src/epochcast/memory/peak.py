@@ -28,7 +28,7 @@ from epochcast.memory.context import context_bytes, room_bytes
 from epochcast.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
 from epochcast.memory.replay import Allocator, OutOfMemory, Usage, replay
 from epochcast.memory.sharding import WHOLE, Shares
-from epochcast.memory.verdict import DOES_NOT_FIT, TIGHT, memory_verdict, peak_interval, sure_bytes
+from epochcast.memory.verdict import DOES_NOT_FIT, TIGHT, is_fitting, memory_verdict, peak_interval, sure_bytes
 from epochcast.memory.workspaces import most_workspace_bytes, with_workspaces
 
 SMALLER_TRIED = 6
@@ -98,7 +98,7 @@ class PeakMemory:
     @property
     def fits(self) -> bool | None:
         """Whether a replay within the device's memory succeeds; None where no device is given."""
-        return None if self.verdict is None else self.verdict != DOES_NOT_FIT
+        return is_fitting(self.verdict)
 
     @property
     def saved_bytes(self) -> int:

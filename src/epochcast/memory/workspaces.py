@@ -20,6 +20,7 @@ import numpy as np
 
 from epochcast.graph.kinds import Conv
 from epochcast.graph.op import Op
+from epochcast.graph.precision import PRECISIONS, SINGLE_STRICT, Precision
 from epochcast.graph.rebatch import resized
 from epochcast.graph.shapes import ConvShape, conv_shape
 from epochcast.graph.tensor import DType
@@ -38,12 +39,16 @@ LEAST_CHANNELS = 64
 LARGE_WINDOW = 5
 
 
-def workspace_bytes(op: Op, generation: str) -> int:
-    """The workspace of one call; 0 if no transform applies."""
+def workspace_bytes(op: Op, generation: str, precision: Precision = PRECISIONS[SINGLE_STRICT]) -> int:
+    """The workspace of one call; 0 if no transform applies. In fp32 cuDNN may choose a transform as well as tensor
+    cores, so room for it is kept; where everything is on tensor cores (tf32) it is not.
+    """
+    if precision.on_tensor_cores:
+        return 0
     if not isinstance(op.kind, Conv) or op.kind.groups > 1 or op.kind.transposed or op.dtype is not DType.FLOAT32:
         return 0
     shape = conv_shape(op)
-    if op.tf32 or len(shape.kernel) != 2 or set(op.kind.dilation) != {1} or set(op.kind.stride) != {1}:
+    if len(shape.kernel) != 2 or set(op.kind.dilation) != {1} or set(op.kind.stride) != {1}:
         return 0
     if not (min(shape.kernel) >= LARGE_WINDOW or (generation in WINOGRAD_GENERATIONS and _is_winograd(shape))):
         return 0
@@ -72,7 +77,7 @@ def with_workspaces(lives: Lifetimes, trace: Trace, device: Device | None) -> Li
     def scratch_bytes(op: Op) -> tuple[int, ...]:
         if device.kind == "cpu":
             return reorder_bytes(op, channels_last=trace.recipe.channels_last)
-        workspace = workspace_bytes(op, device.generation)
+        workspace = workspace_bytes(op, device.generation, trace.recipe.precision_rules)
         return (workspace,) if workspace else ()
 
     samples, sample_of = trace.template.distinct

@@ -78,7 +78,7 @@ def _title(answer: Advice) -> str:
         else f"{placement.gpus} × {placement.device.name}, {placement.strategy.name}"
     )
     nodes = f" on {placement.nodes} nodes" if placement.nodes > 1 else ""
-    return f"{answer.trace.name} on {where}{nodes} · {recipe.precision} · {recipe.optimizer}"
+    return f"{answer.trace.name} on {where}{nodes} · {answer.request.job.precision} · {recipe.optimizer}"
 
 
 def _rows(answer: Advice) -> Cells:

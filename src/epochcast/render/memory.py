@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 
 from epochcast.forecasting.forecast import Forecast
 from epochcast.memory.context import usable_bytes
-from epochcast.memory.verdict import DOES_NOT_FIT, FITS
+from epochcast.memory.verdict import DOES_NOT_FIT
 from epochcast.render.table import INTERVAL, interval_cells, table
 from epochcast.units import show_bytes
 
@@ -52,8 +52,8 @@ def memory(answer: Forecast) -> RenderableType:
 
 
 def verdict_text(answer: Forecast) -> str:
-    """Whether the memory of a step fits, loud where it does not; a forecast written by hand may only say `fits`."""
-    word = answer.memory_verdict or (FITS if answer.fits else DOES_NOT_FIT)
+    """Whether the memory of a step fits, loud where it does not."""
+    word = answer.memory_verdict or ""
     return word.upper() if word == DOES_NOT_FIT else word
 
 
@@ -61,10 +61,12 @@ def remedies(answer: Forecast) -> RenderableType:
     """What would make a step fit, one change a row."""
     rows = [
         (remedy.change, remedy.value, *interval_cells(remedy.peak_bytes, show_bytes), remedy.verdict, remedy.device)
-        for remedy in answer.details.remedies()
+        for remedy in answer.remedies()
     ]
+    own = answer.details.memory
+    none = "nothing that was tried" if own is None or not own.fits else "try a smaller batch: past jobs needed more"
     return table(
         "what would fit",
         f"change | to | > peak | {INTERVAL} | | on",
-        rows or [("nothing that was tried", "", "", "", "", "")],
+        rows or [(none, "", "", "", "", "")],
     )

@@ -23,7 +23,7 @@ from epochcast.graph.four_bit import EIGHT, FOUR
 from epochcast.graph.precision import Method, Precision
 from epochcast.graph.tensor import DType
 
-FOLLOW_WEIGHTS = frozenset({"fp32", "tf32", "amp_fp16", "amp_bf16", "fp16", "bf16"})
+FOLLOW_WEIGHTS = frozenset({"fp32", "fp32_strict", "tf32", "amp_fp16", "amp_bf16", "fp16", "bf16"})
 """Precisions that leave the weights as the model has them."""
 
 _HALVES = {torch.float16: "fp16", torch.bfloat16: "bf16"}
