@@ -109,7 +109,7 @@ def track(
         regex,
         _named(job),
         what_if,
-        parse_seconds(restart),
+        parse_seconds(restart, "--restart", unit="min"),
         trials,
         changes,
         as_json,
