@@ -41,6 +41,14 @@ MISTAKES = {
     f"{JOB} --dataset imagenet-1k --epochs nan": "'nan'",
     f"{JOB} --validation-samples 1{'0' * 30}": "--validation-samples must be at most",
     f"{JOB} --input 3x0x224": "'3x0x224' is not a shape",
+    f"{JOB} --input 224,224,3": "--input 224,224,3: looks like channels-last; epochcast reads channels first: "
+    "--input 3x224x224",
+    "forecast mnist_cnn --device V100 --batch 8 --input 28x28x1": "channels first: --input 1x28x28",
+    "forecast r3d_18 --device V100 --batch 8 --input 16x112x112x3": "channels first: --input 3x16x112x112",
+    "forecast timm:resnet18 --device V100 --batch 8 --input 224x224x3": "channels first: --input 3x224x224",
+    "forecast torchvision:resnet18 --device V100 --batch 8 --input 224x224x3": "channels first: --input 3x224x224",
+    "forecast gpt2 --device A100 --batch 1 --lora 8 --lora-target c_attn --lora-target c_prjo": "no linear layer is "
+    "called c_prjo; the model has: c_attn, c_fc, c_proj",
     f"{JOB} --input 224": "takes an input of 3 positive sizes",
     f"{JOB} --input abc": "'abc' is not a shape",
     f"{JOB} --mode trainig": "no mode called 'trainig'",
