@@ -242,8 +242,11 @@ def _settings_of(message: object, reference: str, arguments: Sequence[str]) -> l
 
 def _input_of(message: object, reference: str, arguments: Sequence[str]) -> list[str]:
     """The size of a script's images, for a model that does not carry its own."""
+    place, colon, _ = reference.rpartition(":")
     shape = getattr(message, "input_shape", None)
-    is_image = reference.partition(":")[0].endswith(("timm", "torchvision", ".py")) and ":" in reference
+    if place.endswith(".py"):
+        shape = shape or getattr(message, "published_shape", None)
+    is_image = bool(colon) and (place.endswith(".py") or place in ("timm", "torchvision"))
     return ["--input", "x".join(map(str, shape))] if shape and is_image and "--input" not in arguments else []
 
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from epochcast.capture.script.find import MAIN_GUARD, UNKNOWN_ARGUMENTS, Candidate, Script, read_script
-from epochcast.capture.script.image_size import image_shape
+from epochcast.capture.script.image_size import image_shape, published_shape
 from epochcast.capture.script.models import ScriptNames
 from epochcast.capture.script.names import KERAS, PYTORCH
 from epochcast.capture.script.statement import all_names
@@ -39,7 +39,8 @@ class NeedsFactory(BadInput):
     Its notes say what the script holds. `asked` is the reference that was given, `instead` are references that work;
     each is a separate note, so that the command line can show the whole command. `settings_file` is the script where it
     says how it trains: what is not made by it needs to be told so. `said` are the options it says, `input_shape` the
-    size of its images; `missing` are words that a command still needs, with an example of each.
+    size of its images and `published_shape` that of its published network; `missing` are words that a command still
+    needs, with an example of each.
     """
 
     asked: str = ""
@@ -47,6 +48,7 @@ class NeedsFactory(BadInput):
     settings_file: str = ""
     said: frozenset[str] = frozenset()
     input_shape: tuple[int, ...] | None = None
+    published_shape: tuple[int, ...] | None = None
     missing: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()
 
@@ -96,7 +98,8 @@ def _answer(
     error.said = frozenset(setting.option for settings in script.settings for setting in settings.settings)
     best = candidates[0] if candidates else None
     if best is not None and best.framework == PYTORCH:
-        error.input_shape = image_shape(syntax_tree(script.path), script.script_names, best.reference)
+        error.input_shape = image_shape(syntax_tree(script.path), script.script_names)
+        error.published_shape = published_shape(best.reference)
     error.settings_file = place if any(settings.settings for settings in script.settings) else ""
     return error
 

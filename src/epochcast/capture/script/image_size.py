@@ -24,18 +24,21 @@ _PUBLISHED = {"torchvision:inception_v3": (3, 299, 299)}
 _USUAL = (3, 224, 224)
 
 
-def image_shape(tree: ast.Module, names: ScriptNames, reference: str | None = None) -> tuple[int, ...] | None:
-    """Channels, height and width; of a published network of torchvision its own where the script does not say."""
+def image_shape(tree: ast.Module, names: ScriptNames) -> tuple[int, ...] | None:
+    """Channels, height and width; None where the script does not say."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     by_name = {_last(call): call for call in reversed(calls)}
     known = next((_DATASETS[name] for name in by_name if name in _DATASETS), None)
     sides = next(_sides(by_name, names), None)
-    if sides is not None:
-        channels = 1 if "Grayscale" in by_name else known[0] if known else 3
-        return (channels, *sides)
-    if known is None and reference is not None and reference.startswith("torchvision:"):
-        return _PUBLISHED.get(reference, _USUAL)
-    return known
+    if sides is None:
+        return known
+    channels = 1 if "Grayscale" in by_name else known[0] if known else 3
+    return (channels, *sides)
+
+
+def published_shape(reference: str | None) -> tuple[int, ...] | None:
+    """Of a network of torchvision its own size; those of timm carry theirs with them."""
+    return _PUBLISHED.get(reference, _USUAL) if reference and reference.startswith("torchvision:") else None
 
 
 def _sides(by_name: dict[str, ast.Call], names: ScriptNames) -> Iterator[tuple[int, int]]:
