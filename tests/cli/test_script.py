@@ -110,6 +110,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_the_lines_that_are_printed_work_as_printed(script: Path, command: Command) -> None:
     if find_spec("timm") is None:
         pytest.skip("timm is not installed")

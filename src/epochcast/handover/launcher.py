@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 
 from epochcast.errors import BadInput
 
@@ -131,12 +132,13 @@ def launch_of(command: str) -> Launch | None:
 
 def _words(command: str) -> list[tuple[str, int]]:
     """The words as a shell splits them, each with the place in the text where it ends."""
-    lexer = shlex.shlex(command, posix=True)
+    text = StringIO(command)
+    lexer = shlex.shlex(text, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     found: list[tuple[str, int]] = []
     try:
         while (word := lexer.get_token()) is not None:
-            found.append((word, lexer.instream.tell()))
+            found.append((word, text.tell()))
     except ValueError as error:
         raise BadInput(f"--run {command!r} is no command of a shell: {error}") from None
     return found
