@@ -1,5 +1,9 @@
+import ast
 import copy
 import pickle
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -76,3 +80,41 @@ def test_every_error_comes_back_whole_from_a_worker_process(error: EpochcastErro
 def test_bad_input_is_a_value_error_too() -> None:
     with pytest.raises(ValueError, match="got 0"):
         raise BadInput("batch must be at least 1, got 0")
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def _extras() -> dict[str, set[str]]:
+    """The packages of every extra of pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = re.compile(r"[A-Za-z0-9._-]+")
+    found = {
+        extra: {match[0].casefold() for line in lines if (match := names.match(line))}
+        for extra, lines in project["optional-dependencies"].items()
+    }
+    return {**found, "serve": found["serve"] | found["store"] | found["plot"]}
+
+
+def test_the_extra_that_a_message_names_installs_the_package_that_is_missing() -> None:
+    extras, wrong, seen = _extras(), [], 0
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "MissingExtra":
+                continue
+            extra, *package = [value.value if isinstance(value, ast.Constant) else None for value in node.args]
+            if extra is None:
+                continue  # read from the extras themselves, or from a table that is checked below
+            seen += 1
+            needed = str(extra if not package or package[0] is None else package[0]).casefold()
+            if extra not in extras or (needed not in extras[extra] and (not package or package[0] is not None)):
+                wrong.append(f"{path.name}:{node.lineno} {extra} {needed}")
+    assert seen > 20
+    assert wrong == []
+
+
+def test_frameworks_that_a_users_file_imports_are_in_the_extra_that_is_named() -> None:
+    from epochcast.capture.torch.factory import EXTRAS
+
+    extras = _extras()
+    assert {n: e for n, e in EXTRAS.items() if not {n, f"{n}-cpu"} & extras[e]} == {}

@@ -84,7 +84,8 @@ def test_a_small_b_could_be_bits_or_bytes_and_is_refused(text: str) -> None:
         ("5 µs", 5e-6),  # micro sign
         ("5 μs", 5e-6),  # Greek mu
         ("3 ns", 3e-9),
-        ("1.5", 1.5),
+        ("1.5s", 1.5),
+        ("0", 0.0),
         ("1e3 s", 1000.0),
         (".5e1s", 5.0),
     ],
@@ -118,6 +119,9 @@ def test_shapes_by_hand(text: str) -> None:
         (parse_rate, "25 iB/s", "not a rate"),
         (parse_seconds, "6 fortnights", "'6 fortnights' is not a time; write it like '6h', '1h30m' or '250 ms'"),
         (parse_seconds, "1h 30", "not a time"),
+        (parse_seconds, "6", "6: give a unit, for example 6h"),
+        (parse_seconds, "1.5e3", "1.5e3: give a unit, for example 1.5e3h"),
+        (parse_seconds, "0.25", "0.25: give a unit, for example 0.25s"),
         (parse_seconds, "-6h", "not a time"),
         (parse_dollars_per_hour, "cheap", "'cheap' is not a price in dollars per hour; write it like 2.50"),
         (parse_fraction, "5 percent", "'5 percent' is not a fraction; write it like 5% or 0.05"),

@@ -75,6 +75,14 @@ class BadInput(EpochcastError, ValueError):
     """A value that makes no sense: a negative batch, a shape that does not fit, a broken file."""
 
 
+class MissingUnit(BadInput):
+    """A bare number where only a unit says how much it is: 6 may be seconds or hours. `option` is where it stands."""
+
+    def __init__(self, text: str, example: str, option: str = "") -> None:
+        super().__init__(f"{option} {text}: give a unit, for example {example}".lstrip())
+        self.text, self.example = text, example
+
+
 ENDING = "SystemExit: "
 """What names the exit code of a program that ends without a word; what it printed last then says why."""
 

@@ -7,7 +7,7 @@ IEC 80000-13. Rates may be in bits ("200 Gbit/s") or bytes ("25 GB/s"). A multip
 import re
 from math import isfinite, sqrt
 
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, MissingUnit
 
 _DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
@@ -133,15 +133,20 @@ def _with_unit(text: str, unit: str, wanted: str) -> float:
     return _finite(float(match[1]) * _DECIMAL[match[2] or ""], text)
 
 
-def parse_seconds(text: str) -> float:
-    """Seconds of "6h", "1h30m", "90 min", "250 ms" or a bare number of seconds.
+def parse_seconds(text: str, option: str = "", *, unit: str = "h") -> float:
+    """Seconds of "6h", "1h30m", "90 min" or "250 ms". A bare number is refused: it may be seconds or hours; 0 is 0.
+
+    The message names the option and repeats the number with the unit that the option usually has.
 
     >>> parse_seconds("1h30m")
     5400.0
     """
     plain = text.strip().casefold()
     if re.fullmatch(_NUMBER, plain):
-        return _finite(float(plain), text)
+        number = _finite(float(plain), text)
+        if number == 0:
+            return 0.0
+        raise MissingUnit(text.strip(), f"{plain}{unit if number >= 1 else 's'}", option)
     too_long = len(plain) > _LONGEST
     pieces = [] if too_long else re.findall(rf"{_NUMBER}\s*(ns|us|μs|ms|min|[smhdw])\s*", plain)
     if not pieces or "".join(n + u for n, u in pieces) != plain.replace(" ", ""):
@@ -158,7 +163,7 @@ def parse_seconds_per_sample(text: str) -> float:
     taken, slash, samples = text.partition("/")
     if slash and not (samples.strip().isdecimal() and len(samples) <= _MOST_DIGITS and int(samples) > 0):
         raise BadInput(f"{text!r} is no time per sample; write it like '8ms', or '0.5s/64' for a batch of 64")
-    return parse_seconds(taken) / (int(samples) if slash else 1)
+    return parse_seconds(taken, unit="ms") / (int(samples) if slash else 1)
 
 
 def parse_dollars_per_hour(text: str) -> float:

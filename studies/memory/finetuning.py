@@ -25,6 +25,7 @@ import polars as pl
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo import ZOO
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.graph.lora import linear_names
 from epochcast.graph.recipe import Recipe
 from epochcast.memory.peak import peak_memory
 
@@ -121,6 +122,9 @@ def tuned(folder: Path) -> tuple[list[Tuned], dict[str, int]]:
 def _tuned(row: Mapping[str, Any]) -> Tuned:
     name, way, recipe, tokens = _question(row)
     model = _as_litgpt(name, tokens)
+    if recipe.lora_targets:  # EVERY has the names of all families
+        linear = linear_names(model.graph(1))
+        recipe = replace(recipe, lora_targets=tuple(name for name in recipe.lora_targets if name in linear))
     trace = model.trace(recipe)
     peak = peak_memory(trace)
     standing = [t for t in ("parameters", "gradients", "optimizer_state") if t in peak.timeline.live_bytes]

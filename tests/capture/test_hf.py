@@ -210,6 +210,11 @@ def test_lora_beside_nothing_names_the_linear_layers() -> None:
         hf_model(reference("LlamaConfig"), (16,), lora_rank=4, lora_targets=("nope",))
 
 
+def test_a_target_that_is_no_layer_is_refused_beside_one_that_is() -> None:
+    with pytest.raises(BadInput, match=r"no linear layer is called v_prj; the model has: .*q_proj"):
+        hf_model(reference("LlamaConfig"), (16,), lora_rank=4, lora_targets=("q_proj", "v_prj"))
+
+
 def test_experts_of_a_mixture_run_as_one_grouped_product_with_the_flops_of_the_chosen_ones() -> None:
     """Four experts, two chosen: per token and layer 3·2·64·128 weights, and as much again for each kind of gradient."""
     sizes = "hidden_size=64, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=4, intermediate_size=128"

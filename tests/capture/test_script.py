@@ -273,6 +273,65 @@ def answer(folder: Path, text: str) -> NeedsFactory:
 
 
 @pytest.mark.parametrize(
+    ("imports", "call", "written"),
+    [
+        ("import timm", "timm.create_model('vit', True)", "timm.create_model('vit', False)"),
+        ("from torchvision import models", "models.resnet18(True)", "models.resnet18(False)"),
+        (
+            "from torchvision import models",
+            "models.resnet18(weights=models.ResNet18_Weights.DEFAULT)",
+            "models.resnet18(weights=None)",
+        ),
+        ("from torchvision.models import resnet18", "resnet18(pretrained=True)", "resnet18(pretrained=False)"),
+        ("import keras", "keras.applications.ResNet50()", "keras.applications.ResNet50(weights=None)"),
+        (
+            "import keras",
+            "keras.applications.ResNet50(weights='imagenet')",
+            "keras.applications.ResNet50(weights=None)",
+        ),
+    ],
+)
+def test_the_printed_factory_fetches_no_weights(imports: str, call: str, written: str, tmp_path: Path) -> None:
+    text = f"""
+    {imports}
+    def main():
+        model = {call}
+        model.fit(x, y)
+        loss(model(x), y).backward()
+    if __name__ == "__main__":
+        main()
+    """
+    lines = [line.strip() for line in answer(tmp_path, text).__notes__]
+    assert any(line.startswith(f"return {written}  #") for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224)])", (3, 224, 224)),
+        ("transforms.RandomResizedCrop(size=(64, 48))", (3, 64, 48)),
+        ("transforms.Resize((64, 48)), transforms.Grayscale()", (1, 64, 48)),
+        ("transforms.Resize(256)", None),
+        ("datasets.MNIST('data')", (1, 28, 28)),
+        ("datasets.CIFAR10('data'), transforms.RandomCrop(32, padding=4)", (3, 32, 32)),
+    ],
+)
+def test_transforms_and_data_sets_say_the_size_of_images(
+    text: str, shape: tuple[int, ...] | None, tmp_path: Path
+) -> None:
+    whole = f"""
+    import torch
+    from torchvision import datasets, transforms
+    class Net(torch.nn.Module):
+        pass
+    def main():
+        data = {text}
+        loss(Net()(x), y).backward()
+    """
+    assert answer(tmp_path, whole).input_shape == shape
+
+
+@pytest.mark.parametrize(
     ("text", "best", "instead"),
     [
         (IMAGENET, "model", ["torchvision:resnet18", "train.py:make_model"]),

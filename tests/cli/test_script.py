@@ -1,4 +1,5 @@
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -85,8 +86,44 @@ def test_a_published_network_needs_nothing_of_the_script(script: Path, command: 
         "the published network does not need the script; type:",
         "    epochcast inspect torchvision:resnet50",
         "or type:",
-        "    epochcast inspect train.py:net",
+        "    epochcast inspect train.py:net --input 3x224x224",
     ]
+
+
+FINE_TUNING = """
+import argparse, timm, torch
+from torchvision import transforms
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--size", type=int, default=96)
+    args = parser.parse_args()
+    transform = transforms.Compose([transforms.RandomResizedCrop(args.size), transforms.ToTensor()])
+    model = timm.create_model("resnet18", pretrained=True, num_classes=7)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.slow
+def test_the_lines_that_are_printed_work_as_printed(script: Path, command: Command) -> None:
+    if find_spec("timm") is None:
+        pytest.skip("timm is not installed")
+    script.write_text(FINE_TUNING)
+    told = command("forecast train.py").err.splitlines()
+    added = [line.removeprefix("    ") for line in told if line.startswith(("    def ", "        return "))]
+    assert added[1].startswith("    return timm.create_model('resnet18', pretrained=False, num_classes=7)")
+    published, own = (line.strip() for line in told if line.startswith("    epochcast "))
+    assert published == "epochcast forecast timm:resnet18 --config train.py --input 3x96x96 --device A100 --batch 32"
+    assert own == "epochcast forecast train.py:make_model --input 3x96x96 --device A100 --batch 32"
+    script.write_text("\n".join([FINE_TUNING.partition("if __name__")[0], *added, ""]))
+    ran = command(own.removeprefix("epochcast "))
+    assert (ran.code, "train.py:make_model on A100" in ran.out) == (0, True), ran.err
 
 
 @pytest.mark.usefixtures("script")

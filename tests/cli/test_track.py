@@ -233,12 +233,21 @@ def test_a_log_without_times_says_so_and_costs_nobody_knows_what(
     assert ran.code == 2 and "the job 'nowhere' names no device" in ran.err
 
 
-def test_a_log_that_fell_silent_or_passed_its_total_says_so(command: Command, tmp_path: Path) -> None:
+def test_a_log_that_fell_silent_says_so(command: Command, tmp_path: Path) -> None:
     log = write_log(tmp_path / "a.log", 1000)
     assert "nothing new since" not in command(f"track {log} --total 2000").out
     os.utime(log, (1_700_000_000, 1_700_000_000))
     assert "nothing new since" in command(f"track {log} --total 2000").out
-    assert "beyond the total of 500 steps (given)" in command(f"track {log} --total 500").out
+
+
+def test_a_total_below_the_step_that_the_log_has_reached_is_refused(command: Command, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "a.log", 1000)
+    ran = command(f"track {log} --total 79")
+    told = "--total 79: the log has already reached step 1000 of 2000; leave --total out"
+    assert (ran.code, ran.out, ran.err) == (2, "", f"epochcast: {told}\n")
+    assert command(f"track {log} --total 1000").code == 0
+    followed = command(f"track {log} --total 79 --follow")
+    assert (followed.code, followed.err) == (2, f"epochcast: {told}\n")
 
 
 def test_the_table_fits_a_terminal_of_80_columns(

@@ -18,7 +18,7 @@ A100, LEARNED = find_device("A100"), find_cost_model("learned")
     ("text", "product"),
     [
         ("2.1ms", Product(2.1e-3)),
-        ("0.0021", Product(2.1e-3)),
+        ("0.0021s", Product(2.1e-3)),
         ("4096x2048x1024=0.5 ms", Product(5e-4, 4096, 2048, 1024)),
         ("4096=1ms", Product(1e-3, 4096, 4096, 4096)),
         ("bf16:8192x8192x8192=2.1ms", Product(2.1e-3, precision="bf16")),

@@ -71,6 +71,10 @@ def test_without_a_file_it_is_said_how_to_write_one(tmp_path: Path) -> None:
             "[[job]]\nname = 'a'\nmodel = 'resnet50'\nbatchs = 3\n",
             "epochcast.toml, line 4: no option called 'batchs'; near",
         ),
+        (
+            "[[job]]\nname = 'a'\nmodel = 'resnet50'\nloader_seconds = '8'\n",
+            "loader_seconds 8: give a unit, for example 8ms",
+        ),
         ("[defaults]\n\nepoch = 3\n", "epochcast.toml, line 3: no option called 'epoch'; near: epochs"),
         ("[[jobs]]\nname = 'a'\n", "epochcast.toml, line 1: no table called 'jobs'; known: defaults, job"),
         ("[[job]]\nmodel = 'resnet50'\n", "epochcast.toml, line 1: a job needs a name"),

@@ -4,6 +4,7 @@ from epochcast.capture.zoo import zoo_model
 from epochcast.errors import BadInput
 from epochcast.graph.four_bit import with_four_bits
 from epochcast.graph.kinds import Matmul, OptimizerUpdate, View
+from epochcast.graph.lora import matched
 from epochcast.graph.op import Gradient
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
@@ -52,6 +53,17 @@ def test_more_rank_costs_more() -> None:
 def test_lora_beside_nothing_names_the_linear_layers() -> None:
     with pytest.raises(BadInput, match=r"no linear layer is called nope; the model has: down_proj, .*v_proj"):
         trace(lora=8, lora_targets=("nope",))
+
+
+def test_a_target_that_is_no_layer_is_refused_beside_one_that_is() -> None:
+    with pytest.raises(BadInput, match=r"no linear layer is called v_prj; the model has: down_proj, .*v_proj"):
+        trace(lora=8, lora_targets=("q_proj", "v_prj"))
+
+
+def test_among_many_layers_those_near_the_target_are_named() -> None:
+    many = [f"layer{n}" for n in range(20)] + ["q_proj", "v_proj"]
+    with pytest.raises(BadInput, match="no linear layer is called v_prj; near: q_proj, v_proj"):
+        matched(["q_proj", "v_prj"], many)
 
 
 @pytest.mark.parametrize(

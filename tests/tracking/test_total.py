@@ -2,7 +2,7 @@ import pytest
 
 from epochcast.errors import BadInput
 from epochcast.tracking.history import History
-from epochcast.tracking.total import total_of
+from epochcast.tracking.total import check_given, total_of
 
 
 def test_what_is_given_counts_first() -> None:
@@ -22,6 +22,20 @@ def test_a_log_that_counts_epochs_alone_is_counted_in_epochs() -> None:
 
 def test_steps_per_epoch_follow_from_where_the_run_is() -> None:
     assert total_of(History(step=5000.0, epoch=2.0, total_epochs=10.0)).steps == 25_000
+
+
+def test_a_given_total_below_the_step_of_the_log_is_refused_with_one_that_would_do() -> None:
+    check_given(History(step=80.0), 80)
+    with pytest.raises(
+        BadInput, match=r"`total` 79: the log has already reached step 80; give the number of steps in all$"
+    ):
+        check_given(History(step=80.0), 79)
+    with pytest.raises(BadInput, match="for 79 epochs of 100 steps give `total` 7900"):
+        check_given(History(step=300.0, epoch=4.0, steps_per_epoch=100.0), 79)
+    with pytest.raises(BadInput, match="steps in all, not of epochs"):
+        check_given(History(step=300.0, epoch=4.0), 79)
+    with pytest.raises(BadInput, match="step 300 of 990; leave `total` out"):
+        check_given(History(step=300.0, total_steps=990.0), 79)
 
 
 def test_nothing_told_is_asked_for() -> None:

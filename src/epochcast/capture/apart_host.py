@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from epochcast.capture.model import Model
+from epochcast.capture.offline import choose_keras_backend, stay_offline
 from epochcast.capture.torch.notes import with_traceback
 from epochcast.capture.watch import Watch
 from epochcast.errors import BadInput, EndsProgram, EpochcastError
@@ -110,6 +111,8 @@ class Host:
         shape = asked["input_shape"]
         self._input_shape = None if shape is None else tuple(shape)
         self._root = become_program(self._reference)
+        stay_offline(self._reference)
+        choose_keras_backend()
         self._watch = Watch()
         self._model: Model | None = None
 

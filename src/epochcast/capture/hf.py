@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epochcast.capture.cache import CachedModel, about
+from epochcast.capture.channel_order import check_channels_first
 from epochcast.capture.model import Model
 from epochcast.capture.workload import Workload
 from epochcast.documents import parse_json, read_text
@@ -329,7 +330,10 @@ def _example(config: Any, task: str, shape: tuple[int, ...] | None) -> tuple[Any
     if task == "ImageClassification":
         size = getattr(config, "image_size", 224) or 224
         height, width = (size, size) if isinstance(size, int) else tuple(size)
-        pixels = shape or (getattr(config, "num_channels", 3), height, width)
+        channels = getattr(config, "num_channels", 3)
+        if shape is not None:
+            check_channels_first(shape, channels)
+        pixels = shape or (channels, height, width)
         return Example((), {"pixel_values": meta_tensor(*pixels, dtype=torch.float32), "labels": meta_tensor()}), 1, ()
     if task == "SpeechSeq2Seq":
         frames = 2 * config.max_source_positions

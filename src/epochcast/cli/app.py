@@ -222,6 +222,8 @@ def _report(message: object, code: int, arguments: Sequence[str] = ()) -> int:
             reference: [
                 *(reference if word == model else word for word in arguments),
                 *_settings_of(message, reference, arguments),
+                *_input_of(message, reference, arguments),
+                *getattr(message, "missing", ()),
             ]
             for reference in instead
         }
@@ -236,6 +238,16 @@ def _settings_of(message: object, reference: str, arguments: Sequence[str]) -> l
     """The script that says how a model is trained, for a reference that does not name the script."""
     script = getattr(message, "settings_file", "")
     return ["--config", script] if script and not reference.startswith(script) and "--config" not in arguments else []
+
+
+def _input_of(message: object, reference: str, arguments: Sequence[str]) -> list[str]:
+    """The size of a script's images, for a model that does not carry its own."""
+    place, colon, _ = reference.rpartition(":")
+    shape = getattr(message, "input_shape", None)
+    if place.endswith(".py"):
+        shape = shape or getattr(message, "published_shape", None)
+    is_image = bool(colon) and (place.endswith(".py") or place in ("timm", "torchvision"))
+    return ["--input", "x".join(map(str, shape))] if shape and is_image and "--input" not in arguments else []
 
 
 def wrote(path: Path) -> None:

@@ -160,7 +160,7 @@ def _end_of_budget(text: str | None) -> float | None:
 
     if text is None:
         return None
-    seconds = parse_seconds(text)
+    seconds = parse_seconds(text, "--budget", unit="m")
     if seconds <= 0:
         raise BadInput(f"--budget must be more than zero, got {text}")
     return perf_counter() + seconds

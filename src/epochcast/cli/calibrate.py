@@ -63,7 +63,7 @@ def calibrate(
         measured_device,
         find_cost_model(),
         date=datetime.now(UTC).date().isoformat(),
-        gemm=None if gemm_seconds is None else parse_product(gemm_seconds, gemm_size),
+        gemm=None if gemm_seconds is None else parse_product(gemm_seconds, gemm_size, "--gemm-seconds"),
         precision=precision,
         allow_code=allow_code,
     )

@@ -97,10 +97,10 @@ def job_command(
             if model is None and job is None:
                 raise missing("argument 'MODEL' (or --job NAME)")
             job_arguments = _with_settings(_job_arguments(model, job, flags, given), config, flags)
-            for names in needs:
-                if all(job_arguments.options.get(name) is None for name in names):
-                    _answer_script(job_arguments.model)
-                    raise missing(f"option '{flags[names[0]].command_flag}'")
+            absent = [names for names in needs if all(job_arguments.options.get(name) is None for name in names)]
+            for names in absent:
+                _answer_script(job_arguments.model, absent)
+                raise missing(f"option '{flags[names[0]].command_flag}'")
             with user_prints_to_stderr(), telling(job_arguments.notes), shown_by(capture_clock):
                 return command(job_arguments, **arguments)
 
@@ -161,12 +161,25 @@ def with_words(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def _answer_script(model: str) -> None:
-    """Raise for a script, with what can be forecast in it, before asking for missing options."""
-    if model.endswith((".py", ".ipynb")):
-        from epochcast.capture.resolve import find_model
+# What a printed command has where an option is missing that the script does not say.
+_EXAMPLES = {"device": "A100", "batch": "32"}
 
+
+def _answer_script(model: str, absent: Sequence[tuple[str, ...]]) -> None:
+    """Raise for a script, with what can be forecast in it, before asking for missing options; the commands that it
+    prints have them.
+    """
+    if not model.endswith((".py", ".ipynb")):
+        return
+    from epochcast.capture.resolve import find_model
+    from epochcast.capture.script import NeedsFactory
+
+    try:
         find_model(model)
+    except NeedsFactory as error:
+        unsaid = [names[0] for names in absent if names[0] in _EXAMPLES and error.said.isdisjoint(names)]
+        error.missing = tuple(word for name in unsaid for word in (f"--{name}", _EXAMPLES[name]))
+        raise
 
 
 _CONFIG = Parameter(

@@ -85,7 +85,7 @@ def plan(
         float | None, typer.Option(help="Spot prices, with this many interruptions per hour and machine, like 0.1.")
     ] = None,
     checkpoint: Annotated[
-        str | None, typer.Option(help="Seconds a checkpoint takes on spot; by default its bytes at 1 GB/s.")
+        str | None, typer.Option(help="How long a checkpoint takes on spot, like 30s [default: its bytes at 1 GB/s].")
     ] = None,
     restart: Annotated[
         str | None, typer.Option(help="From an interruption on spot to the first step again; by default 5m.")
@@ -126,7 +126,7 @@ def plan(
         charts.check_chart_path(plot)
     extras = Extras(
         billing,
-        parse_seconds(boot),
+        parse_seconds(boot, "--boot", unit="m"),
         0.0 if storage is None else parse_bytes(storage),
         storage_dollars,
         0.0 if egress is None else parse_bytes(egress),
@@ -201,6 +201,6 @@ def _spot(interruptions: float | None, checkpoint: str | None, restart: str | No
         return None
     return Spot(
         interruptions,
-        None if checkpoint is None else parse_seconds(checkpoint),
-        RESTART_SECONDS if restart is None else parse_seconds(restart),
+        None if checkpoint is None else parse_seconds(checkpoint, "--checkpoint", unit="s"),
+        RESTART_SECONDS if restart is None else parse_seconds(restart, "--restart", unit="m"),
     )

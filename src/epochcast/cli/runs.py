@@ -69,7 +69,7 @@ def _wanted(
         job_name=job,
         model=model,
         device=None if device is None else find_device(device).name,
-        seen_after_seconds=None if since is None else time.time() - parse_seconds(since),
+        seen_after_seconds=None if since is None else time.time() - parse_seconds(since, "--since", unit="d"),
         most=most,
     )
 

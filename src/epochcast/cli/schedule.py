@@ -80,7 +80,7 @@ def simulate(
     allowed = {"with": (True,), "without": (False,), "both": (True, False)}
     if preemption not in allowed:
         raise BadInput(f"--preemption is with, without or both, not {preemption!r}")
-    every_seconds = None if every is None else parse_seconds(every)
+    every_seconds = None if every is None else parse_seconds(every, "--every", unit="min")
     if every_seconds is not None and every_seconds <= 0:
         raise BadInput(f"--every must be more than 0, got {every}")
     if not 0 <= error <= 3:

@@ -164,7 +164,7 @@ def _moment(at: str | None) -> "datetime":
         told = None
     if told is not None and told.tzinfo is not None:
         return told
-    return moment + timedelta(seconds=seconds_until(at, moment))
+    return moment + timedelta(seconds=seconds_until(at, moment, "--at"))
 
 
 def _until(deadline: str | None, moment: "datetime") -> "datetime | None":
@@ -206,7 +206,7 @@ def _timetable(
     if preemption not in ("with", "without"):
         raise BadInput(f"--preemption is with or without, not {preemption!r}")
     may = preemption == "with"
-    every_seconds = None if every is None else parse_seconds(every)
+    every_seconds = None if every is None else parse_seconds(every, "--every", unit="min")
     asked = Asked(policy or view.policy or DEFAULT, Switches(may, may, seed), every_seconds, draws, seed)
     tell_compiling([asked.policy])
     with progress_bar("planning") as progress:

@@ -66,9 +66,8 @@ def run(
     from epochcast.scheduling.policies.registry import Switches, policy_named
     from epochcast.scheduling.running import Manner, Scheduler
     from epochcast.store.opening import open_store
-    from epochcast.units import parse_seconds
 
-    manner = Manner(_positive(parse_seconds(look), "--look"), _positive(parse_seconds(every), "--every"), stay)
+    manner = Manner(_positive(look, "--look"), _positive(every, "--every"), stay)
     decides = policy_named(policy, Switches(stops=not keep_running, resizes=not keep_running))
     tell_compiling([policy])
     with open_store(store) as opened:
@@ -155,7 +154,10 @@ def _cancelled(queue: str, one: "Cancelled", is_worked_on: bool) -> list[str]:
     return [line, *(f"{other} comes after it and will not run" for other in one.followers)]
 
 
-def _positive(seconds: float, flag: str) -> float:
+def _positive(text: str, flag: str) -> float:
+    from epochcast.units import parse_seconds
+
+    seconds = parse_seconds(text, flag, unit="s")
     if seconds <= 0:
         raise BadInput(f"{flag} must be more than 0")
     return seconds

@@ -99,8 +99,8 @@ def vacuum(
     from epochcast.store import thinning
     from epochcast.units import parse_seconds, show_bytes
 
-    seconds = parse_seconds(whole)
-    after = None if delete_after is None else parse_seconds(delete_after)
+    seconds = parse_seconds(whole, "--whole", unit="d")
+    after = None if delete_after is None else parse_seconds(delete_after, "--delete-after", unit="d")
     with _existing(database) as store:
         done = thinning.vacuum(store, whole_seconds=seconds, remove_after_seconds=after)
 

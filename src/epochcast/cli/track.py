@@ -109,7 +109,7 @@ def track(
         regex,
         _named(job),
         what_if,
-        parse_seconds(restart),
+        parse_seconds(restart, "--restart", unit="min"),
         trials,
         changes,
         as_json,
@@ -217,6 +217,7 @@ class _Run:
             self.metric = metric.MetricReader(path, asked.stopping.metric)
         self.reader: LogReader | None = None
         self.reported_at = time.time()
+        self.is_total_checked = False
 
     def read(self) -> None:
         """The file as it is now, to its end."""
@@ -243,6 +244,7 @@ class _Run:
     def answer(self) -> "tuple[Progress, dict[str, Any], tuple[Move, ...]]":
         """The progress, its JSON form, and the moves that were asked for."""
         self._evaluated()
+        self._check_total()
         progress = self.tracker.progress()
         recognition = None if self.reader is None else self.reader.recognition
         seen_at = datetime.fromtimestamp(self.reported_at).astimezone()
@@ -264,6 +266,14 @@ class _Run:
             told |= self.kept.told
             self.kept.run.tell(self.tracker, progress, told, self.reported_at)
         return progress, told, moves
+
+    def _check_total(self) -> None:
+        """Once: a run that is followed may go a step beyond its total."""
+        if self.asked.total is not None and not self.is_total_checked and self.tracker.history.reports:
+            from epochcast.tracking.total import check_given
+
+            check_given(self.tracker.history, self.asked.total)
+            self.is_total_checked = True
 
     def _evaluated(self) -> None:
         """What the metric of early stopping has become since the last look."""

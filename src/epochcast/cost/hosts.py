@@ -74,7 +74,8 @@ def parse_hooks(text: str) -> float:
         return hooks()[name]
     if not name or not (name[0].isdecimal() or name[0] in "-+."):
         raise UnknownName("framework with hooks", text, hooks())
-    return parse_seconds(name) if not name.startswith("-") else -parse_seconds(name[1:])
+    is_below = name.startswith("-")
+    return (-1 if is_below else 1) * parse_seconds(name.removeprefix("-"), unit="ms")
 
 
 @remembered(1)

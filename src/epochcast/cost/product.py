@@ -74,7 +74,7 @@ def product_precision(name: str) -> str:
     return precision.name
 
 
-def parse_product(text: str, size: int = DEFAULT_SIZE) -> Product:
+def parse_product(text: str, size: int = DEFAULT_SIZE, option: str = "") -> Product:
     """The product of "2.1ms", "8192x8192x8192=2.1ms" or "bf16:8192x8192x8192=2.1ms"; of `size` where it names none.
 
     >>> parse_product("bf16:4096x4096x4096=0.5ms")
@@ -87,7 +87,7 @@ def parse_product(text: str, size: int = DEFAULT_SIZE) -> Product:
     if len(sizes) not in (1, 3):
         raise BadInput(f"a product has three sizes, m x n x k, got {match[2].strip()!r}")
     m, n, k = sizes * 3 if len(sizes) == 1 else sizes
-    return Product(parse_seconds(match[3]), m, n, k, (match[1] or "").strip())
+    return Product(parse_seconds(match[3], option, unit="ms"), m, n, k, (match[1] or "").strip())
 
 
 def product_columns(sizes: Sequence[int], precision: str) -> Columns:

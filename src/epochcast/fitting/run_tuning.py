@@ -13,6 +13,7 @@ from typing import Any
 
 from epochcast.capture.resolve import find_model
 from epochcast.errors import BadInput
+from epochcast.graph.lora import linear_names
 
 RANK, TARGETS = 16, ("q_proj", "k_proj", "v_proj")
 # The limit between four (LoRA) and six (all parameters).
@@ -30,6 +31,9 @@ def run_tuning(row: Mapping[str, Any], reference: str) -> dict[str, Any]:
     flops, tokens = _FLOPS.search(note), _TOKENS.search(note)
     if row.get("task") != "finetuning" or not flops or not tokens:
         return {}
-    parameters = find_model(reference).graph(1).parameter_count
-    flops_per_parameter_and_token = float(flops[1]) * 1e12 / (float(tokens[1]) * parameters)
-    return {"lora": RANK, "lora_targets": TARGETS} if flops_per_parameter_and_token < FULL_TUNING_FLOPS else {}
+    graph = find_model(reference).graph(1)
+    flops_per_parameter_and_token = float(flops[1]) * 1e12 / (float(tokens[1]) * graph.parameter_count)
+    if flops_per_parameter_and_token >= FULL_TUNING_FLOPS:
+        return {}
+    linear = linear_names(graph)
+    return {"lora": RANK, "lora_targets": tuple(name for name in TARGETS if name in linear) or TARGETS}

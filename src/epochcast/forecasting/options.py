@@ -14,7 +14,7 @@ from operator import index
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from epochcast.errors import BadInput, UnknownOption
+from epochcast.errors import BadInput, MissingUnit, UnknownOption
 
 _METADATA = "option"
 
@@ -86,7 +86,12 @@ class Option:
 
     def read(self, value: Any) -> Any:
         """The value out of a file or a command line: text is parsed where the option is no text itself."""
-        return self.check(self.parse(value) if self.parse is not None and isinstance(value, str) else value)
+        if self.parse is None or not isinstance(value, str):
+            return self.check(value)
+        try:
+            return self.check(self.parse(value))
+        except MissingUnit as error:
+            raise MissingUnit(error.text, error.example, self.name) from None
 
     @property
     def _wanted(self) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from epochcast.errors import BadInput, EpochcastError
+from epochcast.errors import BadInput, EpochcastError, MissingUnit
 from epochcast.forecasting.options import Option, check_fields, check_mapping, check_names, option, options_of
 from epochcast.units import parse_dollars_per_hour
 
@@ -26,7 +26,9 @@ def _product(text: str) -> "Product":
     from epochcast.cost.product import parse_product
 
     try:
-        return parse_product(text)
+        return parse_product(text, option="gemm_seconds")
+    except MissingUnit:
+        raise
     except EpochcastError as error:
         raise BadInput(f"gemm_seconds: {error}") from None
 

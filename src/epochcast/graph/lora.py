@@ -9,35 +9,51 @@ update have no backward pass. Each update has its own dropout.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import Elementwise, Matmul
 from epochcast.graph.op import Graph, Op, Parameter
 from epochcast.graph.tensor import DType, Tensor
 
+MOST_NAMES = 12
+"""Of layers in a message; of more, only those near the one that was given."""
+
 DEFAULT_TARGETS = ("q_proj", "v_proj", "query", "value", "q", "v", "c_attn", "query_key_value", "qkv_proj")
 """The attention projections of the usual families, which is where the paper puts the updates."""
 
 
 def with_lora(graph: Graph, rank: int, targets: Sequence[str] = ()) -> Graph:
-    """The graph frozen, with an update beside every linear layer whose last name is in `targets`."""
-    target_names = set(targets or DEFAULT_TARGETS)
+    """The graph frozen, with an update beside every linear layer whose last name is in `targets`.
+
+    Every target that is given must be the name of a layer; of the default ones a model has those of its family.
+    """
+    target_names = matched(targets, linear_names(graph))
     frozen = tuple(replace(p, trainable=False) for p in graph.parameters)
     added: list[Parameter] = []
     ops: list[Op] = []
     for op in graph.ops:
         is_target = _is_linear(op) and op.layer.rpartition(".")[2] in target_names
         ops.extend(_adapted(op, rank, added) if is_target else (op,))
-    if not added:
-        linear = sorted({op.layer.rpartition(".")[2] for op in graph.ops if _is_linear(op)})
-        raise no_targets(target_names, linear)
     return replace(graph, ops=tuple(ops), parameters=(*frozen, *added))
 
 
-def no_targets(target_names: set[str], linear: Sequence[str]) -> BadInput:
-    """The error for a model that has none of the target layers."""
-    names = ", ".join(sorted(target_names))
-    return BadInput(f"no linear layer is called {names}; the model has: {', '.join(linear) or 'none'}")
+def linear_names(graph: Graph) -> list[str]:
+    """The last names of the linear layers."""
+    return sorted({op.layer.rpartition(".")[2] for op in graph.ops if _is_linear(op)})
+
+
+def matched(targets: Sequence[str], linear: Sequence[str]) -> set[str]:
+    """The target layers among those of a model; an error names a given one that it does not have, and near names."""
+    absent = sorted(set(targets or DEFAULT_TARGETS) - set(linear))
+    if not targets and len(absent) < len(DEFAULT_TARGETS):
+        return set(DEFAULT_TARGETS) & set(linear)
+    if not absent:
+        return set(targets)
+    near = sorted({name for target in absent for name in get_close_matches(target, linear, n=3, cutoff=0.5)})
+    is_near = bool(near) and len(linear) > MOST_NAMES
+    offer = f"near: {', '.join(near)}" if is_near else f"the model has: {', '.join(linear) or 'none'}"
+    raise BadInput(f"no linear layer is called {', '.join(absent)}; {offer}")
 
 
 def _is_linear(op: Op) -> bool:

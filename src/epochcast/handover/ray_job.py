@@ -7,12 +7,28 @@ its GPUs (Ray Train does), so the entry point reserves none.
 import json
 from typing import Any
 
+from epochcast.errors import BadInput
+from epochcast.handover.launcher import Nodes, launch_of
 from epochcast.handover.request import Request, percentile_note
+
+
+def _entrypoint(request: Request) -> str:
+    """The command. Ray starts it on one node, so that a launcher would not reach the others."""
+    command = request.started()
+    launch = launch_of(command)
+    if launch is None:
+        return command
+    if request.nodes > 1:
+        raise BadInput(
+            f"a job of Ray starts {launch.launcher.name} on one node, not on {request.nodes}: "
+            "give a --run that asks Ray for its GPUs (Ray Train), or a forecast with --nodes 1"
+        )
+    return launch.over(1, request.gpus_per_node, Nodes(head="localhost", rank="0", job=request.name, hostfile=""))
 
 
 def ray_job(request: Request) -> str:
     """The specification as JSON."""
-    spec: dict[str, Any] = {"entrypoint": request.started(), "runtime_env": {"working_dir": "."}}
+    spec: dict[str, Any] = {"entrypoint": _entrypoint(request), "runtime_env": {"working_dir": "."}}
     if request.nodes == 1:
         spec |= {"entrypoint_num_cpus": request.cpus, "entrypoint_num_gpus": request.gpus}
         if request.memory_bytes is not None:

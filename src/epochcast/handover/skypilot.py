@@ -6,6 +6,7 @@ optimizer.
 
 from epochcast.caching import remembered
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.handover.launcher import Nodes, launch_of
 from epochcast.handover.manifest import manifest
 from epochcast.handover.request import Request, percentile_note
 from epochcast.hardware.catalogue import find_device
@@ -26,6 +27,10 @@ CLOUDS = (
     *("paperspace", "primeintellect", "runpod", "scp", "seeweb", "shadeform", "vast", "verda", "yotta"),
 )
 
+_NODES = Nodes(
+    head="$head_node", rank="$SKYPILOT_NODE_RANK", job="$SKYPILOT_TASK_ID", hostfile="$HOME/hostfile-epochcast"
+)
+
 
 def skypilot(request: Request) -> str:
     """The task."""
@@ -37,9 +42,24 @@ def skypilot(request: Request) -> str:
         "name": request.name,
         "num_nodes": request.nodes,
         "resources": resources,
-        "run": request.started(),
+        "run": _run(request),
     }
     return manifest(document, (percentile_note(request), *request.notes))
+
+
+def _run(request: Request) -> str:
+    """SkyPilot runs the command once on every node; launchers meet at the first ("Distributed Multi-Node Jobs")."""
+    command = request.started()
+    launch = launch_of(command)
+    if launch is None:
+        return command
+    started = launch.over(request.nodes, request.gpus_per_node, _NODES)
+    if request.nodes == 1:
+        return started
+    lines = ['head_node=$(echo "$SKYPILOT_NODE_IPS" | head -n 1)']
+    if launch.launcher.needs_hostfile:
+        lines.append(f'echo "$SKYPILOT_NODE_IPS" | sed \'s/$/ slots={request.gpus_per_node}/\' > "{_NODES.hostfile}"')
+    return "\n".join([*lines, started])
 
 
 def _machine(instance: Instance, *, is_spot: bool) -> dict[str, object]:

@@ -6,7 +6,7 @@ A day of the week is the next one to come, today where the time is still ahead; 
 import re
 from datetime import datetime, time, timedelta
 
-from epochcast.errors import BadInput
+from epochcast.errors import BadInput, MissingUnit
 from epochcast.units import parse_seconds
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -18,8 +18,8 @@ _EXAMPLES = "write it like '6h', 'Friday 18:00' or '2026-11-20T18:00'"
 
 
 def deadline_seconds(text: str, now: datetime) -> float:
-    """Seconds from now until a deadline, which must be ahead."""
-    left = seconds_until(text, now)
+    """Seconds from now until the deadline of `--deadline`, which must be ahead."""
+    left = seconds_until(text, now, "--deadline")
     if left == 0:
         raise BadInput(f"the deadline {text!r} is now: give a later one")
     if left < 0:
@@ -27,11 +27,13 @@ def deadline_seconds(text: str, now: datetime) -> float:
     return left
 
 
-def seconds_until(text: str, now: datetime) -> float:
-    """Seconds from now until a time as people say it; below 0 where a date is past."""
+def seconds_until(text: str, now: datetime, option: str = "") -> float:
+    """Seconds from now until a time as people say it; below 0 where a date is past. `option` is where it was given."""
     said = text.strip().casefold()
     try:
-        return parse_seconds(said)
+        return parse_seconds(said, option)
+    except MissingUnit:
+        raise
     except BadInput:
         return (_moment(said, text, now) - now).total_seconds()
 

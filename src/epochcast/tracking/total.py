@@ -20,6 +20,25 @@ class Total:
         return self.told_by not in ("given", "the log")
 
 
+def check_given(history: History, given: float) -> None:
+    """Refuse a given total below the step that the log has reached; the message says which total would do.
+
+    A number that may count epochs is offered in steps.
+    """
+    if not 0 < given < history.step:
+        return
+    reached = f"`total` {given:.10g}: the log has already reached step {history.step:.10g}"
+    if history.steps_per_epoch and (history.epoch or 0) <= given:
+        steps = given * history.steps_per_epoch
+        raise BadInput(
+            f"{reached}; for {given:.10g} epochs of {history.steps_per_epoch:.10g} steps give `total` {steps:.0f}"
+        )
+    if history.total_steps and history.total_steps >= history.step:
+        raise BadInput(f"{reached} of {history.total_steps:.10g}; leave `total` out")
+    counted = "" if history.epoch is None or history.epoch > given else ", not of epochs"
+    raise BadInput(f"{reached}; give the number of steps in all{counted}")
+
+
 def total_of(history: History, given: float | None = None) -> Total:
     """The total; asks for one where nothing tells it."""
     if given is not None:

@@ -114,7 +114,7 @@ def _kind(one: Option) -> str:
     if one.type is int:
         return "integer"
     if one.type is float:
-        return "number"
+        return "text" if one.unit == "seconds" else "number"  # a time is read with its unit
     return "list" if one.type == tuple[str, ...] else "text"
 
 

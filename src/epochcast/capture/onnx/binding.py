@@ -7,6 +7,7 @@ length) take their sizes from `input_shape`.
 
 from dataclasses import dataclass
 
+from epochcast.capture.channel_order import check_channels_first
 from epochcast.capture.onnx.file import File
 from epochcast.errors import BadInput
 from epochcast.graph.tensor import DType
@@ -49,6 +50,8 @@ def bind(file: File, input_shape: tuple[int, ...] | None) -> Binding:
             raise BadInput(
                 f"{file.label}: the input is {expected} for one sample, got {'x'.join(map(str, input_shape))}"
             )
+        if isinstance(sample_dims[0], int):
+            check_channels_first(input_shape, sample_dims[0])
         sizes |= {d: n for d, n in zip(sample_dims, input_shape, strict=True) if isinstance(d, str) and d != lead}
         sample_dims = input_shape
     bound = [Bound(first.name, (None, *_closed(file, first.name, sample_dims, sizes)), first.dtype)]

@@ -9,8 +9,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from epochcast.capture.script.find import MAIN_GUARD, UNKNOWN_ARGUMENTS, Candidate, Script, read_script
+from epochcast.capture.script.image_size import image_shape, published_shape
 from epochcast.capture.script.models import ScriptNames
-from epochcast.capture.script.names import KERAS
+from epochcast.capture.script.names import KERAS, PYTORCH
 from epochcast.capture.script.statement import all_names
 from epochcast.capture.script.tree import syntax_tree
 from epochcast.errors import BadInput
@@ -25,6 +26,9 @@ _LOOKED_FOR = (
     "for functions that return a model and for variables that hold one"
 )
 _FACTORY_NAMES = ("make_model", "make_the_model", "model_to_forecast")
+_LIBRARIES = ("timm", "torchvision", "keras", "tensorflow", "tf_keras")
+# Their functions fetch ImageNet's weights where nothing is said.
+_KERAS_NETWORKS = ("keras.applications.", "tensorflow.keras.applications.", "tf_keras.applications.")
 # A file that uses one of these may define names that do not appear in it.
 _MAKES_NAMES = ("*", "globals", "__getattr__", "exec", "setattr", "vars")
 
@@ -34,12 +38,18 @@ class NeedsFactory(BadInput):
 
     Its notes say what the script holds. `asked` is the reference that was given, `instead` are references that work;
     each is a separate note, so that the command line can show the whole command. `settings_file` is the script where it
-    says how it trains: what is not made by it needs to be told so.
+    says how it trains: what is not made by it needs to be told so. `said` are the options it says, `input_shape` the
+    size of its images and `published_shape` that of its published network; `missing` are words that a command still
+    needs, with an example of each.
     """
 
     asked: str = ""
     instead: tuple[str, ...] = ()
     settings_file: str = ""
+    said: frozenset[str] = frozenset()
+    input_shape: tuple[int, ...] | None = None
+    published_shape: tuple[int, ...] | None = None
+    missing: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()
 
 
@@ -85,6 +95,11 @@ def _answer(
         error.add_note(str(line))
     error.asked, error.candidates = asked, tuple(candidates)
     error.instead = tuple(line.text for line in lines if line.is_reference)
+    error.said = frozenset(setting.option for settings in script.settings for setting in settings.settings)
+    best = candidates[0] if candidates else None
+    if best is not None and best.framework == PYTORCH:
+        error.input_shape = image_shape(syntax_tree(script.path), script.script_names)
+        error.published_shape = published_shape(best.reference)
     error.settings_file = place if any(settings.settings for settings in script.settings) else ""
     return error
 
@@ -213,7 +228,7 @@ def _factory_lines(name: str, script: Script, candidate: Candidate | None) -> It
 
 def _written(call: ast.Call, script: Script) -> str | None:
     """A call that works at the top of the file, with defaults for options; None if it needs other variables."""
-    substituted = _WithConstants(script).visit(deepcopy(call))
+    substituted = _WithoutWeights(script).visit(_WithConstants(script).visit(deepcopy(call)))
     names = [node for node in ast.walk(substituted) if isinstance(node, ast.Name)]
     bound_names = {node.id for node in names if isinstance(node.ctx, ast.Store)}
     if any(node.id not in bound_names | script.top and not hasattr(builtins, node.id) for node in names):
@@ -237,6 +252,34 @@ class _WithConstants(ast.NodeTransformer):
         is_option = isinstance(node.value, ast.Name) and node.value.id not in {"self", *self.top}
         value = self.script_names.value(node) if is_option else None
         return self.generic_visit(node) if value is None else ast.Constant(value)
+
+
+class _WithoutWeights(ast.NodeTransformer):
+    """Calls that would fetch weights, without them: pretrained=True becomes False, weights of a library None."""
+
+    def __init__(self, script: Script) -> None:
+        self.script_names = script.script_names
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        dotted = self.script_names.imports.dotted(node.func) or ""
+        is_library = dotted.partition(".")[0] in _LIBRARIES
+        for keyword in node.keywords:
+            if keyword.arg == "pretrained":
+                keyword.value = ast.Constant(False)
+            elif keyword.arg in ("weights", "weights_backbone") and is_library:
+                keyword.value = ast.Constant(None)
+        is_named = dotted == "timm.create_model" and len(node.args) > 1
+        place = 1 if is_named else 0
+        if is_library and len(node.args) > place and _is_true(node.args[place]):  # resnet50(True)
+            node.args[place] = ast.Constant(False)
+        if dotted.startswith(_KERAS_NETWORKS) and not any(k.arg == "weights" for k in node.keywords):
+            node.keywords.append(ast.keyword("weights", ast.Constant(None)))
+        return node
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
 
 
 def _files_of(script: Script) -> list[tuple[str, int]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from epochcast.bounds import check_ops
 from epochcast.capture.boundary import naming
+from epochcast.capture.channel_order import check_channels_first
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.spec.options import Options
 from epochcast.capture.spec.rules import RULES
@@ -45,7 +46,11 @@ def _build(
     unit, units = top.text("unit", "samples"), top.count("units_per_sample", 1)
     names = _Names()
     for name, shape, dtype in _inputs(top):
-        names[name] = b.input(name, input_shape if input_shape is not None and not names else shape, dtype)
+        if input_shape is not None and not names:
+            if len(shape) == len(input_shape):
+                check_channels_first(input_shape, shape[0])
+            shape = input_shape
+        names[name] = b.input(name, shape, dtype)
     rows = top.tables("layers")
     if not rows:
         raise BadInput(f"{file}: 'layers' is empty")

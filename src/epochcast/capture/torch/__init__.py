@@ -48,10 +48,13 @@ def make_model(reference: str, input_shape: tuple[int, ...] | None = None, **opt
 
 def _keras_or_missing(reference: str) -> Model:
     """The Keras model of a factory; without torch no other model can be captured."""
-    from epochcast.capture.torch.factory import is_keras, named_object
+    from epochcast.capture.torch.factory import is_keras, missing_framework, named_object
 
     factory = named_object(reference)
-    model = factory() if callable(factory) and not is_keras(factory) else factory
+    try:
+        model = factory() if callable(factory) and not is_keras(factory) else factory
+    except ModuleNotFoundError as problem:
+        raise missing_framework(problem) or problem from None
     if not is_keras(model):
         raise MissingExtra("torch")
     from epochcast.capture.keras import from_keras

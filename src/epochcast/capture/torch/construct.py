@@ -14,8 +14,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from epochcast.capture.model import COMPILED_NOTE
+from epochcast.capture.offline import check_not_cached
 from epochcast.capture.torch.alone import ALONE
 from epochcast.capture.torch.devices import CudaIsHere
+from epochcast.capture.torch.factory import missing_framework
 from epochcast.capture.torch.host import Host
 from epochcast.capture.torch.notes import first_line, with_traceback
 from epochcast.capture.torch.plans import plan_of
@@ -73,8 +75,8 @@ def constructed(make: Callable[[], Any], name: str, values: Values | None = None
             raise
         except SystemExit as problem:
             raise EndsProgram(name, problem) from problem
-        except Exception:
-            pass
+        except Exception as problem:
+            check_not_cached(name, problem)
         try:
             with CudaIsHere("cpu"), _Unwritten():  # type: ignore[no-untyped-call]
                 return make()
@@ -83,6 +85,10 @@ def constructed(make: Callable[[], Any], name: str, values: Values | None = None
         except SystemExit as problem:
             raise EndsProgram(name, problem) from problem
         except Exception as problem:
+            check_not_cached(name, problem)
+            missing = missing_framework(problem)
+            if missing is not None:
+                raise missing from None
             raise with_traceback(BadInput(f"{name} cannot be built: {first_line(problem)}"), problem) from problem
 
 

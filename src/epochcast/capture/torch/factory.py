@@ -11,8 +11,20 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from epochcast.capture.offline import check_not_cached
 from epochcast.capture.torch.notes import first_line, with_traceback
-from epochcast.errors import BadInput, EndsProgram, EpochcastError, UnknownName
+from epochcast.errors import BadInput, EndsProgram, EpochcastError, MissingExtra, UnknownName
+
+EXTRAS = {
+    "torch": "torch",
+    "torchvision": "timm",
+    "timm": "timm",
+    "keras": "keras",
+    "tensorflow": "tensorflow",
+    "transformers": "hf",
+    "lightning": "lightning",
+}
+"""Frameworks that a user's file may import, with the extra of ours that installs each."""
 
 
 def is_file_reference(reference: str) -> bool:
@@ -54,11 +66,21 @@ def _module(place: str, reference: str) -> ModuleType:
     except ModuleNotFoundError as absent:
         if absent.name and (place == absent.name or place.startswith(f"{absent.name}.")):
             raise BadInput(f"there is no module {absent.name!r}, which {reference!r} asks for") from None
+        missing = missing_framework(absent)
+        if missing is not None:
+            raise missing from None
         raise with_traceback(BadInput(f"{place} cannot be imported: {absent}"), absent) from absent
     except SystemExit as problem:
         raise EndsProgram(f"importing {place}", problem) from problem
     except Exception as problem:  # the user's code may raise anything
+        check_not_cached(place, problem)
         raise with_traceback(BadInput(f"{place} cannot be imported: {first_line(problem)}"), problem) from problem
+
+
+def missing_framework(problem: BaseException) -> MissingExtra | None:
+    """What to install where the user's code imports a framework that is absent; None for any other problem."""
+    package = (problem.name or "").partition(".")[0] if isinstance(problem, ModuleNotFoundError) else ""
+    return MissingExtra(EXTRAS[package], package) if package in EXTRAS else None
 
 
 @contextmanager

@@ -42,6 +42,9 @@ def example_for(
         if isinstance(inputs, Mapping) and _takes_one(module, inputs):
             example = Example((dict(inputs),))
         return on_meta(example, values or Values(), dimension)
+    published = _published_size(module)
+    if published is not None:
+        return image(published)
     first = _first_layer(module)
     if not isinstance(first, torch.nn.Linear):  # only a linear layer determines its input size
         raise unknown_size(name)
@@ -96,6 +99,17 @@ def _takes_one(module: torch.nn.Module, inputs: Mapping[str, Any]) -> bool:
     if any(p.kind is p.VAR_KEYWORD for p in parameters) or {p.name for p in parameters} & set(inputs):
         return False
     return sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in parameters) == 1
+
+
+def _published_size(module: torch.nn.Module) -> tuple[int, ...] | None:
+    """The input size that a network of timm carries with it, with the channels it was built for."""
+    config = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", None)
+    size = config.get("input_size") if isinstance(config, Mapping) else None
+    if not isinstance(size, tuple | list) or len(size) != 3 or not all(isinstance(n, int) for n in size):
+        return None
+    first = _first_layer(module)
+    channels = first.in_channels if isinstance(first, torch.nn.Conv2d) else size[0]
+    return (channels, *size[1:])
 
 
 def unknown_size(name: str) -> BadInput:

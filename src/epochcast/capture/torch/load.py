@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from epochcast.capture.channel_order import check_channels_first
 from epochcast.capture.model import Model
 from epochcast.capture.torch.construct import constructed, on_meta
 from epochcast.capture.torch.example import Example, image, tensors_in
@@ -53,13 +54,21 @@ def _timm(name: str, input_shape: Shape | None, options: Mapping[str, Any]) -> T
         raise UnknownName("timm model", name, timm.list_models())
     if tag and f"{name}.{tag}" in timm.list_pretrained(f"{name}.*"):
         name = f"{name}.{tag}"  # weights of one architecture may be for different input sizes
-    arguments |= {} if input_shape is None else _timm_size(timm, name, input_shape)
+    if input_shape is not None:
+        check_channels_first(input_shape, _timm_channels(timm, name))
+        arguments |= _timm_size(timm, name, input_shape)
     module = on_meta(constructed(lambda: timm.create_model(name, pretrained=False, **arguments), f"timm:{name}"))
     config: Mapping[str, Any] = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", {})
     shape = input_shape or tuple(config.get("input_size", ())) or None
     if shape is None:
         raise unknown_size(f"timm:{name}")
     return TorchModel(f"timm:{name}", module, image(shape), **options)
+
+
+def _timm_channels(timm: Any, name: str) -> int:
+    """Channels of a network's own input."""
+    config = timm.models.get_pretrained_cfg(name)
+    return int(config.input_size[0]) if config is not None and config.input_size else 3
 
 
 def _timm_size(timm: Any, name: str, shape: Shape) -> dict[str, Any]:
@@ -90,6 +99,8 @@ def _torchvision(name: str, input_shape: Shape | None, options: Mapping[str, Any
     if name in ("googlenet", "inception_v3"):
         arguments["init_weights"] = False
     module = constructed(lambda: models.get_model(name, **arguments), label)
+    if input_shape is not None:
+        check_channels_first(input_shape, 3)
     shape = input_shape or _torchvision_shape(models, name, module)
     notes: tuple[str, ...] = ()
     if is_detector:

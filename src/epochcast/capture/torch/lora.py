@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from epochcast.errors import BadInput
-from epochcast.graph.lora import DEFAULT_TARGETS, no_targets
+from epochcast.graph.lora import matched
 
 
 class LoraLinear(nn.Module):
@@ -35,14 +35,12 @@ def with_lora(module: nn.Module, rank: int, targets: Sequence[str] = (), alpha: 
     """The module, frozen and changed in place: an update beside every linear layer whose last name is in `targets`."""
     if rank < 1:
         raise BadInput(f"`lora` must be a rank of at least 1, got {rank}")
-    names = set(targets or DEFAULT_TARGETS)
+    linear = sorted({path.rpartition(".")[2] for path, layer in module.named_modules() if path and _sizes(layer)})
+    names = matched(targets, linear)
     module.requires_grad_(False)
     layers = [
         (path, layer) for path, layer in module.named_modules() if path.rpartition(".")[2] in names and _sizes(layer)
     ]
-    if not layers:
-        linear = sorted({p.rpartition(".")[2] for p, m in module.named_modules() if p and _sizes(m)})
-        raise no_targets(names, linear)
     for path, layer in layers:
         parent, _, name = path.rpartition(".")
         into, out = _sizes(layer) or (0, 0)

@@ -35,7 +35,7 @@ def _imported(package: str) -> ModuleType:
     except ModuleNotFoundError as absent:
         if absent.name != package:
             raise
-        raise MissingExtra("torch", package) from None
+        raise MissingExtra("timm", package) from None
     except RuntimeError as problem:
         if "torchvision::" not in str(problem):
             raise

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import signature
 
+from epochcast.capture.channel_order import check_channels_first
 from epochcast.errors import BadInput
 from epochcast.graph.op import Graph
 
@@ -47,3 +48,4 @@ def _check(name: str, input_shape: tuple[int, ...], published: tuple[int, ...]) 
     if len(input_shape) != len(published) or any(size < 1 for size in input_shape):
         example, got = ("x".join(map(str, shape)) for shape in (published, input_shape))
         raise BadInput(f"{name} takes an input of {len(published)} positive sizes, such as {example}; got {got}")
+    check_channels_first(input_shape, published[0])

@@ -10,6 +10,7 @@ What differs: no groups (AlexNet), no bottlenecks (DenseNet121), no activation i
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from epochcast.capture.channel_order import check_channels_first
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo.attention import split_heads
 from epochcast.capture.zoo.inception import GOOGLENET_STAGES
@@ -31,6 +32,7 @@ def kernelbench_model(name: str, input_shape: Shape | None = None) -> BuiltModel
     shape = published if input_shape is None else input_shape
     if len(shape) != len(published):
         raise BadInput(f"{name} takes an input of {len(published)} sizes, got {len(shape)}")
+    check_channels_first(shape, published[0])
     return BuiltModel(f"kernelbench:{name}", partial(_graph, name, shape, layers))
 
 
