@@ -104,7 +104,7 @@ def test_a_deadline_is_a_time_of_the_clock() -> None:
 
 def test_old_prices_are_told_with_their_age(command: Command) -> None:
     ran = command("plan mnist_cnn --samples 60000 --epochs 100 --batch 512 --clouds lambda --gpus 1")
-    assert "prices older than 90 days: gpu_1x_" in ran.out and "(106 days)" in ran.out
+    assert "prices are older than 90 days: gpu_1x_" in ran.out and "(106 days)" in ran.out
 
 
 def test_epochs_that_fit_are_counted(command: Command) -> None:
@@ -119,7 +119,7 @@ def test_epochs_that_fit_are_counted(command: Command) -> None:
 
 def test_a_host_that_cannot_feed_is_told(command: Command) -> None:
     ran = command("plan resnet18 --samples 50000 --batch 256 --clouds aws --devices T4 --gpus 1 --loader-seconds 20ms")
-    assert "processors cannot feed its GPU" in ran.out
+    assert "CPUs cannot feed the GPU" in ran.out
 
 
 @pytest.mark.parametrize(

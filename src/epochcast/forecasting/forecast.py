@@ -113,7 +113,7 @@ class Forecast(Displayed, Framed):
         if self.epochs == int(self.epochs):
             object.__setattr__(self, "epochs", int(self.epochs))
         if not self.step_seconds.mid > 0:
-            raise BadInput(f"a step takes more than no time, got {self.step_seconds.mid} s")
+            raise BadInput(f"step_seconds must be positive, got {self.step_seconds.mid}")
         if not self.replicas:
             object.__setattr__(self, "replicas", self.gpus)
         if not self.global_batch:
