@@ -151,3 +151,29 @@ def test_bad_terms_are_one_line(command: Command, line: str, message: str) -> No
     result = command(f"plan mnist_cnn --samples 100 --clouds aws --gpus 1 {batch}{line}")
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert message in result.err
+
+
+def test_at_most_eight_rows_are_shown_and_the_chosen_one_is_among_them(command: Command) -> None:
+    line = "plan resnet50 --samples 1281167 --epochs 90 --precision amp --gpus 1-64 --deadline 100h"
+    ran, every = command(line), command(f"{line} --all")
+    rows = _rows(every.out)
+    assert len(rows) > 8, "renew the question: it needs a longer frontier"
+    assert len(_rows(ran.out)) == 8 and set(_rows(ran.out)) <= set(rows)
+    assert sum("▸" in row for row in _rows(ran.out)) == 1
+    assert f"{len(rows) - 8} more rows: --all" in ran.out
+    assert "more rows" not in every.out
+
+
+def _rows(printed: str) -> list[str]:
+    """Rows of the table, each of which names its GPUs."""
+    table = printed.partition("──\n")[2].partition("\n\n")[0]
+    return [" ".join(text.split()) for text in table.splitlines() if " × " in text]
+
+
+def test_at_most_three_notes_are_shown_and_all_with_explain(command: Command) -> None:
+    line = "plan resnet50 --dataset imagenet-1k --epochs 90 --batch 1024 --precision amp --deadline 6h"
+    ran, every = command(line), command(f"{line} --explain")
+    assert sum(text.startswith("note: ") for text in ran.out.splitlines()) == 3
+    shown = sum(text.startswith("note: ") for text in every.out.splitlines())
+    assert f"{shown - 3} more notes: --explain" in ran.out and "more notes" not in every.out
+    assert len(command(f"{line} --json").json["warnings"]) >= shown

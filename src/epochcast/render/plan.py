@@ -27,7 +27,7 @@ def plan(answer: Plan, *, all_rows: bool = False) -> RenderableType:
         pieces.append(_table(answer, rows))
     hidden = len(answer.shown) - len(rows)
     if hidden:
-        pieces.append(Text(f"{hidden} of {len(answer.shown)} rows are hidden: --all", style="dim"))
+        pieces.append(Text(f"{hidden} more row{'s' if hidden > 1 else ''}: --all", style="dim"))
     pieces.append(Text(answer.sentence, style="bold"))
     pieces += [Text(_gain_text(gain)) for gain in answer.gains]
     if answer.certainty:
