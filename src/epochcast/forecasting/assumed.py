@@ -62,7 +62,7 @@ def host_of(
         inf if disk_bytes_per_second is None else disk_bytes_per_second,
     )
     missing = [what for what, given in (("CPUs", cpus), ("host memory", memory_bytes)) if given is None]
-    return host, ((Note(f"No {' or '.join(missing)} given: assuming {source}."),) if missing else ())
+    return host, ((Note(f"No {' or '.join(missing)} given: assuming {source}"),) if missing else ())
 
 
 def _box(placement: Placement, ranks: int) -> tuple[float, float, str]:
