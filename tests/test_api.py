@@ -69,7 +69,7 @@ def test_another_cost_model_answers_by_its_name() -> None:
 
 def test_an_unchecked_data_sheet_is_said() -> None:
     warnings = ec.forecast("mnist_cnn", device="GTX 580", batch=8).warnings
-    assert "data sheet of GTX 580 is not checked against the vendor's" in warnings
+    assert "The data sheet of GTX 580 is not checked against the vendor's." in warnings
 
 
 def test_code_is_refused_where_it_is_not_allowed() -> None:
@@ -184,7 +184,7 @@ api: Any = ec  # a type checker would refuse what follows before it runs
         (lambda: api.Forecast.from_dict(None), "a forecast must be a dictionary, got None"),
         (lambda: api.Job.from_dict([1]), r"a job must be a dictionary, got \[1\]"),
         (lambda: api.Forecast("m", "V100", 0.1), "step_seconds must be an Interval, got 0.1"),
-        (lambda: api.Forecast("m", "V100", ec.Interval.exact(0.0)), "a step takes more than no time"),
+        (lambda: api.Forecast("m", "V100", ec.Interval.exact(0.0)), "step_seconds must be positive"),
         (
             lambda: api.Forecast("m", "V100", ec.Interval.exact(1.0), warnings="abc"),
             "warnings must be a list of texts",

@@ -151,3 +151,9 @@ def test_the_page_of_commands_is_complete(matches: Matches) -> None:
 def test_every_page_is_in_the_navigation() -> None:
     listed = set(re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
     assert listed == {page.name for page in (ROOT / "docs").glob("*.md")}
+
+
+def test_the_readme_is_short_and_shows_a_picture() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 220
+    assert any(line.startswith("![") and "docs/pictures/dashboard.png" in line for line in lines[:12])

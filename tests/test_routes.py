@@ -73,7 +73,7 @@ def test_every_route_gives_the_same_forecast(
     assert advice.choice.gpu.seconds == at_choice.step_seconds
     assert advice.peak_bytes == at_choice.peak_bytes
     # Advice answers itself what a forecast only notes: how many workers feed the GPU.
-    assert {note for note in at_choice.warnings if "data loader is left out" not in note} <= set(advice.warnings)
+    assert {note for note in at_choice.warnings if "Data loading may limit" not in note} <= set(advice.warnings)
 
     # by the command line and by a job file
     monkeypatch.chdir(tmp_path)

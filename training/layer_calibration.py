@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 # Ridge strength: flat between 1 and 10 when any of six GPUs is left out (studies/justus).
 RIDGE = 3.0
-# Rows whose worth the offsets, weights and slopes use up; set so that nine of ten rows of a left-out GPU lie inside.
+# Rows whose worth the offsets, weights and slopes use up; set so that 90 % of the rows of a left-out GPU lie inside.
 FREEDOM = 15.0
 LEAST_ROWS = 10
 

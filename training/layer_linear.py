@@ -59,7 +59,7 @@ _WEIGHTS = 2  # entry of Columns.gradient
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """t = β0 + β1·c, the number of rows it was fitted on, and the ratio that holds nine of ten of them."""
+    """t = β0 + β1·c, the number of rows it was fitted on, and the ratio that holds 90 % of them."""
 
     base_seconds: float
     seconds_per_operation: float

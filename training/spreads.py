@@ -1,4 +1,4 @@
-"""Conformal intervals: the factors between which nine of ten left-out measurements lie.
+"""Conformal intervals: the factors between which 90 % of the left-out measurements lie.
 
     low, high = the 5 % and 95 % quantiles of measured/predicted over steps that were left out of the training
 
@@ -25,7 +25,7 @@ KNOWN_RUNS = 8
 
 
 def outside_of(count: int) -> tuple[float, float]:
-    """The quantiles of so many chips, or steps, between which nine of ten of one more are to lie."""
+    """The quantiles of so many chips, or steps, between which 90 % of one more are to lie."""
     tail = max(0.0, (1 - (OUTSIDE[1] - OUTSIDE[0]) * (1 + 1 / count)) / 2)
     return tail, 1 - tail
 

@@ -127,7 +127,7 @@ def card_text(card: Mapping[str, Any], size_bytes: int, unknown: Mapping[str, tu
         f"- *File* `cost/{FILE}`, {size_bytes / 1e3:.0f} KB: coefficients and trees, compressed JSON text for numpy.",
         "- *For* rows of such tables. Not for layers inside a network: subtract the artefacts first",
         "  ([The correction factor](correction-factor.md)).",
-        "- *Intervals* hold nine of ten rows by design; `coverage` is what they held below. Other GPUs get",
+        "- *Intervals* hold 90 % of the rows by design; `coverage` is what they held below. Other GPUs get",
         "  "
         + "; ".join(
             f"{np.exp(low):.2f} to {np.exp(high):.2f} times the middle ({kind})"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import fsum, hypot, isfinite
 
 COVERAGE = 0.9
-"""What every shipped interval is calibrated to: nine of ten truths lie inside."""
+"""What every shipped interval is calibrated to: 90 % of the true values lie inside."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
     def test_training_stays_cheap() -> None:
         ec.testing.assert_forecast("job:imagenet", max_dollars=200, max_seconds=12 * 3600)
 
-A limit is compared with the middle of the forecast, or with its high end where `sure=True`: then nine of ten such jobs
+A limit is compared with the middle of the forecast, or with its high end where `sure=True`: then 90 % of such jobs
 stay within it.
 """
 

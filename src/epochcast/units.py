@@ -276,7 +276,7 @@ def show_count(count: float, unit: str = "") -> str:
 
 
 def show_tokens(count: float) -> str:
-    """A number of tokens as language models are told by.
+    """A number of tokens as it is written for language models.
 
     >>> show_tokens(3e11), show_tokens(1.5e12), show_tokens(800)
     ('300B', '1.5T', '800')

@@ -116,8 +116,8 @@ def test_the_rule_of_the_thesis_stands_beside_it(command: Command) -> None:
 
 def test_what_was_assumed_is_said() -> None:
     told = " ".join(answer("advise mnist_cnn --device V100 --max-batch 64")["warnings"])
-    assert "no loader_seconds given" in told
-    assert "no cpus or host memory given: taken from" in told
+    assert "No `loader_seconds` given" in told
+    assert "No CPUs or host memory given: assuming" in told
 
 
 def test_a_model_that_does_not_fit_ends_with_four(command: Command) -> None:

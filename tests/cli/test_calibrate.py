@@ -80,7 +80,7 @@ def test_runs_on_a_data_sheet_calibrate_it_and_forecasts_use_them(
     assert (ran.code, ran.json["rows"], ran.json["precisions"]) == (0, 2, ["amp_fp16"])
     line = f"forecast resnet18 --batch 32 --device {sheet} --json --precision"
     assert any("corrected by your measurements" in note for note in command(f"{line} amp").json["warnings"])
-    assert any("never measured" in note for note in command(f"{line} fp32").json["warnings"])
+    assert any("no measurements" in note for note in command(f"{line} fp32").json["warnings"])
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,10 @@ def test_scaling_shows_intervals_and_says_what_it_left_out(command: Command, mon
     monkeypatch.setenv("COLUMNS", "80")
     printed = command("scaling resnet18 --device V100 --gpus 1,2 --batch 64 --dataset imagenet-1k").out
     assert "90 % interval" in printed.splitlines()[2]
-    assert "left out, too narrow: job, 90 % interval; per GPU" in printed
+    assert "hidden to fit the terminal: job, 90 % interval; per GPU" in printed
     monkeypatch.setenv("COLUMNS", "200")
     assert (
-        "left out, too narrow"
+        "hidden to fit the terminal"
         not in command("scaling resnet18 --device V100 --gpus 1,2 --batch 64 --dataset imagenet-1k").out
     )
 

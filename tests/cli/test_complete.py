@@ -75,13 +75,9 @@ def test_the_help_says_how_to_install_it(command: Command) -> None:
 
 def test_help_is_in_groups(command: Command) -> None:
     printed = command("forecast --help").out
-    groups = ["Arguments:", "Written down:", "How it is trained:", "Data and how long:", "Where it runs:", "Options:"]
+    groups = ["Arguments:", "Job and settings files:", "Training:", "Data and duration:", "Hardware:", "Options:"]
     places = [printed.index(f"\n{group}\n") for group in groups]
     assert places == sorted(places)
     assert places[4] < printed.index("--device") < places[5]
     commands = command("--help").out
-    assert (
-        commands.index("\nForecasts:\n")
-        < commands.index("\nMeasurements:\n")
-        < commands.index("\nWhat can be named:\n")
-    )
+    assert commands.index("\nForecasts:\n") < commands.index("\nMeasurements:\n") < commands.index("\nCatalogues:\n")

@@ -168,7 +168,7 @@ def test_the_table_says_what_the_json_says(line: str, command: Command) -> None:
 
 def test_an_assumed_link_is_said(command: Command) -> None:
     shown = command("forecast resnet18 --device V100 --batch 8 --gpus 8 --nodes 2").out
-    said = "no link given: nodes are assumed to be joined by infiniband_edr_x4, the network of DGX-1 V100"
+    said = "No --link given: assuming infiniband_edr_x4 between nodes, the network of DGX-1 V100."
     assert said in " ".join(shown.split())
     assert answer("forecast resnet18 --device V100 --batch 8 --gpus 8 --nodes 2")["link_assumed"] == "infiniband_edr_x4"
 

@@ -104,7 +104,7 @@ def test_a_deadline_is_a_time_of_the_clock() -> None:
 
 def test_old_prices_are_told_with_their_age(command: Command) -> None:
     ran = command("plan mnist_cnn --samples 60000 --epochs 100 --batch 512 --clouds lambda --gpus 1")
-    assert "prices older than 90 days: gpu_1x_" in ran.out and "(106 days)" in ran.out
+    assert "prices are older than 90 days: gpu_1x_" in ran.out and "(106 days)" in ran.out
 
 
 def test_epochs_that_fit_are_counted(command: Command) -> None:
@@ -119,7 +119,7 @@ def test_epochs_that_fit_are_counted(command: Command) -> None:
 
 def test_a_host_that_cannot_feed_is_told(command: Command) -> None:
     ran = command("plan resnet18 --samples 50000 --batch 256 --clouds aws --devices T4 --gpus 1 --loader-seconds 20ms")
-    assert "processors cannot feed its GPU" in ran.out
+    assert "CPUs cannot feed the GPU" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -151,3 +151,29 @@ def test_bad_terms_are_one_line(command: Command, line: str, message: str) -> No
     result = command(f"plan mnist_cnn --samples 100 --clouds aws --gpus 1 {batch}{line}")
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert message in result.err
+
+
+def test_at_most_eight_rows_are_shown_and_the_chosen_one_is_among_them(command: Command) -> None:
+    line = "plan resnet50 --samples 1281167 --epochs 90 --precision amp --gpus 1-64 --deadline 100h"
+    ran, every = command(line), command(f"{line} --all")
+    rows = _rows(every.out)
+    assert len(rows) > 8, "renew the question: it needs a longer frontier"
+    assert len(_rows(ran.out)) == 8
+    assert sum("▸" in row for row in _rows(ran.out)) == 1
+    assert f"{len(rows) - 8} more rows: --all" in ran.out
+    assert "more rows" not in every.out
+
+
+def _rows(printed: str) -> list[str]:
+    """Rows of the table, each of which names its GPUs."""
+    table = printed.partition("──\n")[2].partition("\n\n")[0]
+    return [" ".join(text.split()) for text in table.splitlines() if " × " in text]
+
+
+def test_at_most_three_notes_are_shown_and_all_with_explain(command: Command) -> None:
+    line = "plan resnet50 --dataset imagenet-1k --epochs 90 --batch 1024 --precision amp --deadline 6h"
+    ran, every = command(line), command(f"{line} --explain")
+    assert sum(text.startswith("note: ") for text in ran.out.splitlines()) == 3
+    shown = sum(text.startswith("note: ") for text in every.out.splitlines())
+    assert f"{shown - 3} more notes: --explain" in ran.out and "more notes" not in every.out
+    assert len(command(f"{line} --json").json["warnings"]) >= shown

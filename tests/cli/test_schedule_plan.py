@@ -13,6 +13,7 @@ from epochcast.store.opening import open_store
 
 from .conftest import Command
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "queue.toml"
 TYPES = [{"name": f"v{n}", "device": "V100", "gpus": n, "dollars_per_hour": 3.6 * n} for n in (1, 2)]
 JOB = {
     "tardiness_dollars_per_second": 0.01,
@@ -57,7 +58,7 @@ def test_plan_has_the_contract_and_times_with_a_zone(command: Command, queue: Pa
 
 
 def test_queue_has_the_contract_and_one_job_can_be_asked_for(command: Command, queue: Path) -> None:
-    rows = command(f"schedule queue {queue} --policy edf --draws 39 --json").json["jobs"]
+    rows = command(f"schedule queue {queue} --policy edf --draws 39 --json").json["timetable"]
     assert [(row["job"], row["state"], row["position"]) for row in rows] == [
         ("first", "running", 0),
         ("second", "waiting", 1),
@@ -136,6 +137,27 @@ def test_a_row_that_makes_no_sense_is_one_line_and_the_others_are_planned(comman
         assert "cannot be finished within its budget_dollars" in second
     simulated = command(f"schedule simulate {queue} --policy edf --no-bound --json")
     assert simulated.code == 2 and simulated.json["policies"]["edf"]["jobs"] == 1
+
+
+@pytest.mark.parametrize("now", ["2026-11-17T09:00:00+00:00", "2027-02-28T23:59:00+05:30", "2031-06-01T00:00:00-08:00"])
+def test_the_queue_of_the_examples_is_in_time_on_any_day(
+    command: Command, monkeypatch: pytest.MonkeyPatch, now: str
+) -> None:
+    monkeypatch.setenv("EPOCHCAST_NOW", now)
+    ran = command(f"schedule plan {EXAMPLE} --draws 9 --json")
+    assert (ran.code, ran.err) == (0, "")
+    jobs = {one["job"]: one for one in ran.json["timetable"]}
+    assert set(jobs) == {"segment", "imagenet", "bert", "detector", "distill"}
+    late = {name: one["end_at"] for name, one in jobs.items() if one["end_at"] > one["deadline_at"]}
+    assert late == {}
+
+
+def test_times_of_a_queue_may_count_from_now(command: Command, queue: Path) -> None:
+    later = job("later", submit_at="in 2h", deadline="+4h")
+    queue.write_text(json.dumps({key: value for key, value in document(later).items() if key != "start_at"}))
+    (line,) = command(f"schedule plan {queue} --json").json["timetable"]
+    assert line["deadline_at"] == "2026-11-17T14:00:00+00:00"
+    assert line["start_at"] >= "2026-11-17T10:00:00+00:00"
 
 
 def test_seconds_without_an_interval_are_told_and_can_be_given_one(command: Command, queue: Path) -> None:

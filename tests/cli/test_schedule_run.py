@@ -60,7 +60,7 @@ def test_an_interrupted_scheduler_leaves_its_jobs_and_says_so(here: Path, comman
         process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=30)
     assert process.returncode == 0
-    assert "1 jobs go on running" in said and "go on with: epochcast schedule run q --engine local" in said
+    assert "1 jobs keep running" in said and "continue with: epochcast schedule run q --engine local" in said
     more = written(here / "more.json", training("b", steps=10))
     assert command(f"schedule submit q {more.name} --json").json["added"] == ["b"]
     with subprocess.Popen([*words, "--stop-jobs"], stdout=subprocess.PIPE, text=True) as process:

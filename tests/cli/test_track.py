@@ -48,7 +48,7 @@ def test_what_was_passed_over_of_a_dense_log_is_said(
     log = tmp_path / "dense.log"
     log.write_text("".join(f"Epoch {n + 1}/90000\n{7 + n % 2}s - loss: 1.2 - acc: 0.6\n" for n in range(20_000)))
     assert command(f"track {log} --json").json["unread_fraction"] > 0.5
-    assert "of the log was passed over" in command(f"track {log}").out
+    assert "of the log was sampled" in command(f"track {log}").out
     assert command(f"track {write_log(tmp_path / 'a.log', 1000)} --total 2000 --json").json["unread_fraction"] == 0
 
 
@@ -65,7 +65,7 @@ def test_steps_that_took_no_time_are_no_pace(command: Command, tmp_path: Path) -
 def test_the_table_says_format_and_remaining(command: Command, tmp_path: Path) -> None:
     ran = command(f"track {write_log(tmp_path / 'a.log', 1000)} --total 2000")
     assert ran.code == 0
-    for words in ("a.log", "50.0%", "1,000/2,000", "500 ms", "8 min", "format caffe"):
+    for words in ("a.log", "50.0%", "1,000/2,000", "500 ms", "8 min", "1 more note: --explain"):
         assert words in ran.out
 
 
@@ -255,5 +255,5 @@ def test_the_table_fits_a_terminal_of_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     ran = command(f"track {write_log(tmp_path / 'long-name.log', 10_000, total=160_000)}")
-    assert ran.code == 0 and "left out, too narrow: a step" in ran.out
+    assert ran.code == 0 and "hidden to fit the terminal: a step" in ran.out
     assert [line for line in ran.out.splitlines() if len(line) > 80] == []

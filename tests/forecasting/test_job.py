@@ -110,7 +110,7 @@ def test_a_changed_model_is_noticed_by_its_fingerprint(tmp_path: Path) -> None:
     def warnings(name: str) -> list[str]:
         job = Job(torch.nn.Linear(3, 4), batch=2, input_shape=(3,), reference=f"{tmp_path / name}.py:make")
         answer = ec.forecast(Job.from_dict(job.as_dict()), device="V100")
-        return [warning for warning in answer.warnings if "another model" in warning]
+        return [warning for warning in answer.warnings if "a different model" in warning]
 
     assert warnings("same") == []
     assert len(warnings("other")) == 1

@@ -37,7 +37,9 @@ def test_a_sheet_is_forecast_like_what_it_is_like_but_says_so_and_is_wider(sheet
     assert width(own) >= width(like)
     assert (own.device, own.memory_bytes, own.dollars_per_hour) == ("mine", 8 * 2**30, None)
     (warning,) = [text for text in own.warnings if "data sheet" in text]
-    assert warning.startswith("mine is the data sheet in mine.toml, never measured; as wide as for an unseen device")
+    assert warning.startswith(
+        "mine comes from the data sheet mine.toml: no measurements, so the interval is wide; rates of V100"
+    )
 
 
 def test_less_power_is_never_faster(sheet: str, tmp_path: Path) -> None:
@@ -70,7 +72,7 @@ def test_a_job_file_finds_a_sheet_beside_it(sheet: str, tmp_path: Path) -> None:
 def test_a_measured_product_moves_the_forecast_of_its_format_only() -> None:
     slow = forecast("V100", gemm_seconds="200ms")  # 5.5 of 15.7 TFLOPS
     assert slow.step_seconds.mid > 1.2 * forecast("V100").step_seconds.mid
-    assert "products in fp32 go by the one you measured" in slow.warnings
+    assert "Matrix products in fp32 use the speed that you measured." in slow.warnings
     half = forecast("V100", "amp_fp16", gemm_seconds="fp32:200ms")
     assert half.step_seconds.mid < 1.15 * forecast("V100", "amp_fp16").step_seconds.mid
 
@@ -101,7 +103,7 @@ def test_a_profile_of_another_format_is_not_used_and_said(sheet: str) -> None:
     save_profile(profile, profile_path(find_device(sheet)))
     after, half = forecast(sheet), forecast(sheet, "amp_fp16")
     assert after.step_seconds == before.step_seconds
-    hint = "your profile of mine was measured in amp_fp16: for fp32 it is not used, nor its interval"
+    hint = "Your profile of mine was measured in amp_fp16: it is not used for fp32."
     assert hint in after.warnings
     assert hint not in half.warnings
     assert any(name.endswith("calibrated") for name in half.answered_by)

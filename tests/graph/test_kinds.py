@@ -93,7 +93,7 @@ def test_it_is_listed_and_warned_about() -> None:
     assert trace(Mystery()).opaque == ("mystery",)
     answer: dict[str, Any] = ec.forecast(network(Mystery()), device="V100", batch=8).as_dict()
     assert answer["opaque_ops"] == ["mystery"]
-    assert any("costed by their bytes" in warning for warning in answer["warnings"])
+    assert any("estimated by the bytes moved" in warning for warning in answer["warnings"])
     assert inspect_graph(network(Mystery())).opaque_ops == ("mystery",)
 
 

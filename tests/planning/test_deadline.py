@@ -12,6 +12,8 @@ NOW = datetime(2026, 11, 17, 9, 0, tzinfo=UTC)  # a Tuesday
     ("text", "until"),
     [
         ("6h", NOW + timedelta(hours=6)),
+        ("+6h", NOW + timedelta(hours=6)),
+        ("in 1h30m", NOW + timedelta(hours=1.5)),
         ("Friday 18:00", datetime(2026, 11, 20, 18, tzinfo=UTC)),
         ("by fri at 6pm", datetime(2026, 11, 20, 18, tzinfo=UTC)),
         ("friday", datetime(2026, 11, 21, tzinfo=UTC)),
@@ -35,7 +37,9 @@ def test_a_deadline_in_the_past_is_refused(text: str) -> None:
         deadline_seconds(text, NOW)
 
 
-@pytest.mark.parametrize("text", ["soon", "friday 25:00", "2026-13-01", "13pm", "", "the day after"])
+@pytest.mark.parametrize(
+    "text", ["soon", "friday 25:00", "2026-13-01", "13pm", "", "the day after", "+", "in", "in friday", "+18:00"]
+)
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
         deadline_seconds(text, NOW)

@@ -227,7 +227,7 @@ def test_copies_of_samples_are_compared_by_the_time_to_an_accuracy() -> None:
 def test_a_machine_whose_processors_cannot_feed_its_gpus_says_so() -> None:
     found = by_offer(planned(batch=256, gpus=(1,), devices=("T4",), loader_seconds=0.01))
     few, many = found["g4dn.xlarge", 1, "single"], found["g4dn.16xlarge", 1, "single"]
-    assert few.host_note is not None and few.host_note.startswith("its 4 processors cannot feed its GPU: ")
+    assert few.host_note is not None and few.host_note.startswith("4 CPUs cannot feed the GPU: ")
     assert many.host_note is None
     assert few.total_seconds.mid > many.total_seconds.mid
 

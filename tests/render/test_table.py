@@ -24,7 +24,7 @@ def test_a_wide_terminal_has_every_column() -> None:
 def test_a_narrow_one_leaves_out_in_order_and_says_so() -> None:
     lines = drawn(table("offers", COLUMNS, ROWS, caption="prices", drop=("cloud", "batch")), 55)
     assert max(map(len, lines)) <= 55
-    assert lines[-2:] == ["left out, too narrow: cloud", "prices"]
+    assert lines[-2:] == ["hidden to fit the terminal: cloud", "prices"]
     assert "1,024" in "\n".join(lines)
 
 
@@ -32,7 +32,7 @@ def test_numbers_stay_whole_and_texts_are_folded() -> None:
     lines = drawn(table("offers", COLUMNS, ROWS, drop=("cloud", "batch")), 38)
     assert max(map(len, lines)) <= 38
     assert "$103.31" in "\n".join(lines) and "71.3 ms" in "\n".join(lines)
-    assert "left out, too narrow: cloud; batch" in " ".join(lines)
+    assert "hidden to fit the terminal: cloud; batch" in " ".join(lines)
     assert "gpu_8x_a100_80gb_sxm4" not in "\n".join(lines)  # folded
 
 

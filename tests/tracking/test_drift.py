@@ -102,11 +102,15 @@ def test_a_slowdown_with_constant_waiting_for_data_is_throttling() -> None:
 
 
 def test_a_slowdown_in_which_waiting_grew_is_put_down_to_data() -> None:
-    assert [reason.split(":")[0] for reason in slowed(0.35)] == ["input-bound", "slower by data"]
+    assert [reason.split(":")[0] for reason in slowed(0.35)] == [
+        "input-bound",
+        "100% of the slowdown is time spent waiting for data",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("data_seconds", "comm", "said"), [(0.5, 0.0, "data"), (0.0, 0.0, "compute"), (0.0, 0.02, "co")]
+    ("data_seconds", "comm", "said"),
+    [(0.5, 0.0, "time spent waiting for data"), (0.0, 0.0, "compute,"), (0.0, 0.02, "compute or communication")],
 )
 def test_what_exceeds_the_forecast_is_put_down_to_what_the_log_tells(
     data_seconds: float, comm: float, said: str
@@ -116,9 +120,10 @@ def test_what_exceeds_the_forecast_is_put_down_to_what_the_log_tells(
     tracker = Tracker(total=10_000, forecast=forecast)
     for step in range(0, 2001, 10):
         tracker.add(Observation(step=step, clock_seconds=step + 0.1, step_seconds=1.0, data_seconds=data_seconds))
-    assert tracker.progress().reasons[-1].startswith(f"over the forecast by {said}")
+    assert tracker.progress().reasons[-1].startswith("slower than forecast: ")
+    assert f"of the excess is {said}" in tracker.progress().reasons[-1]
     assert tracker.progress().against_forecast == pytest.approx(2, rel=0.05)
-    assert ("tell apart" in tracker.progress().reasons[-1]) is (comm > 0)
+    assert ("does not separate" in tracker.progress().reasons[-1]) is (comm > 0)
 
 
 def test_noise_that_lasts_for_minutes_is_no_change_after_the_fact() -> None:

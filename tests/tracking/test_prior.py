@@ -87,5 +87,5 @@ def test_priors_that_disagree_are_less_sure_than_either_claims() -> None:
 
 
 def test_a_step_that_takes_no_time_is_refused() -> None:
-    with pytest.raises(BadInput, match="more than no time"):
+    with pytest.raises(BadInput, match="step_seconds must be positive"):
         Prior(Interval(0.0, 0.5, 1.0))

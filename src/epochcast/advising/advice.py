@@ -12,7 +12,7 @@ from epochcast.advising.thesis import PROBE_BATCHES, Coefficients, Rule, thesis_
 from epochcast.display import Displayed
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.forecasting.data import Data, data_of
-from epochcast.forecasting.doubts import LOADER_LEFT_OUT
+from epochcast.forecasting.doubts import LOADER_LIMITS
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
@@ -28,6 +28,7 @@ from epochcast.hardware.catalogue import devices
 from epochcast.interval import Interval
 from epochcast.memory.largest import LargestBatch
 from epochcast.memory.remedies import Remedy
+from epochcast.notes import Importance, Note
 from epochcast.units import show_bytes
 
 
@@ -205,10 +206,12 @@ def advise(request: AdviceRequest, *, with_thesis: bool = False, notes: tuple[st
     solution, max_batch = _solve(request)
     forecast = request.forecast(solution.smallest.batch if solution else 1)
     assert forecast.peak_bytes is not None and forecast.memory_verdict is not None
-    # An advice has a loader, told or assumed; the forecast of its batch is without.
-    warnings = [*notes, *(text for text in forecast.warnings if not text.startswith(LOADER_LEFT_OUT))]
+    # An advice has a loader, given or assumed; the forecast of its batch has none.
+    warnings = [*notes, *(text for text in forecast.warnings if not text.startswith(LOADER_LIMITS))]
     if solution and max_batch.safe < 1:
-        warnings.append("no batch is safe on this device; the advice relies on the expected peak")
+        warnings.append(
+            Note("No batch is safe on this GPU: this advice uses the expected peak memory.", Importance.NOT_AS_ASKED)
+        )
     return Advice(
         request,
         request.trace(),

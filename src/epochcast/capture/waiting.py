@@ -1,4 +1,4 @@
-"""Who is told that a model is being captured, which may take a while: the command line shows it."""
+"""Reports that a model is being captured, which may take a while: the command line shows it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import Json, show
+from epochcast.cli.app import Explain, Json, Wide, show
 from epochcast.cli.job_options import JobArguments, job_command
 from epochcast.errors import BadInput, DoesNotFit, UnknownName
 
@@ -40,9 +40,11 @@ def advise(
     probe_batches: Annotated[str, typer.Option(help="The two batches of --probe.")] = "10,50",
     rule: Annotated[str, typer.Option(help="exact, or thesis: also show the thesis' formulas.")] = "exact",
     max_batch: Annotated[int | None, typer.Option(help="No larger batch than this per GPU.")] = None,
+    explain: Explain = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """Largest and best batch, loader workers and prefetch, and the bottleneck."""
+    """Recommend a batch size and data loader workers. Names the bottleneck."""
     from epochcast import api
     from epochcast.units import parse_bytes, parse_rate
 
@@ -83,7 +85,7 @@ def advise(
         pieces += [render.probe(body["probe"], memory_bytes)] if probe else []
         return Group(*pieces)
 
-    show(body, as_json, view)
+    show(body, as_json, view, explain=explain, wide=wide)
     return 0 if answer.fits else DoesNotFit.exit_code
 
 

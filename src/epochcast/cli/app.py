@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="epochcast",
-    help="How long a training job takes, what memory it needs and what it costs, before it runs.",
+    help="Forecast the time, memory and cost of a training job before it runs.",
     epilog="Example: epochcast forecast resnet50 --device V100 --batch 64",
     cls=GroupedCommands,
     pretty_exceptions_enable=False,
@@ -64,7 +64,7 @@ COMMANDS = (
 )
 
 # Headings of the help text.
-FORECASTS, MEASURES, NAMES, HELP = "Forecasts", "Measurements", "What can be named", "First steps"
+FORECASTS, MEASURES, NAMES, HELP = "Forecasts", "Measurements", "Catalogues", "First steps"
 
 # The width of tables in files and pipes, unless COLUMNS is set.
 FILE_COLUMNS = 120
@@ -72,6 +72,8 @@ FILE_COLUMNS = 120
 WIDEST = 1000
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show all notes.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, even wider than the terminal.")]
 
 # The base class of usage errors. Newer versions of typer include their own copy of click, so it is taken from typer.
 _USAGE_ERROR = typer.BadParameter.__mro__[1]
@@ -92,7 +94,7 @@ def user_prints_to_stderr() -> Iterator[None]:
         _ANSWERS.reset(token)
 
 
-# What was read for a command besides its command line, to be told with its answer.
+# Notes on what was read for a command besides its command line; its answer shows them.
 _NOTES: ContextVar[tuple[str, ...]] = ContextVar("notes", default=())
 
 
@@ -181,7 +183,7 @@ def options(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """How long a training job takes, what memory it needs and what it costs, before it runs."""
+    """Forecast the time, memory and cost of a training job before it runs."""
 
 
 def _usage(error: Exception) -> str:
@@ -255,37 +257,52 @@ def wrote(path: Path) -> None:
     sys.stderr.write(f"epochcast: written to {path}\n")
 
 
-def with_notes(renderable: "RenderableType", notes: Sequence[str]) -> "RenderableType":
-    """A drawing, and below it notes as answers write them."""
-    if not notes:
-        return renderable
-    from rich.console import Group
-    from rich.text import Text
-
-    return Group(renderable, *(Text(f"note: {note}", style="dim") for note in notes))
-
-
 def show(
-    answer: dict[str, Any], as_json: bool, view: Callable[[], "RenderableType"], *, as_text: str | None = None
+    answer: dict[str, Any],
+    as_json: bool,
+    view: Callable[[], "RenderableType"],
+    *,
+    as_text: str | None = None,
+    explain: bool | None = None,
+    wide: bool | None = None,
 ) -> None:
-    """One JSON object, or what `view` draws; `as_text` is a file to pass on, printed as it is instead."""
+    """One JSON object, or what `view` draws; `as_text` is a file to pass on, printed as it is instead.
+
+    `explain` shows all notes and `wide` all columns; None where the command has no such option.
+    """
     output = _ANSWERS.get() or sys.stdout
-    notes = [_with_flags(note) for note in _NOTES.get()]
+    notes = _NOTES.get()
     if as_json:
         import json
 
-        answer = {**answer, "warnings": [*answer.get("warnings", []), *notes]} if notes else answer
+        told = [_with_flags(note) for note in notes]
+        answer = {**answer, "warnings": [*answer.get("warnings", []), *told]} if told else answer
         output.write(json.dumps(answer, allow_nan=False) + "\n")
         return
     if as_text is not None:
         output.write(as_text)
         return
+    from epochcast.render.notes import with_notes
+    from epochcast.render.shown import Shown, showing
+
+    settings = Shown(
+        all_columns=bool(wide),
+        columns_hint="" if wide is None else "--wide",
+        all_notes=bool(explain),
+        notes_hint="" if explain is None else "--explain",
+        spelled=_with_flags,
+    )
+    with showing(settings):
+        _draw(with_notes(view(), notes), output)
+
+
+def _draw(renderable: "RenderableType", output: TextIO) -> None:
+    """Print a drawing, at the width of the terminal or of a file."""
     from rich.console import Console
     from rich.measure import Measurement
 
     width = None if output.isatty() or os.environ.get("COLUMNS", "").isdecimal() else FILE_COLUMNS
     console = Console(file=output, width=width, highlight=False, emoji=False, markup=False)
-    renderable = with_notes(view(), notes)
     # In a terminal that is too narrow lines wrap: a number that is cut off would read as another number.
     console.width = max(
         console.width, Measurement.get(console, console.options.update(width=WIDEST), renderable).minimum

@@ -63,7 +63,7 @@ def ops(
     address: Address = "auto",
     as_json: Json = False,
 ) -> int:
-    """Random, realistic ops, forward and backward separately, the most informative first."""
+    """Measure random, realistic operators, forward and backward, the most informative first."""
     from epochcast.bench.devices import find_torch_device
 
     end = _end_of_budget(budget)
@@ -92,7 +92,7 @@ def models(
     address: Address = "auto",
     as_json: Json = False,
 ) -> int:
-    """Real training steps of named networks, as a campaign file lists them."""
+    """Measure training steps of the networks in a campaign file."""
     # Set before torch is imported: its profiler, which counts the memory of a step, writes to standard error otherwise.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     from epochcast.bench.campaign_file import read_campaign
@@ -116,7 +116,7 @@ def loader(
     resume: Resume = False,
     as_json: Json = False,
 ) -> int:
-    """How long a loader takes to decode, collate and send a batch, and how many cores are idle."""
+    """Measure how long a data loader takes to decode, collate and send a batch."""
     from epochcast.bench.loader_rows import check_reference, question_of
     from epochcast.errors import BadInput
 
@@ -141,7 +141,7 @@ def collectives(
     address: Address = "auto",
     as_json: Json = False,
 ) -> int:
-    """All-reduce, all-gather and reduce-scatter over sizes: gloo on the processor, nccl on GPUs."""
+    """Measure all-reduce, all-gather and reduce-scatter over sizes: gloo on CPUs, nccl on GPUs."""
     from epochcast.bench.collectives import SIZES_BYTES, questions
     from epochcast.bench.devices import find_torch_device
     from epochcast.units import parse_bytes

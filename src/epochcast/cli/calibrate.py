@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epochcast.cli.app import MEASURES, Json, app, show
+from epochcast.cli.app import MEASURES, Explain, Json, app, show
 from epochcast.cli.help_groups import GroupedCommand
 from epochcast.cli.job_options import PLACE_FLAGS
 
@@ -43,9 +43,10 @@ def calibrate(
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Let rows name file.py:factory, which runs that code.")
     ] = False,
+    explain: Explain = False,
     as_json: Json = False,
 ) -> int:
-    """Fit a device's profile to a handful of measured steps, or to one measured product."""
+    """Correct a device's forecasts by a few measured steps, or by one measured matrix product."""
     from datetime import UTC, datetime
 
     from epochcast.cost.product import parse_product
@@ -71,7 +72,7 @@ def calibrate(
     if path is not None:
         save_profile(answer.profile, path)
     body = {**answer.as_dict(), "saved": None if path is None else str(path)}
-    show(body, as_json, lambda: _view(answer, path))
+    show(body, as_json, lambda: _view(answer, path), explain=explain)
     return 0
 
 
@@ -94,6 +95,7 @@ def _view(answer: "Calibration", path: Path | None) -> "RenderableType":
     from rich.text import Text
 
     from epochcast import render
+    from epochcast.render.notes import Notes
     from epochcast.units import show_seconds
 
     rows = [
@@ -117,6 +119,5 @@ def _view(answer: "Calibration", path: Path | None) -> "RenderableType":
     ]
     pieces: list[RenderableType] = [corrections, render.table("what it changes", "|", changes)]
     pieces += [Text(f"row {f.row_index} ({f.model}) not used: {f.reason}", style="dim") for f in answer.failures[:10]]
-    pieces += [Text(f"note: {note}", style="dim") for note in answer.notes]
     saved = "not saved; use --save to make it this host's profile" if path is None else f"saved: {path}"
-    return Group(*pieces, Text(saved))
+    return Group(*pieces, Text(saved), Notes(answer.notes))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import NAMES, Json, app, show
+from epochcast.cli.app import NAMES, Json, Wide, app, show
 from epochcast.cli.help_groups import GroupedCommand
 
 if TYPE_CHECKING:
@@ -16,9 +16,10 @@ def models(
     counts: Annotated[
         bool, typer.Option("--counts", help="Build each one and count its parameters and flops.")
     ] = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """The built-in models, and the models of the Hugging Face Hub that are known without it."""
+    """List built-in models and known Hugging Face models."""
     from epochcast.capture.hub import HUB
     from epochcast.capture.zoo import ZOO, zoo_model
 
@@ -43,7 +44,7 @@ def models(
 
         return Group(render.models(rows), render.hub_models(known))
 
-    show({"models": rows, "hub": known}, as_json, view)
+    show({"models": rows, "hub": known}, as_json, view, wide=wide)
     return 0
 
 
@@ -55,9 +56,10 @@ def devices(
     toml: Annotated[
         bool, typer.Option("--toml", help="The first as a data sheet, to change and to give as --device FILE.toml.")
     ] = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """Devices and what their data sheets say."""
+    """List devices with their data sheets."""
     from dataclasses import asdict
 
     from epochcast.errors import BadInput
@@ -73,7 +75,7 @@ def devices(
 
         return _sheet(rows[0]) if toml else render.devices(rows)
 
-    show({"devices": [asdict(row) for row in rows]}, as_json, view)
+    show({"devices": [asdict(row) for row in rows]}, as_json, view, wide=wide)
     return 0
 
 
@@ -86,8 +88,8 @@ def _sheet(device: "Device") -> Any:
 
 
 @app.command(epilog="Example: epochcast datasets", cls=GroupedCommand, rich_help_panel=NAMES)
-def datasets(as_json: Json = False) -> int:
-    """Data sets and their numbers of samples."""
+def datasets(wide: Wide = False, as_json: Json = False) -> int:
+    """List datasets and their sizes."""
     from dataclasses import asdict
 
     from epochcast.hardware.catalogue import datasets as all_datasets
@@ -99,13 +101,13 @@ def datasets(as_json: Json = False) -> int:
 
         return render.datasets(rows)
 
-    show({"datasets": [asdict(row) for row in rows]}, as_json, view)
+    show({"datasets": [asdict(row) for row in rows]}, as_json, view, wide=wide)
     return 0
 
 
 @app.command(epilog="Example: epochcast links", cls=GroupedCommand, rich_help_panel=NAMES)
 def links(as_json: Json = False) -> int:
-    """Links between GPUs and between nodes."""
+    """List links between GPUs and between nodes."""
     from dataclasses import asdict
 
     from epochcast.hardware.catalogue import links as all_links
@@ -122,8 +124,8 @@ def links(as_json: Json = False) -> int:
 
 
 @app.command(epilog="Example: epochcast topologies", cls=GroupedCommand, rich_help_panel=NAMES)
-def topologies(as_json: Json = False) -> int:
-    """Machines by name: their GPUs and the links between them."""
+def topologies(wide: Wide = False, as_json: Json = False) -> int:
+    """List machine topologies: GPUs and the links between them."""
     from dataclasses import asdict
 
     from epochcast.hardware.topology import topologies as all_topologies
@@ -139,7 +141,7 @@ def topologies(as_json: Json = False) -> int:
     machines = [
         {**asdict(row), "levels": [dict(zip(keys, level, strict=True)) for level in row.levels]} for row in rows
     ]
-    show({"topologies": machines}, as_json, view)
+    show({"topologies": machines}, as_json, view, wide=wide)
     return 0
 
 

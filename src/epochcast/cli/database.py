@@ -11,7 +11,7 @@ Database = Annotated[
     str | None,
     typer.Option(
         "--database",
-        help="A file of SQLite or postgresql://…, instead of EPOCHCAST_STORE or the file in your data folder.",
+        help="SQLite file or postgresql://… [default: EPOCHCAST_STORE, or a file in your data folder].",
     ),
 ]
 

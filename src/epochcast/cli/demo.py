@@ -24,7 +24,7 @@ next:
 
 @app.command(epilog="Example: epochcast demo", cls=GroupedCommand, rich_help_panel=HELP)
 def demo(as_json: Json = False) -> int:
-    """A tour: the forecast of one job, and the same job on other hardware."""
+    """Show a forecast of one job, and of the same job on other hardware."""
     from epochcast import api
 
     def forecast(device: str, precision: str, batch: int) -> "Forecast":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import Json, show, wrote
+from epochcast.cli.app import Explain, Json, show, wrote
 from epochcast.cli.job_options import GivenOptions, options_command
 from epochcast.errors import BadInput, OverLimit
 
@@ -52,9 +52,10 @@ def diff(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write a comment for a pull request into this file.")] = None,
     profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
+    explain: Explain = False,
     as_json: Json = False,
 ) -> int:
-    """What a change does to time, memory and cost, how sure that is, and which layers did it."""
+    """Compare time, memory and cost of two versions. Lists the layers responsible."""
     from epochcast.diffing.asked import Question
     from epochcast.diffing.compare import Comparison
     from epochcast.diffing.limits import Allowed
@@ -79,7 +80,7 @@ def diff(
     else:
         assert base is not None and head is not None  # checked
         answers = {head: comparison.of_two(base, head)}
-    return _answer(answers, markdown, as_json, is_single=base is not None)
+    return _answer(answers, markdown, as_json, explain, is_single=base is not None)
 
 
 def _check(
@@ -143,7 +144,9 @@ def _accept(comparison: "Comparison", references: Sequence[str], as_json: bool) 
     return 0
 
 
-def _answer(answers: "Mapping[str, Diff]", markdown: Path | None, as_json: bool, *, is_single: bool) -> int:
+def _answer(
+    answers: "Mapping[str, Diff]", markdown: Path | None, as_json: bool, explain: bool, *, is_single: bool
+) -> int:
     """Show every comparison; the exit code says whether a limit was exceeded, or could not be checked."""
     every = list(answers.values())
     if markdown is not None:
@@ -163,7 +166,7 @@ def _answer(answers: "Mapping[str, Diff]", markdown: Path | None, as_json: bool,
 
         return Group(*(render.diff(answer) for answer in every))
 
-    show(body, as_json, view)
+    show(body, as_json, view, explain=explain)
     if any(answer.allowed and not answer.is_comparable for answer in every):
         return NOT_COMPARABLE
     return OverLimit.exit_code if exceeded else 0

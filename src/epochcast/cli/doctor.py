@@ -8,8 +8,8 @@ from epochcast.cli.help_groups import GroupedCommand
 
 @app.command(epilog="Example: epochcast doctor --json", cls=GroupedCommand, rich_help_panel=HELP)
 def doctor(as_json: Json = False) -> int:
-    """What is installed and missing, where files are and how old they are. Problems are listed at the end
-    (`problems` of --json) and do not change the exit code.
+    """Check the installation. Shows what is missing, where files are and how old they are. Lists problems at the end
+    (`problems` of --json); they do not change the exit code.
     """
     from datetime import UTC, datetime
     from pathlib import Path

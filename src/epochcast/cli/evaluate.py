@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from epochcast.cli.app import MEASURES, Json, app, show, wrote
+from epochcast.cli.app import MEASURES, Explain, Json, app, show, wrote
 from epochcast.cli.help_groups import GroupedCommand
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ def evaluate(
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Let rows name file.py:factory, which runs that code.")
     ] = False,
+    explain: Explain = False,
     as_json: Json = False,
 ) -> int:
-    """Predicted against measured: errors, interval coverage, by group, row by row."""
+    """Compare predictions with measurements: errors and interval coverage."""
     from epochcast.cost.registry import find_cost_model
     from epochcast.errors import BadInput
     from epochcast.fitting.evaluate import evaluate as evaluated
@@ -84,7 +85,7 @@ def evaluate(
     if plot is not None:
         _draw(answer, plot, runs.name)
         wrote(plot)
-    show(answer.as_dict(), as_json, lambda: _view(answer, runs.name))
+    show(answer.as_dict(), as_json, lambda: _view(answer, runs.name), explain=explain)
     return 0
 
 
@@ -102,9 +103,9 @@ def _draw(answer: "Evaluation", plot: Path, name: str) -> None:
 def _view(answer: "Evaluation", name: str) -> "RenderableType":
     """The errors over all rows and by group, and why rows failed."""
     from rich.console import Group
-    from rich.text import Text
 
     from epochcast import render
+    from epochcast.render.notes import Notes
 
     total = answer.scores
     headings = ">rows|>failed|>MAPE|>median|>90th percentile|>RMSE|>in interval"
@@ -122,7 +123,7 @@ def _view(answer: "Evaluation", name: str) -> "RenderableType":
         caption = f"{len(refusals) - MOST_SHOWN} more reasons with --json" if len(refusals) > MOST_SHOWN else None
         rows = [(f"{r.rows:,}", r.reason, ", ".join(r.examples), _cure(r)) for r in refusals[:MOST_SHOWN]]
         pieces.append(render.table("not forecast", ">rows|reason|such as|what would help", rows, caption=caption))
-    pieces += [Text(f"note: {rows:,} {_rows(rows)}: {note}") for note, rows in list(answer.notes.items())[:MOST_SHOWN]]
+    pieces.append(Notes(tuple(f"{rows:,} {_rows(rows)}: {note}" for note, rows in answer.notes.items())))
     return Group(*pieces)
 
 

@@ -30,7 +30,7 @@ def fit(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Fit a cost model to the measurements of a machine; `forecast --device local` uses it from then on."""
+    """Fit a cost model to measurements of this machine. `forecast --device local` then uses it."""
     import sys
 
     from epochcast import api

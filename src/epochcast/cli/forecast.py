@@ -18,11 +18,14 @@ from epochcast.errors import DoesNotFit
 )
 def forecast(
     arguments: JobArguments,
-    profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
+    profile: Annotated[Path | None, typer.Option(help="Use this profile, written by `epochcast fit`.")] = None,
     history: Annotated[
-        Path | None, typer.Option(help="Correct it by what this file of `epochcast history fit` says of past jobs.")
+        Path | None,
+        typer.Option(help="Correct the forecast by past jobs: a file written by `epochcast history fit`."),
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Where the time goes, by layer and class of op.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show where the time goes, by layer and operator class, and all notes.")
+    ] = False,
     slurm: Slurm = False,
     skypilot: SkyPilot = False,
     kueue: Kueue = False,
@@ -31,11 +34,11 @@ def forecast(
     queue: Queue = None,
     image: Image = None,
     save_as: Annotated[
-        str | None, typer.Option("--save-job", help="Write this job into epochcast.toml under a name.")
+        str | None, typer.Option("--save-job", help="Save this job in epochcast.toml under this name.")
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Step, epoch and job time, memory and dollars of a training job."""
+    """Forecast time, memory and cost of a training job."""
     from epochcast import api
 
     answer = api.forecast(arguments.model, profile=profile, history=history, config=None, **arguments.options)
@@ -57,5 +60,5 @@ def forecast(
     if save_as is not None:
         path = save_job(save_as, arguments)
         sys.stderr.write(f"epochcast: job {save_as!r} is written to {path}\n")
-    show(body, as_json, view, as_text="\n".join(texts.values()) or None)
+    show(body, as_json, view, as_text="\n".join(texts.values()) or None, explain=explain)
     return 0 if answer.fits else DoesNotFit.exit_code

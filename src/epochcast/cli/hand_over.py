@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from epochcast.planning.answer import Plan
     from epochcast.planning.offers import Offer
 
-_PANEL = "Handed over"
+_PANEL = "Scheduler files"
 
 
 def _flag(name: str, what: str) -> Any:

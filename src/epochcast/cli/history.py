@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import MEASURES, Json, app, show, wrote
+from epochcast.cli.app import MEASURES, Explain, Json, app, show, wrote
 from epochcast.cli.database import Database
 from epochcast.cli.help_groups import GroupedCommand
 
@@ -145,6 +145,7 @@ def compare(
     workers: Workers = 0,
     allow_code: AllowCode = False,
     database: Database = None,
+    explain: Explain = False,
     as_json: Json = False,
 ) -> int:
     """Which model predicts best, on rows that it has not seen: error and coverage of every model on every split."""
@@ -177,7 +178,7 @@ def compare(
         )
     if report is not None:
         _write_report(known, answer, report, seed)
-    show(answer.as_dict(), as_json, lambda: _compare_view(answer))
+    show(answer.as_dict(), as_json, lambda: _compare_view(answer), explain=explain)
     return 0
 
 
@@ -271,6 +272,7 @@ def _compare_view(answer: "Comparison") -> "RenderableType":
     from rich.text import Text
 
     from epochcast import render
+    from epochcast.render.notes import Notes
 
     def share(value: float | None) -> str:
         return "–" if value is None else f"{value:.1%}"
@@ -290,5 +292,4 @@ def _compare_view(answer: "Comparison") -> "RenderableType":
         drop = ("90th percentile",)
         title = f"{answer.target_name}, split {name}"
         pieces += [render.table(title, headings, rows, drop=drop), Text(f"best: {result.why}")]
-    pieces += [Text(f"note: {note}", style="dim") for note in answer.notes[:MOST_SHOWN]]
-    return Group(*pieces)
+    return Group(*pieces, Notes(answer.notes))

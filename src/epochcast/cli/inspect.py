@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import Json, show, wrote
+from epochcast.cli.app import Explain, Json, Wide, show, wrote
 from epochcast.cli.job_options import JOB_FLAGS, PLACE_FLAGS, JobArguments, job_command
 from epochcast.errors import BadInput, DoesNotFit
 
@@ -45,9 +45,11 @@ def inspect(
     versus: Annotated[str | None, typer.Option(help="Another model, to compare the totals with.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the step's memory over time (.png, .svg, .html).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the model as a spec file.")] = None,
+    explain: Explain = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """Layers of a model: shapes, parameters, activations, flops, bytes, receptive field."""
+    """List the layers of a model. Shows shapes, parameters, activations, FLOPs, bytes, receptive field."""
     from epochcast import api
     from epochcast.capture.comparison import Comparison
 
@@ -101,5 +103,5 @@ def inspect(
         pieces += [] if step is None else [render.memory(step)]
         return Group(*pieces)
 
-    show(body, as_json, view)
+    show(body, as_json, view, explain=explain, wide=wide)
     return DoesNotFit.exit_code if step is not None and not step.fits else 0

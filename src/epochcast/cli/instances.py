@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import NAMES, Json, app, show
+from epochcast.cli.app import NAMES, Json, Wide, app, show
 
 if TYPE_CHECKING:
     from epochcast.hardware.instance import Instance
@@ -16,7 +16,7 @@ instances_app = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
     epilog="Example: epochcast instances --clouds aws,gcp --devices H100 --regions europe",
-    help="Machines one can rent, and their prices.",
+    help="Rentable machines and their prices.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(instances_app, name="instances", rich_help_panel=NAMES)
@@ -30,9 +30,10 @@ def instances(
     regions: Annotated[
         str | None, typer.Option(help="Prices of these regions, like us-east-1,europe; by default the cheapest.")
     ] = None,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """Machines one can rent, and their prices on demand and as spot: cheapest region, source and date."""
+    """List rentable machines with on-demand and spot prices: cheapest region, source and date."""
     from epochcast.errors import BadInput
 
     if context.invoked_subcommand is not None:
@@ -55,7 +56,9 @@ def instances(
 
         return render.instances(rows, today)
 
-    show({"instances": [_entry(row) | {"price_age_days": row.age(today).days} for row in rows]}, as_json, view)
+    show(
+        {"instances": [_entry(row) | {"price_age_days": row.age(today).days} for row in rows]}, as_json, view, wide=wide
+    )
     return 0
 
 
@@ -68,7 +71,7 @@ def import_files(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Refresh prices from SkyPilot's catalogue files, for you alone; what is no offer is told with its reason."""
+    """Refresh your prices from SkyPilot's catalogue files; lists skipped rows with the reason."""
     from epochcast.hardware.own_machines import import_catalogues, skipped_counts
 
     found = import_catalogues(files, cloud=cloud, read_on=read_on)
@@ -93,23 +96,23 @@ def import_files(
 
 @instances_app.command(epilog="Example: epochcast instances add lab-a6000 --device 'RTX A6000' --gpus 4 --price 2.5/h")
 def add(
-    name: Annotated[str, typer.Argument(help="What the machine is called.")],
-    device: Annotated[str, typer.Option(help="Its GPU, a name of `epochcast devices`.")],
-    gpus: Annotated[int, typer.Option(help="How many.")] = 1,
+    name: Annotated[str, typer.Argument(help="Name of the machine.")],
+    device: Annotated[str, typer.Option(help="Its GPU, a name from `epochcast devices`.")],
+    gpus: Annotated[int, typer.Option(help="Number of GPUs.")] = 1,
     price: Annotated[str | None, typer.Option(help="Dollars per hour of the machine, like 2.5/h.")] = None,
-    purchase: Annotated[float | None, typer.Option(help="Or what it cost, in dollars, …")] = None,
-    years: Annotated[float, typer.Option(help="… over so many years, …")] = 3.0,
-    power: Annotated[str | None, typer.Option(help="… with the power it takes, like 6.5kW, …")] = None,
-    electricity: Annotated[str | None, typer.Option(help="… at this price, like 0.15/kWh, …")] = None,
-    utilization: Annotated[float, typer.Option(help="… in use this fraction of all hours.")] = 1.0,
-    cpus: Annotated[int | None, typer.Option(help="Processors; eight per GPU.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Memory of the host, like 512GiB; 64 GiB per GPU.")] = None,
-    link: Annotated[str | None, typer.Option(help="What joins several such machines, a name of links.")] = None,
-    inner_link: Annotated[str | None, typer.Option(help="What joins its GPUs; the device's own.")] = None,
-    cloud: Annotated[str, typer.Option(help="Under which name it is offered to --clouds.")] = "own",
+    purchase: Annotated[float | None, typer.Option(help="Purchase price in dollars, instead of --price.")] = None,
+    years: Annotated[float, typer.Option(help="Years over which the purchase is written off.")] = 3.0,
+    power: Annotated[str | None, typer.Option(help="Power draw, like 6.5kW.")] = None,
+    electricity: Annotated[str | None, typer.Option(help="Electricity price, like 0.15/kWh.")] = None,
+    utilization: Annotated[float, typer.Option(help="Fraction of all hours the machine is in use.")] = 1.0,
+    cpus: Annotated[int | None, typer.Option(help="CPUs [default: 8 per GPU].")] = None,
+    memory: Annotated[str | None, typer.Option(help="Host memory, like 512GiB [default: 64 GiB per GPU].")] = None,
+    link: Annotated[str | None, typer.Option(help="Link between such machines, a name from `epochcast links`.")] = None,
+    inner_link: Annotated[str | None, typer.Option(help="Link between its GPUs [default: the device's own].")] = None,
+    cloud: Annotated[str, typer.Option(help="Cloud name for --clouds.")] = "own",
     as_json: Json = False,
 ) -> int:
-    """Add a machine of your own, at a price per hour or at what it cost to buy; one of that name is replaced."""
+    """Add or replace your own machine, by hourly price or by purchase price."""
     from epochcast.cli.clock import now
     from epochcast.hardware.own_machines import Description, add_machine, own_machine
     from epochcast.units import parse_bytes
@@ -128,10 +131,10 @@ def add(
 
 @instances_app.command(epilog="Example: epochcast instances remove lab-a6000")
 def remove(
-    name: Annotated[str, typer.Argument(help="What the machine is called.")],
+    name: Annotated[str, typer.Argument(help="Name of the machine.")],
     as_json: Json = False,
 ) -> int:
-    """Take a machine of your own out again."""
+    """Remove one of your own machines."""
     from epochcast.hardware.own_machines import remove_machine
 
     path = remove_machine(name)

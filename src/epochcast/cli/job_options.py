@@ -32,13 +32,13 @@ PLACE_FLAGS: Mapping[str, Option] = {option.name: option for option in PLACE_OPT
 Function = Callable[..., int]
 
 # Headings of the help text, by the group of an option.
-WRITTEN = "Written down"
+WRITTEN = "Job and settings files"
 PANELS: Mapping[str, str] = {
     "model": "Model",
-    "recipe": "How it is trained",
-    "data": "Data and how long",
+    "recipe": "Training",
+    "data": "Data and duration",
     "loader": "Loader",
-    "place": "Where it runs",
+    "place": "Hardware",
     "framework": "Framework",
 }
 
@@ -270,7 +270,7 @@ def _job_arguments(
 def _with_settings(arguments: JobArguments, config: Sequence[str], flags: Mapping[str, Option]) -> JobArguments:
     """With what the files of `--config` and the script around the model say; they override a job of the job file.
 
-    A script without a name is answered elsewhere, with what can be named in it.
+    A script without a name is answered elsewhere, with the models in it.
     """
     from epochcast.forecasting.settings import filled
 

@@ -28,7 +28,7 @@ def jobs(
     file: Annotated[Path | None, typer.Option(help="A job file instead of the nearest epochcast.toml.")] = None,
     as_json: Json = False,
 ) -> int:
-    """The jobs of epochcast.toml, found in this folder or above: listed, and their models and devices checked."""
+    """List and check the jobs of the nearest epochcast.toml."""
     from epochcast.errors import BadInput, EpochcastError
 
     if context.invoked_subcommand is not None:
@@ -85,7 +85,7 @@ def init(
     file: Annotated[Path | None, typer.Option(help="A job file instead of the nearest epochcast.toml.")] = None,
     as_json: Json = False,
 ) -> int:
-    """Write a job into the nearest epochcast.toml, or into a new one here."""
+    """Add a job to the nearest epochcast.toml, or create one here."""
     path = save_job(name, arguments, file)
 
     def view() -> Any:
@@ -97,7 +97,7 @@ def init(
 
 @jobs_app.command(epilog="Example: epochcast jobs schema > epochcast.schema.json")
 def schema(as_json: Json = False) -> int:
-    """The JSON schema of epochcast.toml, for editors that check TOML files."""
+    """Print the JSON schema of epochcast.toml, for editors."""
     import json
 
     from epochcast.forecasting.jobfile import schema as job_schema

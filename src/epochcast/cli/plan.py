@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import Json, show, wrote
+from epochcast.cli.app import Explain, Json, Wide, show, wrote
 from epochcast.cli.evaluate import progress_bar
 from epochcast.cli.hand_over import HandOver, Image, Kueue, Queue, Ray, Run, SkyPilot, Slurm
 from epochcast.cli.job_options import PLACE_FLAGS, JobArguments, job_command
@@ -34,24 +34,24 @@ def plan(
         float | None, typer.Option(help="Choose the fastest that costs at most this many dollars.")
     ] = None,
     objective: Annotated[
-        str | None, typer.Option(help="What to choose: cheapest, fastest or knee (most time for the money).")
+        str | None, typer.Option(help="What to choose: cheapest, fastest or knee (most time saved per dollar).")
     ] = None,
     most_epochs: Annotated[
-        bool, typer.Option("--most-epochs", help="How many epochs fit in the budget or before the deadline.")
+        bool, typer.Option("--most-epochs", help="Find how many epochs fit in the budget or before the deadline.")
     ] = False,
     clouds: Annotated[
         str | None,
-        typer.Option(help="Only these clouds, like aws,gcp; in-house machines and markets are offered only if named."),
+        typer.Option(help="Only these clouds, like aws,gcp; your own machines and marketplaces count only if named."),
     ] = None,
     devices: Annotated[str | None, typer.Option(help="Only these devices, like A100,H100.")] = None,
     regions: Annotated[
-        str | None, typer.Option(help="Only these regions, like us-east-1,europe; by default the cheapest of all.")
+        str | None, typer.Option(help="Only these regions, like us-east-1,europe [default: the cheapest].")
     ] = None,
     gpus: Annotated[
         str, typer.Option(help="Numbers of GPUs, in whole machines of one kind, like 1,8 or 1-64 (powers of two).")
     ] = "1,2,4,8,16",
     any_host: Annotated[
-        bool, typer.Option("--any-host", help="Also machines with few processors or little memory for their GPUs.")
+        bool, typer.Option("--any-host", help="Include machines with few CPUs or little host memory per GPU.")
     ] = False,
     strategy: Annotated[
         list[str] | None,
@@ -66,14 +66,14 @@ def plan(
             "the one the epochs are meant for)."
         ),
     ] = None,
-    max_global_batch: Annotated[int | None, typer.Option(help="No batch over all GPUs is larger.")] = None,
+    max_global_batch: Annotated[int | None, typer.Option(help="Upper limit of the global batch.")] = None,
     critical_batch: Annotated[
         str | None,
         typer.Option(help="Larger batches need more epochs: the critical batch, like 15k, imagenet or loss=2.6."),
     ] = None,
     what_if: Annotated[
         list[str] | None,
-        typer.Option(help="Try these, too, like precision=amp,bf16 or compile=inductor; may be repeated."),
+        typer.Option(help="Also try these settings, like precision=amp,bf16 or compile=inductor; may be repeated."),
     ] = None,
     augment_epochs: Annotated[
         str | None,
@@ -85,18 +85,23 @@ def plan(
         float | None, typer.Option(help="Spot prices, with this many interruptions per hour and machine, like 0.1.")
     ] = None,
     checkpoint: Annotated[
-        str | None, typer.Option(help="How long a checkpoint takes on spot, like 30s [default: its bytes at 1 GB/s].")
+        str | None,
+        typer.Option(help="Time to write a checkpoint on spot machines, like 30s [default: its size at 1 GB/s]."),
     ] = None,
     restart: Annotated[
-        str | None, typer.Option(help="From an interruption on spot to the first step again; by default 5m.")
+        str | None, typer.Option(help="Time from a spot interruption to the next step [default: 5m].")
     ] = None,
-    billing: Annotated[str | None, typer.Option(help="Billed by the second, minute or hour; the cloud's.")] = None,
-    boot: Annotated[str, typer.Option(help="Until a rented machine trains, like 4m: billed, too.")] = "0s",
-    storage: Annotated[str | None, typer.Option(help="Stored during the job, like 500GB, at --storage-price.")] = None,
+    billing: Annotated[
+        str | None, typer.Option(help="Billed by second, minute or hour [default: the cloud's].")
+    ] = None,
+    boot: Annotated[str, typer.Option(help="Boot time of a rented machine, like 4m; it is billed.")] = "0s",
+    storage: Annotated[str | None, typer.Option(help="Storage during the job, like 500GB, at --storage-price.")] = None,
     storage_dollars: Annotated[float, typer.Option("--storage-price", help="Dollars per GB and month.")] = 0.0,
-    egress: Annotated[str | None, typer.Option(help="Taken out afterwards, like 20GB, at --egress-price.")] = None,
+    egress: Annotated[
+        str | None, typer.Option(help="Data downloaded at the end, like 20GB, at --egress-price.")
+    ] = None,
     egress_dollars: Annotated[float, typer.Option("--egress-price", help="Dollars per GB.")] = 0.0,
-    profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
+    profile: Annotated[Path | None, typer.Option(help="Use this profile, written by `epochcast fit`.")] = None,
     slurm: Slurm = False,
     skypilot: SkyPilot = False,
     kueue: Kueue = False,
@@ -105,9 +110,12 @@ def plan(
     queue: Queue = None,
     image: Image = None,
     plot: Annotated[Path | None, typer.Option(help="Draw cost against time: .png, .svg, .html.")] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Show all rows [default: at most 8].")] = False,
+    explain: Explain = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """What to rent: the time-cost frontier, the cheapest by a deadline, the fastest within a budget."""
+    """Choose what to rent, by deadline or budget. Shows the time-cost frontier."""
     from epochcast import api
     from epochcast.cli.clock import now
     from epochcast.forecasting.scaling import names_in
@@ -168,11 +176,18 @@ def plan(
     def view() -> Any:
         from epochcast import render
 
-        return render.plan(answer)
+        return render.plan(answer, all_rows=show_all)
 
     wanted = HandOver(slurm=slurm, skypilot=skypilot, kueue=kueue, ray=ray, command=command, queue=queue, image=image)
     texts = wanted.of_plan(answer)
-    show({**answer.as_dict(), **texts}, as_json, view, as_text="\n".join(texts.values()) or None)
+    show(
+        {**answer.as_dict(), **texts},
+        as_json,
+        view,
+        as_text="\n".join(texts.values()) or None,
+        explain=explain,
+        wide=wide,
+    )
     if not answer.fits and not answer.counts_epochs:
         return DoesNotFit.exit_code
     return 0 if answer.is_within_limits and answer.fits else OverLimit.exit_code

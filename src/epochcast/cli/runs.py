@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import FORECASTS, Json, app, show
+from epochcast.cli.app import FORECASTS, Json, Wide, app, show
 from epochcast.cli.database import Database
 from epochcast.cli.help_groups import GroupedCommand
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     epilog="Examples: epochcast runs · epochcast runs --state running --device V100 · epochcast runs imagenet-3 --json",
 )
 def runs(
-    name: Annotated[str | None, typer.Argument(help="One run, in detail.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(help="Show one run in detail.", show_default=False)] = None,
     state: Annotated[
         list[str] | None, typer.Option(help="queued, running, ended, failed, stopped; repeatable.")
     ] = None,
@@ -27,11 +27,12 @@ def runs(
     model: Annotated[str | None, typer.Option(help="Runs that train this model.")] = None,
     device: Annotated[str | None, typer.Option(help="Runs on this device.")] = None,
     since: Annotated[str | None, typer.Option(help="Runs that were heard of within this time, like 7d.")] = None,
-    most: Annotated[int, typer.Option(help="The newest so many.", min=1)] = 50,
+    most: Annotated[int, typer.Option(help="Show at most this many runs, newest first.", min=1)] = 50,
     database: Database = None,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """Tracked runs of the store: job, place, progress, remaining time, forecast against observed, state."""
+    """List tracked runs: progress, remaining time, state."""
     from epochcast.errors import BadInput
     from epochcast.store.opening import existing_store
     from epochcast.store.place import database_url, shown_url
@@ -43,11 +44,11 @@ def runs(
     if store is None:
         if name is not None:
             raise BadInput(f"no run called {name!r}: there is no store yet at {where}")
-        return _listed(where, [], as_json)
+        return _listed(where, [], as_json, wide)
     with store:
         if name is not None:
             return _one(store, refreshed(store, store.run(name)), as_json)
-        return _listed(where, [refreshed(store, run) for run in store.runs(wanted)], as_json)
+        return _listed(where, [refreshed(store, run) for run in store.runs(wanted)], as_json, wide)
 
 
 def _wanted(
@@ -74,7 +75,7 @@ def _wanted(
     )
 
 
-def _listed(where: str, found: "list[Run]", as_json: bool) -> int:
+def _listed(where: str, found: "list[Run]", as_json: bool, wide: bool) -> int:
     def view() -> Any:
         from epochcast import render
 
@@ -82,7 +83,7 @@ def _listed(where: str, found: "list[Run]", as_json: bool) -> int:
 
     from epochcast.tracking.kept import plain_run
 
-    show({"database": where, "runs": [plain_run(run) for run in found]}, as_json, view)
+    show({"database": where, "runs": [plain_run(run) for run in found]}, as_json, view, wide=wide)
     return 0
 
 

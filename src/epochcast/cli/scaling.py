@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcast.cli.app import Json, show, wrote
+from epochcast.cli.app import Explain, Json, Wide, show, wrote
 from epochcast.cli.evaluate import progress_bar
 from epochcast.cli.job_options import PLACE_FLAGS, JobArguments, job_command
 from epochcast.errors import DoesNotFit
@@ -28,11 +28,13 @@ def scaling(
     allreduce: Annotated[str | None, typer.Option(help="All-reduce algorithms to compare, like nccl,ring.")] = None,
     nodes: Annotated[int | None, typer.Option(help="Nodes, for every number of GPUs.")] = None,
     gpus_per_node: Annotated[int | None, typer.Option(help="GPUs per node (default: 8).")] = None,
-    profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
+    profile: Annotated[Path | None, typer.Option(help="Use this profile, written by `epochcast fit`.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the charts: .png, .svg, .html.")] = None,
+    explain: Explain = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """Throughput, time, cost and efficiency against the number of GPUs."""
+    """Compare numbers of GPUs: time, cost, efficiency."""
     from epochcast import api
     from epochcast.forecasting.scaling import counts_in, names_in
 
@@ -64,5 +66,5 @@ def scaling(
 
         return render.scaling(answer)
 
-    show(answer.as_dict(), as_json, view)
+    show(answer.as_dict(), as_json, view, explain=explain, wide=wide)
     return 0 if all(row.forecast.fits for row in answer.rows) else DoesNotFit.exit_code

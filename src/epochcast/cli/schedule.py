@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import FORECASTS, Json, app, show, telling, wrote
+from epochcast.cli.app import FORECASTS, Explain, Json, Wide, app, show, telling, wrote
 from epochcast.cli.evaluate import progress_bar
 from epochcast.errors import BadInput
 
@@ -23,7 +23,7 @@ schedule_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog="Example: epochcast schedule simulate queue.json --policy edf,atc_rollout",
-    help="Which job on which machine, for a whole queue.",
+    help="Plan and run a queue of jobs on several machines.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(schedule_app, name="schedule", rich_help_panel=FORECASTS)
@@ -46,7 +46,7 @@ def simulate(
         str, typer.Option(help="Whether running jobs may be stopped and resized: with, without, or both.")
     ] = "with",
     resizing: Annotated[
-        bool, typer.Option(help="Whether a job that is stopped may go on with another machine or number of GPUs.")
+        bool, typer.Option(help="Whether a preempted job may continue on another machine or number of GPUs.")
     ] = True,
     every: Annotated[
         str | None, typer.Option(help="Decide at least this often, like 10min, besides at events.")
@@ -64,9 +64,11 @@ def simulate(
         Path | None, typer.Option(help="Draw who ran where under the last policy: .png, .svg, .html.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw what each policy cost: .png, .svg, .html.")] = None,
+    explain: Explain = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """Play a workload under policies: what machines and lateness cost, beside the least that anybody could pay."""
+    """Compare scheduling policies on a workload: cost of machines and lateness, with a lower bound."""
     from epochcast.scheduling.comparison import compare
     from epochcast.scheduling.policies.registry import Switches
     from epochcast.scheduling.workload_file import with_error
@@ -109,7 +111,8 @@ def simulate(
         return render.simulation(answer)
 
     with telling(read.notes):
-        show({**answer.as_dict(), "refused": [one.as_dict() for one in read.refused]}, as_json, view)
+        body = {**answer.as_dict(), "refused": [one.as_dict() for one in read.refused]}
+        show(body, as_json, view, explain=explain, wide=wide)
     return tell_refused(read.refused, file)
 
 
@@ -118,7 +121,7 @@ def tell_compiling(policies: "Sequence[str]") -> None:
     from epochcast.scheduling.policies.registry import will_compile
 
     if sys.stderr.isatty() and will_compile(policies):
-        sys.stderr.write("epochcast: compiling the policy; that takes a quarter of a minute and is kept for later\n")
+        sys.stderr.write("epochcast: compiling the scheduling policy (about 15 s, once)\n")
 
 
 def tell_refused(refused: "Sequence[Refused]", file: Path | None) -> int:
@@ -131,7 +134,7 @@ def tell_refused(refused: "Sequence[Refused]", file: Path | None) -> int:
 
 @schedule_app.command(epilog="Example: epochcast schedule policies")
 def policies(as_json: Json = False) -> int:
-    """The policies, a line each."""
+    """List the scheduling policies."""
     from epochcast.scheduling.policies.registry import POLICIES
 
     def view() -> Any:

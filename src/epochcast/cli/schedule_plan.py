@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import Json, show, wrote
+from epochcast.cli.app import Explain, Json, Wide, show, wrote
 from epochcast.cli.database import Database
 from epochcast.cli.evaluate import progress_bar
 from epochcast.cli.hand_over import Image, Queue
@@ -65,12 +65,13 @@ def plan(
     seed: Seed = 0,
     deadline: Annotated[
         str | None,
-        typer.Option(help="Exit code 3 where the last job may end later, by its interval: 'Friday 18:00'."),
+        typer.Option(help="Exit with code 3 if the last job may end later, like 'Friday 18:00'."),
     ] = None,
     budget: Annotated[
-        float | None, typer.Option(help="Exit code 3 where machines may cost more dollars, by the interval.")
+        float | None,
+        typer.Option(help="Exit with code 3 if machines may cost more dollars than this."),
     ] = None,
-    gantt: Annotated[Path | None, typer.Option(help="Draw who runs when: .png, .svg, .html.")] = None,
+    gantt: Annotated[Path | None, typer.Option(help="Write a Gantt chart: .png, .svg, .html.")] = None,
     skypilot: Annotated[
         Path | None, typer.Option(help="Write a task of SkyPilot for each job into this folder.")
     ] = None,
@@ -80,9 +81,10 @@ def plan(
     local_queue: Queue = None,
     image: Image = None,
     database: Database = None,
+    explain: Explain = False,
     as_json: Json = False,
 ) -> int:
-    """A timetable for a queue now: who runs where and when, with intervals, on which machines, for how much."""
+    """Plan a queue: which job runs where and when, on which machines, at what cost."""
     from epochcast.cli.clock import now
 
     if gantt is not None:
@@ -108,7 +110,7 @@ def plan(
 
         return render.timetable(answer)
 
-    show({**answer.as_dict(), "exceeded": exceeded, "files": files}, as_json, view)
+    show({**answer.as_dict(), "exceeded": exceeded, "files": files}, as_json, view, explain=explain)
     for line in exceeded:
         sys.stderr.write(f"epochcast: {line}\n")
     code = tell_refused((*answer.refused, *unwritten), queue)
@@ -131,9 +133,11 @@ def queue_command(
     draws: Draws = 99,
     seed: Seed = 0,
     database: Database = None,
+    explain: Explain = False,
+    wide: Wide = False,
     as_json: Json = False,
 ) -> int:
-    """Where each job stands: its place in the queue, when it starts, with an interval, and what it waits for."""
+    """List queued jobs: position, start time with an interval, and what each waits for."""
     view = _view(queue, run, _moment(at), error, database)
     answer = _timetable(view, policy, preemption, every, draws, seed)
     refused = [one for one in answer.refused if job in (None, one.job)]
@@ -144,7 +148,7 @@ def queue_command(
 
         return render.queue(answer, lines)
 
-    show(answer.queue_dict(lines), as_json, drawn)
+    show(answer.queue_dict(lines), as_json, drawn, explain=explain, wide=wide)
     return tell_refused(refused, queue)
 
 

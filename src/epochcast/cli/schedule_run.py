@@ -33,32 +33,32 @@ StoreUrl = Annotated[
     typer.Option(
         "--store",
         "--database",
-        help="A file of SQLite or postgresql://…, instead of EPOCHCAST_STORE or the file in your data folder.",
+        help="SQLite file or postgresql://… [default: EPOCHCAST_STORE, or a file in your data folder].",
     ),
 ]
 
 
 @schedule_app.command(epilog="Example: epochcast schedule run queue.json --engine slurm --sbatch='--partition=gpu'")
 def run(
-    queue: Annotated[str, typer.Argument(help="A queue file, or the name of a kept queue to go on with.")],
-    engine: Annotated[str, typer.Option(help="What runs the jobs: local, ray or slurm.")] = "local",
-    name: Annotated[str | None, typer.Option(help="The queue's name in the store; else that of the file.")] = None,
+    queue: Annotated[str, typer.Argument(help="A queue file, or the name of a stored queue to continue.")],
+    engine: Annotated[str, typer.Option(help="Engine that runs the jobs: local, ray or slurm.")] = "local",
+    name: Annotated[str | None, typer.Option(help="Name of the queue in the store [default: the file's].")] = None,
     store: StoreUrl = None,
-    policy: Annotated[str, typer.Option(help="The policy that decides.")] = "atc_rollout",
+    policy: Annotated[str, typer.Option(help="Scheduling policy, see `epochcast schedule policies`.")] = "atc_rollout",
     keep_running: Annotated[
-        bool, typer.Option("--keep-running", help="Stop and resize no job that runs: no preemption.")
+        bool, typer.Option("--keep-running", help="Never preempt or resize a running job.")
     ] = False,
-    every: Annotated[str, typer.Option(help="Decide at least this often, besides at events.")] = "30s",
-    look: Annotated[str, typer.Option(help="Ask the engine this often.")] = "2s",
+    every: Annotated[str, typer.Option(help="Reschedule at least this often, and at every event.")] = "30s",
+    look: Annotated[str, typer.Option(help="Poll the engine this often.")] = "2s",
     address: Annotated[str | None, typer.Option(help="Ray's dashboard, like http://head:8265.")] = None,
-    sbatch: Annotated[str, typer.Option(help="More options for every sbatch, like '--partition=gpu'.")] = "",
-    stay: Annotated[bool, typer.Option("--stay", help="Wait for more jobs when all are over.")] = False,
+    sbatch: Annotated[str, typer.Option(help="Extra options for sbatch, like '--partition=gpu'.")] = "",
+    stay: Annotated[bool, typer.Option("--stay", help="Wait for more jobs when all have finished.")] = False,
     stop_jobs: Annotated[
-        bool, typer.Option("--stop-jobs", help="When interrupted, stop the jobs, too; otherwise they go on.")
+        bool, typer.Option("--stop-jobs", help="When interrupted, also stop the jobs [default: they keep running].")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per event, a line each.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per event, one per line.")] = False,
 ) -> int:
-    """Start, watch, stop and resize the jobs of a queue until all are over.
+    """Run the queue: start, watch, stop and resize jobs until all have finished.
 
     Everything is kept in the store: killed and started again, it goes on where it was. Ctrl-C leaves the jobs running.
     """
@@ -92,14 +92,12 @@ def run(
 
 @schedule_app.command(epilog="Example: epochcast schedule submit nightly more.json")
 def submit(
-    name: Annotated[str, typer.Argument(help="The name of a kept queue.")],
-    file: Annotated[
-        Path, typer.Argument(help="A file with jobs; their times count from now, the machines are the queue's.")
-    ],
+    name: Annotated[str, typer.Argument(help="Name of a stored queue.")],
+    file: Annotated[Path, typer.Argument(help="A file with jobs; times count from now, machines are the queue's.")],
     store: StoreUrl = None,
     as_json: Json = False,
 ) -> int:
-    """Add jobs to a queue, whether it is being worked off or not."""
+    """Add jobs to a queue, running or not."""
     from epochcast.scheduling.kept_queue import kept_queue
     from epochcast.scheduling.queue_changes import submit as add
     from epochcast.store.opening import open_store
@@ -119,12 +117,12 @@ def submit(
 
 @schedule_app.command(epilog="Examples: epochcast schedule cancel nightly bert · epochcast schedule cancel nightly a b")
 def cancel(
-    name: Annotated[str, typer.Argument(help="The name of a kept queue.")],
+    name: Annotated[str, typer.Argument(help="Name of a stored queue.")],
     jobs: Annotated[list[str], typer.Argument(help="The jobs to cancel, by their ids.")],
     store: StoreUrl = None,
     as_json: Json = False,
 ) -> int:
-    """Cancel jobs of a queue: one that runs is asked to save itself and stop, and killed after its grace."""
+    """Cancel jobs of a queue. A running job gets SIGTERM, and is killed after its grace period."""
     from epochcast.scheduling.queue_changes import cancel as ask
     from epochcast.store.opening import open_store
 
@@ -267,6 +265,6 @@ def _farewell(queue: "KeptQueue", scheduler: "Scheduler") -> "Event":
     bill = f"machines ${machines:.2f}, lateness ${late:.2f}"
     if not scheduler.leave.is_set():
         return Event(now, "done", f"all jobs are over: {counts}; {bill}", None, told)
-    going = f"{len(queue.open_starts())} jobs go on running" if queue.open_starts() else "no job runs"
-    line = f"the scheduler leaves: {going} ({counts}; {bill}); go on with: epochcast schedule run {queue.name}"
+    going = f"{len(queue.open_starts())} jobs keep running" if queue.open_starts() else "no job runs"
+    line = f"scheduler stopped: {going} ({counts}; {bill}); continue with: epochcast schedule run {queue.name}"
     return Event(now, "left", f"{line} --engine {scheduler.engine.name}", None, told)

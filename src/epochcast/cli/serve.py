@@ -20,7 +20,7 @@ serve_app = typer.Typer(
     invoke_without_command=True,
     rich_markup_mode=None,
     epilog="Examples: epochcast serve · epochcast serve --demo · epochcast serve --host 0.0.0.0 --database postgresql://…",
-    help="The dashboard and the API.",
+    help="Start the dashboard and the API.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(serve_app, name="serve", rich_help_panel=FORECASTS)
@@ -30,24 +30,22 @@ app.add_typer(serve_app, name="serve", rich_help_panel=FORECASTS)
 def serve(
     context: typer.Context,
     host: Annotated[
-        str, typer.Option(help="The address to listen on; others than loopback need a token.")
+        str, typer.Option(help="Address to listen on; any other than loopback needs a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8642,
     database: Database = None,
-    folder: Annotated[Path | None, typer.Option(help="Where uploaded model files are kept.")] = None,
-    token: Annotated[bool, typer.Option("--token", help="Ask for a token on loopback, too.")] = False,
+    folder: Annotated[Path | None, typer.Option(help="Folder for uploaded model files.")] = None,
+    token: Annotated[bool, typer.Option("--token", help="Require a token on loopback, too.")] = False,
     public_name: Annotated[
-        list[str] | None, typer.Option(help="A name under which a proxy in front is called; may be repeated.")
+        list[str] | None, typer.Option(help="Host name of a proxy in front of the server; may be repeated.")
     ] = None,
     webhook: Annotated[
-        list[str] | None, typer.Option(help="Where drift, finished and over budget are told; may be repeated.")
+        list[str] | None, typer.Option(help="Webhook URL for drift, finished and over-budget events; may be repeated.")
     ] = None,
-    workers: Annotated[int, typer.Option(help="Processes that answer.", min=1, max=256)] = 2,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="With runs made up for a first look, in a database of its own.")
-    ] = False,
+    workers: Annotated[int, typer.Option(help="Worker processes.", min=1, max=256)] = 2,
+    demo: Annotated[bool, typer.Option("--demo", help="Show made-up runs, in a separate database.")] = False,
 ) -> int:
-    """The dashboard and the API, until Ctrl-C; `token` says who may use them from elsewhere."""
+    """Start the dashboard and the API; Ctrl-C stops them. `token` manages access from other machines."""
     if context.invoked_subcommand is not None:
         return 0
     with _needed():
@@ -72,7 +70,7 @@ token_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog="Example: epochcast serve token add ci --scope write --project vision",
-    help="Who may use a server from elsewhere.",
+    help="Manage access tokens.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 serve_app.add_typer(token_app, name="token")
@@ -80,13 +78,13 @@ serve_app.add_typer(token_app, name="token")
 
 @token_app.command(epilog="Example: epochcast serve token add ci --scope write --project vision")
 def add(
-    name: Annotated[str, typer.Argument(help="What it is called.", show_default=False)],
-    scope: Annotated[list[str] | None, typer.Option(help="read or write; may be repeated; both by default.")] = None,
-    project: Annotated[str | None, typer.Option(help="Sees and adds runs of this project only.")] = None,
+    name: Annotated[str, typer.Argument(help="Name of the token.", show_default=False)],
+    scope: Annotated[list[str] | None, typer.Option(help="read or write; may be repeated [default: both].")] = None,
+    project: Annotated[str | None, typer.Option(help="Limit the token to runs of this project.")] = None,
     database: Database = None,
     as_json: Json = False,
 ) -> int:
-    """Make a token. It is shown this once; the database keeps only a digest of it."""
+    """Create a token. It is shown once; the database stores only a digest."""
     with _needed():
         from epochcast.store.opening import open_store
         from epochcast.store.tokens import SCOPES, make_token
@@ -98,7 +96,7 @@ def add(
 
 @token_app.command("list", epilog="Example: epochcast serve token list")
 def list_tokens(database: Database = None, as_json: Json = False) -> int:
-    """All tokens: names, scopes, projects."""
+    """List all tokens: names, scopes, projects."""
     with _needed():
         from epochcast.store.opening import open_store
         from epochcast.store.tokens import all_tokens
@@ -116,11 +114,11 @@ def list_tokens(database: Database = None, as_json: Json = False) -> int:
 
 @token_app.command(epilog="Example: epochcast serve token end ci")
 def end(
-    name: Annotated[str, typer.Argument(help="What it is called.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="Name of the token.", show_default=False)],
     database: Database = None,
     as_json: Json = False,
 ) -> int:
-    """End a token: within seconds it lets nobody in."""
+    """Revoke a token; takes effect within seconds."""
     with _needed():
         from epochcast.store.opening import open_store
         from epochcast.store.tokens import end_token
@@ -132,7 +130,7 @@ def end(
 
 @contextmanager
 def _needed() -> Iterator[None]:
-    """A missing package is told with the extra that has it."""
+    """For a missing package, name the extra that has it."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -25,7 +25,7 @@ app.add_typer(store_app, name="store", rich_help_panel=NAMES)
 
 @store_app.command(cls=GroupedCommand, epilog="Example: epochcast store migrate --database postgresql://db/epochcast")
 def migrate(database: Database = None, as_json: Json = False) -> int:
-    """Make the tables, or bring them to the version of this epochcast; one transaction."""
+    """Create or upgrade the tables, in one transaction."""
     from epochcast.store.opening import migrated
     from epochcast.store.place import database_url, shown_url
 
@@ -42,7 +42,7 @@ def export(
     database: Database = None,
     as_json: Json = False,
 ) -> int:
-    """The whole store as JSON lines of one moment, to the last digit: a backup, or to move to another database."""
+    """Export the store as JSON lines: a consistent backup, or a move to another database."""
     from epochcast.store.exporting import export_lines
 
     if str(file) == "-" and as_json:
@@ -65,7 +65,7 @@ def import_(
     database: Database = None,
     as_json: Json = False,
 ) -> int:
-    """Take in an export, all of it or nothing; what is there already stays, so that it can be read twice."""
+    """Import an export, all or nothing; existing rows stay, so importing twice is safe."""
     from epochcast.store.importing import import_lines, import_measurements, is_measurements
     from epochcast.store.opening import open_store
 
@@ -88,14 +88,14 @@ def import_(
 
 @store_app.command(cls=GroupedCommand, epilog="Example: epochcast store vacuum --whole 30d --delete-after 365d")
 def vacuum(
-    whole: Annotated[str, typer.Option(help="Reports younger than this stay as they came.")] = "7d",
+    whole: Annotated[str, typer.Option(help="Keep reports younger than this as they are.")] = "7d",
     delete_after: Annotated[
-        str | None, typer.Option(help="Also delete runs that have been over for longer than this, like 365d.")
+        str | None, typer.Option(help="Also delete runs that ended longer ago than this, like 365d.")
     ] = None,
     database: Database = None,
     as_json: Json = False,
 ) -> int:
-    """Join old reports to 1,000 of each attempt and rank (first, last and mean pace stay), and give space back."""
+    """Thin old reports to 1,000 per attempt and rank (keeping first, last and mean pace) and free space."""
     from epochcast.store import thinning
     from epochcast.units import parse_seconds, show_bytes
 

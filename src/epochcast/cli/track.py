@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from epochcast.cli.app import FORECASTS, app, show
+from epochcast.cli.app import FORECASTS, Explain, Wide, app, show
 from epochcast.cli.database import Database
 from epochcast.cli.help_groups import GroupedCommand
 from epochcast.cli.keeping import Keeper, Kept, keeping, patient
@@ -45,24 +45,22 @@ POLL_SECONDS = 1.0
 )
 def track(
     logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them as one sweep.", show_default=False)],
-    follow: Annotated[bool, typer.Option("--follow", help="Go on while the files grow; Ctrl-C ends.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep reading while the files grow; Ctrl-C stops.")] = False,
     job: Annotated[
-        str | None, typer.Option(help="The job of epochcast.toml that runs: its forecast is where the answer begins.")
+        str | None, typer.Option(help="The job in epochcast.toml; the estimate starts from its forecast.")
     ] = None,
     history: Annotated[
-        Path | None, typer.Option(help="Correct that forecast by this file of `epochcast history fit`; needs --job.")
+        Path | None,
+        typer.Option(help="Correct that forecast with a file written by `epochcast history fit`; needs --job."),
     ] = None,
-    total: Annotated[
-        float | None, typer.Option(help="Steps in all (or epochs, where the log counts only these).")
-    ] = None,
+    total: Annotated[float | None, typer.Option(help="Total steps (or epochs, if the log counts only these).")] = None,
     what_if: Annotated[
-        str | None, typer.Option(help="Places to move to, like 4xV100,1xA100 (2x8xH100: two machines); needs --job.")
+        str | None,
+        typer.Option(help="Compare moving to 4xV100,1xA100 (2x8xH100: two machines); needs --job."),
     ] = None,
     restart: Annotated[
         str,
-        typer.Option(
-            help="For a move: getting the machine, starting; start-up as logged and a checkpoint come on top."
-        ),
+        typer.Option(help="Time to get and boot a machine for --what-if; start-up and a checkpoint are added."),
     ] = "5min",
     early_stopping: Annotated[
         str | None,
@@ -70,29 +68,27 @@ def track(
     ] = None,
     phases: Annotated[
         str | None,
-        typer.Option(
-            help="What a step takes from which step on, where that is known: 0:1,500:2 or 0:1,50%:2 (growing)."
-        ),
+        typer.Option(help="Relative step time from a step on, for training in phases: 0:1,500:2 or 0:1,50%:2."),
     ] = None,
-    trials: Annotated[int | None, typer.Option(help="Runs of the sweep in all, with those still to come.")] = None,
-    format: Annotated[
-        str | None, typer.Option("--format", help="The format of the log instead of the recognised one.")
-    ] = None,
+    trials: Annotated[int | None, typer.Option(help="Total runs of the sweep, including future ones.")] = None,
+    format: Annotated[str | None, typer.Option("--format", help="Log format [default: detected].")] = None,
     regex: Annotated[
         str | None,
-        typer.Option(help="Your own format: a regular expression with groups like (?P<step>…) and (?P<total>…)."),
+        typer.Option(help="Custom log format: a regular expression with groups like (?P<step>…) and (?P<total>…)."),
     ] = None,
     run: Annotated[
-        str | None, typer.Option(help="Keep the run in the store under this name; with what past runs say of the job.")
+        str | None, typer.Option(help="Store the run under this name, and use past runs of the job.")
     ] = None,
-    store: Annotated[bool, typer.Option("--store", help="The same, under the path of the log.")] = False,
+    store: Annotated[bool, typer.Option("--store", help="Store the run under the path of its log.")] = False,
     database: Database = None,
     changes: Annotated[
-        bool, typer.Option("--changes", help="After the fact: change points of the step time, and how steady it is.")
+        bool, typer.Option("--changes", help="List change points of the step time and how steady it is.")
     ] = False,
+    explain: Explain = False,
+    wide: Wide = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per log and update.")] = False,
 ) -> int:
-    """When a running job ends: its log read, with what comes back in it (validation, checkpoints) counted in."""
+    """Estimate when a training run will finish, from its log."""
     from epochcast.units import parse_seconds
 
     if what_if is not None and job is None:
@@ -113,6 +109,8 @@ def track(
         trials,
         changes,
         as_json,
+        explain,
+        wide,
         _stopping_rule(early_stopping),
         _phases(phases),
         history,
@@ -174,6 +172,8 @@ class _Asked:
     trials: int | None
     changes: bool
     as_json: bool
+    explain: bool
+    wide: bool
     stopping: "StoppingRule | None" = None
     phases: "Phases | None" = None
     history: Path | None = None
@@ -363,7 +363,7 @@ def _show(runs: Sequence[_Run], asked: _Asked, is_sweep: bool) -> None:
         return render.track([(progress, told, moves) for progress, told, moves in found], whole)
 
     if not asked.as_json:
-        show({}, False, view)
+        show({}, False, view, explain=asked.explain, wide=asked.wide)
         return
     for _, told, _ in found:
         show(told, True, view)

@@ -25,6 +25,7 @@ from epochcast.hardware.device import Device
 from epochcast.hardware.host import is_host
 from epochcast.hardware.link import to_text
 from epochcast.hardware.profile import Profile, user_profile
+from epochcast.notes import Importance, Note
 
 LEARNED = "learned"
 """The name of the default model, which the fitted model of a device (`epochcast fit`) replaces."""
@@ -157,11 +158,17 @@ def hints(model: CostModel, device: Device, math: str) -> tuple[str, ...]:
     if profile is not None and profile.relative_to == model.name and not profile.is_of(math):
         measured = ", ".join(profile.precisions)
         return (
-            f"your profile of {device.name} was measured in {measured}: for {math} it is not used, nor its interval",
+            Note(
+                f"Your profile of {device.name} was measured in {measured}: it is not used for {math}.",
+                Importance.EVIDENCE,
+            ),
         )
     if model.name != LEARNED or not is_host(device) or own_model(device) is not None:
         return ()
     return (
-        "this host was never measured, so a formula is used; "
-        "to measure it, run `epochcast bench ops --out ops.jsonl` and `epochcast fit ops.jsonl`",
+        Note(
+            "No measurements for this host: estimated by a formula. To measure it, run "
+            "`epochcast bench ops --out ops.jsonl` and `epochcast fit ops.jsonl`.",
+            Importance.EVIDENCE,
+        ),
     )

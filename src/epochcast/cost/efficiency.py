@@ -3,7 +3,7 @@
     compute efficiency = class compute ratio · generation fp32 (fp64; tensor where the math is tf32, fp16, bf16, fp8)
     memory efficiency  = class memory ratio  · generation memory
 
-Rows of `efficiency.toml` say where they come from. Nine of ten ops of a class are within
+Rows of `efficiency.toml` say where they come from. 90 % of the ops of a class are within
 `factor` of it. A generation that is not listed uses the row "other"; its ops also get `unknown_factor`.
 """
 

@@ -86,7 +86,7 @@ class Net:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """How far below and above the middle nine of ten ops of a kind are: logarithms, a softplus of linear functions.
+    """How far below and above the middle 90 % of the ops of a kind are: logarithms, a softplus of linear functions.
 
     `typical` is the mean of both for most of a step's ops.
     """

@@ -32,7 +32,7 @@ from epochcast.hardware.link import Link
 
 NAME = "local"
 NINETY = 1.645
-"""The normal quantile: nine of ten lie within ± this many standard deviations."""
+"""The normal quantile: 90 % lie within ± this many standard deviations."""
 
 SIZES = ("flops", "bytes", "m", "n", "k", "count", "kernel", "stride", "groups", "launches")
 FEATURES = (*SIZES, "read_share")

@@ -30,7 +30,7 @@ _BACKWARD = PHASES.index(Phase.BACKWARD)
 
 
 class Spread(NamedTuple):
-    """The factors of the middle between which nine of ten steps lie."""
+    """The factors of the middle between which 90 % of steps lie."""
 
     low: float
     high: float

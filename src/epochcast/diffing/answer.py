@@ -13,6 +13,7 @@ from epochcast.diffing.side import Side
 from epochcast.display import Displayed
 from epochcast.frames import Framed
 from epochcast.interval import Interval
+from epochcast.notes import Importance, Note, as_note
 
 _SETTINGS = (
     "device",
@@ -142,14 +143,15 @@ class Diff(Displayed, Framed):
         apart = differing(self.base.forecast, self.head.forecast)
         notes = list(self.notes)
         if apart:
-            notes.append(
-                f"the sides differ in {', '.join(apart)}: their errors do not cancel, so the change is less sure"
-            )
+            text = f"The sides differ in {', '.join(apart)}: their errors do not cancel, so the interval is wider."
+            notes.append(Note(text, Importance.EVIDENCE))
         if self.base.forecast.global_batch != self.head.forecast.global_batch:
-            notes.append(f"the global batch differs: per sample the time is {signed(self.sample_seconds.mid - 1)}")
-        for side in (self.base, self.head):
+            change = signed(self.sample_seconds.mid - 1)
+            notes.append(Note(f"The global batch differs: time per sample is {change}.", Importance.NOT_AS_ASKED))
+        # The head first: a base that was read back from text has lost how important its notes are.
+        for side in (self.head, self.base):
             told = (*side.notes, *side.forecast.warnings)
-            notes += [note if self._is_of_both(note) else f"{side.name}: {note}" for note in told]
+            notes += [note if self._is_of_both(note) else as_note(note).of(side.name) for note in told]
         return tuple(dict.fromkeys(notes))
 
     def _is_of_both(self, note: str) -> bool:

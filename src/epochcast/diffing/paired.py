@@ -4,7 +4,7 @@ What a forecast gets wrong about kernels that both steps have, it gets wrong on 
 S the seconds of shared kernels and T those of all kernels of a side,
 
     u    = √((1 - S/T_base)² + (1 - S/T_head)²)      how unlike the two steps are: 0 equal, √2 nothing in common
-    h    = c · √u                                    log(ratio) is within ±h in nine of ten cases
+    h    = c · √u                                    log(ratio) is within ±h in 90 % of cases
     low, high = ratio · e^(-h), ratio · e^h
 
 c was measured on pairs of variants that ran on the same GPU (`paired.toml`; `studies/diff`). What the exchange

@@ -43,7 +43,7 @@ ROW_SIGMA, PRIOR_SIGMA, SCALE_SIGMA, PRIOR_ROWS = 0.1, 0.3, 0.5, 5
 ODD = 0.1
 FACTORS = 3 + len(KINDS)
 NINETY = 1.645
-"""The normal quantile: nine of ten values lie within ± this many standard deviations."""
+"""The normal quantile: 90 % of values lie within ± this many standard deviations."""
 
 # The corrections to choose from: which of θc, θm, θl and the θ of the kinds each free parameter changes.
 CORRECTIONS: Mapping[str, tuple[tuple[int, ...], ...]] = {

@@ -26,7 +26,7 @@ from epochcast.forecasting.session import Session
 from epochcast.interval import Interval
 
 # How far measured steps lie below and above the middle, as fractions of the measured step and of what is added. Chosen
-# on all rows of studies/scaling, such that about nine of ten lie inside; its page has the coverage of each source.
+# on all rows of studies/scaling, such that about 90 % lie inside; its page has the coverage of each source.
 # Tails are on the slow side: stragglers, and input that ranks share.
 BELOW_FRACTIONS = (0.06, 0.5)
 ABOVE_FRACTIONS = (0.12, 0.6)

@@ -9,6 +9,7 @@ from epochcast.graph.tensor import Tensor
 from epochcast.graph.trace import Trace
 from epochcast.hardware.host import HOST_NAMES
 from epochcast.hardware.price import usual_box
+from epochcast.notes import Note
 from epochcast.units import show_seconds
 
 # Decoding, cutting and normalising one 500×375 JPEG file to 3×224×224 by Pillow and numpy on one core, and how much it
@@ -40,7 +41,7 @@ def service_of(trace: Trace, loader_seconds: float | None) -> tuple[Service, tup
         return Service(loader_seconds, sample_bytes=sample_bytes(trace)), ()
     service = assumed_service(trace)
     taken = show_seconds(service.sample_mean_seconds)
-    return service, (f"no loader_seconds given: a worker is taken to need {taken} per sample",)
+    return service, (Note(f"No `loader_seconds` given: assuming {taken} per sample and worker."),)
 
 
 def host_of(
@@ -60,8 +61,8 @@ def host_of(
         known_bytes if memory_bytes is None else memory_bytes,
         inf if disk_bytes_per_second is None else disk_bytes_per_second,
     )
-    missing = [what for what, given in (("cpus", cpus), ("host memory", memory_bytes)) if given is None]
-    return host, ((f"no {' or '.join(missing)} given: taken from {source}",) if missing else ())
+    missing = [what for what, given in (("CPUs", cpus), ("host memory", memory_bytes)) if given is None]
+    return host, ((Note(f"No {' or '.join(missing)} given: assuming {source}"),) if missing else ())
 
 
 def _box(placement: Placement, ranks: int) -> tuple[float, float, str]:
@@ -71,7 +72,7 @@ def _box(placement: Placement, ranks: int) -> tuple[float, float, str]:
         return device.compute_units, device.memory_bytes, "this host"
     instance = usual_box(device, ranks)
     if instance is None:
-        return CPUS_PER_GPU * ranks, inf, f"a node with {CPUS_PER_GPU} processors per GPU and memory without limit"
+        return CPUS_PER_GPU * ranks, inf, f"a node with {CPUS_PER_GPU} CPUs per GPU and unlimited memory"
     share = min(1.0, ranks / instance.gpus)
     part = "" if share == 1 else f"{ranks} of {instance.gpus} GPUs of "
     return share * instance.cpus, share * instance.host_memory_bytes, f"{part}{instance.cloud} {instance.name}"

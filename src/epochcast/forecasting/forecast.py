@@ -113,7 +113,7 @@ class Forecast(Displayed, Framed):
         if self.epochs == int(self.epochs):
             object.__setattr__(self, "epochs", int(self.epochs))
         if not self.step_seconds.mid > 0:
-            raise BadInput(f"a step takes more than no time, got {self.step_seconds.mid} s")
+            raise BadInput(f"step_seconds must be positive, got {self.step_seconds.mid}")
         if self.memory_verdict not in (None, *VERDICTS):
             raise UnknownName("memory verdict", str(self.memory_verdict), VERDICTS)
         if not self.replicas:

@@ -34,6 +34,7 @@ from epochcast.hardware.measured import measured_how
 from epochcast.hardware.network import usual_network
 from epochcast.hardware.topology import largest_box
 from epochcast.memory.peak import PeakMemory
+from epochcast.notes import Importance, Note
 from epochcast.units import show_bytes
 
 
@@ -231,7 +232,8 @@ def _changed(job: Job, model: Model) -> tuple[str, ...]:
     """Whether a written job still means the same model."""
     if job.fingerprint is None or fingerprint(model) == job.fingerprint:
         return ()
-    return (f"{job.model} makes another model than when this job was written down: its parameters differ",)
+    text = f"{job.model} has other parameters than when this job was saved: it is a different model now."
+    return (Note(text, Importance.NOT_AS_ASKED),)
 
 
 def _model_notes(trace: Trace) -> tuple[str, ...]:
@@ -240,10 +242,11 @@ def _model_notes(trace: Trace) -> tuple[str, ...]:
     return tuple(note for note in trace.notes if note != COMPILED_NOTE or not is_compiled)
 
 
-def _stored_notes(job: Job, precision: str) -> Iterator[str]:
+def _stored_notes(job: Job, precision: str) -> Iterator[Note]:
     """Whether the weights of a live model decide the precision."""
     if precision != job.precision:
-        yield f"the weights of the model are in {precision}, so it runs in {precision}, not in {job.precision}"
+        text = f"The model's weights are {precision}, so it runs in {precision}, not {job.precision}."
+        yield Note(text, Importance.NOT_AS_ASKED)
 
 
 @contextmanager
@@ -262,33 +265,39 @@ def _length_notes(job: Job, batch: int) -> tuple[str, ...]:
     return () if lengths is None else lengths.notes(batch)
 
 
-def _host_notes(placement: Placement, needed_bytes: int, *, is_paged: bool) -> Iterator[str]:
+def _host_notes(placement: Placement, needed_bytes: int, *, is_paged: bool) -> Iterator[Note]:
     """What a node needs of its host for what is not on its GPUs, and whether the known node has it."""
     if not needed_bytes:
         return
     host, _ = host_of(placement, cpus=None, memory_bytes=None)
-    what = "the device has no room for the optimizer's state, which is paged to the host" if is_paged else "offloaded"
-    enough = f", and it has {show_bytes(host.memory_bytes)}" if needed_bytes > host.memory_bytes else ""
-    yield f"{what}: each node needs {show_bytes(needed_bytes)} of its host's memory{enough}"
+    what = "The optimizer state does not fit in GPU memory and is paged to the host" if is_paged else "Offloading"
+    needs = f"{what}: each node needs {show_bytes(needed_bytes)} of host memory"
+    if needed_bytes > host.memory_bytes:
+        yield Note(f"{needs}, the usual one has {show_bytes(host.memory_bytes)}.", Importance.NOT_AS_ASKED)
+    else:
+        yield Note(f"{needs}.")
 
 
 def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[str]:
     """What one should know before believing the numbers."""
     device = placement.device
     if trace.recipe.sequence_parallel and not placement.strategy.splits_products:
-        yield "`sequence_parallel` changes nothing without tensor parallelism (a strategy with tp)"
+        text = "`sequence_parallel` has no effect without tensor parallelism: use a strategy with tp."
+        yield Note(text, Importance.NOT_AS_ASKED)
     yield from placement.strategy.notes(trace)
     if step.parts.bubble:
         share = step.parts.bubble / step.seconds.mid
-        yield f"{share:.0%} of the step is a stage waiting for others (bubble)"
+        yield Note(f"Pipeline bubbles take {share:.0%} of the step.", Importance.LIMIT)
     if placement.nodes == 1 and placement.topology is None and placement.gpus > largest_box(device.name):
-        yield f"{placement.gpus} GPUs are assumed to be in one node, and no known node has so many: give `nodes`"
+        text = f"{placement.gpus} GPUs are assumed to be in one node, and no known node has so many: set `nodes`."
+        yield Note(text, Importance.NOT_AS_ASKED)
     if placement.link_assumed is not None:
         what = usual_network(device, placement.gpus, placement.nodes).what
-        yield f"no link given: nodes are assumed to be joined by {placement.link_assumed}, the network of {what}"
+        yield Note(f"No `link` given: assuming {placement.link_assumed} between nodes, the network of {what}.")
     if trace.recipe.compile == "vendor":
-        yield "vendor: every elementwise op is free beside its neighbours, as in submissions to benchmarks alone"
+        text = "compile=vendor counts no time for elementwise operators, as in vendors' benchmark submissions."
+        yield Note(text, Importance.EVIDENCE)
     if trace.opaque:
-        kinds = len(trace.opaque)
-        yield f"{kinds} {'kind of op is' if kinds == 1 else 'kinds of op are'} unknown: costed by their bytes"
+        kinds = "1 unknown operator is" if len(trace.opaque) == 1 else f"{len(trace.opaque)} unknown operators are"
+        yield Note(f"{kinds} estimated by the bytes moved.", Importance.EVIDENCE)
     yield from device_doubts(device, step.answered_by)

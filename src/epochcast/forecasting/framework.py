@@ -43,7 +43,7 @@ def with_hooks(step: StepForecast, trace: Trace, seconds_per_parameter: float) -
 
 
 def setting_of(job: Job, device: Device) -> Setting:
-    """Memory layout, framework and its age, as a cost model is told them; today's framework unless the job says."""
+    """Memory layout, framework and its age, as a cost model takes them; the latest framework unless the job says."""
     layout = job.channels_last
     if layout is None:
         layout = turns_channels_last(job.framework, job.precision, device)

@@ -92,7 +92,7 @@ class Job:
         flag="--input",
         example="(3, 224, 224)",
     )
-    aux: bool = _model(True, "Auxiliary heads, where the network has some.")
+    aux: bool = _model(True, "Include auxiliary heads, if the network has any.")
     precision: str = _recipe(
         "fp32",
         "fp32 (PyTorch's: TF32 convolutions on Ampere and newer), fp32_strict, tf32, amp (amp_fp16), amp_bf16, fp16, "
@@ -101,13 +101,13 @@ class Job:
     )
     weights: str | None = _recipe(
         None,
-        "How weights are kept: fp32 (PyTorch AMP), bf16 (pure), bf16+master (DeepSpeed), bf16+master+fp32grad "
-        "(Megatron-LM), or fp16 instead; by default as the precision says.",
+        "Storage of the weights: fp32 (PyTorch AMP), bf16 (pure), bf16+master (DeepSpeed), bf16+master+fp32grad "
+        "(Megatron-LM), or the same with fp16 [default: follows the precision].",
         example="'bf16+master'",
     )
     optimizer: str = _recipe(
         "sgd",
-        "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, lion, adafactor, muon; in eight bits "
+        "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, lion, adafactor, muon; 8-bit: "
         "adam8bit, adamw8bit, lion8bit; paged_adamw, paged_adamw8bit, paged_lion8bit and so on.",
         named=_optimizer_name,
     )
@@ -116,7 +116,7 @@ class Job:
     augment: int = _recipe(1, "Augmented copies of each sample in a step.", least=1, most=MOST_BATCH)
     uneven: float = _recipe(
         0.0,
-        "By how much of its work one batch differs from the next, like 0.35, or sides of images drawn anew for each, "
+        "Batch-to-batch variation of work (fraction), like 0.35, or a range of image sides drawn per batch, "
         "like 320..608: several GPUs wait for the largest.",
         least=0,
         parse=parse_uneven,
@@ -124,11 +124,11 @@ class Job:
     freeze: tuple[str, ...] = _recipe((), "Glob of parameters not trained; may be repeated.", example="['layer1.*']")
     checkpointing: bool | str = _recipe(
         False,
-        "Every block runs again in backward (full), or attention's scores alone (selective).",
+        "Activation checkpointing: full (recompute every block), selective (recompute attention scores) or none.",
         words={"full": True, "selective": "selective", "none": False},
     )
     sequence_parallel: bool = _recipe(
-        False, "Tensor parallel GPUs cut norms, dropouts and what they keep along the tokens."
+        False, "With tensor parallelism, shard norm and dropout activations along the sequence."
     )
     attention: str = _recipe(
         "auto",
@@ -139,26 +139,26 @@ class Job:
     update_style: str = _recipe("foreach", "foreach, fused or loop (a kernel per tensor).")
     compile: str = _recipe(
         "none",
-        "none (eager), inductor (torch.compile), reduce-overhead (with CUDA graphs), xla, or vendor: everything fused "
-        "as in vendors' own submissions.",
+        "none (eager), inductor (torch.compile), reduce-overhead (with CUDA graphs), xla, or vendor: everything "
+        "fused, as in vendors' benchmark submissions.",
     )
     offload: str = _recipe(
         "none",
-        "What lies in the host's memory: optimizer (its state, updated by the host) or parameters (these too); with "
+        "Keep in host memory: optimizer (state, updated by the CPU) or parameters (and the optimizer state); for "
         "zero1, zero2, zero3 or one GPU.",
     )
-    keep_gradients: bool = _recipe(False, "Gradients are zeroed between steps, not dropped.")
-    lora: int = _recipe(0, "Rank of LoRA: low-rank updates are trained, the network is frozen.", least=0)
+    keep_gradients: bool = _recipe(False, "Zero gradients between steps instead of freeing them.")
+    lora: int = _recipe(0, "LoRA rank: train low-rank adapters, freeze the network.", least=0)
     lora_targets: tuple[str, ...] = _recipe(
         (),
-        "Last name of layers LoRA stands beside, like q_proj; may be repeated.",
+        "Layers with LoRA adapters, by their last name, like q_proj; may be repeated.",
         flag="--lora-target",
         example="['q_proj']",
     )
-    four_bit: bool = _recipe(False, "Frozen weights in four bits (QLoRA).")
-    with_loss: bool = _recipe(True, "Whether the loss is part of the step.", flag=None)
+    four_bit: bool = _recipe(False, "Store frozen weights in 4 bits (QLoRA).")
+    with_loss: bool = _recipe(True, "Include the loss in the step.", flag=None)
     dataset: str | None = _data(
-        None, "A name of `epochcast datasets`: its samples are counted, of a corpus its tokens by the sequence length."
+        None, "A name from `epochcast datasets`: sets the samples, or for a text corpus the tokens."
     )
     samples: int | None = _data(
         None,
@@ -171,7 +171,7 @@ class Job:
     )
     tokens: int | None = _data(
         None,
-        "Tokens of the whole training of a language model, like 300B, instead of samples and epochs.",
+        "Training tokens of a language model, like 300B, instead of samples and epochs.",
         unit="tokens",
         least=1,
         most=MOST_TOKENS,
@@ -180,13 +180,13 @@ class Job:
     )
     lengths: str | None = _data(
         None,
-        "Texts of different lengths: mean=180,max=512,padded (each batch to its longest), packed or full; or "
-        "file=lengths.txt or quantiles=12/60/512 for the mean.",
+        "Distribution of text lengths: mean=180,max=512,padded (each batch to its longest), packed or full; or "
+        "file=lengths.txt or quantiles=12/60/512 instead of mean.",
     )
     epochs: int = _data(1, "Passes over the data.", least=1, most=MOST_BATCH)
     validation_samples: int | None = _data(
         None,
-        "Samples of the validation after each epoch; the data set's.",
+        "Validation samples after each epoch [default: those of the dataset].",
         unit="samples",
         least=0,
         most=MOST,
@@ -201,22 +201,24 @@ class Job:
         most=MOST_LOADER_SECONDS,
         parse=parse_seconds_per_sample,
     )
-    workers: int | None = _loader(None, "Loader workers per GPU; one per idle processor.", least=0, most=MOST_WORKERS)
-    prefetch: int = _loader(PREFETCH, "Batches ahead of each worker.", least=1, most=MOST_PREFETCH)
-    cpus: float | None = _loader(None, "Processors of a node; each GPU keeps one busy.", above=0, most=MOST_CPUS)
+    workers: int | None = _loader(
+        None, "Data loader workers per GPU [default: one per idle CPU].", least=0, most=MOST_WORKERS
+    )
+    prefetch: int = _loader(PREFETCH, "Batches each worker prefetches.", least=1, most=MOST_PREFETCH)
+    cpus: float | None = _loader(None, "CPUs of a node; each GPU occupies one.", above=0, most=MOST_CPUS)
     framework: str = option("pytorch", "pytorch or tensorflow (Keras).", group="framework")
     hook_seconds: float = option(
         0.0,
-        "Host seconds that hooks of a framework add per parameter tensor, like 0.5ms, or its name: adaptdl.",
+        "Host time that framework hooks add per parameter tensor, like 0.5ms, or a known name: adaptdl.",
         unit="seconds",
         least=0,
         most=1,
         parse=_parse_hooks,
         group="framework",
     )
-    framework_version: str | None = option(None, "Its version, like 1.13; today's.", group="framework")
+    framework_version: str | None = option(None, "Framework version, like 1.13 [default: latest].", group="framework")
     reference: str | None = _model(None, "file.py:factory that makes a model given as a live object.", flag=None)
-    fingerprint: str | None = _model(None, "Of the model when the job was written down.", flag=None)
+    fingerprint: str | None = _model(None, "Fingerprint of the model when the job was saved.", flag=None)
 
     def __new__(cls, *arguments: object, **options: object) -> "Job":
         """Refuse a misspelt option with the near ones, before Python refuses it without."""

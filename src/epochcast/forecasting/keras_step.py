@@ -5,7 +5,7 @@
 
 Answers for networks of convolutions, dense layers and pools in fp32 on devices whose layers were timed; for everything
 else there is no answer, and the caller forecasts as ever. The interval is that of its parts: host and exchange are as
-wide as the source report's steps need, network left out of the fit (`studies/correction_factor`), nine of ten; kernels
+wide as the source report's steps need, network left out of the fit (`studies/correction_factor`), 90 %; kernels
 as forecasts of layers larger than those they were fitted on.
 """
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcast.errors import BadInput, UnknownName
+from epochcast.notes import Note
 from epochcast.units import parse_count
 
 PADDED, PACKED, FULL = "padded", "packed", "full"
@@ -88,10 +89,12 @@ class Lengths:
         """What is assumed of a batch of `samples`."""
         if self.way != PADDED:
             return ()
-        spread = "" if self.quantiles else ", if lengths spread as evenly as mean and maximum allow (or give file=)"
+        spread = "" if self.quantiles else ", for lengths spread as evenly as mean and maximum allow (or give file=)"
         return (
-            f"batches are padded to their longest text, {self.computed(samples)[0]:,} of at most {self.most:,} tokens "
-            f"on average{spread}; memory is that of a batch with the longest",
+            Note(
+                f"Batches are padded to their longest text: {self.computed(samples)[0]:,} of {self.most:,} tokens on "
+                f"average{spread}. Peak memory is for a batch with the longest text."
+            ),
         )
 
     def _quantile(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ def is_surely_slower(
     single: Trace, placement: Placement, model: CostModel, setting: Setting, mixed: StepForecast
 ) -> bool:
     """Whether the kernels of the step in float32 alone take longer than all of it in mixed precision, which is the rule
-    for large batches, so that nothing more has to be timed. Not asked where layers or stages are told apart.
+    for large batches, so that nothing more has to be timed. Not asked where layers or stages are timed separately.
     """
     if setting.framework != "pytorch" or placement.strategy.stages > 1:
         return False

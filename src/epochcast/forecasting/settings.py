@@ -18,6 +18,7 @@ from epochcast.forecasting.job import JOB_OPTIONS
 from epochcast.forecasting.options import Option
 from epochcast.forecasting.strategies.degrees import degrees_in
 from epochcast.forecasting.where import PLACE_OPTIONS
+from epochcast.notes import Importance, Note, as_note
 
 OPTIONS: Mapping[str, Option] = {one.name: one for one in (*JOB_OPTIONS, *PLACE_OPTIONS)}
 MOST_NAMED = 5
@@ -129,7 +130,7 @@ class _Filling:
             passes = setting.value // (batch * (gpus or 1))
             self.found["accumulate"] = Setting("accumulate", passes, setting.key), source
         elif setting.value != per_update * (gpus or 1):
-            self.notes.append(
+            self._problem(
                 f"{source.name}: train_batch_size {setting.value} is not {batch} × {accumulate or 1} × {gpus or 1} "
                 "(micro batch × accumulation × GPUs), which DeepSpeed refuses"
             )
@@ -168,7 +169,7 @@ class _Filling:
         if batch is None and options.get("batch") is not None and not is_split:
             batch = options["batch"] * options.get("accumulate", 1) * options.get("gpus", 1)
         if batch is None:
-            self.notes.append(f"{source.name}: {setting.value:,} updates are not counted; give `samples`")
+            self._problem(f"{source.name}: {setting.value:,} updates are not counted; give `samples`")
             return
         options["samples"], options["epochs"] = setting.value * batch, 1
         self.used.setdefault(source.name, []).append(f"samples {options['samples']:,} ({setting.value:,} updates)")
@@ -198,8 +199,12 @@ class _Filling:
         place = f"{source.name}, {setting.key}"
         if source.is_strict:
             raise BadInput(f"{place}: {problem}; say another with `{name}`")
-        self.notes.append(f"{place}: {problem}; forecast with {OPTIONS[name].default} unless `{name}` says otherwise")
+        self._problem(f"{place}: {problem}; using {OPTIONS[name].default}, or set `{name}`")
         return None
+
+    def _problem(self, text: str) -> None:
+        """A note that the answer is for something else than a file says."""
+        self.notes.append(Note(text, Importance.NOT_AS_ASKED))
 
     def _tell_given(self, name: str, setting: Setting, source: Settings) -> None:
         """Where the user says another thing than a file does."""
@@ -217,15 +222,15 @@ class _Filling:
             if source.name in self.used:
                 yield f"read from {source.name}{kind}: {', '.join(self.used[source.name])}"
             elif source.is_strict:
-                yield f"nothing more is taken from {source.name}{kind}"
+                yield Note(f"{source.name}{kind}: nothing else is used", Importance.DETAIL)
             if source.not_modelled:
-                yield f"{source.name}: not modelled: {', '.join(source.not_modelled)}"
-            yield from (f"{source.name}: {note}" for note in source.notes)
+                text = f"{source.name}: not modelled: {', '.join(source.not_modelled)}"
+                yield Note(text, Importance.NOT_AS_ASKED)
+            yield from (as_note(note).of(source.name) for note in source.notes)
             if source.ignored:
                 more = len(source.ignored) - MOST_NAMED
-                yield f"{source.name}: ignored: {', '.join(source.ignored[:MOST_NAMED])}" + (
-                    f" and {more} more" if more > 0 else ""
-                )
+                names = ", ".join(source.ignored[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+                yield Note(f"{source.name}: ignored: {names}", Importance.DETAIL)
 
 
 def _shown(name: str, value: Any) -> str:

@@ -44,21 +44,21 @@ class Where:
     """A device, how many, how they are joined and work together, and their price: names, looked up by `placement`."""
 
     device: object = _place(
-        None, "A name of `epochcast devices`, the path of your own data sheet (.toml), or `local`, this host."
+        None, "A name from `epochcast devices`, the path of your own data sheet (.toml), or `local` (this host)."
     )
-    gpus: int = _place(1, "GPUs in all.", least=1, most=10**7)
-    nodes: int = _place(1, "Nodes (machines) they sit in.", least=1, most=10**7)
+    gpus: int = _place(1, "Total number of GPUs.", least=1, most=10**7)
+    nodes: int = _place(1, "Number of nodes (machines).", least=1, most=10**7)
     strategy: str | None = _place(
         None,
         "ddp (default), horovod, mirrored, multi_worker_mirrored, parameter_server[:N], data_parallel, zero1, zero2, "
         "zero3, fsdp, model, hybrid, tensor, pipeline[:gpipe], or a product like dp8,tp4,pp2.",
     )
-    allreduce: str | None = _place(None, "The collective instead of the strategy's, like ring.")
-    link: str | None = _place(None, "What joins the nodes (or the GPUs of one node), like ethernet_100g.")
-    topology: str | None = _place(None, "A machine of `epochcast topologies`, whose wires count without a link.")
+    allreduce: str | None = _place(None, "All-reduce algorithm, like ring [default: the strategy's].")
+    link: str | None = _place(None, "Link between nodes (or between the GPUs of one node), like ethernet_100g.")
+    topology: str | None = _place(None, "A machine from `epochcast topologies`; `link` overrides its links.")
     dollars_per_gpu_hour: float | None = _place(
         None,
-        "Dollars per GPU-hour instead of the catalogue's.",
+        "Dollars per GPU-hour [default: the catalogue price].",
         unit="dollars per hour",
         least=0,
         parse=parse_dollars_per_hour,
@@ -66,14 +66,14 @@ class Where:
     )
     host_class: str | None = _place(
         None,
-        "What starts the kernels: workstation, cloud, old_server, large_trainer, or its seconds per launch, like 12us.",
+        "Host that launches kernels: workstation, cloud, old_server, large_trainer, or its time per launch, like 12us.",
         example="'cloud'",
     )
 
     gemm_seconds: str | None = _place(
         None,
-        "One matrix product that you measured on the device, like bf16:8192x8192x8192=2.1ms, or 2.1ms for that size in "
-        "the job's format.",
+        "A matrix product that you measured on the device, like bf16:8192x8192x8192=2.1ms, or 2.1ms for that size in "
+        "the job's precision.",
         parse=_product_text,
         example="'bf16:8192x8192x8192=2.1ms'",
     )

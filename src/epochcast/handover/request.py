@@ -1,6 +1,6 @@
 """What a job asks of a scheduler: time, GPUs, processors and memory, at the 95th percentile.
 
-The interval of a forecast holds nine of ten truths and leaves as many above it as below: its high end is the time that
+The 90 % interval of a forecast leaves as many above it as below: its high end is the time that
 95 of 100 such jobs do not exceed. Processors are the loader's workers and the process itself where the job says how
 many, else nine tenths of the GPUs' share of the machine: the rest is for its system. So is memory, and never less than
 what is offloaded to it.

@@ -8,7 +8,7 @@ from math import isfinite
 from epochcast.errors import BadInput
 
 FRESH = timedelta(days=90)
-"""A price that is older is told with its age."""
+"""Notes name the age of an older price."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,16 @@ def measured_how(device: Device) -> str | None:
         return None
     if device.name in measured_steps():
         return "steps" if has_profile(device) else "steps without a profile"
-    chip = (device.vendor, device.generation, device.compute_units)
-    if any((d.vendor, d.generation, d.compute_units) == chip for d in devices() if d.name in measured_steps()):
+    if measured_sisters(device):
         return "sister"
     return "operators" if has_profile(device) else "never"
+
+
+def measured_sisters(device: Device) -> tuple[str, ...]:
+    """Other boards with the same chip of which whole steps were measured, the most measured first."""
+    chip, steps = (device.vendor, device.generation, device.compute_units), measured_steps()
+    boards = [d.name for d in devices() if d.name in steps and (d.vendor, d.generation, d.compute_units) == chip]
+    return tuple(sorted((name for name in boards if name != device.name), key=lambda name: -steps[name]))
 
 
 @remembered(1)

@@ -3,7 +3,7 @@
     cloud,name,device,gpus,cpus,host_memory_gib,inner_link,outer_link,board,priced_on,source,prices
     aws,p4d.24xlarge,A100-SXM4-40GB,8,96,1152,nvswitch2,efa_400,,2026-08-22,SkyPilot …,us-east-1;us-west-2:21.9576:7.5|…
 
-`board` is "assumed" where the seller names only the family; `prices` are per hour, on demand and spot
+`board` is "assumed" where the seller lists only the GPU family; `prices` are per hour, on demand and spot
 (`instance.region_prices`). The table is read with every forecast that has a price, so it is kept quick to read: TOML of
 this size takes a fifth of a second.
 """
@@ -33,7 +33,7 @@ ASSUMED = "assumed"
 
 
 def read_price_list(text: str, file: str) -> Iterator[Instance]:
-    """The machines of a table; a fault is told with file, line and column."""
+    """The machines of a table; errors name file, line and column."""
     table = csv.DictReader(StringIO(text), strict=True)
     try:
         missing = [name for name in COLUMNS if name not in (table.fieldnames or ())]

@@ -54,7 +54,7 @@ class Skipped:
 
 
 def read_listings(text: str, file: str, cloud: str, read_on: str) -> Iterator[Listing]:
-    """The rows of a CSV file that have to do with accelerators; a fault is told with file, line and column."""
+    """The rows of a CSV file that have to do with accelerators; errors name file, line and column."""
     table = csv.DictReader(StringIO(text), strict=True)
     try:
         missing = [name for name in NEEDED if name not in (table.fieldnames or ())]

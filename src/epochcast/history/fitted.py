@@ -94,7 +94,7 @@ class Fitted:
 
     def __post_init__(self) -> None:
         if self.has_physics and not self.is_log:
-            raise BadInput("a model above physics is one of the logarithm")
+            raise BadInput("physics-based models must predict log(target)")
         if not self.sums or not all(self.sums):
             raise BadInput("a model needs a stage in each of its sums")
         if self.shares is not None and len(self.shares.values) != len(self.sums):

@@ -11,7 +11,7 @@ from epochcast.planning.billing import NO_EXTRAS, Extras
 from epochcast.planning.offers import Offer
 from epochcast.planning.spot import Spot, interrupted
 
-# From this part of a step on, a machine whose GPUs wait for data is told.
+# From this part of a step on, a note says that the GPUs of a machine wait for data.
 NOTICED_FRACTION = 0.05
 
 
@@ -59,8 +59,8 @@ class Candidate:
         if self.input_fraction < NOTICED_FRACTION:
             return None
         box = self.offer.instance
-        gpus = f"{box.gpus} GPUs" if box.gpus > 1 else "GPU"
-        return f"its {box.cpus} processors cannot feed its {gpus}: {self.input_fraction:.0%} of a step waits for data"
+        gpus = f"{box.gpus} GPUs" if box.gpus > 1 else "the GPU"
+        return f"{box.cpus} CPUs cannot feed {gpus}: data loading takes {self.input_fraction:.0%} of the step"
 
     def as_dict(self) -> dict[str, object]:
         """An entry of the JSON contract."""

@@ -1,4 +1,4 @@
-"""Deadlines as people say them: in 6h, by Friday 18:00, tomorrow at nine, 2026-11-20T18:00.
+"""Deadlines as people say them: 6h, +6h, in 6h, by Friday 18:00, tomorrow at nine, 2026-11-20T18:00.
 
 A day of the week is the next one to come, today where the time is still ahead; a day alone means its end.
 """
@@ -14,6 +14,7 @@ _CLOCK = r"(?:(\d{1,2})(?::(\d{2}))?\s*(am|pm|h)?)"
 _SAID = re.compile(
     rf"(?:by\s+)?(today|tomorrow|{'|'.join(f'{day[:3]}(?:{day[3:]})?' for day in _DAYS)})?\s*(?:at\s+)?{_CLOCK}?"
 )
+_FROM_NOW = re.compile(r"(?:\+|in\s)\s*(.+)")
 _EXAMPLES = "write it like '6h', 'Friday 18:00' or '2026-11-20T18:00'"
 
 
@@ -30,6 +31,9 @@ def deadline_seconds(text: str, now: datetime) -> float:
 def seconds_until(text: str, now: datetime, option: str = "") -> float:
     """Seconds from now until a time as people say it; below 0 where a date is past. `option` is where it was given."""
     said = text.strip().casefold()
+    from_now = _FROM_NOW.fullmatch(said)
+    if from_now is not None:
+        return parse_seconds(from_now[1])
     try:
         return parse_seconds(said, option)
     except MissingUnit:

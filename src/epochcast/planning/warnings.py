@@ -1,15 +1,17 @@
-"""What to know before renting: doubts of the forecasts, the batch, hosts that cannot feed, boards and prices."""
+"""Notes of a plan: those of its forecasts, the batch, machines with too few CPUs, boards and prices."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
 
 from epochcast.forecasting.job import Job
 from epochcast.hardware.instance import FRESH, Instance
+from epochcast.notes import Importance, Note
 from epochcast.planning.asked import Asked
 from epochcast.planning.candidate import Candidate
 
-# Names of machines that are told one by one; more are counted.
+# So many machines are named; more are counted.
 _MOST_NAMES = 3
+_HOSTS_MANY = "{count} machines have too few CPUs to feed their GPUs: {names}."
 
 
 def warnings_of(
@@ -29,55 +31,62 @@ def warnings_of(
     )
 
 
-def _batch(job: Job, candidates: Sequence[Candidate], asked: Asked) -> Iterator[str]:
+def _batch(job: Job, candidates: Sequence[Candidate], asked: Asked) -> Iterator[Note]:
     if len({candidate.global_batch for candidate in candidates}) < 2:
         return
     critical = asked.critical
     if critical is not None:
-        yield f"epochs grow with the batch: critical batch {critical.name} ({critical.credit})"
+        yield Note(f"Epochs grow with the batch: critical batch {critical.name} ({critical.credit}).")
     elif job.global_batch is None:
         reason = (
-            f"every GPU takes {job.batch}"
+            f"Every GPU takes {job.batch} samples"
             if job.batch is not None
-            else "no batch given: every GPU takes the largest power of two it holds"
+            else "No batch given: every GPU takes the largest power of two that fits"
         )
-        yield f"{reason}, so the job's batch differs; `critical_batch` counts what that costs in epochs"
+        text = f"{reason}, so the global batch differs. Set --critical-batch to count the extra epochs."
+        yield Note(text, Importance.NOT_AS_ASKED)
 
 
-def _hosts(shown: Sequence[Candidate]) -> Iterator[str]:
+def _hosts(shown: Sequence[Candidate]) -> Iterator[Note]:
     for candidate in shown:
         if candidate.host_note is not None:
-            yield f"{candidate.offer.name} ({candidate.offer.instance.cloud}): {candidate.host_note}"
+            offer = f"{candidate.offer.name} ({candidate.offer.instance.cloud})"
+            yield Note(f"{offer}: {candidate.host_note}", Importance.LIMIT, about=offer, many=_HOSTS_MANY)
 
 
-def _spot(shown: Sequence[Candidate], asked: Asked) -> Iterator[str]:
+def _spot(shown: Sequence[Candidate], asked: Asked) -> Iterator[Note]:
     spot = asked.spot
     if spot is None or not shown:
         return
-    yield (
-        f"spot: {spot.interruptions_per_hour:g} interruptions per hour and machine, {spot.restart_seconds:g} s to "
-        "start again; times and costs are expected ones"
+    yield Note(
+        f"Spot: assuming {spot.interruptions_per_hour:g} interruptions per hour and machine and "
+        f"{spot.restart_seconds:g} s per restart. Times and costs are expected values."
     )
 
 
-def _prices(rented: Sequence[Instance], asked: Asked, today: date | None) -> Iterator[str]:
+def _prices(rented: Sequence[Instance], asked: Asked, today: date | None) -> Iterator[Note]:
     if not rented:
         return
-    assumed = [one.name for one in rented if one.board_is_assumed]
-    if assumed:
-        yield f"the seller names only the family of the GPU of {_names(assumed)}: which board it is, is assumed"
+    for one in rented:
+        if one.board_is_assumed:
+            yield Note(
+                f"{one.name} lists only the GPU family: assuming {one.device}.",
+                about=f"{one.name} ({one.device})",
+                many="{count} offers list only the GPU family. Assumed boards: {names}.",
+            )
     dates = sorted(instance.priced_on for instance in rented)
     unchecked = sum(not instance.verified for instance in rented)
     period = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     checked = f"; {unchecked} of {len(rented)} are not checked against the seller's" if unchecked else ""
-    kind = "spot prices" if asked.spot is not None else "list prices"
+    kind = "Spot prices" if asked.spot is not None else "List prices"
     how = "for whole machines" if asked.spot is not None else "for whole machines on demand"
-    yield f"{kind} of {period}, {how}{checked}"
+    yield Note(f"{kind} of {period}, {how}{checked}.", Importance.DETAIL)
     if today is not None:
         old = sorted((one.age(today).days, one.name) for one in rented if one.is_stale(today))
         if old:
             names = _names([f"{name} ({age} days)" for age, name in reversed(old)])
-            yield f"prices older than {FRESH.days} days: {names}; `epochcast instances import` refreshes them"
+            text = f"{len(old)} prices are older than {FRESH.days} days: {names}."
+            yield Note(f"{text} `epochcast instances import` refreshes them.", Importance.EVIDENCE)
 
 
 def _names(names: Sequence[str]) -> str:

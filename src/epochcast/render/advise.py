@@ -9,6 +9,7 @@ from epochcast.advising.advice import Advice, Alternative
 from epochcast.advising.search import Choice
 from epochcast.advising.thesis import MEANINGS
 from epochcast.forecasting.data import Data
+from epochcast.render.notes import Notes
 from epochcast.render.table import INTERVAL, Cells, interval_cells, speed, table
 from epochcast.units import show_bytes, show_seconds
 
@@ -37,7 +38,7 @@ def advice(answer: Advice) -> RenderableType:
         ]
     if answer.thesis is not None:
         pieces += [Text(), _thesis(answer)]
-    pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
+    pieces.append(Notes(answer.warnings))
     return Group(*pieces)
 
 

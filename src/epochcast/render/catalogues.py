@@ -95,7 +95,7 @@ def instances(rows: Iterable[Instance], today: date) -> RenderableType:
         "instances",
         columns,
         cells,
-        caption="list prices of that day, in the cheapest region; ?: the seller names only the family of the board; "
+        caption="list prices of that day, in the cheapest region; ?: the seller lists only the GPU family; "
         f"old: more than {FRESH.days} days before today",
         drop=("CPUs", "memory", "region", "spot", "priced on"),
     )

@@ -11,6 +11,7 @@ from epochcast.diffing.layers import OVERALL, SAME, LayerChange
 from epochcast.diffing.limits import signed
 from epochcast.forecasting.forecast import Forecast
 from epochcast.interval import Interval
+from epochcast.render.notes import Notes
 from epochcast.render.table import INTERVAL, table
 from epochcast.units import show_bytes, show_count, show_dollars, show_seconds
 
@@ -37,7 +38,7 @@ def diff(answer: Diff) -> RenderableType:
     pieces.append(Text(answer.verdict, style="bold"))
     if answer.is_comparable:
         pieces += [Text(f"exceeded: {one.sentence}", style="bold red") for one in answer.exceeded]
-    pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
+    pieces.append(Notes(answer.warnings))
     return Group(*pieces)
 
 

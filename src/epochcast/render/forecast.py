@@ -9,6 +9,7 @@ from epochcast.forecasting.device_doubts import UNMEASURED
 from epochcast.forecasting.explain import Share, by_class, by_layer
 from epochcast.forecasting.forecast import Forecast
 from epochcast.render.memory import remedies, verdict_text
+from epochcast.render.notes import Notes
 from epochcast.render.table import INTERVAL, Cells, interval_cells, rate, speed, table
 from epochcast.units import show_bytes, show_count, show_dollars, show_seconds, show_tokens
 
@@ -32,11 +33,8 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
         "part | > time | > share",
         [(_PARTS[name], show_seconds(part), f"{part / seconds:.0%}") for name, part in step_parts.items() if part > 0],
     )
-    cost_models = ", ".join(f"{name} {share:.0%}" for name, share in answer.answered_by.items())
-    if "learned" in answer.answered_by and answer.device_measured in UNMEASURED:
-        cost_models += f" ({UNMEASURED[answer.device_measured].words})"
     summary = table(_title(answer), f"| > expected | {INTERVAL} |", _rows(answer))
-    pieces: list[RenderableType] = [summary, parts, Text(f"answered by: {cost_models}", style="dim")]
+    pieces: list[RenderableType] = [summary, parts, Text(f"based on: {_cost_models(answer)}", style="dim")]
     if explain:
         layers = by_layer(answer)
         layers_text = f"the {MOST_LAYERS} heaviest layers of {len(layers)}" if len(layers) > MOST_LAYERS else "layers"
@@ -49,8 +47,17 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
         pieces.append(remedies(answer))
     if answer.opaque_ops:
         pieces.append(Text("unknown ops, costed by their bytes: " + ", ".join(answer.opaque_ops), style="yellow"))
-    pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
+    pieces.append(Notes(answer.warnings))
     return Group(*pieces)
+
+
+def _cost_models(answer: Forecast) -> str:
+    """Which cost models answered, and what was measured of the device."""
+    shares = answer.answered_by
+    named = ", ".join(f"{name} model" + (f" {share:.0%}" if len(shares) > 1 else "") for name, share in shares.items())
+    if "learned" in shares and answer.device_measured in UNMEASURED:
+        named += f" ({UNMEASURED[answer.device_measured].words})"
+    return named
 
 
 def _title(answer: Forecast) -> str:

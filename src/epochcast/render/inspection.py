@@ -7,6 +7,7 @@ from rich.text import Text
 
 from epochcast.capture.comparison import QUANTITIES, Comparison
 from epochcast.capture.inspection import Inspection
+from epochcast.render.notes import Notes
 from epochcast.render.table import shape, table
 from epochcast.units import show_bytes, show_count
 
@@ -49,7 +50,7 @@ def inspection(answer: Inspection) -> RenderableType:
     pieces: list[RenderableType] = [layers, totals]
     if answer.opaque_ops:
         pieces.append(Text("unknown ops: " + ", ".join(answer.opaque_ops), style="yellow"))
-    pieces += [Text(f"note: {note}", style="dim") for note in answer.notes]
+    pieces.append(Notes(answer.notes))
     return Group(*pieces)
 
 

@@ -7,6 +7,7 @@ from epochcast.memory.verdict import TIGHT
 from epochcast.planning.answer import Plan
 from epochcast.planning.candidate import Candidate
 from epochcast.planning.gains import Gain
+from epochcast.render.notes import Notes
 from epochcast.render.table import INTERVAL, table
 from epochcast.units import show_dollars, show_seconds
 
@@ -14,19 +15,39 @@ MOST_REASONS = 3
 """This many reasons are shown in a terminal; --json has them all."""
 
 
-def plan(answer: Plan) -> RenderableType:
+MOST_ROWS = 8
+"""So many configurations are shown in a terminal; `--all` and --json have them all."""
+
+
+def plan(answer: Plan, *, all_rows: bool = False) -> RenderableType:
     """The frontier and the chosen configuration, which may lie behind it; a sentence; notes."""
-    rows = list(answer.shown)
+    rows = list(answer.shown) if all_rows else _some_rows(answer)
     pieces: list[RenderableType] = []
     if rows:
         pieces.append(_table(answer, rows))
+    hidden = len(answer.shown) - len(rows)
+    if hidden:
+        pieces.append(Text(f"{hidden} more row{'s' if hidden > 1 else ''}: --all", style="dim"))
     pieces.append(Text(answer.sentence, style="bold"))
     pieces += [Text(_gain_text(gain)) for gain in answer.gains]
     if answer.certainty:
         pieces.append(Text(answer.certainty))
     pieces.append(Text(_count_text(answer), style="dim"))
-    pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
+    pieces.append(Notes(answer.warnings))
     return Group(*pieces)
+
+
+def _some_rows(answer: Plan) -> list[Candidate]:
+    """The first, the last, the chosen one, and others evenly between."""
+    rows = answer.shown
+    if len(rows) <= MOST_ROWS:
+        return list(rows)
+    places = {round(place * (len(rows) - 1) / (MOST_ROWS - 1)) for place in range(MOST_ROWS)}
+    chosen = next((place for place, row in enumerate(rows) if row == answer.chosen), None)
+    if chosen is not None and chosen not in places:
+        places.remove(min(places - {0, len(rows) - 1}, key=lambda place: abs(place - chosen)))
+        places.add(chosen)
+    return [rows[place] for place in sorted(places)]
 
 
 def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:

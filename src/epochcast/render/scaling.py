@@ -5,6 +5,7 @@ from rich.text import Text
 
 from epochcast.forecasting.scaling import Row, Scaling
 from epochcast.memory.verdict import DOES_NOT_FIT, TIGHT
+from epochcast.render.notes import Notes
 from epochcast.render.table import INTERVAL, WideOrNarrow, interval_cells, rate, speed, table
 from epochcast.units import show_dollars, show_seconds
 
@@ -20,7 +21,7 @@ def scaling(answer: Scaling) -> RenderableType:
         per_regime if is_comparing else WideOrNarrow(_regime_table(answer, regimes, is_comparing), per_regime)
     ]
     pieces += [Text(series.sentence, style="bold") for series in answer.series if len(series.rows) > 1]
-    pieces += [Text(f"note: {warning}", style="dim") for warning in answer.warnings]
+    pieces.append(Notes(answer.warnings))
     return Group(*pieces)
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from epochcast.interval import COVERAGE, Interval
+from epochcast.render.shown import shown
 
 Cells = Iterable[Sequence[str]]
 
@@ -31,7 +32,7 @@ def table(
 ) -> RenderableType:
     """A plain table under its title. `columns` are headings between bars; one that begins with ">" is for numbers.
 
-    Where a terminal is too narrow, the columns of `drop` are left out, one after another, and the table says so.
+    In a narrow terminal the columns of `drop` are hidden, one after another, and the table says which.
     """
     headings = tuple(Heading.of(heading) for heading in columns.split("|"))
     names = [heading.name for heading in headings]
@@ -63,7 +64,8 @@ class Fitted:
     drop: tuple[str, ...]
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(self._least(len(self.drop)), self._natural(console, options, 0))
+        whole = self._natural(console, options, 0)
+        return Measurement(whole if shown().all_columns else self._least(len(self.drop)), whole)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         left_out = self._left_out(console, options)
@@ -71,7 +73,8 @@ class Fitted:
         yield Text(self.title, style="bold")
         yield self._table(left_out)
         if left_out:
-            yield Text(f"left out, too narrow: {'; '.join(self.drop[:left_out])}", style="dim")
+            hint = shown().columns_hint and f" ({shown().columns_hint} shows all)"
+            yield Text(f"hidden to fit the terminal: {'; '.join(self.drop[:left_out])}{hint}", style="dim")
         if self.caption is not None:
             yield Text(self.caption, style="dim")
 

@@ -7,6 +7,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epochcast.interval import Interval
+from epochcast.notes import Importance, Note
+from epochcast.render.notes import Notes
 from epochcast.render.table import table
 from epochcast.scheduling.timetable import RUNNING, TO_COME, Line, PastJob, Timetable
 from epochcast.units import show_dollars, show_seconds
@@ -36,7 +38,7 @@ def timetable(answer: Timetable) -> RenderableType:
     pieces += _machines(answer)
     pieces.append(Text(_dollars(answer), style="bold"))
     pieces += [Text(sentence) for sentence in _sentences(answer)]
-    return Group(*pieces, *_notes(answer))
+    return Group(*pieces, _notes(answer))
 
 
 def queue(answer: Timetable, lines: Sequence[Line | PastJob]) -> RenderableType:
@@ -46,7 +48,7 @@ def queue(answer: Timetable, lines: Sequence[Line | PastJob]) -> RenderableType:
     inside = _inside(answer)
     columns = f"> # | job | state | starts | {inside} | done by | waits for"
     caption = f"{inside}: of the start; done by: the high end of the interval of the end"
-    return Group(table(title, columns, rows, caption, drop=("done by",)), *_notes(answer))
+    return Group(table(title, columns, rows, caption, drop=("done by",)), _notes(answer))
 
 
 def _queue_row(line: Line, answer: Timetable) -> list[str]:
@@ -155,7 +157,7 @@ def _waited(line: Line, answer: Timetable) -> str:
     return f"{wait.what} ({who}), until {until}"
 
 
-def _notes(answer: Timetable) -> list[Text]:
-    drawn = "" if answer.drawn_by == answer.policy else f", in which {answer.drawn_by} decided for {answer.policy}"
-    told = [f"intervals: {answer.draws} draws of the true run times{drawn}", *answer.notes]
-    return [Text(f"note: {note}", style="dim") for note in told]
+def _notes(answer: Timetable) -> Notes:
+    drawn = "" if answer.drawn_by == answer.policy else f", in which {answer.drawn_by} decides for {answer.policy}"
+    draws = Note(f"Intervals come from {answer.draws} simulated runs of the queue{drawn}.", Importance.DETAIL)
+    return Notes((draws, *answer.notes))

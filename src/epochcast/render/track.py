@@ -1,6 +1,6 @@
 """Running jobs: how far, how long still, when done; moves, changes of pace, a sweep as a whole."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from math import log
 from pathlib import Path
@@ -11,7 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from epochcast.notes import Importance, Note
 from epochcast.planning.moves import Move
+from epochcast.render.notes import Notes
 from epochcast.render.table import INTERVAL, table
 from epochcast.tracking.sweep import Sweep
 from epochcast.tracking.tracker import Progress
@@ -23,19 +25,21 @@ Answer = tuple[Progress, Mapping[str, Any], Sequence[Move]]
 
 
 def track(answers: Sequence[Answer], whole: Sweep | None = None) -> RenderableType:
-    """One row per log, then what is to be said of each."""
+    """One row per log, then cost, early stopping and moves of each, then notes."""
     names = _names([str(told["log"]) for _, told, _ in answers])
     rows = [_row(name, progress, told) for name, (progress, told, _) in zip(names, answers, strict=True)]
     columns = "log | > done | > step | > a step | > remaining | between | ends"
     pieces: list[RenderableType] = [table("Running jobs", columns, rows, f"between: the {INTERVAL}", drop=DROPPED)]
+    notes: list[Note] = []
     for name, (progress, told, moves) in zip(names, answers, strict=True):
-        prefix = f"{name}: " if len(answers) > 1 else ""
-        pieces += [Text(f"{prefix}{line}") for line in _lines(progress, told)]
+        is_alone = len(answers) == 1
+        pieces += [Text(line if is_alone else f"{name}: {line}") for line in _lines(progress, told)]
+        notes += [note if is_alone else note.of(name) for note in _notes(progress, told)]
         if moves:
             pieces.append(_moves(moves))
     if whole is not None:
         pieces.append(Text(_sweep_text(whole), style="bold"))
-    return Group(*pieces)
+    return Group(*pieces, Notes(tuple(notes)))
 
 
 # What a narrow terminal goes without, first to last.
@@ -100,67 +104,89 @@ def _row(name: str, progress: Progress, told: Mapping[str, Any]) -> list[str]:
 
 
 def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
-    """What stands behind the row, in words."""
-    lines = _format_lines(told)
-    if progress.step > progress.total.steps:
-        lines.append(f"the log is beyond the total of {progress.total.steps:,.10g} steps ({progress.total.told_by})")
-    if progress.total.is_inferred:
-        lines.append(f"total inferred: {progress.total.told_by}; --total says otherwise")
-    if not progress.is_done:
-        lines += _late_lines(progress, told)
-        beside = ((progress.left.pause_seconds, _PAUSES), (progress.left.interrupted_seconds, _INTERRUPTIONS))
-        lines += [f"{show_seconds(seconds)} of it for {what}" for seconds, what in beside if seconds]
-    if progress.restarts:
-        times = "once" if progress.restarts == 1 else f"{progress.restarts} times"
-        lines.append(f"restarted {times}, {show_seconds(progress.down_seconds)} between attempts")
-    lines += _expected_lines(progress, told)
+    """What the reader asked for beside the row: early stopping, cost, changes of pace."""
+    lines = []
     if progress.stopping is not None:
         lines.append(_stopping_text(progress))
     if progress.dollars_so_far is not None and progress.dollars_in_all is not None:
         in_all = show_dollars(progress.dollars_in_all.mid)
         lines.append(f"{show_dollars(progress.dollars_so_far)} so far, {in_all} in all")
-    if progress.drift is not None:
-        lines.append(f"drift: {_change_text(progress.drift.as_dict())}")
-    lines += [f"rank {rank}: {_change_text(drift.as_dict())}" for rank, drift in progress.rank_drifts.items()]
     steady = told.get("steadiness")
     if steady is not None:
         p = steady["dickey_fuller_p"]
-        test = "not told" if p is None else f"p = {p:.3g}"
+        test = "unknown" if p is None else f"p = {p:.3g}"
         lines.append(f"step time varies by {steady['variation']:.1%}; augmented Dickey–Fuller: {test}")
         lines += _change_lines(steady["changes"])
-    return [*lines, *progress.reasons]
-
-
-def _format_lines(told: Mapping[str, Any]) -> list[str]:
-    """What the log is, and how much of it was read."""
-    lines = []
-    if told["format"] is not None:
-        lines.append(f"format {told['format']}, {told['format_confidence']:.0%} sure")
-    if told["unread_fraction"]:
-        lines.append(
-            f"{told['unread_fraction']:.0%} of the log was passed over and taken to be like the rest, because nearly"
-            " every line of it would count; restarts there are not seen"
-        )
     return lines
 
 
-def _late_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+def _notes(progress: Progress, told: Mapping[str, Any]) -> Iterator[Note]:
+    """What is behind the row."""
+    total = progress.total
+    if progress.step > total.steps:
+        beyond = f"The log is beyond the total of {total.steps:,.10g} steps ({total.told_by})."
+        yield Note(beyond, Importance.NOT_AS_ASKED)
+    if not progress.is_done:
+        yield from _silence(progress, told)
+    if progress.drift is not None:
+        change = _change_text(progress.drift.as_dict())
+        yield Note(f"drift: {change}", Importance.NOT_AS_ASKED, many="{count} runs changed pace: {names}")
+    yield from (Note(reason, Importance.LIMIT) for reason in progress.reasons)
+    for rank, drift in progress.rank_drifts.items():
+        yield Note(f"rank {rank}: {_change_text(drift.as_dict())}", Importance.LIMIT)
+    if total.is_inferred:
+        yield Note(
+            f"Total inferred: {total.told_by}. Set another with --total.",
+            Importance.EVIDENCE,
+            many="{count} totals are inferred: {names}. Set another with --total.",
+        )
+    yield from _expected(progress, told)
+    yield from _reading(told)
+    yield from _time_beside_steps(progress)
+
+
+def _reading(told: Mapping[str, Any]) -> Iterator[Note]:
+    """How the log was read."""
+    if told["unread_fraction"]:
+        yield Note(
+            f"{told['unread_fraction']:.0%} of the log was sampled instead of read line by line: restarts there are "
+            "not seen.",
+            Importance.EVIDENCE,
+        )
+    if told["format"] is not None:
+        yield Note(f"log format {told['format']} ({told['format_confidence']:.0%} confidence)", Importance.DETAIL)
+
+
+def _time_beside_steps(progress: Progress) -> Iterator[Note]:
+    """Restarts so far, pauses and interruptions to come."""
+    if progress.restarts:
+        times = "once" if progress.restarts == 1 else f"{progress.restarts} times"
+        yield Note(f"restarted {times}, {show_seconds(progress.down_seconds)} between attempts")
+    if not progress.is_done:
+        beside = ((progress.left.pause_seconds, _PAUSES), (progress.left.interrupted_seconds, _INTERRUPTIONS))
+        for seconds, what in beside:
+            if seconds:
+                yield Note(f"{show_seconds(seconds)} of the remaining time is for {what}")
+
+
+def _silence(progress: Progress, told: Mapping[str, Any]) -> Iterator[Note]:
     """Of a log that has been silent for longer than its run had left."""
     seen_at = datetime.fromisoformat(told["seen_at"])
     silent_seconds = (datetime.now().astimezone() - seen_at).total_seconds()
-    if silent_seconds <= progress.remaining_seconds.high:
-        return []
-    return [f"nothing new since {seen_at:%a %d %b %Y %H:%M %Z}: by now the run is over, or it broke off"]
+    if silent_seconds > progress.remaining_seconds.high:
+        said = f"nothing new since {seen_at:%a %d %b %Y %H:%M %Z}: the run has finished or stopped"
+        many = "{count} logs are silent, their runs have finished or stopped: {names}"
+        yield Note(said, Importance.NOT_AS_ASKED, many=many)
 
 
-def _expected_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+def _expected(progress: Progress, told: Mapping[str, Any]) -> Iterator[Note]:
     """What past runs and the forecast said."""
     past = told.get("past")
-    lines = [past["told"]] if past else []
+    if past:
+        yield Note(past["told"], Importance.EVIDENCE)
     if progress.against_forecast is not None and progress.forecast is not None:
         said = show_seconds(progress.forecast.step_seconds.mid)
-        lines.append(f"steps take {progress.against_forecast:.2f} times the forecast ({said})")
-    return lines
+        yield Note(f"steps take {progress.against_forecast:.2f} times the forecast ({said})", Importance.EVIDENCE)
 
 
 def _stopping_text(progress: Progress) -> str:

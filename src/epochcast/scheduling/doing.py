@@ -235,7 +235,7 @@ class Hands:
         return min(1.0, left + lost / (kept.job.seconds[start.choice].mid * kept.pace))
 
     def close(self) -> None:
-        """Let go of logs and of the engine; jobs go on."""
+        """Close the logs and the engine; jobs keep running."""
         for watched in self.watches.values():
             watched.close()
         self.engine.close()

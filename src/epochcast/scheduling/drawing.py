@@ -1,6 +1,6 @@
 """What runs may really take: draws from the intervals of forecasts.
 
-A forecast of seconds, low … mid … high at a coverage of nine in ten, is read as
+A forecast of seconds, low … mid … high at 90 % coverage, is read as
 
     T = mid · (high/mid)^(z/q)   for z ≥ 0,      T = mid · (mid/low)^(z/q)   for z < 0,      q = 1.645
 

@@ -1,7 +1,7 @@
 """The jobs of a timetable as files for those who run them: tasks of SkyPilot, Jobs for a queue of Kueue.
 
 A file for each job, numbered in the order of the plan, with the machine and the GPUs with which it begins. Its time
-limit is the high end of its run there. What it will wait for, and when it is planned, is told in comments.
+limit is the high end of its run there. Comments say what it waits for and when it is planned.
 """
 
 from collections.abc import Callable, Mapping

@@ -157,7 +157,7 @@ def read_queue_rows(connection: Connection, name: str) -> KeptQueue:
 
 
 def queue_row(connection: Connection, name: str) -> Row[Any]:
-    """The row of a queue; an unknown name is told the known ones."""
+    """The row of a queue; for an unknown name the error lists the known ones."""
     found = connection.execute(select(queues).where(queues.c.name == name)).first()
     if found is None:
         known = connection.execute(select(queues.c.name).order_by(queues.c.id.desc()).limit(1000)).scalars()

@@ -3,7 +3,7 @@
 The plan itself is the policy with every forecast right. Around it the same policy plays the queue to its end for every
 draw of the true run times (`drawing`), sees the forecasts, and corrects them once a job runs; it may decide otherwise
 then. The k-th smallest and the k-th largest of n draws leave 2k/(n+1) of truths outside, where truths are drawn by the
-same law: with 99 draws the fifth of either side, for nine in ten. An interval is widened to hold the plan's own time.
+same law: with 99 draws the fifth of either side, for 90 %. An interval is widened to hold the plan's own time.
 
 A policy that thinks long (roll-outs) decides the plan; in the draws of longer queues a quick one stands in for it.
 Machines that may be taken back, or be slow, are so in the draws and not in the plan, and what progress tells errs in
@@ -54,8 +54,8 @@ ROLL_OUTS: Mapping[str, Callable[[Switches], Policy]] = {
 MOST_TICKS = 100_000
 
 COARSE = (
-    f"in a queue of more than {SOME_JOBS} jobs a simpler policy decides in the draws: in trials its intervals held "
-    "about seven in ten starts and nearly nine in ten ends, not nine in ten"
+    f"In a queue of more than {SOME_JOBS} jobs a simpler policy decides in the simulated runs: in trials its 90 % "
+    "intervals held about 70 % of starts and nearly 90 % of ends."
 )
 LAW = Law()
 
@@ -143,7 +143,7 @@ def in_draws(rules: Rules, seed: int) -> Rules:
 
 
 def spread(planned: float, drawn: Sequence[float]) -> Interval:
-    """What nine in ten draws stay within, and the plan."""
+    """What 90 % of the draws stay within, and the plan."""
     ordered, n = sorted(drawn), len(drawn)
     outside = max(1, int((n + 1) * (1 - COVERAGE) / 2 + 1e-9))
     low, high = ordered[outside - 1], ordered[n - outside]

@@ -2,7 +2,8 @@
 
 `start_at` of a file is second 0; without one it is the moment of asking, or the earliest `submit_at` where that is
 before. A job may say `submit_at` and `deadline` instead of `submit_seconds` and `deadline_seconds`: a date with a time,
-or as people say it ('Friday 18:00', '6h'). A deadline counts from when the job is submitted.
+or as people say it ('Friday 18:00', '+6h', 'in 6h'). A duration of `submit_at` counts from now, one of `deadline` from
+when the job is submitted.
 """
 
 from collections.abc import Mapping

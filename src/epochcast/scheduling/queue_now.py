@@ -24,8 +24,8 @@ from epochcast.scheduling.workload import Choice, Fleet, NodeType, QueuedJob, Wo
 
 RUNNING_KEYS = ("node_type", "gpus", "machine", "done_fraction", "remaining_seconds", "since_seconds")
 OBSERVED = Interval.around(1.0, 1.2)
-"""What is left of a job whose pace is known, over what is told: within a fifth in nine of ten (docs/track.md: the 90th
-percentile of errors is 19 % when a tenth is done)."""
+"""What is left of a job whose pace is known, over the estimate: within a fifth in 90 % of cases (docs/track.md: the
+90th percentile of errors is 19 % when a tenth is done)."""
 LEAST_LEFT = 1e-3
 
 

@@ -68,12 +68,18 @@ class Scheduler:
         return self.held.read()
 
     def _tick_or_wait(self) -> KeptQueue | None:
-        """One round; None where the engine or the store is away, which is told once and tried again."""
+        """One round; None where the engine or the store is away, which is reported once and retried."""
         try:
             queue = self.tick()
         except (EngineAway, Unavailable) as error:
             if self._trouble is None:
-                self.tell(Event(time.time(), "away", f"{error}; jobs go on, and so do we when it is back"))
+                self.tell(
+                    Event(
+                        time.time(),
+                        "away",
+                        f"{error}. Jobs keep running; retrying every {self.manner.look_seconds:g} s",
+                    )
+                )
             self._trouble = str(error)
             self.leave.wait(self.manner.look_seconds)
             return None
@@ -148,11 +154,11 @@ class Scheduler:
                 continue
             target = self._plan.targets.get(job)
             if target is None:
-                self.hands.stop(queue, start, "others go first", now)
+                self.hands.stop(queue, start, "preempted", now)
             elif target.placed.choice != start.choice:
                 self.hands.stop(queue, start, f"it goes on with {target.placed.choice}", now)
             elif self._number(target) != start.machine:
-                self.hands.stop(queue, start, "it goes on on another machine", now)
+                self.hands.stop(queue, start, "moved to another machine", now)
 
     def _number(self, target: Target) -> int:
         """The number of a target's machine: those of new machines are given when they are taken."""

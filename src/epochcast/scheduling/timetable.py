@@ -1,6 +1,6 @@
 """A timetable: when each job starts and ends, on what, what it waits for, and which machines that takes.
 
-Middles are one coherent plan: no GPU is given twice in it. Lows and highs are what nine in ten draws of the true run
+Middles are one coherent plan: no GPU is given twice in it. Lows and highs are what 90 % of the draws of the true run
 times stay within (`projection`). Times are seconds on the queue's clock.
 """
 

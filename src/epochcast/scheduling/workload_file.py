@@ -215,7 +215,7 @@ def _job(row: Any, place: int, fleet: Fleet) -> tuple[QueuedJob, dict[Choice, fl
         budget_dollars=budget,
         after=fields.names(row, "after", what),
     )
-    return job, None if happens is None or happens is told else {c: value.mid for c, value in happens.items()}
+    return job, None if happens is None or told is happens else {c: value.mid for c, value in happens.items()}
 
 
 def _told(

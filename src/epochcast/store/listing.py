@@ -17,7 +17,7 @@ NOWHERE = Place()
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which runs: all that are told apart by these, the newest first. None of them: every run."""
+    """Which runs: those that match all of these, the newest first. None of them: every run."""
 
     states: Sequence[str] = ()
     ids: Sequence[int] = ()

@@ -1,6 +1,6 @@
 """Messages about runs that somebody is to get: written down first, sent later, each once however often it is found.
 
-A notice is told apart by its key (the run, what happened, who is told). A sender that is killed after sending and
+A notice is identified by its key (the run, the event, the receiver). A sender that is killed after sending and
 before writing that down sends once more: a webhook may get a message twice, and never misses one.
 """
 

@@ -355,7 +355,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that writes; errors of the database are told as `StoreError`."""
+        """A transaction that writes; errors of the database are raised as `StoreError`."""
         with plain_errors(self.url), self._writer.begin() as connection:
             yield connection
 

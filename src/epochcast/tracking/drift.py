@@ -6,7 +6,7 @@ An alarm tells since when and by how much, if the change is over 2 %; smaller on
 new level is then the one to watch.
 
 After the fact: PELT (Killick et al. 2012) from `ruptures` on the same series. The coefficient of variation and the
-augmented Dickey–Fuller test are told as AI Gauge tells them; they decide nothing: half of all runs that vary by
+augmented Dickey–Fuller test are reported as in AI Gauge; they decide nothing: half of all runs that vary by
 0.2 % fail the test.
 """
 

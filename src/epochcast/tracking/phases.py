@@ -2,7 +2,7 @@
 
 A log shows such a change when it comes, never before. Who trains knows the schedule: `0:1,500:2,1000:3` says that steps
 take twice as long from step 500 on, three times from step 1,000 on, against those at first; `0:1,33%:2` counts in parts
-of the whole. What was seen is divided by what its phase takes, what is left multiplied: past and future are told in
+of the whole. What was seen is divided by what its phase takes, what is left multiplied: past and future are counted in
 steps of the first kind.
 
 >>> phases = Phases.parse("0:1,50%:3")

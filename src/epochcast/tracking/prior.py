@@ -36,7 +36,7 @@ class Prior:
 
     def __post_init__(self) -> None:
         if self.step_seconds is not None and not self.step_seconds.low > 0:
-            raise BadInput(f"a step takes more than no time, got {self.step_seconds.low} s")
+            raise BadInput(f"step_seconds must be positive, got {self.step_seconds.low}")
         for name in ("pause_fraction", "start_seconds"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < float("inf"):

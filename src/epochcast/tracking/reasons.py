@@ -25,7 +25,7 @@ def reasons(history: History, drift: Drift | None, forecast: Forecast | None, st
     """What is known of why, the plainest first."""
     waiting = history.data_fraction
     if waiting is not None and waiting > INPUT_BOUND:
-        yield f"input-bound: waiting for data is {waiting:.0%} of a step"
+        yield f"input-bound: waiting for data takes {waiting:.0%} of a step"
     yield from _slow_rank(history)
     if drift is not None and drift.ratio > 1:
         yield from _slower(history, drift)
@@ -50,7 +50,7 @@ def _slower(history: History, drift: Drift) -> Iterator[str]:
     grown = drift.step_seconds_after - drift.step_seconds_before
     share = (now - first) / grown
     if share > 0.5:
-        yield f"slower by data: waiting for it grew by {min(1.0, share):.0%} of what steps did"
+        yield f"{min(1.0, share):.0%} of the slowdown is time spent waiting for data"
     elif share < 0.1:
         yield "throttled: steps slowed while waiting for data stayed (heat, clock speed, neighbours, or the network)"
 
@@ -62,8 +62,8 @@ def _over_forecast(history: History, forecast: Forecast, step_seconds: float) ->
     excess = step_seconds - forecast.step_seconds.mid
     data = history.data_fraction * step_seconds - forecast.step_parts.exposed_input
     if data > 0.5 * excess:
-        yield f"over the forecast by data: {min(1.0, data / excess):.0%} of the excess is waiting for it"
+        yield f"slower than forecast: {min(1.0, data / excess):.0%} of the excess is time spent waiting for data"
         return
     exchanged = forecast.step_parts.exposed_comm
-    what = "compute or communication, which the log does not tell apart" if exchanged > 0 else "compute"
-    yield f"over the forecast by {what}: {1 - max(0.0, data) / excess:.0%} of the excess is no waiting for data"
+    what = "compute or communication (the log does not separate them)" if exchanged > 0 else "compute"
+    yield f"slower than forecast: {1 - max(0.0, data) / excess:.0%} of the excess is {what}, not waiting for data"

@@ -2,7 +2,7 @@
 
 The score of an answer is log(true remaining / told remaining) over its scale, √(floor² + doubt²), where `doubt` is how
 unsteady the run has been and how short a time it was watched. By fraction of the run `spread.toml` holds the quantiles
-of these scores that make nine of ten truths lie inside; between fractions they are interpolated. (Split conformal
+of these scores that make 90 % of the true values lie inside; between fractions they are interpolated. (Split conformal
 prediction with a difficulty estimate: Papadopoulos et al. 2002, Lei et al. 2018.)
 """
 

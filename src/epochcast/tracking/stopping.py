@@ -23,7 +23,7 @@ from typing import Any, Literal, cast
 from epochcast.errors import BadInput
 
 QUANTILES = (0.05, 0.5, 0.95)
-# A walk over more evaluations than this is told by its end, the total.
+# A walk over more evaluations than this is replaced by its end, the total.
 MOST_EVALUATIONS = 10_000
 
 

@@ -18,7 +18,7 @@ from epochcast.store.rows import ObservationRow, Place
 from epochcast.store.store import Store
 
 EVERY_STEPS = 50
-# Past this many reports a run is told in larger steps.
+# Past this many reports a run reports in larger steps.
 MOST_REPORTS = 400
 VALIDATION_FRACTION = 0.04
 

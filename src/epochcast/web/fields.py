@@ -20,10 +20,10 @@ MAIN: Mapping[str, str] = {
 }
 GROUPS: Mapping[str, str] = {
     "model": "Model",
-    "recipe": "How it is trained",
-    "data": "Data and how long",
+    "recipe": "Training",
+    "data": "Data and duration",
     "loader": "Loader",
-    "place": "Where it runs",
+    "place": "Hardware",
     "framework": "Framework",
 }
 # Shorter words than those of the command line, which has files, too.

@@ -27,7 +27,7 @@ LEAST_SECONDS, MOST_SECONDS, AGE_FRACTION = 2.0, 60.0, 0.01
 PASS_SECONDS = 0.5
 # Runs that nobody heard of for so long are left alone.
 SILENT_SECONDS = 7 * 86_400.0
-# Runs that ended in so many seconds before a follower began are told of, too: the one before may have missed them.
+# Runs that ended in so many seconds before a follower began are reported, too: the one before may have missed them.
 ENDED_SECONDS = 600.0
 # Runs are looked at again for so long before the last look: clocks of several servers differ.
 OVERLAP_SECONDS = 5.0
@@ -53,7 +53,7 @@ class _Followed:
 
 @dataclass(slots=True)
 class Follower:
-    """All live runs of a store. `happened` is told of what people want to hear about: drift, finished, over budget."""
+    """All live runs of a store. `happened` receives the events people subscribe to: drift, finished, over budget."""
 
     store: Store
     happened: Happened

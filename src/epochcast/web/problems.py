@@ -1,7 +1,7 @@
 """What is wrong with a request, as RFC 9457 writes it (`application/problem+json`): title, status, detail.
 
 An `EpochcastError` is the caller's mistake, said in one sentence. A fault of ours is written to the log under a number,
-which is all that the caller is told.
+which is all that the caller sees.
 """
 
 import logging

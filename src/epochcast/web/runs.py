@@ -176,7 +176,7 @@ _KNOWN: dict[str, Any] = {
         "budget_dollars": {
             "type": "number",
             "exclusiveMinimum": 0,
-            "description": "More than this is told to webhooks.",
+            "description": "Webhooks are called above this amount.",
         },
     },
 }

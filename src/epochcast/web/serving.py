@@ -1,4 +1,4 @@
-"""Starting a server: the place it listens on, the first token, and the loop until it is told to end."""
+"""Starting a server: the place it listens on, the first token, and the loop until it is stopped."""
 
 import logging
 import socket
@@ -16,7 +16,7 @@ from epochcast.store.tokens import all_tokens, make_token
 from epochcast.web.settings import Settings
 
 Say = Callable[[str], None]
-# How long open requests may take when the server is told to end.
+# How long open requests may take when the server is stopped.
 END_SECONDS = 10
 # A thread that writes to the database lets the one that answers go on after this time; Python's own is 5 ms.
 SWITCH_SECONDS = 0.001

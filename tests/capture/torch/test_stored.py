@@ -68,7 +68,7 @@ class TestHalf:
         assert answer.precision == "bf16"
         assert answer.mfu is not None
         assert answer.mfu < 1
-        assert "the weights of the model are in bf16, so it runs in bf16, not in fp32" in answer.warnings
+        assert "The model's weights are bf16, so it runs in bf16, not fp32." in answer.warnings
 
     def test_a_model_in_half_is_the_same_with_and_without_saying_so(self) -> None:
         module = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)).half()

@@ -240,7 +240,7 @@ def tensor_notes(model: str) -> list[str]:
 def test_layers_that_tensor_parallel_ranks_repeat_are_named() -> None:
     (note,) = tensor_notes("vgg16")
     assert note.startswith(
-        "tensor parallelism cannot split 99% of the products: all 4 GPUs repeat features.0, features.2"
+        "Tensor parallelism cannot split 99% of the matrix products: all 4 GPUs repeat features.0, features.2"
     )
     assert "and 10 more" in note
     assert tensor_notes("gpt2") == []

@@ -40,8 +40,8 @@ def diffusion_unet(
     head_width: int = 0,
     added_width: int = 0,
 ) -> Graph:
-    """`depths` are the transformer layers behind each residual block, level by level; `added_width` is what SDXL is
-    told of a picture besides (its size, the whole text).
+    """`depths` are the transformer layers behind each residual block, level by level; `added_width` is that of
+    SDXL's other inputs (the size of a picture, the whole text).
     """
     halvings = 2 ** (len(widths) - 1)
     if len(input_shape) != 3 or any(size % halvings for size in input_shape[1:]):

@@ -8,8 +8,8 @@ all to all twice per mixture and pass:
     backward   their gradients to the experts behind the combine's, back in front of the dispatch's
 
 Tensor parallel ranks share out the tokens of a mixture among themselves and do not cut experts (Megatron-Core with
-sequence parallelism, its expert tensor parallel degree 1). A mixture is told by `Gather` and `Scatter` that dispatch
-and combine, and by products with a stack of weights (`capture.zoo.moe`); all in between is (experts, tokens, …).
+sequence parallelism, its expert tensor parallel degree 1). A mixture has `Gather` and `Scatter` that dispatch
+and combine, and products with a stack of weights (`capture.zoo.moe`); all in between is (experts, tokens, …).
 """
 
 from collections.abc import Iterator

@@ -47,6 +47,7 @@ from epochcast.graph.trace import Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
 from epochcast.memory.sharding import Held, Shares, bucket_fraction
+from epochcast.notes import Importance, Note
 
 GRADIENT_WIRE = 1
 # What is said of layers that tensor parallel ranks repeat: from which part of the products on, and how many by name.
@@ -93,9 +94,10 @@ class SplitModel(Strategy):
         fraction, layers = repeated_layers(trace, self.layout.tensor)
         if fraction >= LEAST_REPEATED:
             more = f" and {len(layers) - NAMED_LAYERS} more" if len(layers) > NAMED_LAYERS else ""
-            yield (
-                f"tensor parallelism cannot split {fraction:.0%} of the products: all {self.layout.tensor} GPUs repeat "
-                f"{', '.join(layers[:NAMED_LAYERS])}{more}"
+            yield Note(
+                f"Tensor parallelism cannot split {fraction:.0%} of the matrix products: all {self.layout.tensor} GPUs "
+                f"repeat {', '.join(layers[:NAMED_LAYERS])}{more}.",
+                Importance.LIMIT,
             )
 
     @property

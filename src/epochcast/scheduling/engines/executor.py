@@ -135,4 +135,4 @@ class Executor(Protocol):
         """The nodes of these types, up or down; None where machines come when they are asked for."""
 
     def close(self) -> None:
-        """Let go of connections; jobs go on."""
+        """Close connections; jobs keep running."""

@@ -41,7 +41,7 @@ class Hooks(Recording):
         self._reached(state, self._data_seconds)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """The loss is told here alone, and goes with the next step."""
+        """The loss is reported only here, and goes with the next step."""
         self._loss = (logs or {}).get("loss", self._loss)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -19,7 +19,7 @@ GROWING_REPORTS = 2
 
 @dataclass
 class Counter:
-    """Places counts of epochs and steps: whether steps start anew is told by the first change of epoch."""
+    """Places counts of epochs and steps: the first change of epoch says whether steps start anew."""
 
     first_epoch: int | None = None
     epoch: int | None = None

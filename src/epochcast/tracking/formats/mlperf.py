@@ -61,7 +61,7 @@ class MllogParser:
         return sighting
 
     def _counts(self, unit: str, done: float) -> bool:
-        """Whether this is the count that the run is told by."""
+        """Whether this is the count that measures the run."""
         if done != self.last.get(unit):
             self.moves[unit] = self.moves.get(unit, 0) + 1
             self.last[unit] = done

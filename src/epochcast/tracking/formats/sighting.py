@@ -17,7 +17,7 @@ class Sighting:
     before, `step_seconds`. `pause_seconds` is time that passed outside of training steps.
     `attempt` is a number that changes with every start of the job, where lines say it.
     `what` is the name of a pause that was recorded from its beginning to its end.
-    `is_redrawn` where a pause is told by a bar that is drawn again as it grows: its last drawing tells all of it.
+    `is_redrawn` where a pause is a bar that is drawn again as it grows: its last drawing has all of it.
     `reports` are those it stands for, where lines that say the same were passed over.
     `section` tells sections apart that the epoch does not; `forgets_total` takes back a total of but one epoch.
     """

@@ -2,7 +2,7 @@
 
 The training's thread only appends. Once a second the other thread sends what is there; where the sink fails it waits
 longer and longer and tries again. When the buffer is full the oldest rows are lost. They are counted by the gap in the
-rows' numbers, and the sink is told when it is back.
+rows' numbers, and the sink receives them when it is back.
 """
 
 import logging

@@ -67,7 +67,7 @@ class Start:
         """The attempt of `as_dict`; what is none raises `BadInput`."""
         job, attempt, at = told.get("job"), _told(told, "attempt"), _told(told, "at")
         if not isinstance(job, str) or attempt is None or at is None:
-            raise BadInput("an attempt is told with its `job`, `attempt` and `at`")
+            raise BadInput("an attempt needs `job`, `attempt` and `at`")
         return cls(
             job=job,
             attempt=int(attempt),
