@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     from epochcast.hardware.device import Device
 
 FRAMEWORKS = ("pytorch", "tensorflow")
-ATTENTIONS = ("auto", "flash", "eager")
+AUTO = "auto"
+"""The precision or optimizer that networks of this kind are usually trained with (`defaults`)."""
+ATTENTIONS = (AUTO, "flash", "eager")
+PLAIN: Mapping[str, str] = {"precision": "fp32", "optimizer": "sgd"}
+"""What `auto` means for networks that are no language models: what a script that says nothing does."""
 # torch.utils.data.DataLoader's own default.
 PREFETCH = 2
 # Beyond anything that is trained; what follows from larger numbers does not fit in 64 bits.
@@ -92,7 +96,10 @@ class Job:
     )
     aux: bool = _model(True, "Auxiliary heads, where the network has some.")
     precision: str = _recipe(
-        "fp32", "fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64, fp8, mxfp8, nvfp4.", named=_precision_name
+        AUTO,
+        "fp32, tf32, amp (amp_fp16), amp_bf16, fp16, bf16, fp64, fp8, mxfp8, nvfp4, or auto: mixed precision for "
+        "language models (bf16 where the GPU has it), fp32 for other networks.",
+        named=_precision_name,
     )
     weights: str | None = _recipe(
         None,
@@ -101,9 +108,10 @@ class Job:
         example="'bf16+master'",
     )
     optimizer: str = _recipe(
-        "sgd",
+        AUTO,
         "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, lion, adafactor, muon; in eight bits "
-        "adam8bit, adamw8bit, lion8bit; paged_adamw, paged_adamw8bit, paged_lion8bit and so on.",
+        "adam8bit, adamw8bit, lion8bit; paged_adamw, paged_adamw8bit, paged_lion8bit and so on; or auto: adamw for "
+        "language models, sgd for other networks.",
         named=_optimizer_name,
     )
     mode: str = _recipe("training", "training, forward or forward_backward.")
@@ -146,7 +154,7 @@ class Job:
     lora: int = _recipe(0, "Rank of LoRA: low-rank updates are trained, the network is frozen.", least=0)
     lora_targets: tuple[str, ...] = _recipe(
         (),
-        "Last name of layers LoRA stands beside, like q_proj; may be repeated.",
+        "Last name of layers LoRA stands beside, like q_proj, or all-linear; may be repeated.",
         flag="--lora-target",
         example="['q_proj']",
     )
@@ -229,10 +237,12 @@ class Job:
         if self.framework_version is not None and not re.match(r"\d+\.\d+", self.framework_version):
             raise BadInput(f"framework_version must begin like 1.13, got {self.framework_version!r}")
         recipe = self.recipe(1)  # refuses what makes no step
-        object.__setattr__(self, "precision", recipe.precision)
+        if self.precision != AUTO or not recipe.precision_rules.is_single:  # half weights say the precision
+            object.__setattr__(self, "precision", recipe.precision)
         if self.weights is not None:
             object.__setattr__(self, "weights", recipe.precision_rules.weights.name)
-        object.__setattr__(self, "optimizer", recipe.optimizer)
+        if self.optimizer != AUTO:
+            object.__setattr__(self, "optimizer", recipe.optimizer)
         object.__setattr__(self, "compile", recipe.compile)
         if self.dataset is not None:
             from epochcast.hardware.catalogue import find_dataset
@@ -272,14 +282,19 @@ class Job:
             object.__setattr__(self, "model", Workload(self.model))
 
     def recipe(self, batch: int, device: "Device | None" = None) -> "Recipe":
-        """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says."""
+        """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says.
+
+        A precision or optimizer of `auto` is what most networks take; `defaults.settled` knows better.
+        """
         from epochcast.forecasting.attention import chosen_attention
         from epochcast.graph.compilers import COMPILERS, find_compiler
         from epochcast.graph.precision import precision_with
         from epochcast.graph.recipe import Recipe
 
         own = {name: getattr(self, name) for name in _recipe_fields()}
-        own["precision"] = precision_with(self.precision, self.weights).name
+        precision = PLAIN["precision"] if self.precision == AUTO else self.precision
+        own["precision"] = precision_with(precision, self.weights).name
+        own["optimizer"] = PLAIN["optimizer"] if self.optimizer == AUTO else self.optimizer
         own["attention"] = chosen_attention(self, device)
         compiler = COMPILERS.get(find_compiler(self.compile))
         if compiler is not None:

@@ -7,16 +7,22 @@ Only A and B are trained. Frozen parameters have neither gradients nor optimizer
 update have no backward pass. Each update has its own dropout.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from epochcast.errors import BadInput
 from epochcast.graph.kinds import Elementwise, Matmul
+from epochcast.graph.language import vocabulary_size
 from epochcast.graph.op import Graph, Op, Parameter
 from epochcast.graph.tensor import DType, Tensor
 
 DEFAULT_TARGETS = ("q_proj", "v_proj", "query", "value", "q", "v", "c_attn", "query_key_value", "qkv_proj")
 """The attention projections of the usual families, which is where the paper puts the updates."""
+
+ALL_LINEAR = "all-linear"
+"""A target that stands for every linear layer but the one that scores a vocabulary, as in PEFT."""
+FIRST = "lora_a"
+"""The layer that multiplies by A, beside the layer it belongs to."""
 
 
 def with_lora(graph: Graph, rank: int, targets: Sequence[str] = ()) -> Graph:
@@ -25,6 +31,11 @@ def with_lora(graph: Graph, rank: int, targets: Sequence[str] = ()) -> Graph:
     frozen = tuple(replace(p, trainable=False) for p in graph.parameters)
     added: list[Parameter] = []
     ops: list[Op] = []
+    if ALL_LINEAR in target_names:
+        vocabulary = vocabulary_size(graph)
+        target_names |= {
+            op.layer.rpartition(".")[2] for op in graph.ops if _is_linear(op) and op.output.shape[-1] != vocabulary
+        }
     for op in graph.ops:
         is_target = _is_linear(op) and op.layer.rpartition(".")[2] in target_names
         ops.extend(_adapted(op, rank, added) if is_target else (op,))
@@ -32,6 +43,12 @@ def with_lora(graph: Graph, rank: int, targets: Sequence[str] = ()) -> Graph:
         linear = sorted({op.layer.rpartition(".")[2] for op in graph.ops if _is_linear(op)})
         raise no_targets(target_names, linear)
     return replace(graph, ops=tuple(ops), parameters=(*frozen, *added))
+
+
+def adapted_layers(parameters: Iterable[Parameter]) -> tuple[str, ...]:
+    """The last names of the layers with an update, each once."""
+    paths = (parameter.name.split(".") for parameter in parameters)
+    return tuple(dict.fromkeys(path[-3] for path in paths if path[-2:] == [FIRST, "weight"] and len(path) > 2))
 
 
 def no_targets(target_names: set[str], linear: Sequence[str]) -> BadInput:
@@ -48,7 +65,7 @@ def _adapted(op: Op, rank: int, added: list[Parameter]) -> Iterator[Op]:
     """The layer, dropout, A, B, the scale and the sum; the sum has the layer's name."""
     x, y = op.inputs[0], op.output
     base = replace(y, name=f"{y.name}|base")
-    pieces = {"lora_a": (rank, x.shape[-1]), "lora_b": (y.shape[-1], rank)}
+    pieces = {FIRST: (rank, x.shape[-1]), "lora_b": (y.shape[-1], rank)}
     yield replace(op, outputs=(base,))
     update = replace(x, name=f"{op.layer}.lora_dropout/out")
     mask = replace(update, dtype=DType.BOOL, name=f"{update.name}:1")

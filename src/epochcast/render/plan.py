@@ -7,6 +7,7 @@ from epochcast.memory.verdict import TIGHT
 from epochcast.planning.answer import Plan
 from epochcast.planning.candidate import Candidate
 from epochcast.planning.gains import Gain
+from epochcast.render.header import assumed, header
 from epochcast.render.table import INTERVAL, table
 from epochcast.units import show_dollars, show_seconds
 
@@ -19,7 +20,7 @@ def plan(answer: Plan) -> RenderableType:
     rows = list(answer.shown)
     pieces: list[RenderableType] = []
     if rows:
-        pieces.append(_table(answer, rows))
+        pieces += [_table(answer, rows), *assumed(*(row.forecast for row in rows))]
     pieces.append(Text(answer.sentence, style="bold"))
     pieces += [Text(_gain_text(gain)) for gain in answer.gains]
     if answer.certainty:
@@ -45,7 +46,9 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
     columns = " | ".join(name if name in _TEXT_COLUMNS else f"> {name.strip()}" for name in headings)
     caption = f"up to: the high end of the {INTERVAL}" + ("; ▸ chosen" if answer.chosen else "")
     rows_shown = [[row[name] for name in headings] for row in cells]
-    return table(f"{title} · {job.precision}", columns, rows_shown, caption, drop=("cloud", "batch"))
+    return table(
+        header([title], *(row.forecast for row in rows)), columns, rows_shown, caption, drop=("cloud", "batch")
+    )
 
 
 _TEXT_COLUMNS = ("offer", "cloud", "GPUs", "strategy", "with")
