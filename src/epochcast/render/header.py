@@ -52,9 +52,12 @@ def _lora(answer: Forecast) -> str:
 def assumed_line(*answers: Forecast) -> str:
     """assumed: bf16 mixed precision, adamw, 512 tokens (alpaca); empty where everything was said."""
     words = [_assumed(answer) for answer in answers]
-    names = dict.fromkeys(name for each in words for name in each)
+    names = sorted({name for each in words for name in each}, key=_ORDER.index)
     told = [" or ".join(dict.fromkeys(each[name] for each in words if name in each)) for name in names]
     return f"assumed: {', '.join(told)}" if told else ""
+
+
+_ORDER = ("precision", "optimizer", "input_shape")
 
 
 def assumed(*answers: Forecast) -> list[Text]:
