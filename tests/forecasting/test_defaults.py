@@ -1,5 +1,7 @@
 """What is assumed where nobody said: precision, optimizer, the length of texts."""
 
+from typing import Any
+
 import pytest
 
 import epochcast as ec
@@ -67,7 +69,7 @@ def test_images_are_no_texts_whatever_their_data_says() -> None:
 
 def test_every_verb_assumes_the_same() -> None:
     wanted = {"precision": "amp_fp16", "optimizer": "adamw", "input_shape": [1024]}
-    options = {"device": "V100", "session": SESSION}
+    options: dict[str, Any] = {"device": "V100", "session": SESSION}
     assert ec.forecast("gpt2", batch=2, **options).as_dict()["assumed"] == wanted
     assert ec.forecast(Job("gpt2", batch=2), **options).as_dict()["assumed"] == wanted
     assert ec.scaling("gpt2", batch=2, gpus=[1, 2], **options).as_dict()["assumed"] == wanted
@@ -84,7 +86,7 @@ def test_a_plan_assumes_the_precision_of_each_device() -> None:
 
 # a variant that is what would be assumed anyway is no other configuration
 def test_a_variant_of_a_plan_is_not_assumed() -> None:
-    options = {"batch": 8, "devices": ["A100"], "gpus": [1], "samples": 10_000, "session": SESSION}
+    options: dict[str, Any] = {"batch": 8, "devices": ["A100"], "gpus": [1], "samples": 10_000, "session": SESSION}
     answer = ec.plan("resnet18", what_if=["precision=fp32,amp"], **options)
     assert {row.variant for row in answer.candidates} == {(), (("precision", "amp"),)}
     told = {row.variant: dict(row.forecast.assumed) for row in answer.candidates}

@@ -1,6 +1,7 @@
 """What decides the numbers of an answer, in one line above it, and what of it was assumed, in one line below."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from rich.text import Text
 
@@ -67,7 +68,10 @@ def assumed(*answers: Forecast) -> list[Text]:
 
 
 def _assumed(answer: Forecast) -> dict[str, str]:
-    shown = {"precision": _precision, "optimizer": str, "input_shape": lambda shape: _length(shape, answer.dataset)}
+    shown: dict[str, Callable[[Any], str]] = {
+        "precision": _precision,
+        "input_shape": lambda shape: _length(shape, answer.dataset),
+    }
     return {name: shown.get(name, str)(value) for name, value in answer.assumed.items()}
 
 
