@@ -38,6 +38,7 @@ from epochcast.display import register_view
 from epochcast.errors import BadInput, UnknownOption
 from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.data import data_of
+from epochcast.forecasting.defaults import placement_of, settled
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import JOB_OPTIONS, Job, without_replaced
@@ -139,7 +140,7 @@ def _forecast(
     placement: Placement | None = None,
 ) -> Forecast:
     job, where, notes = _asked(verb, model, options, placement, config)
-    return _told(forecast_job(job, placement or where.placement(job.precision), session), notes)
+    return _told(forecast_job(job, placement or placement_of(where, job, session), session), notes)
 
 
 @_takes(*_JOB_NAMES, *_PLACE_NAMES)
@@ -164,7 +165,10 @@ def advise(
     worker needs for a sample, or as it was measured (`bench.loader.measure_loader(…).service()`).
     """
     job, where, told = _asked(advise, model, options, placement, config, leave=("batch", "global_batch", "workers"))
-    placement, session = placement or where.placement(job.precision), _session(session, cost_model, profile)
+    session = _session(session, cost_model, profile)
+    placement = placement or placement_of(where, job, session)
+    own = settled(job, placement.device, session)
+    job = own.job
     host_memory_bytes = checked("host_memory_bytes", float, host_memory_bytes, above=0)
     disk_bytes_per_second = checked("disk_bytes_per_second", float, disk_bytes_per_second, above=0)
     most_batch = checked("most_batch", int, most_batch, least=1)
@@ -177,7 +181,7 @@ def advise(
     if data.stored_bytes_per_sample is not None and not service.stored_bytes:
         service = replace(service, stored_bytes=data.stored_bytes_per_sample)
     data_bytes = 0.0 if dataset is None else dataset.training_bytes
-    request = AdviceRequest(job, placement, session, service, host, data_bytes, most_batch)
+    request = AdviceRequest(job, placement, session, service, host, data_bytes, most_batch, own.assumed)
     return solve_advice(request, with_thesis=with_thesis, notes=(*notes, *assumed, *told))
 
 
@@ -230,7 +234,9 @@ def scaling(
             allreduce=case.allreduce,
             link=None if is_across and case.nodes == 1 else where.link,
         )
-        return forecast_job(replace(job, batch=case.batch, global_batch=None), place.placement(job.precision), session)
+        return forecast_job(
+            replace(job, batch=case.batch, global_batch=None), placement_of(place, job, session), session
+        )
 
     return _told(scaled(asked, answer, progress), notes)
 

@@ -13,6 +13,7 @@ from typing import Any
 from epochcast import api
 from epochcast.diffing.asked import JOB, Question, job_asked
 from epochcast.errors import BadInput
+from epochcast.forecasting.defaults import placement_of
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
@@ -61,7 +62,8 @@ def assert_forecast(
 def _forecast(job: object, options: dict[str, Any], session: Session | None) -> Forecast:
     if isinstance(job, str) and job.startswith(JOB):
         found, where, _ = job_asked(job, Question(options))
-        return forecast_job(found, where.placement(found.precision), session)
+        session = session or Session()
+        return forecast_job(found, placement_of(where, found, session), session)
     config = None if isinstance(job, Job) else ()
     return api.forecast(job, config=config, session=session, **options)
 

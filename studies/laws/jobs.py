@@ -88,7 +88,7 @@ class Asking:
     def forecast(self, case: Case, **changed: Any) -> Forecast:
         """The step of a case, or of it with something changed."""
         case = replace(case, **changed)
-        job = Job(case.model, batch=case.batch, precision=case.precision)
+        job = Job(case.model, batch=case.batch, precision=case.precision, optimizer="sgd")
         answer = forecast_job(job, self._placements[case.device.name], self.session, step_only=True)
         self._seconds[case.key] = answer.step_seconds.mid
         return answer
@@ -165,7 +165,7 @@ def memory_law(case: Case, asking: Asking) -> Iterator[str]:
 
 
 def _peak_bytes(case: Case, session: Session, *, strategy: str | None = None, **changed: object) -> float:
-    options: dict[str, object] = {"batch": case.batch, "precision": case.precision, **changed}
+    options: dict[str, object] = {"batch": case.batch, "precision": case.precision, "optimizer": "sgd", **changed}
     where = place(case.device) if strategy is None else place(case.device, gpus=8, strategy=strategy)
     peak = forecast_job(Job(case.model, **options), where, session).peak_bytes  # type: ignore[arg-type]
     assert peak is not None

@@ -146,6 +146,6 @@ def test_the_shipped_schema_is_that_of_the_options(matches: Callable[[Path, str]
 def test_a_job_is_written_as_it_was_asked_whatever_the_defaults_say(path: Path) -> None:
     append_job(path, "plain", {"model": "vgg16", "device": "V100", "batch": 8})
     plain = read_job("plain", path)
-    assert (plain.job.precision, plain.job.batch, plain.where.device) == ("fp32", 8, "V100")
+    assert (plain.job.precision, plain.job.batch, plain.where.device) == ("auto", 8, "V100")
     with pytest.raises(BadInput, match=r"\[defaults\] of epochcast.toml has device, which this job does not"):
         append_job(path, "nowhere", {"model": "vgg16", "batch": 8})

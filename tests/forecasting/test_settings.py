@@ -126,7 +126,7 @@ def test_python_takes_the_same_files(tmp_path: Path) -> None:
     path.write_text(json.dumps({**MICRO, "optimizer": {"type": "AdamW"}, "gradient_clipping": 1.0}))
     answer = ec.forecast("resnet18", device="A100", gpus=4, config=[path])
     assert (answer.batch_per_gpu, answer.strategy, answer.optimizer) == (4, "zero2", "adamw")
-    assert "ds.json: ignored: gradient_clipping" in answer.warnings
+    assert "ds.json: not read: gradient_clipping" in answer.warnings
     with pytest.raises(BadInput, match="a job says everything itself"):
         ec.forecast(ec.Job("resnet18", batch=4), device="A100", config=[path])
 

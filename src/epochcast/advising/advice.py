@@ -4,14 +4,16 @@ Largest batches come from the memory model (safe, expected, limit), seconds from
 times from the loader's queue. The bottleneck is the resource of which more would make training faster.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from epochcast.advising.search import BATCH_TOLERANCE, Choice, LoaderHost, Solution, candidate_batches, search
 from epochcast.advising.thesis import PROBE_BATCHES, Coefficients, Rule, thesis_rule
 from epochcast.display import Displayed
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.forecasting.data import Data, data_of
+from epochcast.forecasting.defaults import plain_options
 from epochcast.forecasting.doubts import LOADER_LIMITS
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
@@ -34,7 +36,9 @@ from epochcast.units import show_bytes
 
 @dataclass(frozen=True)
 class AdviceRequest:
-    """What advice is asked for. The batch and loader settings of `job` are ignored: finding them is the task."""
+    """What advice is asked for. The batch and loader settings of `job` are ignored: finding them is the task. `assumed`
+    are those of its other options that nobody said (`forecasting.defaults`).
+    """
 
     job: Job
     placement: Placement
@@ -43,6 +47,7 @@ class AdviceRequest:
     host: Host
     data_bytes: float = 0.0
     most_batch: int | None = None
+    assumed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ranks(self) -> int:
@@ -59,7 +64,8 @@ class AdviceRequest:
 
     def forecast(self, batch: int) -> Forecast:
         """The job at a batch, with its memory."""
-        return forecast_job(self.at(batch), self.placement, self.session)
+        answer = forecast_job(self.at(batch), self.placement, self.session)
+        return replace(answer, assumed={**plain_options(self.assumed), **answer.assumed})
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,8 @@ class Advice(Displayed, Framed):
     peak_bytes: Interval
     memory_verdict: str
     binding: str
+    forecast: Forecast
+    """Of the advised batch (of one sample where nothing fits), without a loader."""
     alternatives: tuple[Alternative, ...] = ()
     thesis: Rule | None = None
     warnings: tuple[str, ...] = field(default=())
@@ -155,6 +163,7 @@ class Advice(Displayed, Framed):
             "strategy": placement.strategy.name,
             "precision": self.request.job.precision,
             "optimizer": self.request.job.optimizer,
+            **self.forecast.setup,
             "max_batch": _batches(self.max_batch),
         }
         ends: dict[str, object] = {
@@ -220,6 +229,7 @@ def advise(request: AdviceRequest, *, with_thesis: bool = False, notes: tuple[st
         forecast.peak_bytes,
         forecast.memory_verdict,
         _binding(request, solution, max_batch) if solution else "gpu_memory",
+        forecast,
         tuple(_alternatives(request, solution)),
         _thesis(request, solution) if with_thesis else None,
         tuple(warnings),

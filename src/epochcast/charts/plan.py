@@ -94,7 +94,11 @@ def _limit_lines(alt: Any, answer: Plan) -> list[Any]:
 def _title(alt: Any, answer: Plan) -> Any:
     job = answer.job
     data = f" on {job.dataset}" if job.dataset else ""
-    parts = [job.precision, f"bars: {COVERAGE:.0%} intervals".replace("%", " %"), "grey: dominated"]
+    parts = [
+        " or ".join(dict.fromkeys(row.forecast.precision for row in answer.shown)),
+        f"bars: {COVERAGE:.0%} intervals".replace("%", " %"),
+        "grey: dominated",
+    ]
     parts += ["diamond: chosen"] if answer.chosen else []
     parts += ["dotted: limits"] if answer.limits else []
     title = f"{answer.model}{data}, {answer.amount}: what to rent"

@@ -10,6 +10,7 @@ from epochcast.errors import BadInput, DoesNotFit, UnknownName
 
 if TYPE_CHECKING:
     from epochcast.bench.loader import LoaderMeasurement
+    from epochcast.forecasting.job import Job
 
 RULES = ("exact", "thesis")
 
@@ -73,7 +74,7 @@ def advise(
     if measured_loader is not None:
         body["loader"] = {**body.get("loader", {}), **measured_loader.as_dict()}
     if probe:
-        body["probe"] = _probed_memory(arguments, batches, memory_bytes)
+        body["probe"] = _probed_memory(arguments.model, answer.request.job, batches, memory_bytes)
 
     def view() -> Any:
         from rich.console import Group
@@ -107,8 +108,7 @@ def _measured_loader(reference: str | None) -> "LoaderMeasurement":
     return loader_measured_apart(reference)
 
 
-def _probed_memory(arguments: JobArguments, batches: tuple[int, int], memory_bytes: float) -> dict[str, object]:
+def _probed_memory(model: str, job: "Job", batches: tuple[int, int], memory_bytes: float) -> dict[str, object]:
     from epochcast.bench.probe import probe_memory
 
-    shape, optimizer = arguments.options.get("input_shape"), arguments.options.get("optimizer", "sgd")
-    return probe_memory(arguments.model, shape, optimizer=optimizer, batches=batches).as_dict(memory_bytes)
+    return probe_memory(model, job.input_shape, optimizer=job.optimizer, batches=batches).as_dict(memory_bytes)

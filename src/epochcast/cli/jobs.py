@@ -60,9 +60,10 @@ def _check(job: "NamedJob") -> None:
     """Look up the model of a job, and the hardware if it names any. No Python code is run."""
     from epochcast.capture.resolve import find_model, is_code
     from epochcast.errors import BadInput
+    from epochcast.forecasting.job import AUTO, PLAIN
 
     if job.where.device is not None:
-        job.where.placement(job.job.precision)
+        job.where.placement(PLAIN["precision"] if job.job.precision == AUTO else job.job.precision)
     model = str(job.job.model)
     if not is_code(model):
         find_model(model, job.job.input_shape, aux=job.job.aux)

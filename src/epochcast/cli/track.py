@@ -185,12 +185,14 @@ class _Asked:
         if self.job is None:
             return None
         if "forecast" not in self.known:
+            from epochcast.forecasting.defaults import placement_of
             from epochcast.forecasting.forecaster import forecast_job
+            from epochcast.forecasting.session import Session
 
             if self.job.where.device is None:
                 raise BadInput(f'the job {self.job.name!r} names no device; add one to it, like device = "V100"')
-            place = self.job.where.placement(self.job.job.precision)
-            made = forecast_job(self.job.job, place)
+            job, session = self.job.job, Session()
+            made = forecast_job(job, placement_of(self.job.where, job, session), session)
             if self.history is not None:
                 from epochcast.history.experience import by_history
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from epochcast.diffing.side import Side, side_of
 from epochcast.errors import BadInput, EpochcastError
+from epochcast.forecasting.defaults import placement_of
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import JOB_OPTIONS, Job, without_replaced
 from epochcast.forecasting.jobfile import find_job_file, read_job, read_jobs
@@ -50,7 +51,7 @@ def side_asked(reference: str, question: Question, session: Session, name: str =
     job, where, notes = job_asked(reference, question)
     if where.device is None:
         raise BadInput(f"{reference}: a comparison needs a device; give `device`")
-    forecast = forecast_job(job, where.placement(job.precision), session)
+    forecast = forecast_job(job, placement_of(where, job, session), session)
     return side_of(name or reference, forecast, notes)
 
 

@@ -8,8 +8,8 @@ memory-efficient    the same function elsewhere and where a bias is added to the
 """
 
 import re
-from typing import TYPE_CHECKING
 
+from epochcast.forecasting.job import AUTO, Job
 from epochcast.graph.kinds import Attention, Softmax
 from epochcast.graph.precision import find_precision
 from epochcast.graph.tensor import DType
@@ -17,10 +17,6 @@ from epochcast.graph.trace import CLASSES, Trace
 from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
 
-if TYPE_CHECKING:
-    from epochcast.forecasting.job import Job
-
-AUTO = "auto"
 # The first PyTorch with scaled_dot_product_attention.
 _FUSED_VERSION = 2
 _NVIDIA_BEFORE_FLASH = frozenset({"fermi", "kepler", "maxwell", "pascal", "volta", "turing"})
@@ -29,13 +25,13 @@ _OPERANDS = 3  # query, key, value
 _HALVES = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8, DType.FLOAT4})
 
 
-def chosen_attention(job: "Job", device: Device | None = None) -> str:
+def chosen_attention(job: Job, device: Device | None = None) -> str:
     """flash or eager as the job says, else as its framework does on the device: sdpa (its fused kernels) or eager."""
     if job.attention != AUTO:
         return job.attention
     version = re.match(r"\d+", job.framework_version or "")
     is_old = version is not None and int(version[0]) < _FUSED_VERSION
-    is_double = find_precision(job.precision).products is DType.FLOAT64
+    is_double = job.precision != AUTO and find_precision(job.precision).products is DType.FLOAT64
     is_without = device is not None and device.generation in _AMD_WITHOUT
     return "eager" if job.framework != "pytorch" or is_old or is_double or is_without else "sdpa"
 

@@ -47,6 +47,8 @@ class Forecast(Displayed, Framed):
     in tokens. `tokens_per_sample` are of text, without padding, `sequence_length` with it; `mfu` is the part of the
     GPUs' peak that is the model's own work (`utilisation`).
     `weights` is how parameters, gradients and the optimizer's copy are kept (`graph.weights`).
+    `checkpointing` is "none", "full" or "selective"; `channels_last` the layout of images in memory; `lora_targets` the
+    last names of the layers that LoRA adapts. `assumed` are options that nobody said, with the values taken instead.
     `host_bytes` is the memory that each node needs of its host for what is offloaded or paged there.
     """
 
@@ -69,7 +71,10 @@ class Forecast(Displayed, Framed):
     global_batch: int = 0
     accumulate: int = 1
     augment: int = 1
+    checkpointing: str = "none"
+    channels_last: bool = False
     lora: int = 0
+    lora_targets: tuple[str, ...] = ()
     four_bit: bool = False
     dataset: str | None = None
     fed: str | None = None
@@ -100,6 +105,7 @@ class Forecast(Displayed, Framed):
     device_measured: str | None = None
     opaque_ops: tuple[str, ...] = ()
     link_assumed: str | None = None
+    assumed: Mapping[str, Any] = field(default_factory=dict, hash=False)
     warnings: tuple[str, ...] = ()
     _details: "Callable[[], Details] | None" = field(default=None, compare=False)
 
@@ -174,6 +180,11 @@ class Forecast(Displayed, Framed):
         return self._details is not None
 
     @property
+    def setup(self) -> dict[str, Any]:
+        """What decides the numbers beside model and place, and what of it was assumed."""
+        return {name: _plain(getattr(self, name)) for name in _SETUP}
+
+    @property
     def details(self) -> "Details":
         """What the numbers were made of."""
         if self._details is None:
@@ -214,6 +225,11 @@ class Forecast(Displayed, Framed):
 
 
 _NAMES = tuple(item.name for item in fields(Forecast) if item.compare)
+
+_SETUP = (
+    *("sequence_length", "checkpointing", "channels_last", "lora", "lora_targets", "four_bit", "attention", "compile"),
+    "assumed",
+)
 
 _DERIVED = (
     "fits",

@@ -11,7 +11,8 @@ from epochcast.cost.launch import assumed_host
 from epochcast.errors import BadInput
 from epochcast.forecasting.assumed import host_of, service_of
 from epochcast.forecasting.attention import attention_kernels
-from epochcast.forecasting.data import data_of
+from epochcast.forecasting.data import IMAGE, TEXT, VIDEO, Data, data_of, token_count
+from epochcast.forecasting.defaults import Settled, plain_options, settled
 from epochcast.forecasting.details import Details
 from epochcast.forecasting.device_doubts import device_doubts
 from epochcast.forecasting.doubts import job_doubts
@@ -28,6 +29,7 @@ from epochcast.forecasting.session import Session
 from epochcast.forecasting.single_precision import run_precision
 from epochcast.forecasting.step import StepForecast
 from epochcast.forecasting.utilisation import model_flops, products_peak, utilisation
+from epochcast.graph.lora import adapted_layers
 from epochcast.graph.precision import SINGLE
 from epochcast.graph.trace import Trace
 from epochcast.hardware.measured import measured_how
@@ -46,6 +48,8 @@ def forecast_job(
     Where texts differ in length, time is that of batches as they come, memory that of one with the longest text.
     """
     session = session or Session()
+    own = settled(job, placement.device, session)
+    job = own.job
     batch = batch_per_pass(job, placement)
     longest = session.model(job)
     as_it_comes = job.at_length(batch)
@@ -105,7 +109,10 @@ def forecast_job(
         global_batch=per_gpu * placement.replicas,
         accumulate=job.accumulate,
         augment=job.augment,
+        checkpointing=_checkpointing(trace),
+        channels_last=bool(setting_of(job, placement.device).channels_last) and data.fed in (IMAGE, VIDEO),
         lora=job.lora,
+        lora_targets=adapted_layers(trace.parameters),
         four_bit=job.four_bit,
         dataset=job.dataset,
         fed=data.fed,
@@ -130,9 +137,26 @@ def forecast_job(
         answered_by=dict(step.answered_by),
         device_measured=measured_how(placement.device),
         opaque_ops=trace.opaque,
+        assumed=_assumed(own, precision, data, trace),
         warnings=warnings,
         _details=lambda: Details(job, placement, longest, trace, step, memory),
     )
+
+
+def _checkpointing(trace: Trace) -> str:
+    """As the command line takes it."""
+    kept = trace.recipe.checkpointing
+    return kept if isinstance(kept, str) else "full" if kept else "none"
+
+
+def _assumed(own: Settled, precision: str, data: Data, trace: Trace) -> dict[str, Any]:
+    """What nobody said, in plain types: also the length of texts, where it is the network's own."""
+    told = plain_options(own.assumed)
+    if told.get("precision") != precision:
+        told.pop("precision", None)  # the weights of a live model decide it
+    if data.fed == TEXT and isinstance(own.job.model, str) and own.job.longest_shape is None:
+        told["input_shape"] = [token_count(trace)]
+    return told
 
 
 def _utilisation(
@@ -148,6 +172,7 @@ def _utilisation(
 
 def has_room(job: Job, placement: Placement, session: Session) -> bool:
     """Whether a job fits in the memory of a place, found out before anything is timed."""
+    job = settled(job, placement.device, session).job
     longest = session.model(job)
     batch = batch_per_pass(job, placement)
     recipe = job.at_length(batch).recipe(batch, placement.device)

@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     from epochcast.hardware.device import Device
 
 FRAMEWORKS = ("pytorch", "tensorflow")
-ATTENTIONS = ("auto", "flash", "eager")
+AUTO = "auto"
+"""The precision or optimizer that networks of this kind are usually trained with (`defaults`)."""
+ATTENTIONS = (AUTO, "flash", "eager")
+PLAIN: Mapping[str, str] = {"precision": "fp32", "optimizer": "sgd"}
+"""What `auto` means for networks that are no language models: what a script that says nothing does."""
 # torch.utils.data.DataLoader's own default.
 PREFETCH = 2
 # Beyond anything that is trained; what follows from larger numbers does not fit in 64 bits.
@@ -94,9 +98,10 @@ class Job:
     )
     aux: bool = _model(True, "Include auxiliary heads, if the network has any.")
     precision: str = _recipe(
-        "fp32",
+        AUTO,
         "fp32 (PyTorch's: TF32 convolutions on Ampere and newer), fp32_strict, tf32, amp (amp_fp16), amp_bf16, fp16, "
-        "bf16, fp64, fp8, mxfp8, nvfp4.",
+        "bf16, fp64, fp8, mxfp8, nvfp4, or auto: mixed precision for language models (bf16 where the GPU has it), "
+        "fp32 for other networks.",
         named=_precision_name,
     )
     weights: str | None = _recipe(
@@ -106,9 +111,10 @@ class Job:
         example="'bf16+master'",
     )
     optimizer: str = _recipe(
-        "sgd",
+        AUTO,
         "sgd, momentum, nesterov, adam, adamw, rmsprop, adagrad, adadelta, lamb, lion, adafactor, muon; 8-bit: "
-        "adam8bit, adamw8bit, lion8bit; paged_adamw, paged_adamw8bit, paged_lion8bit and so on.",
+        "adam8bit, adamw8bit, lion8bit; paged_adamw, paged_adamw8bit, paged_lion8bit and so on; or auto: adamw for "
+        "language models, sgd for other networks.",
         named=_optimizer_name,
     )
     mode: str = _recipe("training", "training, forward or forward_backward.")
@@ -151,7 +157,7 @@ class Job:
     lora: int = _recipe(0, "LoRA rank: train low-rank adapters, freeze the network.", least=0)
     lora_targets: tuple[str, ...] = _recipe(
         (),
-        "Layers with LoRA adapters, by their last name, like q_proj; may be repeated.",
+        "Layers with LoRA adapters, by their last name, like q_proj, or all-linear; may be repeated.",
         flag="--lora-target",
         example="['q_proj']",
     )
@@ -237,10 +243,12 @@ class Job:
         if self.framework_version is not None and not re.match(r"\d+\.\d+", self.framework_version):
             raise BadInput(f"framework_version must begin like 1.13, got {self.framework_version!r}")
         recipe = self.recipe(1)  # refuses what makes no step
-        object.__setattr__(self, "precision", recipe.precision)
+        if self.precision != AUTO or not recipe.precision_rules.is_single:  # half weights say the precision
+            object.__setattr__(self, "precision", recipe.precision)
         if self.weights is not None:
             object.__setattr__(self, "weights", recipe.precision_rules.weights.name)
-        object.__setattr__(self, "optimizer", recipe.optimizer)
+        if self.optimizer != AUTO:
+            object.__setattr__(self, "optimizer", recipe.optimizer)
         object.__setattr__(self, "compile", recipe.compile)
         if self.dataset is not None:
             from epochcast.hardware.catalogue import find_dataset
@@ -280,7 +288,10 @@ class Job:
             object.__setattr__(self, "model", Workload(self.model))
 
     def recipe(self, batch: int, device: "Device | None" = None) -> "Recipe":
-        """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says."""
+        """How one GPU does one pass over `batch` samples, each seen in as many copies as `augment` says.
+
+        A precision or optimizer of `auto` is what most networks take; `defaults.settled` knows better.
+        """
         from epochcast.forecasting.attention import chosen_attention
         from epochcast.forecasting.single_precision import run_precision
         from epochcast.graph.compilers import COMPILERS, find_compiler
@@ -288,7 +299,9 @@ class Job:
         from epochcast.graph.recipe import Recipe
 
         own = {name: getattr(self, name) for name in _recipe_fields()}
-        own["precision"] = run_precision(precision_with(self.precision, self.weights).name, self, device)
+        precision = PLAIN["precision"] if self.precision == AUTO else self.precision
+        own["precision"] = run_precision(precision_with(precision, self.weights).name, self, device)
+        own["optimizer"] = PLAIN["optimizer"] if self.optimizer == AUTO else self.optimizer
         own["attention"] = chosen_attention(self, device)
         compiler = COMPILERS.get(find_compiler(self.compile))
         if compiler is not None:

@@ -172,6 +172,8 @@ class Scaling(Displayed, Framed):
             "model": first.model,
             "device": first.device,
             "precision": first.precision,
+            "optimizer": first.optimizer,
+            **first.setup,
             "rows": [row.as_dict() for row in self.rows],
             "knee_gpus": self.knee_gpus,
             "knees": [

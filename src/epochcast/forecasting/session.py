@@ -18,6 +18,7 @@ from epochcast.cost.registry import find_cost_model
 from epochcast.cost.scaled import Scaled
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.step import StepForecast
+from epochcast.graph.language import is_language_model
 from epochcast.graph.recipe import Recipe
 from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
@@ -51,6 +52,7 @@ class Session:
         self._factor = 1.0
         self.with_layer_steps = with_layer_steps
         self._networks: Cache[Hashable, Model] = Cache(NETWORKS)
+        self._languages: Cache[Model, bool] = Cache(NETWORKS)
         self._models: Cache[Device, CostModel] = Cache(DEVICES)
         self._devices: Cache[Device, Device] = Cache(DEVICES)
         self._traces: Cache[tuple[Model, Recipe], Trace] = Cache(TRACES)
@@ -86,6 +88,11 @@ class Session:
             self._networks.forget(key)
             model = self._networks.get(key, found)
         return model
+
+    def is_language_model(self, job: Job) -> bool:
+        """Whether the network of a job reads tokens and scores a vocabulary."""
+        model = self.model(job)
+        return self._languages.get(model, lambda: is_language_model(model.graph(1)))
 
     def trace(self, model: Model, recipe: Recipe) -> Trace:
         """One step of a network."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from epochcast.capture.settings import Setting, Settings, read_settings
 from epochcast.capture.settings.precisions import WITH_MASTERS
-from epochcast.capture.settings.setting import GLOBAL_BATCH, STEPS
+from epochcast.capture.settings.setting import GLOBAL_BATCH, PACKING, STEPS
 from epochcast.errors import BadInput, EpochcastError
 from epochcast.forecasting.job import JOB_OPTIONS
 from epochcast.forecasting.options import Option
@@ -22,7 +22,7 @@ from epochcast.notes import Importance, Note, as_note
 
 OPTIONS: Mapping[str, Option] = {one.name: one for one in (*JOB_OPTIONS, *PLACE_OPTIONS)}
 MOST_NAMED = 5
-"""So many keys that were ignored are named in a note."""
+"""So many keys that change no forecast are named in a note."""
 
 _BATCHES = ("batch", "global_batch")
 # A loader's workers mean nothing without its speed.
@@ -75,6 +75,8 @@ class _Filling:
         self._settle_precision()
         self._settle_batch()
         self._settle_places()
+        self._settle_adapter()
+        self._settle_text_length()
         options = self._options()
         self._settle_length(options)
         return Filled(options, (*self._told(), *self.notes))
@@ -153,6 +155,43 @@ class _Filling:
             for name in _NEEDS_LOADER:
                 self.found.pop(name, None)
 
+    def _settle_adapter(self) -> None:
+        """Layers of adapters need a rank; weights in four bits are frozen, with an adapter beside them."""
+        if not self._value("lora"):
+            self.found.pop("lora_targets", None)
+            if "four_bit" in self.found and not self._value("freeze"):
+                setting, source = self.found.pop("four_bit")
+                place = f"{source.name}, {setting.key}"
+                self.notes.append(
+                    f"{place}: weights in four bits are not trained, and no adapter was read; give `lora`"
+                )
+
+    def _settle_text_length(self) -> None:
+        """A trainer's longest text: sequences have it where texts are packed, else where the data has so long ones."""
+        packed = self.found.pop(PACKING, None)
+        if "input_shape" not in self.found:
+            return
+        setting, source = self.found["input_shape"]
+        if self.given.get("lengths") is not None:
+            del self.found["input_shape"]
+        elif packed is not None:
+            self.notes.append(
+                f"{source.name}, {packed[0].key}: packing joins texts to {setting.value[0]:,} tokens; steps are "
+                "counted as if each text were one sequence, give `lengths` to count packed ones"
+            )
+        elif (longest := self._longest_text()) is not None and longest <= setting.value[0]:
+            del self.found["input_shape"]
+            self.notes.append(f"{source.name} cuts texts at {setting.value[0]:,} tokens; those of the data are shorter")
+
+    def _longest_text(self) -> int | None:
+        """Tokens of the longest text of the data set, where it says that."""
+        from epochcast.hardware.catalogue import find_dataset
+
+        name = self._value("dataset")
+        dataset = None if name is None else find_dataset(name)
+        is_of_texts = dataset is not None and dataset.kind == "text" and not dataset.counts_tokens
+        return dataset.sample_shape[0] if dataset is not None and is_of_texts else None
+
     def _settle_length(self, options: dict[str, Any]) -> None:
         """So many updates are so many samples, seen once."""
         if STEPS not in self.found or "samples" not in self.taken:
@@ -227,10 +266,12 @@ class _Filling:
                 text = f"{source.name}: not modelled: {', '.join(source.not_modelled)}"
                 yield Note(text, Importance.NOT_AS_ASKED)
             yield from (as_note(note).of(source.name) for note in source.notes)
+            if source.unread:
+                yield Note(f"{source.name}: not read: {', '.join(source.unread)}", Importance.NOT_AS_ASKED)
             if source.ignored:
                 more = len(source.ignored) - MOST_NAMED
                 names = ", ".join(source.ignored[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-                yield Note(f"{source.name}: ignored: {names}", Importance.DETAIL)
+                yield Note(f"{source.name}: ignored, as they change no forecast: {names}", Importance.DETAIL)
 
 
 def _shown(name: str, value: Any) -> str:

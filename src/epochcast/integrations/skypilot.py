@@ -12,6 +12,7 @@ from math import ceil
 from typing import Any, Protocol, TypeVar
 
 from epochcast.errors import BadInput
+from epochcast.forecasting.defaults import placement_of
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.session import Session
@@ -61,7 +62,7 @@ def time_estimator(
         if count != int(count):
             raise BadInput(f"a part of an accelerator ({name}:{count}) cannot be forecast")
         where = Where(device_of(name), gpus=nodes * int(count), nodes=nodes, **place)
-        forecast = forecast_job(job, where.placement(job.precision), asked)
+        forecast = forecast_job(job, placement_of(where, job, asked), asked)
         if forecast.total_seconds is None:
             raise BadInput("SkyPilot asks how long the job takes: give the job a dataset or samples")
         if not forecast.fits:

@@ -11,7 +11,8 @@ from epochcast.caching import Cache, Derived, derived_property
 from epochcast.display import Displayed
 from epochcast.errors import BadInput
 from epochcast.forecasting.data import Data, data_of
-from epochcast.forecasting.job import Job
+from epochcast.forecasting.defaults import settled
+from epochcast.forecasting.job import AUTO, PLAIN, Job
 from epochcast.forecasting.session import Session
 from epochcast.frames import Framed
 from epochcast.interval import COVERAGE
@@ -203,8 +204,7 @@ class Plan(Displayed, Framed):
         """The JSON contract of `epochcast plan`."""
         return {
             "model": self.model,
-            "precision": self.job.precision,
-            "optimizer": self.job.optimizer,
+            **self.setup,
             "dataset": self.job.dataset,
             "samples": self.data.samples,
             "epochs": int(self.data.epochs) if self.data.epochs.is_integer() else self.data.epochs,
@@ -227,6 +227,21 @@ class Plan(Displayed, Framed):
             "opaque_ops": list(self.opaque_ops),
             "warnings": list(self.warnings),
         }
+
+    @property
+    def setup(self) -> dict[str, Any]:
+        """What decides the numbers of every row beside its offer. The precision of a language model depends on the GPU,
+        unless somebody said it: it is that of the choice, or of the first row.
+        """
+        row = self.chosen or next(iter(self.shown), None)
+        if row is None:
+            own = {name: getattr(self.job, name) for name in PLAIN}
+            return {name: PLAIN[name] if value == AUTO else value for name, value in own.items()}
+        setup = {"precision": row.forecast.precision, "optimizer": row.forecast.optimizer, **row.forecast.setup}
+        if "precision" in setup["assumed"]:
+            each = dict.fromkeys(one.forecast.precision for one in (row, *self.shown))
+            setup["assumed"] = {**setup["assumed"], "precision": " or ".join(each)}
+        return setup
 
     @property
     def _terms(self) -> dict[str, Any]:
@@ -275,9 +290,10 @@ def planned(
         raise BadInput("epochs are counted over data: give a dataset or its samples, not the tokens of the training")
     objective_of(question.limits, question.objective)
     session, asked = session or Session(), asked or Asked()
-    model = session.model(job)
-    trace = session.trace(model, job.recipe(1))
-    data = data_of(job, trace)
+    own = settled(job, None, session).job
+    model = session.model(own)
+    trace = session.trace(model, own.recipe(1))
+    data = data_of(own, trace)
     candidates, refusals = search(job, offers, strategies, session, progress, asked)
     if not candidates and all(refusal.reason != TOO_LARGE for refusal in refusals):
         raise BadInput(f"no offer can run this job: {refusals[0].reason}")

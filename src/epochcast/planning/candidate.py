@@ -74,6 +74,7 @@ class Candidate:
             "gpus": self.offer.gpus,
             "nodes": self.offer.nodes,
             "strategy": self.strategy,
+            "precision": self.forecast.precision,
             "batch_per_gpu": self.batch_per_gpu,
             "global_batch": self.global_batch,
             "epochs": self.epochs,

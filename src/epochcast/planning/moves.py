@@ -16,6 +16,7 @@ from math import exp, hypot, log
 from typing import Any
 
 from epochcast.errors import BadInput
+from epochcast.forecasting.defaults import placement_of
 from epochcast.forecasting.epochs import CHECKPOINT_BYTES_PER_SECOND
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
@@ -110,7 +111,7 @@ def moves(
     found = [staying]
     carried = checkpoint_seconds(here)
     for where in places:
-        there = forecast_job(job, where.placement(job.precision), session)
+        there = forecast_job(job, placement_of(where, job, session), session)
         left = _moved(remaining_seconds, here, there, restart_seconds + carried, down_seconds)
         found.append(
             Move(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from epochcast.errors import BadInput, EpochcastError, UnknownOption
+from epochcast.forecasting.defaults import placement_of
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job
 from epochcast.forecasting.job import JOB_OPTIONS, Job, without_replaced
@@ -92,11 +93,11 @@ def _filled(row: Row, name: str, boxes: Sequence[Row], folder: Path, session: Se
     return {**kept, "id": name, "forecast_seconds": seconds}, left_out
 
 
-def _seconds(job: Job, place: Callable[[Job], Placement], session: Session) -> list[float] | str:
+def _seconds(job: Job, place: Callable[[Job, Session], Placement], session: Session) -> list[float] | str:
     """Low, middle and high of the whole job at a place; or why it cannot run there."""
     session.model(job)  # a fault of the model is the job's, wherever it runs
     try:
-        answer = forecast_job(job, place(job), session)
+        answer = forecast_job(job, place(job, session), session)
     except EpochcastError as error:
         return str(error)
     if answer.total_seconds is None:
@@ -127,7 +128,9 @@ def _asked(row: Row, folder: Path) -> tuple[Job, Where, frozenset[str]]:
     return job, where, frozenset(own)
 
 
-def _places(boxes: Sequence[Row], row: Row, where: Where) -> Iterator[tuple[str, int, Callable[[Job], Placement]]]:
+def _places(
+    boxes: Sequence[Row], row: Row, where: Where
+) -> Iterator[tuple[str, int, Callable[[Job, Session], Placement]]]:
     """Every number of GPUs of every device, within one machine; the fewest first."""
     least, most = row.get("min_gpus", 1), row.get("max_gpus", 10**6)
     seen: set[tuple[str, int]] = set()
@@ -142,11 +145,12 @@ def _places(boxes: Sequence[Row], row: Row, where: Where) -> Iterator[tuple[str,
                 yield device, gpus, partial(_placement, box, gpus, where)
 
 
-def _placement(box: Row, gpus: int, where: Where, job: Job) -> Placement:
+def _placement(box: Row, gpus: int, where: Where, job: Job, session: Session) -> Placement:
     """So many GPUs of a machine; one of the catalogue says how they are joined, unless the job does."""
     if box.get("instance") is None or where.link is not None or where.topology is not None:
         strategy = where.strategy if gpus > 1 else None
-        return replace(where, device=str(box["device"]), gpus=gpus, strategy=strategy).placement(job.precision)
+        there = replace(where, device=str(box["device"]), gpus=gpus, strategy=strategy)
+        return placement_of(there, job, session)
     offer = Offer(find_instance(str(box["instance"])))
     strategy = where.strategy if gpus > 1 else None
     if gpus == offer.gpus:

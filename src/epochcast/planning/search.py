@@ -8,11 +8,13 @@ Offers that a job cannot tell apart (`Offer.feel`: the same boards, links and, w
 forecast, whatever they cost.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from epochcast.errors import BadInput
 from epochcast.forecasting.data import data_of
+from epochcast.forecasting.defaults import plain_options, settled
 from epochcast.forecasting.forecast import Forecast
 from epochcast.forecasting.forecaster import forecast_job, has_room
 from epochcast.forecasting.job import Job
@@ -49,9 +51,10 @@ def search(
     asked = asked or Asked()
     session = session or Session()
     job = job if asked.policy is None else asked.policy.job(job)
-    variants = asked.variants(job)
+    own = settled(job, None, session)  # what no device changes, so that equal variants are one
+    variants = asked.variants(own.job)
     configurations, refusals = _configurations(offers, strategies)
-    trying = _Trying(asked, asked.learning(job), session)
+    trying = _Trying(asked, asked.learning(job), session, own.assumed)
     candidates: list[Candidate] = []
     total = len(configurations) * len(variants)
     done = 0
@@ -92,17 +95,25 @@ class _Trying:
     asked: Asked
     learning: Learning | None
     session: Session
+    assumed: Mapping[str, Any]
     made: dict[Hashable, Forecast | str] = field(default_factory=dict)
 
     def candidate(self, job: Job, variant: Variant, offer: Offer, strategy: Strategy) -> Candidate | str:
         """The job on an offer, or why it cannot run there."""
         key = (*offer.feel(with_host=job.loader_seconds is not None), strategy, variant)
         if key not in self.made:
-            self.made[key] = self._forecast(job, offer, strategy)
+            self.made[key] = self._told(self._forecast(job, offer, strategy), variant)
         forecast = self.made[key]
         if isinstance(forecast, str):
             return forecast
         return self._priced(priced(forecast, offer), offer, variant) or INTERRUPTED
+
+    def _told(self, forecast: Forecast | str, variant: Variant) -> Forecast | str:
+        """With what was assumed before any offer was looked at, unless a variant says it."""
+        if isinstance(forecast, str):
+            return forecast
+        assumed = {name: value for name, value in plain_options(self.assumed).items() if name not in dict(variant)}
+        return replace(forecast, assumed={**assumed, **forecast.assumed})
 
     def _priced(self, forecast: Forecast, offer: Offer, variant: Variant = ()) -> Candidate | None:
         pricing = Pricing(self.asked.extras, self.asked.spot)
@@ -157,6 +168,7 @@ class _Trying:
 
 def _largest_batch(job: Job, placement: Placement, session: Session, most: int | None = None) -> int:
     """The largest power of two that a GPU holds almost surely, and that leaves every GPU a full step per epoch."""
+    job = settled(job, placement.device, session).job
     trace = session.trace(session.model(job), job.recipe(1))
     samples, passes = data_of(job, trace).samples or 0, placement.replicas * job.accumulate
     if samples < passes:

@@ -9,6 +9,7 @@ from epochcast.advising.advice import Advice, Alternative
 from epochcast.advising.search import Choice
 from epochcast.advising.thesis import MEANINGS
 from epochcast.forecasting.data import Data
+from epochcast.render.header import assumed, header, place
 from epochcast.render.notes import Notes
 from epochcast.render.table import INTERVAL, Cells, interval_cells, speed, table
 from epochcast.units import show_bytes, show_seconds
@@ -27,6 +28,7 @@ _BOTTLENECKS = {
 def advice(answer: Advice) -> RenderableType:
     """The answer as tables."""
     pieces: list[RenderableType] = [table(_title(answer), f"| > advised | {INTERVAL} |", _rows(answer))]
+    pieces += assumed(answer.forecast)
     pieces.append(Text(f"bottleneck: {_BOTTLENECKS[answer.binding]}"))
     if answer.alternatives:
         unit = speed(0.0, answer.data.fed, answer.data.tokens_per_sample)[1]
@@ -72,14 +74,9 @@ def loader(body: Mapping[str, object]) -> RenderableType:
 
 
 def _title(answer: Advice) -> str:
-    placement, recipe = answer.request.placement, answer.trace.recipe
-    where = (
-        placement.device.name
-        if placement.gpus == 1
-        else f"{placement.gpus} × {placement.device.name}, {placement.strategy.name}"
-    )
-    nodes = f" on {placement.nodes} nodes" if placement.nodes > 1 else ""
-    return f"{answer.trace.name} on {where}{nodes} · {answer.request.job.precision} · {recipe.optimizer}"
+    forecast = answer.forecast
+    strategy = [forecast.strategy] if forecast.gpus > 1 else []
+    return header([place(forecast), *strategy], forecast)
 
 
 def _rows(answer: Advice) -> Cells:

@@ -11,6 +11,7 @@ from epochcast.diffing.layers import OVERALL, SAME, LayerChange
 from epochcast.diffing.limits import signed
 from epochcast.forecasting.forecast import Forecast
 from epochcast.interval import Interval
+from epochcast.render.header import assumed, header
 from epochcast.render.notes import Notes
 from epochcast.render.table import INTERVAL, table
 from epochcast.units import show_bytes, show_count, show_dollars, show_seconds
@@ -23,14 +24,17 @@ Row = tuple[str, str, str, str, str]
 
 def diff(answer: Diff) -> RenderableType:
     """Tables, then sentences."""
+    sides = answer.base.forecast, answer.head.forecast
+    title = f"{answer.base.name} → {answer.head.name}, {sides[1].gpus} × {sides[1].device}"
     pieces: list[RenderableType] = [
         table(
-            f"{answer.base.name} → {answer.head.name}, {answer.head.forecast.gpus} × {answer.head.forecast.device}",
+            header([title], *sides, between=" → "),
             "| > base | > head | > change | > how sure",
             number_rows(answer),
             f"how sure: the {INTERVAL} of the change" + ("" if answer.is_paired else ", errors do not cancel"),
         )
     ]
+    pieces += assumed(*sides)
     if answer.layers:
         pieces.append(table("layers responsible", "layer | what | > step | > share", layer_rows(answer)))
     for name, (before, after) in answer.settings.items():

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from epochcast.diffing.answer import Diff
 from epochcast.diffing.limits import signed
 from epochcast.render.diff import layer_rows, number_rows
+from epochcast.render.header import assumed_line, header
 
 MARK = "<!-- epochcast -->"
 """The first line: a workflow finds its own comment again by it."""
@@ -16,7 +17,10 @@ def markdown(answers: Sequence[Diff]) -> str:
 
 
 def _section(answer: Diff) -> list[str]:
+    sides = answer.base.forecast, answer.head.forecast
+    told = _plain(assumed_line(*sides))
     lines = [f"### {_plain(answer.base.name)} → {_plain(answer.head.name)}", "", _headline(answer), ""]
+    lines += [_plain(header([], *sides, between=" → ")) + (f" ({told})" if told else ""), ""]
     lines += _table(("", "base", "head", "change", "90 % interval"), number_rows(answer), "lrrrr")
     if answer.settings:
         changed = ", ".join(f"`{name}` {before} → {after}" for name, (before, after) in answer.settings.items())

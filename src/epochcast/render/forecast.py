@@ -8,6 +8,7 @@ from rich.text import Text
 from epochcast.forecasting.device_doubts import UNMEASURED
 from epochcast.forecasting.explain import Share, by_class, by_layer
 from epochcast.forecasting.forecast import Forecast
+from epochcast.render.header import assumed, header, place
 from epochcast.render.memory import remedies, verdict_text
 from epochcast.render.notes import Notes
 from epochcast.render.table import INTERVAL, Cells, interval_cells, rate, speed, table
@@ -34,7 +35,8 @@ def forecast(answer: Forecast, *, explain: bool = False) -> RenderableType:
         [(_PARTS[name], show_seconds(part), f"{part / seconds:.0%}") for name, part in step_parts.items() if part > 0],
     )
     summary = table(_title(answer), f"| > expected | {INTERVAL} |", _rows(answer))
-    pieces: list[RenderableType] = [summary, parts, Text(f"based on: {_cost_models(answer)}", style="dim")]
+    pieces: list[RenderableType] = [summary, parts, *assumed(answer)]
+    pieces.append(Text(f"based on: {_cost_models(answer)}", style="dim"))
     if explain:
         layers = by_layer(answer)
         layers_text = f"the {MOST_LAYERS} heaviest layers of {len(layers)}" if len(layers) > MOST_LAYERS else "layers"
@@ -61,33 +63,14 @@ def _cost_models(answer: Forecast) -> str:
 
 
 def _title(answer: Forecast) -> str:
-    where = answer.device if answer.gpus == 1 else f"{answer.gpus} × {answer.device}"
-    if answer.nodes > 1:
-        where += f" on {answer.nodes} nodes"
-    words = [f"{answer.model} on {where}"]
     holder = "GPU" if answer.replicas == answer.gpus else f"{answer.gpus // answer.replicas} GPUs"
     passes = f" in {answer.accumulate} passes" if answer.accumulate > 1 else ""
-    words += (
+    words = (
         [f"batch {answer.batch_per_gpu} per {holder}{passes}, {answer.global_batch} in total", answer.strategy]
         if answer.gpus > 1
         else [f"batch {answer.batch_per_gpu}{passes}"]
     )
-    words += [answer.precision, *_kept(answer)]
-    words += [answer.optimizer] if answer.mode == "training" else [answer.mode.replace("_", " and ") + " only"]
-    if answer.offload != "none":
-        words += [f"{answer.offload} offloaded"]
-    if answer.lora:
-        words += [f"LoRA {answer.lora}" + (" on four-bit weights" if answer.four_bit else "")]
-    if answer.attention:
-        words += [f"{answer.attention} attention"]
-    if answer.compile != "none":
-        words += [f"compiled: {answer.compile}"]
-    return " · ".join(words)
-
-
-def _kept(answer: Forecast) -> list[str]:
-    """How weights are kept, where the name of the precision does not say it."""
-    return [f"weights {answer.weights}"] if answer.weights not in (None, answer.precision) else []
+    return header([place(answer), *words], answer)
 
 
 def _rows(answer: Forecast) -> Cells:

@@ -7,6 +7,7 @@ from epochcast.memory.verdict import TIGHT
 from epochcast.planning.answer import Plan
 from epochcast.planning.candidate import Candidate
 from epochcast.planning.gains import Gain
+from epochcast.render.header import assumed, header
 from epochcast.render.notes import Notes
 from epochcast.render.table import INTERVAL, table
 from epochcast.units import show_dollars, show_seconds
@@ -24,7 +25,7 @@ def plan(answer: Plan, *, all_rows: bool = False) -> RenderableType:
     rows = list(answer.shown) if all_rows else _some_rows(answer)
     pieces: list[RenderableType] = []
     if rows:
-        pieces.append(_table(answer, rows))
+        pieces += [_table(answer, rows), *assumed(*(row.forecast for row in rows))]
     hidden = len(answer.shown) - len(rows)
     if hidden:
         pieces.append(Text(f"{hidden} more row{'s' if hidden > 1 else ''}: --all", style="dim"))
@@ -66,7 +67,9 @@ def _table(answer: Plan, rows: list[Candidate]) -> RenderableType:
     columns = " | ".join(name if name in _TEXT_COLUMNS else f"> {name.strip()}" for name in headings)
     caption = f"up to: the high end of the {INTERVAL}" + ("; ▸ chosen" if answer.chosen else "")
     rows_shown = [[row[name] for name in headings] for row in cells]
-    return table(f"{title} · {job.precision}", columns, rows_shown, caption, drop=("cloud", "batch"))
+    return table(
+        header([title], *(row.forecast for row in rows)), columns, rows_shown, caption, drop=("cloud", "batch")
+    )
 
 
 _TEXT_COLUMNS = ("offer", "cloud", "GPUs", "strategy", "with")

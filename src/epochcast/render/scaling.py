@@ -5,6 +5,7 @@ from rich.text import Text
 
 from epochcast.forecasting.scaling import Row, Scaling
 from epochcast.memory.verdict import DOES_NOT_FIT, TIGHT
+from epochcast.render.header import assumed, header
 from epochcast.render.notes import Notes
 from epochcast.render.table import INTERVAL, WideOrNarrow, interval_cells, rate, speed, table
 from epochcast.units import show_dollars, show_seconds
@@ -20,6 +21,7 @@ def scaling(answer: Scaling) -> RenderableType:
     pieces: list[RenderableType] = [
         per_regime if is_comparing else WideOrNarrow(_regime_table(answer, regimes, is_comparing), per_regime)
     ]
+    pieces += assumed(*(row.forecast for row in answer.rows))
     pieces += [Text(series.sentence, style="bold") for series in answer.series if len(series.rows) > 1]
     pieces.append(Notes(answer.warnings))
     return Group(*pieces)
@@ -27,7 +29,8 @@ def scaling(answer: Scaling) -> RenderableType:
 
 def _regime_table(answer: Scaling, regimes: list[str], is_comparing: bool) -> RenderableType:
     first = answer.rows[0].forecast
-    title = f"{first.model} on {first.device} · {first.precision}"
+    forecasts = [row.forecast for row in answer.rows]
+    title = header([f"{first.model} on {first.device}"], *forecasts)
     rows = [row for row in answer.rows if row.case.regime in regimes]
     return _table(f"{title} · {' and '.join(regimes)} scaling", rows, is_comparing)
 

@@ -72,7 +72,7 @@ def test_deepspeed_says_batches_stage_precision_and_optimizer(tmp_path: Path) ->
         "optimizer": "adamw",  # DeepSpeed's Adam decays weights as AdamW does
         "update_style": "fused",
     }
-    assert settings.ignored == ("gradient_clipping", "zero_optimization.overlap_comm")
+    assert settings.unread == ("gradient_clipping", "zero_optimization.overlap_comm")
     assert settings.not_modelled == ()
 
 
@@ -91,7 +91,7 @@ def test_accelerate_says_processes_precision_and_sharding(tmp_path: Path) -> Non
         "strategy": "zero2",
         "checkpointing": True,
     }
-    assert settings.ignored == ("fsdp_config.fsdp_auto_wrap_policy",)
+    assert settings.unread == ("fsdp_config.fsdp_auto_wrap_policy",)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,12 @@ def test_training_arguments_have_defaults(tmp_path: Path) -> None:
         "checkpointing": True,
     }
     bare = read(tmp_path, "bare.json", {"lr_scheduler_type": "cosine", "output_dir": "out"})
-    assert {s.option: s.value for s in bare.settings if s.is_default} == {"batch": 8, "epochs": 3, "optimizer": "adamw"}
+    assert {s.option: s.value for s in bare.settings if s.is_default} == {
+        "batch": 8,
+        "epochs": 3,
+        "optimizer": "adamw",
+        "precision": "fp32",
+    }
 
 
 def test_training_arguments_bring_their_deepspeed_config(tmp_path: Path) -> None:

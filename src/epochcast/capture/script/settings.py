@@ -7,10 +7,12 @@ a value that only shows when it runs is not read.
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from epochcast.capture.script.called import UNREAD, arguments, known, plain
+from epochcast.capture.script.fine_tuning import HALVES, FineTuning
 from epochcast.capture.script.models import ScriptNames
 from epochcast.capture.script.names import Imports
 from epochcast.capture.script.statement import constants, option, option_defaults
@@ -20,19 +22,10 @@ from epochcast.capture.settings.optimizers import found_optimizer
 from epochcast.capture.settings.precisions import KERAS, MIXED
 from epochcast.capture.settings.setting import Reader, Setting, Settings
 from epochcast.capture.settings.training_arguments import DEEPSPEED, read_training_arguments
+from epochcast.capture.settings.trl import OWN_KEYS, TRL_CONFIGS
 from epochcast.errors import BadInput, EpochcastError
 
 _LIGHTNING = ("lightning", "pytorch_lightning")
-_TRL_CONFIGS = (
-    "SFTConfig",
-    "DPOConfig",
-    "GRPOConfig",
-    "RewardConfig",
-    "KTOConfig",
-    "ORPOConfig",
-    "CPOConfig",
-    "PPOConfig",
-)
 # Packages whose classes are optimizers, with what is in them and is none.
 _OPTIMIZER_PACKAGES = (
     *("torch.optim", "bitsandbytes.optim", "apex.optimizers", "deepspeed.ops.adam", "deepspeed.ops.lamb"),
@@ -53,7 +46,6 @@ _HINTS = {
     "max_epochs": "epochs",
 }
 _TF32 = ("torch.backends.cuda.matmul.allow_tf32",)
-_HALVES = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
 
 
 def script_settings(path: Path, name: str = "") -> tuple[Settings, ...]:
@@ -86,10 +78,12 @@ class _Reading:
         self.calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call) and n not in unrelated]
         self.calls.sort(key=lambda call: (call.lineno, call.col_offset))
         self.names = ScriptNames(Imports.of(self.tree), constants(self.tree), option_defaults(self.calls))
+        self.tuning = FineTuning(self.path.name)
         inside = self._optimizer_calls()
         for call in self.calls:
             dotted = self.names.imports.dotted(call.func) or ""
             self._read_call(call, dotted, call in inside)
+        self._take_tuning()
         self._read_flags()
         self._read_hints()
         own = Settings(
@@ -103,6 +97,13 @@ class _Reading:
             uses_deepspeed=self.uses_deepspeed,
         )
         return (own, *self.deepspeed) if own.settings or own.not_modelled or own.notes or self.deepspeed else ()
+
+    def _take_tuning(self) -> None:
+        self.tuning.name_unread()
+        self.found += self.tuning.found
+        self.weaker += self.tuning.weaker
+        self.not_modelled += self.tuning.not_modelled
+        self.notes += self.tuning.notes
 
     def _other_factories(self) -> list[ast.FunctionDef]:
         """Where a function of the file is asked for: others like it, which return something and which nobody calls."""
@@ -131,10 +132,12 @@ class _Reading:
             self._read_optimizer(call, last)
         elif root in _LIGHTNING and last in ("Trainer", "Fabric"):
             self._read_document(call, self._trainer)
-        elif (root == "transformers" and last.endswith("TrainingArguments")) or (
-            root == "trl" and last in _TRL_CONFIGS
-        ):
+        elif root == "transformers" and last.endswith("TrainingArguments"):
             self._read_document(call, self._training_arguments)
+        elif root == "trl" and (last in TRL_CONFIGS or last.endswith("Trainer")):
+            self._read_document(call, partial(self._trl, call, last))
+        elif self.tuning.read_config(call, self.names, root, last):
+            pass
         elif dotted == "accelerate.Accelerator":
             self._read_accelerator(call)
         elif dotted == "deepspeed.initialize":
@@ -174,9 +177,19 @@ class _Reading:
         settings = read_training_arguments(self.path.name, document)
         self.not_modelled += settings.not_modelled
         self.notes += settings.notes
+        self.notes += [f"not read: {', '.join(settings.unread)}"] if settings.unread else []
         self.uses_deepspeed |= settings.uses_deepspeed
         self._read_deepspeed_config(document.get(DEEPSPEED))
         return list(settings.settings)
+
+    def _trl(self, call: ast.Call, kind: str, document: dict[str, Any]) -> list[Setting]:
+        """A config of TRL, or a trainer that takes arguments of one; what it says counts before TrainingArguments."""
+        own = self.tuning.read_trl(call, kind, document)
+        if kind not in TRL_CONFIGS:
+            return own
+        said = {setting.option for setting in own}
+        rest = {name: value for name, value in document.items() if name not in OWN_KEYS}
+        return [*own, *(one for one in self._training_arguments(rest) if one.option not in said)]
 
     def _read_accelerator(self, call: ast.Call) -> None:
         given = known(arguments(call, self.names))
@@ -252,10 +265,7 @@ class _Reading:
             case "to" if known(arguments(call, self.names)).get("memory_format") == "torch.channels_last":
                 self._set("channels_last", True, call)
             case "from_pretrained" | "from_config":
-                given = known(arguments(call, self.names))
-                dtype = str(given.get("torch_dtype", given.get("dtype", ""))).rpartition(".")[2]
-                if dtype in _HALVES:
-                    self._set("precision", _HALVES[dtype], call)
+                self.tuning.read_loading(call, arguments(call, self.names))
             case "gradient_checkpointing_enable":
                 self.notes.append(
                     f"line {call.lineno}: gradient checkpointing counts where the model is made with it; "
@@ -366,7 +376,7 @@ class _Reading:
 
 def _stored_first(settings: Sequence[Setting]) -> list[Setting]:
     """Weights that are loaded in half stay so, whatever autocast does around them."""
-    stored = [setting for setting in settings if setting.value in _HALVES.values()]
+    stored = [setting for setting in settings if setting.value in HALVES.values()]
     return stored or list(settings)
 
 
@@ -405,11 +415,15 @@ _MATTERS = frozenset(
             "fp16",
         ),
         *("optim", "deepspeed", "fsdp", "gradient_checkpointing", "precision", "devices", "num_nodes", "strategy"),
-        *("accumulate_grad_batches", "max_epochs"),
+        *("accumulate_grad_batches", "max_epochs", "max_length", "max_seq_length", "packing"),
+        *("use_liger_kernel", "padding_free", "activation_offloading", "model_init_kwargs"),
     )
 )
 _DEFAULT_KEYS: Mapping[str, frozenset[str]] = {
     "batch": frozenset({"per_device_train_batch_size"}),
     "epochs": frozenset({"num_train_epochs", "max_steps"}),
     "optimizer": frozenset({"optim"}),
+    "precision": frozenset({"bf16", "fp16"}),
+    "checkpointing": frozenset({"gradient_checkpointing"}),
+    "input_shape": frozenset({"max_length", "max_seq_length"}),
 }

@@ -8,8 +8,10 @@ from epochcast.errors import BadInput
 
 # Values by which tools say that another file or the command line decides.
 AUTO = ("auto", "none", "")
-GLOBAL_BATCH, STEPS = "train_batch_size", "max_steps"
-"""No options, but worked out with other values: samples of an update over all GPUs, updates in all."""
+GLOBAL_BATCH, STEPS, PACKING = "train_batch_size", "max_steps", "packing"
+"""No options, but worked out with other values: samples of an update over all GPUs, updates in all, and whether texts
+are joined into sequences of one length.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class Settings:
-    """What one file says. `not_modelled` may change time or memory and is not accounted for; `ignored` are other keys.
+    """What one file says. `not_modelled` changes time or memory and is not accounted for, `unread` may do so; `ignored`
+    are keys that do not.
 
     `is_strict` is false where a value that cannot be used costs a note only: a script was read, not run. With DeepSpeed
     mixed precision keeps its weights in half beside a copy in float32.
@@ -42,6 +45,7 @@ class Settings:
     notes: tuple[str, ...] = ()
     is_strict: bool = True
     uses_deepspeed: bool = False
+    unread: tuple[str, ...] = ()
 
     def value(self, option: str) -> Any:
         """What it says of an option; None where it says nothing."""
@@ -127,16 +131,18 @@ class Reader:
         ]
         return [*own, *(key for reader in self.inner for key in reader.unread())]
 
-    def settings(self, kind: str, *, uses_deepspeed: bool = False) -> Settings:
-        """All that was read."""
+    def settings(self, kind: str, *, uses_deepspeed: bool = False, harmless: frozenset[str] = frozenset()) -> Settings:
+        """All that was read; `harmless` are keys that change neither time nor memory."""
+        unread = self.unread()
         return Settings(
             self.name,
             kind,
             tuple(self.found),
             tuple(dict.fromkeys(self.not_modelled)),
-            tuple(self.unread()),
+            tuple(key for key in unread if key in harmless),
             tuple(dict.fromkeys(self.notes)),
             uses_deepspeed=uses_deepspeed,
+            unread=tuple(key for key in unread if key not in harmless),
         )
 
 

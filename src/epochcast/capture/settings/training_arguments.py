@@ -1,7 +1,7 @@
 """Hugging Face's TrainingArguments, as JSON, as YAML or as called in a script; also those of TRL (SFTConfig).
 
 Where they say nothing, the defaults of TrainingArguments count (transformers/training_args.py): eight samples per GPU,
-three epochs, AdamW.
+three epochs, AdamW, fp32.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,59 @@ _OWN = (
     *("per_device_train_batch_size", "num_train_epochs", "gradient_checkpointing", "optim", "per_gpu_train_batch_size"),
     *("per_device_eval_batch_size", "lr_scheduler_type", "dataloader_num_workers", "torch_compile", "bf16_full_eval"),
 )
-_DEFAULTS: Mapping[str, Any] = {"batch": 8, "epochs": 3, "optimizer": "adamw"}
+_DEFAULTS: Mapping[str, Any] = {"batch": 8, "epochs": 3, "optimizer": "adamw", "precision": "fp32"}
 DEEPSPEED = "deepspeed"
+_NOT_MODELLED: Mapping[str, str] = {
+    "neftune_noise_alpha": "",
+    "galore": "",
+    "optim_target_modules": "",
+    "auto_find_batch_size": "",
+    "use_liger_kernel": "",
+    "liger_kernel_config": "",
+    "eval_strategy": "evaluations are not timed",
+    "evaluation_strategy": "evaluations are not timed",
+    "group_by_length": "give `lengths`",
+    "torch_empty_cache_steps": "",
+    "parallelism_config": "",
+    "use_cpu": "",
+    "no_cuda": "",
+}
+# What logs, saves, names, seeds or steers the optimizer, and changes neither time nor memory by much.
+_HARMLESS = frozenset(
+    (
+        *("accelerator_config", "adam_beta1", "adam_beta2", "adam_epsilon", "batch_eval_metrics", "data_seed"),
+        *("dataloader_drop_last", "dataloader_persistent_workers", "dataloader_pin_memory", "ddp_backend"),
+        *("ddp_broadcast_buffers", "ddp_bucket_cap_mb", "ddp_find_unused_parameters", "ddp_timeout", "debug"),
+        *(
+            "disable_tqdm",
+            "do_eval",
+            "do_predict",
+            "do_train",
+            "eval_accumulation_steps",
+            "eval_delay",
+            "eval_on_start",
+        ),
+        *("eval_do_concat_batches", "eval_steps", "eval_use_gather_object", "full_determinism", "greater_is_better"),
+        *("gradient_checkpointing_kwargs", "half_precision_backend", "hub_always_push", "hub_model_id"),
+        *("hub_private_repo", "hub_revision", "hub_strategy", "hub_token", "ignore_data_skip"),
+        *(
+            "include_for_metrics",
+            "include_inputs_for_metrics",
+            "include_num_input_tokens_seen",
+            "include_tokens_per_second",
+        ),
+        *("jit_mode_eval", "label_names", "label_smoothing_factor", "learning_rate", "length_column_name"),
+        *("load_best_model_at_end", "local_rank", "log_level", "log_level_replica", "log_on_each_node", "logging_dir"),
+        *("logging_first_step", "logging_nan_inf_filter", "logging_steps", "logging_strategy", "lr_scheduler_kwargs"),
+        *("lr_scheduler_type", "max_grad_norm", "metric_for_best_model", "optim_args", "output_dir"),
+        *("overwrite_output_dir", "past_index", "per_device_eval_batch_size", "per_gpu_eval_batch_size"),
+        *("prediction_loss_only", "project", "push_to_hub", "ray_scope", "remove_unused_columns", "report_to"),
+        *("restore_callback_states_from_checkpoint", "resume_from_checkpoint", "run_name", "save_on_each_node"),
+        *("save_only_model", "save_safetensors", "save_steps", "save_strategy", "save_total_limit", "seed"),
+        *("skip_memory_metrics", "split_batches", "torchdynamo", "trackio_space_id", "use_legacy_prediction_loop"),
+        *("use_mps_device", "warmup_ratio", "warmup_steps", "weight_decay", "average_tokens_across_devices"),
+    )
+)
 
 
 def is_training_arguments(document: Mapping[str, Any]) -> bool:
@@ -47,14 +98,14 @@ def read_training_arguments(name: str, document: Mapping[str, Any]) -> Settings:
         reader.set("workers", workers, "dataloader_num_workers")
     if prefetch is not None:
         reader.set("prefetch", prefetch, "dataloader_prefetch_factor")
-    for key in ("neftune_noise_alpha", "galore", "auto_find_batch_size", "use_liger_kernel"):
-        if reader.take(key):
-            reader.leave(key)
+    for key, why in _NOT_MODELLED.items():
+        if reader.take(key) and str(reader.document[key]).casefold() != "no":
+            reader.leave(key, why)
     said = {setting.option for setting in reader.found}
     for option, value in _DEFAULTS.items():
         if option not in said and not (option == "epochs" and STEPS in said):
             reader.set(option, value, "default", is_default=True)
-    return reader.settings(KIND, uses_deepspeed=bool(reader.take(DEEPSPEED)))
+    return reader.settings(KIND, uses_deepspeed=bool(reader.take(DEEPSPEED)), harmless=_HARMLESS)
 
 
 def _read_length(reader: Reader) -> None:

@@ -36,7 +36,7 @@ def with_lora(module: nn.Module, rank: int, targets: Sequence[str] = (), alpha: 
     if rank < 1:
         raise BadInput(f"`lora` must be a rank of at least 1, got {rank}")
     linear = sorted({path.rpartition(".")[2] for path, layer in module.named_modules() if path and _sizes(layer)})
-    names = matched(targets, linear)
+    names = matched(targets, linear, _all_linear(module))
     module.requires_grad_(False)
     layers = [
         (path, layer) for path, layer in module.named_modules() if path.rpartition(".")[2] in names and _sizes(layer)
@@ -46,6 +46,14 @@ def with_lora(module: nn.Module, rank: int, targets: Sequence[str] = (), alpha: 
         into, out = _sizes(layer) or (0, 0)
         setattr(module.get_submodule(parent), name, LoraLinear(layer, into, out, rank, alpha or 2.0 * rank))
     return module
+
+
+def _all_linear(module: nn.Module) -> set[str]:
+    """The last names of all linear layers but the one that scores the vocabulary."""
+    tables = [layer.num_embeddings for layer in module.modules() if isinstance(layer, nn.Embedding)]
+    sizes = {path: _sizes(layer) for path, layer in module.named_modules() if path}
+    vocabulary = max(tables, default=0)
+    return {path.rpartition(".")[2] for path, size in sizes.items() if size is not None and size[1] != vocabulary}
 
 
 def _sizes(layer: Any) -> tuple[int, int] | None:

@@ -149,7 +149,8 @@ function showParts(told) {
 }
 
 function showNotes(told) {
-  const notes = [...(told.warnings || []), ...(told.opaque_ops?.length ? [`operators costed by their bytes alone: ${told.opaque_ops.join(", ")}`] : [])];
+  const assumed = Object.entries(told.assumed || {}).map(([name, value]) => name === "input_shape" ? `${count(value[0])} tokens` : value);
+  const notes = [...(assumed.length ? [`assumed: ${assumed.join(", ")}`] : []), ...(told.warnings || []), ...(told.opaque_ops?.length ? [`operators costed by their bytes alone: ${told.opaque_ops.join(", ")}`] : [])];
   by("notes-card").hidden = notes.length === 0;
   by("notes").replaceChildren(...notes.map((note) => element("li", {}, note)));
 }
