@@ -1,7 +1,6 @@
 """A rule over rows names every row that breaks it."""
 
 import pytest
-
 from tests.every import every
 
 
@@ -20,6 +19,16 @@ def test_another_error_names_its_row_too() -> None:
         assert number / divisor == 1
 
     with pytest.raises(AssertionError, match="1 of 2:\n1/0: ZeroDivisionError: division by zero"):
+        rule()
+
+
+def test_a_row_that_does_not_raise_is_named() -> None:
+    @every("text", ["one", "2"])
+    def rule(text: str) -> None:
+        with pytest.raises(ValueError, match="invalid literal"):
+            int(text)
+
+    with pytest.raises(AssertionError, match="1 of 2:\n2: Failed: DID NOT RAISE"):
         rule()
 
 
