@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract import FORECAST_KEYS
+from tests.every import every
 
 from .conftest import Command, answer
 
@@ -18,7 +19,7 @@ LINES = {
     "inference": "forecast vit_b_16 --device L4 --batch 8 --mode forward --precision fp16 --samples 100",
     "eight bits": "forecast gpt2 --device H100 --batch 8 --precision fp8 --optimizer adamw --samples 500",
 }
-every_line = pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+every_line = every("line", LINES.values(), ids=LINES)
 
 
 @every_line
