@@ -11,30 +11,31 @@ Test = Callable[..., None]
 
 
 def every(
-    names: str | tuple[str, ...], rows: Iterable[Any], ids: Callable[[Any], object] = str
+    names: str | tuple[str, ...], rows: Iterable[Any], ids: Callable[[Any], object] | Iterable[object] = str
 ) -> Callable[[Test], Test]:
-    """Like `pytest.mark.parametrize(names, rows, ids=ids)`, as one test: no row is left out after the first that fails.
+    """Like `pytest.mark.parametrize(names, rows, ids=ids)`, but one test, which names every row that fails and why.
 
     Rows share the test's fixtures, so a test whose rows would disturb each other stays parametrized.
     """
     several = isinstance(names, tuple)
     parameters = set(names if several else [names])
     cases = list(rows)
+    labels = [ids(row) for row in cases] if callable(ids) else list(ids)
     assert cases, f"no rows for {names}: the rule would check nothing"
 
     def decorate(test: Test) -> Test:
         @wraps(test)
         def check(**fixtures: Any) -> None:
             broken: list[tuple[object, BaseException]] = []
-            for row in cases:
+            for label, row in zip(labels, cases, strict=True):
                 values = dict(zip(names, row, strict=True)) if several else {names: row}
                 try:
                     test(**values, **fixtures)
                 except (Exception, pytest.fail.Exception) as error:  # a skip is neither, and skips the test
-                    broken.append((ids(row), error))
+                    broken.append((label, error))
             if broken:
-                lines = [f"{name}: {type(error).__name__}: {error}" for name, error in broken]
-                raise AssertionError("\n".join([f"{len(broken)} of {len(cases)}:", *lines])) from broken[0][1]
+                head = f"{len(broken)} of {len(cases)}:"
+                raise AssertionError("\n".join([head, *(_line(*each) for each in broken)])) from broken[0][1]
 
         signature = inspect.signature(test)
         rest = [value for name, value in signature.parameters.items() if name not in parameters]
@@ -42,3 +43,8 @@ def every(
         return check
 
     return decorate
+
+
+def _line(label: object, error: BaseException) -> str:
+    """With its notes, where hypothesis says which example fails."""
+    return "\n".join([f"{label}: {type(error).__name__}: {error}", *getattr(error, "__notes__", [])])

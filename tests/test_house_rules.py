@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.every import every
 
 ROOT = Path(__file__).parents[1]
