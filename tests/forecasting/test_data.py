@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.every import every
 
 import epochcast as ec
 from epochcast.capture.zoo import ZOO, zoo_model
@@ -129,7 +130,7 @@ def test_every_data_set_suits_some_network_and_not_every_one() -> None:
         assert any(suits) and not all(suits), dataset.name
 
 
-@pytest.mark.parametrize("name", SMALL)
+@every("name", SMALL)
 def test_language_models_of_the_zoo_take_text_of_their_length(name: str) -> None:
     one = trace(name)
     assert fed_by(one) == "text"

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.every import every
 
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo import ZOO, zoo_model
@@ -70,7 +71,7 @@ def memory(job: Job, gpus: int = 1, strategy: str | None = None, device: str = "
     return job_memory(job, placement, model, SESSION.trace(model, job.recipe(job.batch, placement.device)), SESSION)
 
 
-@pytest.mark.parametrize("options", JOBS, ids=name)
+@every("options", JOBS, ids=name)
 def test_every_stage_of_zero_needs_no_more_than_the_one_before(options: dict[str, Any]) -> None:
     job = Job(**options)
     for gpus in (2, 16):
@@ -82,7 +83,7 @@ def test_every_stage_of_zero_needs_no_more_than_the_one_before(options: dict[str
         assert all(sum(m.breakdown.values()) == m.bytes.mid for m in found)
 
 
-@pytest.mark.parametrize("options", JOBS, ids=name)
+@every("options", JOBS, ids=name)
 def test_a_larger_batch_needs_no_less_but_for_a_segment_of_the_allocator(options: dict[str, Any]) -> None:
     job = Job(**options)
     assert job.batch is not None
@@ -98,7 +99,7 @@ FRAGMENTED = [
 ]
 
 
-@pytest.mark.parametrize("options", [*JOBS, *FRAGMENTED], ids=name)
+@every("options", [*JOBS, *FRAGMENTED], ids=name)
 def test_checkpointing_and_freezing_never_need_more(options: dict[str, Any]) -> None:
     job = Job(**options)
     whole = memory(job)
@@ -133,8 +134,8 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("model", MODELS.values())
-@pytest.mark.parametrize("precision", ["amp_bf16", "bf16"])
+@every("model", MODELS.values())
+@every("precision", ["amp_bf16", "bf16"])
 def test_the_law_of_zero_holds_for_configurations_of_hugging_face(model: str, precision: str) -> None:
     pytest.importorskip("transformers")
     job = Job(model, batch=1, precision=precision, optimizer="adamw", input_shape=(128,))
@@ -201,7 +202,7 @@ def both(twin: str, precision: str, batch: int, gpus: int = 1, strategy: str | N
     return tuple(rank_memory(job, placement, model.trace(recipe)) for model in (ours, SESSION.model(job)))
 
 
-@pytest.mark.parametrize("twin", TWINS)
+@every("twin", TWINS)
 def test_the_zoo_and_hugging_face_need_the_same(twin: str) -> None:
     pytest.importorskip("transformers")
     for precision in ("fp32", "amp_bf16", "bf16"):
@@ -210,7 +211,7 @@ def test_the_zoo_and_hugging_face_need_the_same(twin: str) -> None:
         assert second.bytes.mid == pytest.approx(first.bytes.mid, rel=0.005)
 
 
-@pytest.mark.parametrize("twin", TWINS)
+@every("twin", TWINS)
 def test_the_zoo_and_hugging_face_are_cut_alike(twin: str) -> None:
     pytest.importorskip("transformers")
     for precision in ("amp_bf16", "bf16"):
