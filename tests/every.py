@@ -17,8 +17,8 @@ def every(
 
     Rows share the test's fixtures, so a test whose rows would disturb each other stays parametrized.
     """
-    several = isinstance(names, tuple)
-    parameters = set(names if several else [names])
+    parameters = names if isinstance(names, tuple) else (names,)
+    several = parameters is names
     cases = list(rows)
     labels = [ids(row) for row in cases] if callable(ids) else list(ids)
     assert cases, f"no rows for {names}: the rule would check nothing"
@@ -28,7 +28,7 @@ def every(
         def check(**fixtures: Any) -> None:
             broken: list[tuple[object, BaseException]] = []
             for label, row in zip(labels, cases, strict=True):
-                values = dict(zip(names, row, strict=True)) if several else {names: row}
+                values = dict(zip(parameters, row if several else [row], strict=True))
                 try:
                     test(**values, **fixtures)
                 except (Exception, pytest.fail.Exception) as error:  # a skip is neither, and skips the test
