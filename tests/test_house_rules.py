@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import HERE, MARKED
 from tests.every import every
 
 ROOT = Path(__file__).parents[1]
@@ -184,6 +185,11 @@ def test_answers_are_kept_in_caches(module: Path) -> None:
 @every_table
 def test_every_shipped_row_names_its_source(table: Path) -> None:
     assert sourceless(tomllib.loads(table.read_text(encoding="utf-8"))) == []
+
+
+def test_marks_are_given_to_files_that_exist() -> None:
+    places = [place for places in MARKED.values() for place in places]
+    assert [place for place in places if not (HERE / place).exists()] == []
 
 
 # The rules themselves, on small wrong and right examples.
