@@ -28,7 +28,7 @@ CHECKED := src training tests $(wildcard examples studies benchmarks fuzz)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs bench bench-serve fuzz studies study-local model prices slurm chromium pictures nginx clean
+.PHONY: help demo test test-quick lint format docs bench bench-serve fuzz studies study-local model prices slurm chromium pictures nginx clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -56,6 +56,10 @@ PYTEST_FLAGS ?= --numprocesses 2 --dist loadfile
 test: lint slurm chromium nginx ## Everything CI checks: format, lint, types, layers, tests, docs, examples
 	$(BIN)/pytest $(PYTEST_FLAGS)
 	$(BIN)/mkdocs build --strict --quiet
+
+# No pages, doctests or lint either: those are `make test`.
+test-quick: $(DEV) ## The tests without servers, engines, browsers and slow captures: at most two minutes on two cores
+	$(BIN)/pytest $(PYTEST_FLAGS) -m 'not slow and not server and not engine and not browser' tests
 
 lint: $(DEV) ## Format, lint, types and layers only
 	$(BIN)/ruff format --check $(CHECKED)

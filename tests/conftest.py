@@ -1,6 +1,7 @@
-"""What tests share: the measured data, where it is present, and snapshots that `pytest --renew` rewrites."""
+"""What tests share: the measured data where it is present, snapshots that `pytest --renew` rewrites, marks by file."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,76 @@ from hypothesis import settings
 settings.register_profile("epochcast", deadline=None)
 settings.load_profile("epochcast")
 
-SNAPSHOTS = Path(__file__).parent / "snapshots"
+HERE = Path(__file__).parent
+SNAPSHOTS = HERE / "snapshots"
+
+# What `make test-quick` leaves out, by folder or file. Single tests carry the mark `slow` themselves.
+MARKED = {
+    "browser": ("web/test_browser.py",),
+    "server": ("web", "cli/test_store.py", "tracking/recording"),
+    "engine": ("scheduling/engines", "bench/test_ray_engine.py", "store", "handover"),
+    "slow": (
+        # networks captured, trained, exported or built by the dozen
+        "bench",
+        "capture/keras",
+        "capture/onnx",
+        "capture/torch",
+        "capture/zoo",
+        "capture/test_agreement.py",
+        "capture/test_apart.py",
+        "capture/test_cache.py",
+        "capture/test_hf.py",
+        "capture/test_hf_live.py",
+        "capture/test_hub.py",
+        "capture/test_inspection.py",
+        "capture/test_resolve.py",
+        "capture/test_script.py",
+        "forecasting/test_data.py",
+        "forecasting/test_memory_laws.py",
+        "forecasting/test_memory_twins.py",
+        "forecasting/test_rank_memory.py",
+        "tracking/callbacks",
+        # whole tables of measurements and models fitted to them
+        "fitting/test_calibrate.py",
+        "fitting/test_evaluate.py",
+        "fitting/test_run_table.py",
+        "history",
+        "studies",
+        "training",
+        # commands that start others, compile or measure; pages and examples
+        "cli/test_advise.py",
+        "cli/test_app.py",
+        "cli/test_ascii_streams.py",
+        "cli/test_bench.py",
+        "cli/test_catalogues.py",
+        "cli/test_columns.py",
+        "cli/test_config.py",
+        "cli/test_diff.py",
+        "cli/test_evaluate.py",
+        "cli/test_fit.py",
+        "cli/test_hand_over.py",
+        "cli/test_history.py",
+        "cli/test_mistakes.py",
+        "cli/test_schedule.py",
+        "cli/test_schedule_run.py",
+        "cli/test_script.py",
+        "diffing",
+        "integrations",
+        "scheduling/test_compiling.py",
+        "scheduling/test_policies.py",
+        "tracking/test_events.py",
+        "test_api.py",
+        "test_charts.py",
+        "test_ci_recipes.py",
+        "test_examples.py",
+        "test_orphans.py",
+        "test_own_model_page.py",
+        "test_pages.py",
+        "test_threads.py",
+    ),
+}
+# A test that asks for one of these fixtures starts a database server or a cluster.
+ENGINES = {"postgres", "emptied", "with_tables", "slurm", "ray_cluster"}
 
 Matches = Callable[[Path, str], None]
 Snapshot = Callable[[str, str], None]
@@ -31,6 +101,29 @@ def pytest_configure() -> None:
     """Answers that tell the time tell the same one, and nobody's own prices count."""
     os.environ["EPOCHCAST_NOW"] = "2026-11-17T09:00"
     os.environ["EPOCHCAST_PRICES"] = str(SNAPSHOTS / "no such folder")
+
+
+def _marks(path: Path) -> list[str]:
+    """The marks that a file has by its place."""
+    return [mark for mark, places in MARKED.items() if any(path.is_relative_to(HERE / place) for place in places)]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file that `-m "not slow and not …"` leaves out is not imported either."""
+    expression = config.option.markexpr
+    if not re.fullmatch(r"not \w+( and not \w+)*", expression):
+        return None
+    return True if set(expression.split()) & set(_marks(collection_path)) else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark in _marks(item.path):
+            item.add_marker(mark)
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        if ENGINES & set(getattr(item, "fixturenames", ())) or params.get("database") == "postgresql":
+            item.add_marker("engine")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

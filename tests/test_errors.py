@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.every import every
 
 from epochcast.errors import AmbiguousName, BadInput, DoesNotFit, EpochcastError, MissingExtra, UnknownName
 
@@ -53,7 +54,7 @@ EVERY_ERROR = [
     MissingExtra("torch"),
     DoesNotFit("needs 20 GiB, the device has 16 GiB"),
 ]
-every_error = pytest.mark.parametrize("error", EVERY_ERROR, ids=lambda error: type(error).__name__)
+every_error = every("error", EVERY_ERROR, ids=lambda error: type(error).__name__)
 
 
 @every_error

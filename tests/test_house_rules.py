@@ -4,10 +4,13 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import HERE, MARKED
+from tests.every import every
 
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src" / "epochcast"
@@ -31,9 +34,14 @@ KEEPS_OTHERWISE = {
 BESIDE_THE_PACKAGE = {"training", "studies", "benchmarks", "fuzz", "tests"}
 NAMELESS = {"util", "utils", "helper", "helpers", "misc"}
 
-every_module = pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-every_shipped_module = pytest.mark.parametrize("module", SHIPPED, ids=lambda path: str(path.relative_to(SRC)))
-every_table = pytest.mark.parametrize("table", TABLES, ids=lambda path: str(path.relative_to(SRC)))
+every_module = every("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+every_shipped_module = every("module", SHIPPED, ids=lambda path: str(path.relative_to(SRC)))
+every_table = every("table", TABLES, ids=lambda path: str(path.relative_to(SRC)))
+
+
+@cache
+def parsed(module: Path) -> ast.Module:
+    return ast.parse(module.read_text(encoding="utf-8"))
 
 
 def annotated_names(tree: ast.AST) -> Iterator[tuple[int, str, str]]:
@@ -136,7 +144,7 @@ def sourceless(table: dict[str, Any]) -> list[str]:
 
 @every_module
 def test_numbers_carry_base_units(module: Path) -> None:
-    assert list(unit_problems(ast.parse(module.read_text(encoding="utf-8")))) == []
+    assert list(unit_problems(parsed(module))) == []
 
 
 @every_module
@@ -153,30 +161,35 @@ def test_a_file_name_is_an_idea(module: Path) -> None:
 def test_the_library_does_not_print(module: Path) -> None:
     if module.is_relative_to(SRC / "cli"):
         return
-    tree = ast.parse(module.read_text(encoding="utf-8"))
+    tree = parsed(module)
     assert [f"line {line}" for line, name in calls(tree) if name == "print"] == []
 
 
 @every_shipped_module
 def test_what_ships_imports_nothing_that_does_not(module: Path) -> None:
-    tree = ast.parse(module.read_text(encoding="utf-8"))
+    tree = parsed(module)
     assert [f"line {line}: {name}" for line, name in imports(tree) if name in BESIDE_THE_PACKAGE] == []
 
 
 @every_module
 def test_nothing_runs_what_a_file_says(module: Path) -> None:
-    assert list(unsafe(ast.parse(module.read_text(encoding="utf-8")))) == []
+    assert list(unsafe(parsed(module))) == []
 
 
 @every_shipped_module
 def test_answers_are_kept_in_caches(module: Path) -> None:
     if module.relative_to(SRC).as_posix() not in KEEPS_OTHERWISE:
-        assert list(hidden_keeping(ast.parse(module.read_text(encoding="utf-8")))) == []
+        assert list(hidden_keeping(parsed(module))) == []
 
 
 @every_table
 def test_every_shipped_row_names_its_source(table: Path) -> None:
     assert sourceless(tomllib.loads(table.read_text(encoding="utf-8"))) == []
+
+
+def test_marks_are_given_to_files_that_exist() -> None:
+    places = [place for places in MARKED.values() for place in places]
+    assert [place for place in places if not (HERE / place).exists()] == []
 
 
 # The rules themselves, on small wrong and right examples.

@@ -2,6 +2,7 @@ from random import Random
 
 import pytest
 import torch
+from tests.every import every
 
 from epochcast.bench.kernels import kernel, reduced_axes
 from epochcast.bench.ops import operands
@@ -26,7 +27,7 @@ def small_ops(name: str, seeds: int) -> list[Op]:
     return [op for op in found if work(op).flops < 1e8 and work(op).read_bytes + work(op).written_bytes < 2**24]
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@every("name", LAYERS)
 def test_a_kernel_makes_what_its_op_says(name: str) -> None:
     ops = small_ops(name, 12)
     assert ops

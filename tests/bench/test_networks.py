@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.every import every
 
 from epochcast.bench.networks import NETWORKS, find_network, module_and_inputs
 from epochcast.capture.resolve import find_model
@@ -9,7 +10,7 @@ SMALL = ["mnist_cnn", "cifar10_cnn", "patch_camelyon_prefix", "vit_tiny", "bert_
 FROM_TORCHVISION = ["resnet18", "resnet50", "densenet121", "mobilenet_v2"]
 
 
-@pytest.mark.parametrize("name", [*SMALL, *FROM_TORCHVISION, "mnist_cnn_2conv", "patch_camelyon_cnn", "r3d_small"])
+@every("name", [*SMALL, *FROM_TORCHVISION, "mnist_cnn_2conv", "patch_camelyon_cnn", "r3d_small"])
 def test_what_is_trained_is_what_is_forecast(name: str) -> None:
     network = find_network(name)
     module, example = network.make()

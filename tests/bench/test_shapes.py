@@ -3,6 +3,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.every import every
 
 from epochcast.bench.shapes import LAYERS, OpLimits, draw, log_uniform, width
 from epochcast.graph.build import Builder
@@ -43,7 +44,7 @@ def test_half_precision_leaves_indices_alone() -> None:
     assert {t.dtype for t in tensors} == {DType.BFLOAT16, DType.INT64, DType.BOOL}
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@every("name", LAYERS)
 def test_every_layer_can_be_drawn_at_batch_1_and_at_512(name: str) -> None:
     for batch in (1, 512):
         for seed in range(5):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.every import every
 
 from epochcast.capture.hf import Reference, hf_model, load_hf, parse_reference
 from epochcast.errors import BadInput, UnknownName
@@ -96,7 +97,7 @@ def test_an_unknown_configuration_is_offered_near_ones() -> None:
         hf_model("hf:BertConf")
 
 
-@pytest.mark.parametrize("name", [*SMALL])
+@every("name", [*SMALL])
 def test_every_family_trains_on_tokens_with_fused_attention(name: str) -> None:
     trace = hf_model(reference(name), (16,)).trace(Recipe(4, optimizer="adamw"))
     assert trace.opaque == ()

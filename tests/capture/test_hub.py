@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.every import every
 
 from epochcast.capture.hub import HUB, is_hub_id, plain, typed_model
 from epochcast.capture.resolve import find_model
@@ -58,7 +59,7 @@ def test_names_are_taken_as_people_type_them(typed: str, meant: str) -> None:
     assert find_model(typed).name == meant
 
 
-@pytest.mark.parametrize("name", ZOO)
+@every("name", ZOO)
 def test_every_name_of_the_zoo_is_its_own_however_it_is_spelt(name: str) -> None:
     assert typed_model(name.upper().replace("_", "-")).name in (name, _twin(name))
 
@@ -111,19 +112,19 @@ def test_at_least_fifty_ids_are_known_and_none_means_two_things() -> None:
             assert spelt.setdefault(plain(one), name) == name, one
 
 
-@pytest.mark.parametrize("name", [name for name, known in HUB.items() if known.reference in ZOO])
+@every("name", [name for name, known in HUB.items() if known.reference in ZOO])
 def test_an_id_of_the_zoo_names_a_model_of_it(name: str) -> None:
     assert HUB[name].parameters > 10**7
     assert typed_model(name).name == name
 
 
 # Sizes are right where the parameters are the published ones, to the last.
-@pytest.mark.parametrize("name", [name for name, known in HUB.items() if isinstance(known.model, Entry)])
+@every("name", [name for name, known in HUB.items() if isinstance(known.model, Entry)])
 def test_models_of_their_own_sizes_have_the_published_parameters(name: str) -> None:
     assert typed_model(name, (16,)).graph(1).parameter_count == HUB[name].parameters
 
 
-@pytest.mark.parametrize(
+@every(
     "name",
     ["sd15_unet", "sd21_unet", "sdxl_unet", "clip_vit_b_32", "clip_vit_b_16", "clip_vit_l_14", "gpt2", "t5_base"],
 )
@@ -132,7 +133,7 @@ def test_models_of_the_zoo_have_the_published_parameters(name: str) -> None:
     assert published == {zoo_model(name).graph(1).parameter_count}
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH)
+@every("name", ONE_OF_EACH)
 def test_captured_configurations_have_the_published_parameters(name: str) -> None:
     pytest.importorskip("transformers", reason="Hub models of the encoders are captured by it")
     from epochcast.capture.hf import hf_model

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.every import every
 
 import epochcast
 from epochcast.cli import app as application
@@ -27,7 +28,7 @@ def test_nothing_said_is_a_call_for_help(command: Command) -> None:
     assert all(f"  {name} " in said.out for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@every("name", COMMANDS)
 def test_every_command_explains_itself_with_an_example(name: str, command: Command) -> None:
     ran = command(f"{name} --help")
     assert ran.code == 0

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract import FORECAST_KEYS
+from tests.every import every
 
 from .conftest import Command, answer
 
@@ -18,7 +19,7 @@ LINES = {
     "inference": "forecast vit_b_16 --device L4 --batch 8 --mode forward --precision fp16 --samples 100",
     "eight bits": "forecast gpt2 --device H100 --batch 8 --precision fp8 --optimizer adamw --samples 500",
 }
-every_line = pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+every_line = every("line", LINES.values(), ids=LINES)
 
 
 @every_line
@@ -120,6 +121,7 @@ def test_what_does_not_fit_is_answered_with_code_4(command: Command) -> None:
     assert (shown.code, "DOES NOT FIT" in shown.out, "what would fit" in shown.out) == (4, True, True)
 
 
+@pytest.mark.slow
 def test_a_tight_step_is_said_to_be_tight_and_ends_well(command: Command) -> None:
     most = command("advise resnet50 --device T4 --json").json["max_batch"]
     line = f"forecast resnet50 --device T4 --batch {most['expected']}"
@@ -262,6 +264,7 @@ def test_what_cannot_be_tuned_is_one_line(more: str, message: str, command: Comm
     assert message in ran.err
 
 
+@pytest.mark.slow
 def test_what_the_users_code_prints_does_not_reach_the_answer(tmp_path: Path, command: Command) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "net.py"

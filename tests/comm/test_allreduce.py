@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.every import every
 
 from epochcast.comm.allreduce import ALGORITHMS, PARTIAL, all_reduce_seconds
 from epochcast.comm.protocol import Line, tuning
@@ -18,8 +19,8 @@ def boxes(count: int, ranks_per_node: int = 1) -> Group:
 
 sizes = st.integers(min_value=0, max_value=10**11)
 groups = st.builds(boxes, st.integers(1, 64), st.integers(1, 16))
-every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
-every_whole_algorithm = pytest.mark.parametrize("algorithm", [a for a in ALGORITHMS if a not in PARTIAL])
+every_algorithm = every("algorithm", ALGORITHMS)
+every_whole_algorithm = every("algorithm", [a for a in ALGORITHMS if a not in PARTIAL])
 
 
 # By hand: 1 GB over 4 boxes of one rank, α = 10 µs, B = 1 GB/s; a message of n bytes takes 1e-5 + n/1e9 s.

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.every import every
 
 from epochcast.comm import collectives
 from epochcast.comm.collectives import (
@@ -21,7 +22,7 @@ FOUR_BOXES = Group(4, 1, NVLINK, ETHERNET)
 TWO_BY_FOUR = Group(2, 4, NVLINK, ETHERNET)
 GIGABYTE = 10**9
 
-every_collective = pytest.mark.parametrize("name", collectives.__all__)
+every_collective = every("name", collectives.__all__)
 
 
 # By hand: 1 GB over 4 boxes of one rank, α = 10 µs, B = 1 GB/s; NCCL takes 8.4 µs to start, a ring 4 crossings, and

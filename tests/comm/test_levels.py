@@ -6,6 +6,7 @@ from math import ceil, log2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.every import every
 
 from epochcast.comm import collectives
 from epochcast.comm.allreduce import ALGORITHMS, PARTIAL, all_reduce_seconds
@@ -78,7 +79,7 @@ def test_a_flat_algorithm_pays_the_slowest_link_on_its_way(algorithm: str) -> No
     )
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@every("algorithm", ALGORITHMS)
 @given(size=sizes, group=groups(), link=links, place=st.integers(0, 3))
 def test_a_level_with_one_child_changes_nothing(
     algorithm: str, size: int, group: Group, link: Link, place: int
@@ -103,7 +104,7 @@ def test_levels_on_which_every_gpu_has_its_own_link_cost_one_ring(size: int, rat
     assert all_reduce_seconds(size, deep, "hierarchical") == pytest.approx(all_reduce_seconds(size, flat, "ring"))
 
 
-@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in PARTIAL])
+@every("algorithm", [name for name in ALGORITHMS if name not in PARTIAL])
 @given(size=sizes, group=groups())
 def test_no_algorithm_beats_the_bound_of_any_level(algorithm: str, size: int, group: Group) -> None:
     """Every child of a level must send at least 2n(f-1)/f bytes over its link."""

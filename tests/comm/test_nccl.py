@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.every import every
 
 from epochcast.comm import nccl
 from epochcast.comm.collectives import (
@@ -36,7 +37,7 @@ TWO_BY_FOUR = replace(FOUR, nodes=2)
 GIGABYTE = 10**9
 SECONDS = (all_reduce_seconds, all_gather_seconds, reduce_scatter_seconds, all_to_all_seconds)
 
-every_collective = pytest.mark.parametrize("seconds", SECONDS, ids=lambda each: each.__name__)
+every_collective = every("seconds", SECONDS, ids=lambda each: each.__name__)
 sizes = st.integers(0, 10**11)
 inner_links = st.sampled_from([link for link in links() if link.medium in ("pcie", "nvlink", "xgmi", "fabric")])
 networks = st.sampled_from([link for link in links() if link.medium in ("rdma", "tcp") and link.pair_fraction == 1])

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.every import every
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.laws import WINOGRAD, bounds_by_single, lawful, least_seconds
@@ -74,8 +75,8 @@ def test_siblings_are_ordered_by_no_more_than_a_data_sheet_gains() -> None:
     assert laws.bandwidth_losses.max() <= MOST_BANDWIDTH_LOSS
 
 
-@pytest.mark.parametrize("device", ["RTX 2080 Ti", "TITAN RTX", "Quadro P1000", "K40", "GTX 1660"])
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@every("device", ["RTX 2080 Ti", "TITAN RTX", "Quadro P1000", "K40", "GTX 1660"])
+@every("precision", ["fp32", "fp16"])
 def test_language_models_stay_below_the_peak(device: str, precision: str) -> None:
     card = find_device(device)
     trace = zoo_model("gpt2").trace(Recipe(16, precision=precision))

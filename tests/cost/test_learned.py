@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.every import every
 
 from epochcast.caching import Cache
 from epochcast.capture.zoo import zoo_model
@@ -171,8 +172,8 @@ def test_the_shipped_model_is_faster_on_a_faster_device(trace: Trace) -> None:
 BATCHES = (1, 2, 3, 4, 6, 7, 8, 12, 16, 24, 31, 32, 48, 64, 96, 128, 192, 255, 256)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "amp_fp16"])
-@pytest.mark.parametrize("model", ["resnet50", "vgg16", "mobilenet_v2", "densenet121", "bert_base", "vit_b_16"])
+@every("precision", ["fp32", "amp_fp16"])
+@every("model", ["resnet50", "vgg16", "mobilenet_v2", "densenet121", "bert_base", "vit_b_16"])
 def test_no_op_gets_cheaper_in_a_larger_batch(model: str, precision: str) -> None:
     """By construction: nothing the nets see grows with the batch."""
     step = zoo_model(model).trace(Recipe(1, "momentum", precision))
@@ -244,7 +245,7 @@ def large(precision: str) -> Columns:
     return product_columns((8192, 8192, 8192), precision)
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@every("precision", PRECISIONS)
 def test_every_format_was_in_the_training(precision: str) -> None:
     """A feature that is constant over the training is clipped away: all formats like it would cost the same."""
     low, high = (math_features(end) for end in load_learned().seen)

@@ -3,6 +3,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from tests.every import every
 
 from epochcast.cost.contract import BrokenContract, check_op_cost
 from epochcast.cost.model import Chain, Costs, Unanswered
@@ -72,8 +73,8 @@ def test_costs_refuse_half_an_answer() -> None:
         Costs.by("model", np.array([np.nan, 1]), one, one)
 
 
-@pytest.mark.parametrize("name", COST_MODELS)
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "amp_fp16", "bf16"])
+@every("name", COST_MODELS)
+@every("precision", ["fp32", "tf32", "amp_fp16", "bf16"])
 def test_every_registered_model_keeps_the_contract(name: str, precision: str, step: Step, device: Device) -> None:
     for network in ("every_class", "conv_net"):
         for batch in (1, 7, 512):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.every import every
 
 from epochcast.cost.product import Product, parse_product, product_columns, with_product
 from epochcast.cost.registry import find_cost_model
@@ -57,8 +58,8 @@ def seconds_of(product: Product, precision: str, device: object) -> float:
     return float(LEARNED.costs(columns, device, Setting()).mid[0])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16"])
-@pytest.mark.parametrize("slower", [0.8, 1.0, 2.0])
+@every("precision", ["fp32", "tf32", "fp16", "bf16"])
+@every("slower", [0.8, 1.0, 2.0])
 def test_the_model_then_answers_what_was_measured(precision: str, slower: float) -> None:
     product = Product(2 * 8192**3 / (0.6 * A100.peak(precision)) * slower, precision=precision)
     device = with_product(A100, product, LEARNED)

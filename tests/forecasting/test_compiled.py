@@ -1,6 +1,7 @@
 """Laws of compiled steps and of hosts, over real networks; and what a user meets."""
 
 import pytest
+from tests.every import every
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.forecast import Forecast
@@ -19,7 +20,7 @@ CASES = [
     ("gpt2", 2, "amp_bf16", "training"),
     ("mobilenet_v2", 4, "fp16", "forward_backward"),
 ]
-every_case = pytest.mark.parametrize(("model", "batch", "precision", "mode"), CASES)
+every_case = every(("model", "batch", "precision", "mode"), CASES)
 
 
 def forecast(job: Job, **where: object) -> Forecast:

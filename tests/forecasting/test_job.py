@@ -99,6 +99,7 @@ def test_a_live_model_is_kept_as_it_is_and_written_down_by_reference() -> None:
     assert Job.from_dict(written).as_dict() == written
 
 
+@pytest.mark.slow
 def test_a_changed_model_is_noticed_by_its_fingerprint(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     import epochcast as ec

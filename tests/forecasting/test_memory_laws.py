@@ -3,26 +3,19 @@ The seed is fixed; every job of the table is one that broke a law at some time, 
 """
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.every import every
 
-from epochcast.capture.model import BuiltModel
-from epochcast.capture.zoo import ZOO, zoo_model
-from epochcast.capture.zoo.decoder import decoder
-from epochcast.capture.zoo.gpt import opt
-from epochcast.capture.zoo.language import GEMMA, GEMMA2, GEMMA3
-from epochcast.capture.zoo.moe import Mixture
-from epochcast.capture.zoo.parallel import parallel_decoder
+from epochcast.capture.zoo import ZOO
 from epochcast.errors import BadInput
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import place
-from epochcast.forecasting.rank_memory import job_memory, rank_memory
+from epochcast.forecasting.rank_memory import job_memory
 from epochcast.forecasting.session import Session
-from epochcast.graph.op import Graph
 from epochcast.memory.caching_allocator import LARGE_SEGMENT_BYTES
 from epochcast.memory.peak import PeakMemory
 
@@ -70,7 +63,7 @@ def memory(job: Job, gpus: int = 1, strategy: str | None = None, device: str = "
     return job_memory(job, placement, model, SESSION.trace(model, job.recipe(job.batch, placement.device)), SESSION)
 
 
-@pytest.mark.parametrize("options", JOBS, ids=name)
+@every("options", JOBS, ids=name)
 def test_every_stage_of_zero_needs_no_more_than_the_one_before(options: dict[str, Any]) -> None:
     job = Job(**options)
     for gpus in (2, 16):
@@ -82,7 +75,7 @@ def test_every_stage_of_zero_needs_no_more_than_the_one_before(options: dict[str
         assert all(sum(m.breakdown.values()) == m.bytes.mid for m in found)
 
 
-@pytest.mark.parametrize("options", JOBS, ids=name)
+@every("options", JOBS, ids=name)
 def test_a_larger_batch_needs_no_less_but_for_a_segment_of_the_allocator(options: dict[str, Any]) -> None:
     job = Job(**options)
     assert job.batch is not None
@@ -98,7 +91,7 @@ FRAGMENTED = [
 ]
 
 
-@pytest.mark.parametrize("options", [*JOBS, *FRAGMENTED], ids=name)
+@every("options", [*JOBS, *FRAGMENTED], ids=name)
 def test_checkpointing_and_freezing_never_need_more(options: dict[str, Any]) -> None:
     job = Job(**options)
     whole = memory(job)
@@ -133,8 +126,8 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("model", MODELS.values())
-@pytest.mark.parametrize("precision", ["amp_bf16", "bf16"])
+@every("model", MODELS.values())
+@every("precision", ["amp_bf16", "bf16"])
 def test_the_law_of_zero_holds_for_configurations_of_hugging_face(model: str, precision: str) -> None:
     pytest.importorskip("transformers")
     job = Job(model, batch=1, precision=precision, optimizer="adamw", input_shape=(128,))
@@ -143,78 +136,3 @@ def test_the_law_of_zero_holds_for_configurations_of_hugging_face(model: str, pr
     # Gathered unit by unit: far less than all parameters at a time.
     assert found[3].timeline.live_bytes["parameters"].max() < 0.8 * found[2].timeline.live_bytes["parameters"].max()
     assert found[3].bytes.mid < 0.8 * found[0].bytes.mid
-
-
-TOKENS = 512
-DECODER = {"layers": 4, "width": 1024, "heads": 16, "kv_heads": 4, "ffn": 2816, "vocabulary": 32000}
-SIZES = (
-    "num_hidden_layers=4, hidden_size=1024, num_attention_heads=16, num_key_value_heads=4, intermediate_size=2816, "
-    "vocab_size=32000"
-)
-PARALLEL = {"layers": 4, "width": 1024, "heads": 16, "vocabulary": 50304}
-PARALLEL_SIZES = (
-    "num_hidden_layers=4, hidden_size=1024, num_attention_heads=16, intermediate_size=4096, vocab_size=50304"
-)
-
-
-def built(build: Callable[..., Graph], **sizes: Any) -> BuiltModel:
-    return BuiltModel("twin", lambda batch: build(batch, (TOKENS,), name="twin", **sizes))
-
-
-def like_llama(**more: Any) -> BuiltModel:
-    return built(decoder, **{**DECODER, **more})
-
-
-# Every family that the zoo has and transformers has, too.
-TWINS = {
-    "gpt2": (zoo_model("gpt2", (TOKENS,)), "GPT2Config"),
-    "opt": (built(opt, layers=4, width=768, heads=12), "OPTConfig(num_hidden_layers=4)"),
-    "bert": (zoo_model("bert_base_mlm", (TOKENS,)), "BertConfig"),
-    "t5": (zoo_model("t5_small", (TOKENS,)), "T5Config"),
-    "llama": (like_llama(), f"LlamaConfig({SIZES})"),
-    "tied": (like_llama(tied=True), f"LlamaConfig({SIZES}, tie_word_embeddings=True)"),
-    "qwen2": (like_llama(qkv_bias=True), f"Qwen2Config({SIZES})"),
-    "qwen3": (like_llama(head_norms=True, head_width=128), f"Qwen3Config({SIZES}, head_dim=128)"),
-    "phi3": (like_llama(packed=True), f"Phi3Config({SIZES}, pad_token_id=0)"),
-    "gemma": (like_llama(**GEMMA), f"GemmaConfig({SIZES}, head_dim=256)"),
-    "gemma2": (like_llama(**GEMMA2), f"Gemma2Config({SIZES}, head_dim=256)"),
-    "gemma3": (like_llama(**GEMMA3), f"Gemma3TextConfig({SIZES}, head_dim=256)"),
-    "mixtral": (like_llama(mixture=Mixture(8, 2, 2816)), f"MixtralConfig({SIZES})"),
-    "neox": (built(parallel_decoder, rotary_width=16, **PARALLEL), f"GPTNeoXConfig({PARALLEL_SIZES})"),
-    "phi": (
-        built(parallel_decoder, rotary_width=32, one_norm=True, output_bias=True, is_phi=True, **PARALLEL),
-        f"PhiConfig({PARALLEL_SIZES})",
-    ),
-    "falcon": (
-        built(parallel_decoder, kv_heads=1, one_norm=True, bias=False, tied=True, **PARALLEL),
-        "FalconConfig(num_hidden_layers=4, hidden_size=1024, num_attention_heads=16, vocab_size=50304)",
-    ),
-}
-
-
-def both(twin: str, precision: str, batch: int, gpus: int = 1, strategy: str | None = None) -> tuple[PeakMemory, ...]:
-    """What the zoo's and what Hugging Face's needs."""
-    ours, theirs = TWINS[twin]
-    placement = place("H100", gpus=gpus, strategy=strategy)
-    job = Job(f"hf:{theirs}", batch=batch, precision=precision, optimizer="adamw", input_shape=(TOKENS,))
-    recipe = job.recipe(batch, placement.device)
-    return tuple(rank_memory(job, placement, model.trace(recipe)) for model in (ours, SESSION.model(job)))
-
-
-@pytest.mark.parametrize("twin", TWINS)
-def test_the_zoo_and_hugging_face_need_the_same(twin: str) -> None:
-    pytest.importorskip("transformers")
-    for precision in ("fp32", "amp_bf16", "bf16"):
-        first, second = both(twin, precision, 8)
-        assert second.allocated_bytes == pytest.approx(first.allocated_bytes, rel=0.002)
-        assert second.bytes.mid == pytest.approx(first.bytes.mid, rel=0.005)
-
-
-@pytest.mark.parametrize("twin", TWINS)
-def test_the_zoo_and_hugging_face_are_cut_alike(twin: str) -> None:
-    pytest.importorskip("transformers")
-    for precision in ("amp_bf16", "bf16"):
-        for batch, strategy in ((1, "zero2"), (8, "zero3")):
-            first, second = both(twin, precision, batch, 8, strategy)
-            assert second.allocated_bytes == pytest.approx(first.allocated_bytes, rel=0.007)
-            assert second.bytes.mid == pytest.approx(first.bytes.mid, rel=0.015)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.every import every
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.forecaster import forecast_job
@@ -100,7 +101,7 @@ PLACEMENTS = {
 }
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=PLACEMENTS)
+@every("placement", PLACEMENTS.values(), ids=PLACEMENTS)
 def test_a_placement_survives_being_written_down(placement: Placement) -> None:
     written = json.dumps(placement.as_dict())
     read = Placement.from_dict(json.loads(written))

@@ -1,6 +1,7 @@
 """Laws of memory over strategies: sharding more never takes more."""
 
 import pytest
+from tests.every import every
 
 from epochcast.forecasting.job import Job
 from epochcast.forecasting.placement import place
@@ -17,9 +18,9 @@ def memory(strategy: str, gpus: int, model: str, **options: object) -> PeakMemor
     return rank_memory(job, place("H100", gpus=gpus, strategy=strategy), trace)
 
 
-@pytest.mark.parametrize("model", ["gpt2", "bert_base", "opt_125m", "t5_small", "pythia_1b", "tinyllama_1_1b"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "amp_bf16", "bf16_master"])
-@pytest.mark.parametrize("gpus", [2, 8])
+@every("model", ["gpt2", "bert_base", "opt_125m", "t5_small", "pythia_1b", "tinyllama_1_1b"])
+@every("precision", ["fp32", "bf16", "amp_bf16", "bf16_master"])
+@every("gpus", [2, 8])
 def test_every_stage_of_zero_holds_no_more_than_the_one_before(model: str, precision: str, gpus: int) -> None:
     found = [memory(s, gpus, model, precision=precision) for s in ("ddp", "zero1", "zero2", "zero3")]
     allocated = [m.allocated_bytes for m in found]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.every import every
 
 from epochcast.capture.model import BuiltModel
 from epochcast.capture.zoo import zoo_model
@@ -25,7 +26,7 @@ PLACEMENTS = {
     "boxes": place("V100", gpus=8, nodes=2),
     "mirrored": place("V100", gpus=4, strategy="mirrored", link="pcie3"),
 }
-every_placement = pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
+every_placement = every("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
 
 
 def counts(trace: Trace) -> list[int]:

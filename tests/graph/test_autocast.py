@@ -1,4 +1,5 @@
 import pytest
+from tests.every import every
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.graph.autocast import with_precision
@@ -152,7 +153,7 @@ def test_resnet50_moves_fewer_bytes_in_mixed_precision_and_fewest_in_half() -> N
     assert half == pytest.approx(fp32 / 2, rel=0.02)  # targets and pooling indices stay whole numbers
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@every("precision", PRECISIONS)
 def test_no_precision_changes_the_matrix_flops(precision: str) -> None:
     model = zoo_model("resnet18")
     assert model.trace(Recipe(2, precision=precision)).flops["matrix"] == model.trace(Recipe(2)).flops["matrix"]

@@ -1,4 +1,5 @@
 import pytest
+from tests.every import every
 
 from epochcast.errors import UnknownName
 from epochcast.graph.kinds import Elementwise
@@ -8,7 +9,7 @@ from epochcast.graph.tensor import DType, Tensor
 from epochcast.graph.trace import columns_of
 
 
-@pytest.mark.parametrize("dtype", DType)
+@every("dtype", DType)
 def test_every_dtype_has_a_math_that_ops_can_be_in(dtype: DType) -> None:
     x = Tensor((2, 3), dtype, "x")
     columns = columns_of([Op("op", Elementwise(), (x,), (x,))])

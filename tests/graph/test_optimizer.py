@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from tests.every import every
 
 from epochcast.errors import UnknownName
 from epochcast.graph.kinds import Matmul, OptimizerUpdate
@@ -67,7 +68,7 @@ def test_a_loop_runs_every_pass_once_per_tensor() -> None:
     assert sum(work(op).launches for op in update(PARAMETERS, "adam", "foreach")) == 7
 
 
-@pytest.mark.parametrize("optimizer", [name for name in OPTIMIZERS if name != "none"])
+@every("optimizer", [name for name in OPTIMIZERS if name != "none"])
 def test_a_fused_update_moves_no_more_than_the_passes_it_replaces(optimizer: str) -> None:
     fused, foreach = (words_per_element(update(PARAMETERS, optimizer, style)) for style in ("fused", "foreach"))
     assert fused <= foreach
@@ -154,7 +155,7 @@ TORCH = {
 }
 
 
-@pytest.mark.parametrize("optimizer", TORCH)
+@every("optimizer", TORCH)
 def test_passes_are_those_of_torch(optimizer: str) -> None:
     """Second step (the state is there) of torch.optim with foreach on meta tensors: the lists each pass reads."""
     name, options = TORCH[optimizer]

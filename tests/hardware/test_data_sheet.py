@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.every import every
 
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import devices, find_device
@@ -85,7 +86,7 @@ def test_a_measured_fraction_counts_before_all_others() -> None:
     assert sustained(device).math_fraction("fp32") == sustained(find_device("V100")).math_fraction("fp32")
 
 
-@pytest.mark.parametrize("device", devices()[::9], ids=lambda device: device.name)
+@every("device", devices()[::9], ids=lambda device: device.name)
 def test_the_printed_sheet_reads_back_as_the_device(device: Device) -> None:
     again = sheet(data_sheet_text(device))
     assert again.name == f"my {device.name}"

@@ -1,6 +1,7 @@
 from math import prod
 
 import pytest
+from tests.every import every
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.catalogue import datasets, find_dataset, load_datasets
@@ -36,7 +37,7 @@ def test_imagenet_is_about_147_gigabytes() -> None:
     assert dataset.training_samples * dataset.bytes_per_sample == pytest.approx(147e9, rel=0.01)
 
 
-@pytest.mark.parametrize("dataset", datasets(), ids=lambda dataset: dataset.name)
+@every("dataset", datasets(), ids=lambda dataset: dataset.name)
 def test_every_dataset_says_where_its_figures_come_from(dataset: Dataset) -> None:
     assert len(dataset.source) > 10
     assert dataset.training_samples > dataset.validation_samples

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from tests.every import every
 
 from epochcast.errors import AmbiguousName, BadInput, UnknownName
 from epochcast.graph.maths import MATHS
@@ -12,7 +13,7 @@ from epochcast.hardware.catalogue import devices, family, find_device, find_link
 from epochcast.hardware.device import Device
 from epochcast.hardware.names import plain
 
-every_device = pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
+every_device = every("device", devices(), ids=lambda device: device.name)
 
 ROW = """
 [[device]]
@@ -35,7 +36,7 @@ verified = false
 
 
 # Vendor sheets: units, boost clock, fp32 and fp16 peak (fp32 accumulation), memory, bandwidth.
-@pytest.mark.parametrize(
+@every(
     ("name", "units", "fp32", "fp16", "memory_bytes", "bytes_per_second"),
     [
         ("K80", 13, 4.37e12, 4.37e12, 12 * 2**30, 240e9),
@@ -124,7 +125,7 @@ HALF_WIDTH_BOARDS = {"A800-SXM4-80GB"}
 OTHER_CLOCKS = {"A30", "H100-NVL-94GB", "H200-NVL-141GB", "H20"}  # their sheets' peaks are not those of their clocks
 
 
-@pytest.mark.parametrize(
+@every(
     "device",
     [d for d in devices() if d.generation in LANES and d.name not in OTHER_CLOCKS],
     ids=lambda device: device.name,

@@ -3,6 +3,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from tests.every import every
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.catalogue import devices, find_device, find_link
@@ -120,7 +121,7 @@ def test_every_node_is_a_box_that_is_paid_for(gpus: int, nodes: int, dollars: fl
     assert priced is not None and priced[0] == pytest.approx(dollars)
 
 
-@pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
+@every("device", devices(), ids=lambda device: device.name)
 def test_no_node_shares_a_box_with_another(device: Device) -> None:
     """Over all devices and shapes of a cluster: at least a box for each node, and a larger one where its GPUs fit."""
     for nodes in (1, 2, 3, 4, 8):
@@ -153,7 +154,7 @@ def test_an_unknown_price_is_none_and_never_zero() -> None:
     assert price_dollars_per_hour("TITAN V") is None
 
 
-@pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
+@every("device", devices(), ids=lambda device: device.name)
 def test_more_gpus_never_cost_less(device: Device) -> None:
     prices = [price_dollars_per_hour(device.name, gpus) for gpus in (1, 2, 3, 4, 8, 16, 17)]
     dollars = [priced[0] for priced in prices if priced is not None]

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.every import every
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.catalogue import find_link, links, load_links
@@ -26,7 +27,7 @@ def test_units_cancel(size: int, factor: int) -> None:
     assert wider.seconds(size * factor) == pytest.approx(NVLINK.seconds(size))
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "bytes_per_second"),
     [
         ("pcie3", 15.75e9),
@@ -54,7 +55,7 @@ def test_a_later_generation_is_faster(prefix: str) -> None:
         assert earlier.bandwidth_bytes_per_second < later.bandwidth_bytes_per_second
 
 
-@pytest.mark.parametrize("link", links(), ids=lambda link: link.name)
+@every("link", links(), ids=lambda link: link.name)
 def test_every_link_says_where_its_figures_come_from(link: Link) -> None:
     assert len(link.source) > 10
     assert 1e-7 <= link.latency_seconds <= 1e-4

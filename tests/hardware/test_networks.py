@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.every import every
 
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import devices, find_device, find_link
@@ -11,7 +12,7 @@ from epochcast.hardware.topology import topologies
 GIGABIT = 1e9 / 8
 
 
-@pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
+@every("device", devices(), ids=lambda device: device.name)
 def test_every_device_has_a_network_and_says_whose(device: Device) -> None:
     found = usual_network(device, 16, 2)
     assert found.link.source and found.what
@@ -21,7 +22,7 @@ def test_every_device_has_a_network_and_says_whose(device: Device) -> None:
         assert found.link.bandwidth_bytes_per_second >= 100 * GIGABIT
 
 
-@pytest.mark.parametrize("box", topologies(), ids=lambda box: box.name)
+@every("box", topologies(), ids=lambda box: box.name)
 def test_no_device_takes_the_slowest_network_it_is_known_with_where_there_is_a_usual_one(box: object) -> None:
     """A device that is sold in several boxes is not forecast by the slowest, unless the boxes differ by little."""
     assert hasattr(box, "device")

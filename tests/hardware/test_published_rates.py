@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.every import every
 
 from epochcast.errors import BadInput
 from epochcast.hardware import rows
@@ -28,7 +29,7 @@ def test_figures_of_the_sources_over_the_peaks_of_the_sheets() -> None:
     assert published_bandwidth_fraction(find_device("L4")) == pytest.approx(235 / 300, abs=1e-3)
 
 
-@pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
+@every("device", devices(), ids=lambda device: device.name)
 def test_no_published_rate_is_above_its_data_sheet(device: Device) -> None:
     for what, rate in published_rates(device).items():
         assert 0 < rate.low <= rate.fraction <= rate.high <= 1

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.every import every
 
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
@@ -25,7 +26,7 @@ def test_a_device_nobody_measured_is_not_known() -> None:
     assert not sustained(UNMEASURED).known_kinds
 
 
-@pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
+@every("device", devices(), ids=lambda device: device.name)
 def test_every_device_of_the_catalogue_sustains_something_plausible(device: Device) -> None:
     kept = sustained(device)
     for value in (*kept.math_fractions.values(), kept.vector_fraction, kept.bandwidth_fraction):

@@ -1,4 +1,5 @@
 import pytest
+from tests.every import every
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.forecasting.placement import place
@@ -7,7 +8,7 @@ from epochcast.hardware.cluster import Level
 from epochcast.hardware.topology import Topology, find_topology, load_topologies, topologies
 
 
-@pytest.mark.parametrize("box", topologies(), ids=lambda box: box.name)
+@every("box", topologies(), ids=lambda box: box.name)
 def test_every_box_says_where_its_figures_come_from(box: Topology) -> None:
     assert len(box.source) > 10
     assert find_device(box.device).name == box.device

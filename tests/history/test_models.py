@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.every import every
 
 from epochcast.errors import BadInput, UnknownName
 from epochcast.history.design import Design, Term, design_of
@@ -16,7 +17,7 @@ from epochcast.history.models.trees import extra_trees
 from epochcast.history.reading import read_frame
 
 
-@pytest.mark.parametrize("name", MODELS)
+@every("name", MODELS)
 def test_every_model_predicts_the_same_after_it_was_written_down(name: str, known: LearningSet) -> None:
     options = {"trees": 5} if name == "random_forest" else {}
     fitted = find_kind(name).fit(known, options, 0)

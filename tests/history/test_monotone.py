@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.every import every
 
 from epochcast.history.jobs import Jobs
 from epochcast.history.learning_set import LearningSet, learning_set
@@ -16,12 +17,7 @@ from epochcast.history.reading import as_jobs, read_frame
 NOT_BOUND = ("svr", "net")
 """Models that nothing keeps from falling; the documentation names them."""
 ASKED = {"epochs": (1, 2, 3, 5, 8, 20, 100), "samples": (100, 500, 1000, 3000, 5000, 9000, 50_000)}
-CANDIDATES = [
-    pytest.param(name, options, id=f"{name} {options}")
-    for name, kind in MODELS.items()
-    if name not in NOT_BOUND
-    for options in kind.grid
-]
+CANDIDATES = [(name, options) for name, kind in MODELS.items() if name not in NOT_BOUND for options in kind.grid]
 
 
 def rows(falls: str) -> list[dict[str, Any]]:
@@ -52,8 +48,8 @@ def asked(column: str) -> tuple[LearningSet, list[Jobs]]:
     return known, [inputs([{**row, column: value} for row in told], known) for value in ASKED[column]]
 
 
-@pytest.mark.parametrize("column", ASKED)
-@pytest.mark.parametrize(("name", "options"), CANDIDATES)
+@every("column", ASKED)
+@every(("name", "options"), CANDIDATES)
 def test_more_work_never_takes_less_time(name: str, options: Options, column: str) -> None:
     known, more_and_more = asked(column)
     few = {"trees": 10} if name == "random_forest" else {}

@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from tests.every import every
 
 import epochcast as ec
 from epochcast import charts
@@ -80,7 +81,7 @@ def test_so_it_is_by_any_strategy(strategy: str) -> None:
         assert answer.global_batch == candidate.global_batch == 512
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@every("strategy", STRATEGIES)
 def test_every_strategy_of_forecast_is_accepted(strategy: str) -> None:
     answer = ec.plan(
         find_model("alexnet"), samples=10_000, batch=128, strategies=(strategy,), gpus=(1, 8), devices=["V100"]

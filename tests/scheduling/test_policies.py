@@ -3,6 +3,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.every import every
 
 from epochcast.errors import UnknownName
 from epochcast.interval import Interval
@@ -26,8 +27,8 @@ from .conftest import FOUR, ONE, TWO, queued
 SMALL = talk(2, "overload", 4, jobs=12)
 
 
-@pytest.mark.parametrize(("stops", "resizes"), [(True, True), (True, False), (False, False)])
-@pytest.mark.parametrize("name", POLICIES)
+@every(("stops", "resizes"), [(True, True), (True, False), (False, False)])
+@every("name", POLICIES)
 def test_every_policy_keeps_the_contract(name: str, stops: bool, resizes: bool) -> None:
     entry = POLICIES[name]
     switches = Switches(stops, resizes, seed=2)
@@ -214,7 +215,7 @@ def _brute_force(fleet: Fleet, run: dict[str, dict[Choice, float]], wait: dict[s
     return float(best)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_patterns_equal_machines_by_name_and_brute_force(seed: int) -> None:
     random = np.random.default_rng(seed)
     fleet = Fleet(2, (ONE, TWO, FOUR, NodeType("k2", "K80", 2, 1.0), NodeType("k1", "K80", 1, 0.6)))

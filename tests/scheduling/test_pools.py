@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.every import every
 
 from epochcast.scheduling.contract import check_policy
 from epochcast.scheduling.generators import talk
@@ -36,7 +37,7 @@ def test_small_machines_count_where_there_are_no_more_large_ones() -> None:
     assert told.capacity == 2 * 4 + 10 * 1
 
 
-@pytest.mark.parametrize("name", ["atc", "atc_rollout", "greedy", "edf_shared", "milp", "srtf", "max_min"])
+@every("name", ["atc", "atc_rollout", "greedy", "edf_shared", "milp", "srtf", "max_min"])
 def test_jobs_go_on_to_small_machines_when_the_large_ones_are_full(name: str) -> None:
     state = _state(Fleet(12, (OWN, CLOUD)), 12)
     # Late as they are, they cannot wait for a free machine.
@@ -62,7 +63,7 @@ def test_a_job_that_would_be_late_rents_one() -> None:
     assert outcome.dollars == pytest.approx(4 * 3.0)
 
 
-@pytest.mark.parametrize("name", [name for name in POLICIES if "robust" not in name])
+@every("name", [name for name in POLICIES if "robust" not in name])
 def test_every_policy_keeps_the_contract_on_unlike_machines(name: str) -> None:
     drawn = talk(2, "overload", 4, jobs=12)
     own = NodeType("own", "K80", 4, 0.0, quota=1, is_in_house=True)

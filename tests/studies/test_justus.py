@@ -6,6 +6,8 @@ import pytest
 pytest.importorskip("polars")
 pytest.importorskip("lightgbm")
 
+from tests.every import every
+
 from studies.justus import run
 from training.train_layers import JUSTUS_DEVICES
 
@@ -15,7 +17,7 @@ def rows(split: str, layer: str = "conv2d") -> dict[str, dict[str, str]]:
         return {r["device"]: r for r in csv.DictReader(file) if r["split"] == split and r["layer"] == layer}
 
 
-@pytest.mark.parametrize("device", run.PAPER_RMSE_MS)
+@every("device", run.PAPER_RMSE_MS)
 def test_the_paper_is_beaten_on_every_gpu(device: str) -> None:
     assert float(rows("random tenth")[device]["rmse_ms"]) < run.CLAIM_RMSE_MS[device] < run.PAPER_RMSE_MS[device]
 

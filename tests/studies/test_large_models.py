@@ -1,4 +1,5 @@
 import pytest
+from tests.every import every
 
 from studies.large_models.run import PAGE, TABLE, Published, teraflops
 
@@ -19,6 +20,6 @@ def test_a_step_by_hand() -> None:
     assert GPT_145B.strategy == "dp24,tp8,pp8,vp2,even"
 
 
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.billions} B")
+@every("row", TABLE, ids=lambda row: f"{row.billions} B")
 def test_the_page_has_every_row(row: Published) -> None:
     assert f"| {row.billions:,.1f} B | {row.gpus:,} |" in PAGE.read_text(encoding="utf-8")

@@ -1,4 +1,5 @@
 import pytest
+from tests.every import every
 
 from studies.paleo.networks import alexnet, nin, vgg16
 from studies.paleo.run import PAGE, RESULT, TOLERANCE, Figure, as_csv, figures, page
@@ -6,7 +7,7 @@ from studies.paleo.run import PAGE, RESULT, TOLERANCE, Figure, as_csv, figures, 
 FIGURES = figures()
 
 
-@pytest.mark.parametrize("figure", [f for f in FIGURES if f.paleo is not None], ids=lambda f: f.what)
+@every("figure", [f for f in FIGURES if f.paleo is not None], ids=lambda f: f.what)
 def test_paleos_figure_follows_from_its_own_assumptions(figure: Figure) -> None:
     assert figure.ours == pytest.approx(figure.paleo, rel=TOLERANCE)
 

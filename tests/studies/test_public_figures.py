@@ -1,6 +1,7 @@
 """Figures of well-known trainings, as the study asks for them."""
 
 import pytest
+from tests.every import every
 
 import epochcast as ec
 from studies.public_figures.run import FIGURES, PAGE, Figure
@@ -14,7 +15,7 @@ PARAMETERS = {
 }
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.training)
+@every("figure", FIGURES, ids=lambda figure: figure.training)
 def test_every_figure_has_a_source_and_is_on_the_page(figure: Figure) -> None:
     assert figure.source
     assert f"| {figure.training} |" in PAGE.read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import pytest
+from tests.every import every
 from tests.tracking.shapes import SHAPES, Shape
 from tests.tracking.variants_language import LANGUAGE, LIBRARIES
 from tests.tracking.variants_more import MORE
@@ -15,8 +16,8 @@ from epochcast.tracking.reading import LogReader
 
 ALL = (*SHAPES, *VISION, *LANGUAGE, *LIBRARIES, *MORE)
 
-every_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-every_one = pytest.mark.parametrize("shape", ALL, ids=lambda shape: shape.name)
+every_shape = every("shape", SHAPES, ids=lambda shape: shape.name)
+every_one = every("shape", ALL, ids=lambda shape: shape.name)
 
 
 def read(text: str, chunk_bytes: int = 1 << 20, pattern: str | None = None) -> tuple[LogReader, list[Observation]]:

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 import pytest
+from tests.every import every
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 keras = pytest.importorskip("keras")
@@ -48,7 +49,7 @@ def trainable(model: Any) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DOZEN)
+@every("name", DOZEN)
 def test_a_network_is_read_as_keras_describes_it(name: str) -> None:
     open_input = {"MobileNetV3Small": {"input_shape": (224, 224, 3)}}
     model = built(getattr(keras.applications, name), weights=None, **open_input.get(name, {}))

@@ -5,6 +5,7 @@ Parameters exactly, flops to 1 %, bytes to 10 %.
 
 import pytest
 import torch
+from tests.every import every
 from torch.utils.flop_counter import FlopCounterMode
 
 from epochcast.capture.torch import TorchModel
@@ -24,8 +25,8 @@ def moved_bytes(trace: Trace, phase: Phase) -> float:
     return float(columns.bytes[columns.phase == PHASES.index(phase)].sum())
 
 
-@pytest.mark.parametrize("precision", ["fp32", "amp_fp16"])
-@pytest.mark.parametrize("name", NETWORKS)
+@every("precision", ["fp32", "amp_fp16"])
+@every("name", NETWORKS)
 def test_a_captured_network_agrees_with_the_built_one(name: str, precision: str) -> None:
     recipe = Recipe(32, optimizer="adam", precision=precision)
     captured, built = load_torch(f"torchvision:{name}").trace(recipe), zoo_model(name).trace(recipe)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.every import every
 from torch import nn
 
 from epochcast.capture.torch.model import TorchModel
@@ -53,8 +54,8 @@ def captured_bytes(trace: Trace) -> int:
     return lives.total_bytes(Role.ACTIVATIONS, BATCH)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES)
+@every("precision", ["fp32", "bf16"])
+@every("reference", REFERENCES.values(), ids=REFERENCES)
 def test_a_capture_keeps_what_autograd_really_saves(reference: str, precision: str) -> None:
     pytest.importorskip("transformers")
     from epochcast.capture.hf import hf_model

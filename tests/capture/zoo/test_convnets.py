@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.every import every
 
 from epochcast.capture.zoo import ZOO, zoo_model
 from epochcast.capture.zoo.convnets import CONVNETS
@@ -89,7 +90,7 @@ PUBLISHED = {
 TORCHVISION_NAMES = {"squeezenet": "squeezenet1_0"}
 FROM_TORCHVISION = [name for name, row in PUBLISHED.items() if row.source.startswith(TORCHVISION)]
 
-every_network = pytest.mark.parametrize("name", PUBLISHED)
+every_network = every("name", PUBLISHED)
 names = st.sampled_from(sorted(CONVNETS))
 
 
@@ -374,7 +375,7 @@ def torch_model(models: Any, name: str) -> Any:
                 return models.get_model(TORCHVISION_NAMES.get(name, name), weights=None)
 
 
-@pytest.mark.parametrize("name", [*FROM_TORCHVISION, "r3d_34"])
+@every("name", [*FROM_TORCHVISION, "r3d_34"])
 def test_parameters_have_torchvisions_names_and_shapes(name: str, torchvision_models: Any) -> None:
     theirs = {n: tuple(p.shape) for n, p in torch_model(torchvision_models, name).named_parameters()}
     assert {p.name: p.tensor.shape for p in graph(name, aux=True).parameters} == theirs
@@ -386,7 +387,7 @@ def published_weights(models: Any, name: str) -> Any:
     return models.get_model_weights(TORCHVISION_NAMES.get(name, name)).DEFAULT
 
 
-@pytest.mark.parametrize("name", FROM_TORCHVISION)
+@every("name", FROM_TORCHVISION)
 def test_the_published_figures_and_input_sizes_are_torchvisions(name: str, torchvision_models: Any) -> None:
     weights = published_weights(torchvision_models, name)
     heads = 3_326_696 if name == "inception_v3" else 0
@@ -396,7 +397,7 @@ def test_the_published_figures_and_input_sizes_are_torchvisions(name: str, torch
     assert graph(name).inputs[0].shape[-1] == crop[-1]
 
 
-@pytest.mark.parametrize("name", [name for name in FROM_TORCHVISION if name != "r3d_18"])
+@every("name", [name for name in FROM_TORCHVISION if name != "r3d_18"])
 def test_the_smallest_image_is_torchvisions(name: str, torchvision_models: Any) -> None:
     height, width = published_weights(torchvision_models, name).meta["min_size"]
     graph(name, 1, (3, height, width))
@@ -439,7 +440,7 @@ def ours(kind: Kind) -> str:
             return kind.label
 
 
-@pytest.mark.parametrize(
+@every(
     "name",
     [
         "alexnet",

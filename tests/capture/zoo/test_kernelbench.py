@@ -1,6 +1,7 @@
 """Parameters by hand, or of the published network where leaving activations and shortcuts out changes none."""
 
 import pytest
+from tests.every import every
 
 from epochcast.capture.resolve import find_model
 from epochcast.capture.zoo.kernelbench import PROBLEMS
@@ -22,7 +23,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@every("name", PROBLEMS)
 def test_every_problem_is_built_and_run(name: str) -> None:
     graph = find_model(f"kernelbench:{name}", allow_code=False).graph(2)
     assert graph.parameter_count == COUNTS.get(name, graph.parameter_count) > 0

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
+from tests.every import every
 
 from epochcast.capture.hub import typed_model
 from epochcast.capture.model import BuiltModel
@@ -130,7 +131,7 @@ COUNTS = {
     "falcon_7b": 6_921_720_704,
 }
 
-every_network = pytest.mark.parametrize("name", LANGUAGE)
+every_network = every("name", LANGUAGE)
 
 
 def shallow(name: str, tokens: int = 64) -> BuiltModel:

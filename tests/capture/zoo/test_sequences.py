@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.every import every
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.capture.zoo.decoder import decoder
@@ -102,7 +103,7 @@ PUBLISHED = {
     "transformer_multi30k": Published(45_750_784, 2.95951, HAND),
 }
 
-every_network = pytest.mark.parametrize("name", PUBLISHED)
+every_network = every("name", PUBLISHED)
 
 
 def graph(name: str, batch: int = 1, *input_shape: int) -> Graph:
@@ -492,7 +493,7 @@ def our_shapes(name: str) -> dict[str, tuple[int, ...]]:
     return {p.name: p.tensor.shape for p in graph(name).parameters}
 
 
-@pytest.mark.parametrize("name", ["vit_b_16", "vit_b_32", "vit_l_16", "vit_l_32", "swin_t", "swin_s", "swin_b"])
+@every("name", ["vit_b_16", "vit_b_32", "vit_l_16", "vit_l_32", "swin_t", "swin_s", "swin_b"])
 def test_parameters_have_torchvisions_names_and_shapes(name: str, torchvision: Any) -> None:
     import torch
 
@@ -546,7 +547,7 @@ def hugging_face(transformers: Any, name: str) -> Any:
         return getattr(transformers, network)(getattr(transformers, config)(**settings_))
 
 
-@pytest.mark.parametrize("name", HUGGING_FACE)
+@every("name", HUGGING_FACE)
 def test_parameters_have_hugging_faces_names_and_shapes(name: str, transformers: Any) -> None:
     assert our_shapes(name) == shapes(hugging_face(transformers, name))
 

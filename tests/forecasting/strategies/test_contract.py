@@ -6,6 +6,7 @@ from math import isfinite
 from pathlib import Path
 
 import pytest
+from tests.every import every
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.comm.allreduce import ALGORITHMS
@@ -29,8 +30,8 @@ NETWORKS = {
 }
 SCALING_PAGE = Path(__file__).parents[3] / "docs" / "scaling.md"
 
-every_strategy = pytest.mark.parametrize("name", SHARED)
-every_network = pytest.mark.parametrize("trace", NETWORKS.values(), ids=NETWORKS)
+every_strategy = every("name", SHARED)
+every_network = every("trace", NETWORKS.values(), ids=NETWORKS)
 
 
 def cannot(name: str, trace: Trace) -> str | None:

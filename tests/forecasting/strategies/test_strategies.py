@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.every import every
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.cost.model import CostModel
@@ -48,7 +49,7 @@ def step(strategy: str, model: CostModel, name: str = "gpt2", accumulate: int = 
     return step_forecast(trace, place("A100", gpus=gpus, strategy=strategy), model)
 
 
-@pytest.mark.parametrize("strategy", [*ANY, *SPLIT])
+@every("strategy", [*ANY, *SPLIT])
 def test_parts_sum_to_the_step_and_intervals_are_ordered(strategy: str, per_flop: CostModel) -> None:
     found = step(strategy, per_flop)
     parts = found.parts.as_dict()
@@ -58,7 +59,7 @@ def test_parts_sum_to_the_step_and_intervals_are_ordered(strategy: str, per_flop
     assert found.parts.bubble <= found.parts.exposed_comm
 
 
-@pytest.mark.parametrize("strategy", ANY)
+@every("strategy", ANY)
 def test_no_data_parallel_step_is_shorter_than_that_of_one_gpu(strategy: str, per_flop: CostModel) -> None:
     alone = step_forecast(GPT.trace(Recipe(4, optimizer="adam", accumulate=4)), place("A100"), per_flop)
     many = step(strategy, per_flop)

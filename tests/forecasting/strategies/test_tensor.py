@@ -1,4 +1,5 @@
 import pytest
+from tests.every import every
 
 from epochcast.capture.zoo import zoo_model
 from epochcast.errors import BadInput
@@ -11,8 +12,8 @@ def trace(name: str = "gpt2", precision: str = "fp32", attention: str = "flash")
     return zoo_model(name).trace(Recipe(2, precision=precision, attention=attention, optimizer="adam"))
 
 
-@pytest.mark.parametrize("name", ["gpt2", "tinyllama_1_1b", "bert_base_mlm", "vit_b_16"])
-@pytest.mark.parametrize("precision", ["fp32", "amp_bf16"])
+@every("name", ["gpt2", "tinyllama_1_1b", "bert_base_mlm", "vit_b_16"])
+@every("precision", ["fp32", "amp_bf16"])
 def test_a_rank_of_four_does_a_quarter_of_the_products(name: str, precision: str) -> None:
     whole = trace(name, precision)
     rank = rank_of(whole, 4).trace
