@@ -81,7 +81,7 @@ def test_a_plan_assumes_the_precision_of_each_device() -> None:
     answer = ec.plan("gpt2", batch=8, devices=["V100", "A100"], gpus=[1], samples=10_000, session=SESSION)
     precisions = {row.forecast.device[:4]: row.forecast.precision for row in answer.candidates}
     assert precisions == {"V100": "amp_fp16", "A100": "amp_bf16"}
-    assert answer.as_dict()["assumed"]["optimizer"] == "adamw"
+    assert answer.setup["assumed"]["optimizer"] == "adamw"
 
 
 # a variant that is what would be assumed anyway is no other configuration

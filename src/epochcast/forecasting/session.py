@@ -52,7 +52,7 @@ class Session:
         self._factor = 1.0
         self.with_layer_steps = with_layer_steps
         self._networks: Cache[Hashable, Model] = Cache(NETWORKS)
-        self._languages: Cache[Model, bool] = Cache(NETWORKS)
+        self._languages: Cache[Hashable, bool] = Cache(NETWORKS)
         self._models: Cache[Device, CostModel] = Cache(DEVICES)
         self._devices: Cache[Device, Device] = Cache(DEVICES)
         self._traces: Cache[tuple[Model, Recipe], Trace] = Cache(TRACES)
