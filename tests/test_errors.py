@@ -109,7 +109,7 @@ def test_the_extra_that_a_message_names_installs_the_package_that_is_missing() -
             seen += 1
             needed = str(extra if not package or package[0] is None else package[0]).casefold()
             if extra not in extras or (needed not in extras[extra] and (not package or package[0] is not None)):
-                wrong.append(f"{path.name}:{node.lineno} {extra} {needed}")
+                wrong.append(f"{path.name}:{node.lineno} {extra!r} {needed}")
     assert seen > 20
     assert wrong == []
 
