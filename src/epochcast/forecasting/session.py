@@ -52,7 +52,7 @@ class Session:
         self._factor = 1.0
         self.with_layer_steps = with_layer_steps
         self._networks: Cache[Hashable, Model] = Cache(NETWORKS)
-        self._languages: Cache[Hashable, bool] = Cache(NETWORKS)
+        self._languages: Cache[tuple[Model], bool] = Cache(NETWORKS)
         self._models: Cache[Device, CostModel] = Cache(DEVICES)
         self._devices: Cache[Device, Device] = Cache(DEVICES)
         self._traces: Cache[tuple[Model, Recipe], Trace] = Cache(TRACES)
@@ -92,7 +92,7 @@ class Session:
     def is_language_model(self, job: Job) -> bool:
         """Whether the network of a job reads tokens and scores a vocabulary."""
         model = self.model(job)
-        return self._languages.get(model, lambda: is_language_model(model.graph(1)))
+        return self._languages.get((model,), lambda: is_language_model(model.graph(1)))
 
     def trace(self, model: Model, recipe: Recipe) -> Trace:
         """One step of a network."""
