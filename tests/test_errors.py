@@ -107,6 +107,7 @@ def test_the_extra_that_a_message_names_installs_the_package_that_is_missing() -
             if extra is None:
                 continue  # read from the extras themselves, or from a table that is checked below
             seen += 1
+            assert isinstance(extra, str)
             needed = str(extra if not package or package[0] is None else package[0]).casefold()
             if extra not in extras or (needed not in extras[extra] and (not package or package[0] is not None)):
                 wrong.append(f"{path.name}:{node.lineno} {extra!r} {needed}")

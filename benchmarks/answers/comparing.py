@@ -164,7 +164,7 @@ def _difference(before: Any, after: Any, tolerance: float) -> float:
     if _is_number(before) and _is_number(after):
         if math.isclose(before, after, rel_tol=tolerance, abs_tol=ROUNDING):
             return 0.0
-        return abs(after - before) / max(abs(before), abs(after))
+        return float(abs(after - before) / max(abs(before), abs(after)))
     return 0.0 if type(before) is type(after) and before == after else math.inf
 
 

@@ -1,6 +1,7 @@
 """fp32 is what the framework makes of it: TF32 convolutions on Ampere and newer, plain fp32 everywhere else."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ WITH, WITHOUT = ("A100", "H100", "RTX 3090", "RTX 4090", "L4"), ("V100", "T4", "
 CONVNETS, TRANSFORMERS = ("resnet50", "mobilenet_v2", "unet"), ("gpt2", "bert_base_classification")
 
 
-def both(model: str, device: str, **options: object) -> tuple[Forecast, Forecast]:
+def both(model: str, device: str, **options: Any) -> tuple[Forecast, Forecast]:
     """In fp32, and in fp32_strict under the name of fp32."""
     single, strict = (
         ec.forecast(model, device=device, batch=8, precision=precision, **options)
@@ -49,7 +50,7 @@ def test_convolutions_are_never_slower_and_need_the_same_memory(model: str, devi
 
 
 @pytest.mark.parametrize("options", [{}, {"channels_last": True}, {"compile": "inductor"}, {"gpus": 4}])
-def test_fp32_is_between_strict_and_tf32(options: dict[str, object]) -> None:
+def test_fp32_is_between_strict_and_tf32(options: dict[str, Any]) -> None:
     seconds = [
         ec.forecast("resnet50", device="A100", batch=64, precision=precision, **options).step_seconds.mid
         for precision in ("tf32", "fp32", "fp32_strict")

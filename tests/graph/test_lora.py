@@ -63,7 +63,7 @@ def test_a_target_that_is_no_layer_is_refused_beside_one_that_is() -> None:
 def test_among_many_layers_those_near_the_target_are_named() -> None:
     many = [f"layer{n}" for n in range(20)] + ["q_proj", "v_proj"]
     with pytest.raises(BadInput, match="no linear layer is called v_prj; near: q_proj, v_proj"):
-        matched(["q_proj", "v_prj"], many)
+        matched(["q_proj", "v_prj"], many, set())
 
 
 @pytest.mark.parametrize(

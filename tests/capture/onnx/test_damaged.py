@@ -83,11 +83,12 @@ def test_a_contributed_operator_needs_its_heads(tmp_path: Path) -> None:
 
 
 def test_what_no_check_foresees_names_the_file_and_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from epochcast.capture.onnx import RULES
+    from epochcast.capture.onnx.rules import RULES
 
     def stumbling(call: object) -> Any:
-        return {}["nothing"]
+        attributes: dict[str, Any] = {}
+        return attributes["nothing"]
 
-    monkeypatch.setitem(RULES, "Relu", stumbling)  # type: ignore[arg-type]
+    monkeypatch.setitem(RULES, "Relu", stumbling)
     with pytest.raises(BadInput, match=r"^net\.onnx: node 'Relu_0' \(Relu\) cannot be read: it lacks 'nothing'$"):
         load_onnx(written(tmp_path, [RELU], {}))
