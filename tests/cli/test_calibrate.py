@@ -52,7 +52,7 @@ def test_one_product_is_enough(command: Command, table: Path) -> None:
         ("--device V100", "epochcast: nothing to calibrate with: give a table of runs, or --gemm-seconds\n"),
         ("{table} --device A100", "epochcast: no row of A100-SXM4-40GB can be used: the table has V100-SXM2-16GB\n"),
         (
-            "--device V100 --gemm-seconds 12",
+            "--device V100 --gemm-seconds 12s",
             "epochcast: a product of 8192x8192x8192 in 12 s is 91.6 GFLOPS, less than 1% of the peak ",
         ),
         ("{table} --device abacus", "epochcast: no device called 'abacus'; "),

@@ -250,7 +250,7 @@ def test_lora_needs_less_of_everything_and_says_what_it_is(command: Command) -> 
     whole, adapted, narrow = (answer(TUNED + more) for more in ("", " --lora 8", " --lora 8 --four-bit"))
     assert adapted["step_seconds"]["mid"] < whole["step_seconds"]["mid"]
     assert narrow["peak_bytes"]["mid"] < adapted["peak_bytes"]["mid"] < whole["peak_bytes"]["mid"]
-    assert "adamw · LoRA 8 on four-bit weights" in command(f"{TUNED} --lora 8 --four-bit").out
+    assert "adamw · LoRA rank 8 on c_attn, four-bit base" in command(f"{TUNED} --lora 8 --four-bit").out
 
 
 @pytest.mark.parametrize(

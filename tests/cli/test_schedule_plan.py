@@ -58,7 +58,7 @@ def test_plan_has_the_contract_and_times_with_a_zone(command: Command, queue: Pa
 
 
 def test_queue_has_the_contract_and_one_job_can_be_asked_for(command: Command, queue: Path) -> None:
-    rows = command(f"schedule queue {queue} --policy edf --draws 39 --json").json["timetable"]
+    rows = command(f"schedule queue {queue} --policy edf --draws 39 --json").json["jobs"]
     assert [(row["job"], row["state"], row["position"]) for row in rows] == [
         ("first", "running", 0),
         ("second", "waiting", 1),
@@ -74,7 +74,7 @@ def test_tables_fit_in_80_columns_and_say_who_waits_for_whom(
     command: Command, queue: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    ran = command(f"schedule plan {queue} --policy edf --draws 39")
+    ran = command(f"schedule plan {queue} --policy edf --draws 39 --explain")
     for words in ("second waits for 1xV100, which first has until", "90 % of the end", "39 draws", "Machines"):
         assert words in ran.out
     place = command(f"schedule queue {queue} --policy edf --draws 39")

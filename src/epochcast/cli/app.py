@@ -121,11 +121,19 @@ def run(arguments: Sequence[str]) -> int:
 
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """A warning is one line as errors are, without the place in our code that gave it."""
+    """A warning is one line as errors are, printed once, without the place in our code that gave it."""
     import warnings
 
+    printed: set[str] = set()
+
+    def line_once(message: object, *_: object, **__: object) -> str:
+        line = f"epochcast: {' '.join(str(message).split())}\n"
+        text = "" if line in printed else line
+        printed.add(line)
+        return text
+
     shown = warnings.formatwarning
-    warnings.formatwarning = lambda message, *_, **__: f"epochcast: {' '.join(str(message).split())}\n"
+    warnings.formatwarning = line_once
     try:
         yield
     finally:
