@@ -75,7 +75,7 @@ def test_tables_fit_in_80_columns_and_say_who_waits_for_whom(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     ran = command(f"schedule plan {queue} --policy edf --draws 39 --explain")
-    for words in ("second waits for 1xV100, which first has until", "90 % of the end", "39 draws", "Machines"):
+    for words in ("second waits for 1xV100, which first has until", "90 % of the end", "39 simulated runs", "Machines"):
         assert words in ran.out
     place = command(f"schedule queue {queue} --policy edf --draws 39")
     assert "second" in place.out and "waiting" in place.out
