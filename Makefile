@@ -101,7 +101,7 @@ chromium: ## A browser for the tests
 	@sh tests/install.sh chromium chromium || echo 'Chromium cannot be installed here: its tests are skipped'
 
 pictures: $(DEV) chromium ## Take the pictures of the dashboard in docs/pictures anew
-	$(BIN)/pytest --quiet --renew tests/web/test_browser.py -k pictures
+	$(BIN)/pytest --quiet --renew tests/surfaces/web/test_browser.py -k pictures
 
 nginx: ## A web server in front, for the tests
 	@sh tests/install.sh nginx nginx || echo 'nginx cannot be installed here: its tests are skipped'

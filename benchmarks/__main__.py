@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epochcast.capture.model import Model
+    from epochcast.describe.capture.model import Model
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def forecasting() -> Iterator[Figure]:
     """Forecasts in one process."""
     import epochcast as ec
     from epochcast.api import find_model
-    from epochcast.graph.recipe import Recipe
+    from epochcast.describe.graph.recipe import Recipe
 
     model = find_model("resnet50")
     batches = iter(range(2, 10_000))
@@ -134,7 +134,7 @@ def forecasting() -> Iterator[Figure]:
 
 def _rebuilt_resnet50() -> "Model":
     """ResNet-50, built again by the zoo."""
-    from epochcast.capture.zoo import zoo_model
+    from epochcast.describe.capture.zoo import zoo_model
 
     zoo_model.cache.clear()
     return zoo_model("resnet50")
@@ -214,7 +214,7 @@ def recording() -> Iterator[Figure]:
 
 def in_callbacks() -> Iterator[Figure]:
     """A step as the callback of each framework sees it; those that are installed."""
-    from epochcast.tracking import callbacks
+    from epochcast import callbacks
 
     many = 100_000
     nothing: Any = None
@@ -284,9 +284,9 @@ def capturing() -> Iterator[Figure]:
     """Needs torch and torchvision; without them nothing is reported."""
     if find_spec("torch") is None or find_spec("torchvision") is None:
         return
-    from epochcast.capture.torch import load_torch
-    from epochcast.capture.torch.shim import import_torchvision
-    from epochcast.graph.recipe import Recipe
+    from epochcast.describe.capture.torch import load_torch
+    from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
+    from epochcast.describe.graph.recipe import Recipe
 
     torchvision = import_torchvision()
     import torch

@@ -4,7 +4,7 @@
 
 Generated logs are one long run each. Real logs are short: each is repeated until it is long, so that it starts anew
 with every copy, thousands of times where it is of a kilobyte. Of a log that has so much to tell parts are passed over
-(`tracking/allowance.py`); how much is printed.
+(`observe/logs/line_allowance.py`); how much is printed.
 """
 
 import gzip
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from epochcast.tracking.reading import LogReader
+from epochcast.observe.logs.log_reader import LogReader
 
 BLOCK_BYTES = 1 << 20
 MEGABYTES, REAL_MEGABYTES = 32, 12

@@ -46,8 +46,8 @@ def _best(task: Callable[[], object], repeats: int = 3) -> float:
 
 
 def _through_store(database: str) -> float:
-    from epochcast.store.opening import migrated, open_store
-    from epochcast.store.rows import ObservationRow
+    from epochcast.observe.store.store_opening import migrated, open_store
+    from epochcast.observe.store.store_rows import ObservationRow
 
     rows = [ObservationRow(float(s), clock_seconds=0.1 * s, step_seconds=0.1, loss=1.0) for s in range(ROWS)]
     migrated(database)

@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import epochcast as ec
-from epochcast import charts
+from epochcast.surfaces import charts
 
 
 def main() -> None:

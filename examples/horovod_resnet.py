@@ -4,7 +4,7 @@ Horovod scales weakly: every GPU keeps its batch of 64, so that 16 of them take 
 """
 
 import epochcast as ec
-from epochcast.forecasting.scaling import Scaling
+from epochcast.decide.scaling import Scaling
 
 
 def main() -> None:

@@ -4,10 +4,10 @@
 """
 
 import epochcast as ec
-from epochcast.capture.model import BuiltModel
-from epochcast.graph.build import Builder
-from epochcast.graph.op import Graph
-from epochcast.graph.tensor import Tensor
+from epochcast.describe.capture.model import BuiltModel
+from epochcast.describe.graph.build import Builder
+from epochcast.describe.graph.op import Graph
+from epochcast.describe.graph.tensor import Tensor
 
 
 def small_resnet(batch: int) -> Graph:

@@ -7,7 +7,7 @@ from itertools import product
 
 import epochcast as ec
 from epochcast.api import find_model
-from epochcast.graph.precision import find_precision
+from epochcast.describe.graph.precision import find_precision
 
 DEVICES = ("T4", "V100", "A100", "L4", "H100")
 PRECISIONS = ("fp32", "tf32", "amp", "amp_bf16")

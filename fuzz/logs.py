@@ -1,6 +1,6 @@
 """Logs of running jobs with something wrong in them: lines of every format, event files, tables of numbers.
 
-The shapes are those of the tests (`tests/tracking/shapes.py`): a few lines of each format.
+The shapes are those of the tests (`tests/observe/logs/shapes.py`): a few lines of each format.
 """
 
 import re
@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 def log_texts() -> list[str]:
     """A few lines of every format."""
-    from tests.tracking.shapes import SHAPES
+    from tests.observe.logs.shapes import SHAPES
 
     return [shape.text for shape in SHAPES]
 
@@ -58,7 +58,7 @@ def event_files() -> st.SearchStrategy[bytes]:
 
 
 def _event_file(rows: list[tuple[str, float, float, float]]) -> bytes:
-    from tests.tracking.test_events import scalar_event
+    from tests.observe.logs.test_event_files import scalar_event
 
     return b"".join(
         scalar_event(tag, int(_finite(step)) % 2**63, _double(clock), _single(value))
@@ -88,8 +88,8 @@ def tracked(folder: Path, content: bytes) -> None:
     import json
     from datetime import UTC, datetime
 
-    from epochcast.tracking.reading import LogReader, stream
-    from epochcast.tracking.tracker import Tracker
+    from epochcast.observe.logs.log_reader import LogReader, stream
+    from epochcast.observe.runs.tracker import Tracker
 
     file = folder / "train.log"
     file.write_bytes(content)

@@ -62,9 +62,9 @@ WORDS: dict[str, Any] = {
 
 def saved_spec() -> dict[str, Any]:
     """A small network as `inspect --save` writes it."""
-    from epochcast.capture.spec import spec_model
-    from epochcast.capture.spec.saved import saved_to_json
-    from epochcast.graph.recipe import Recipe
+    from epochcast.describe.capture.spec import spec_model
+    from epochcast.describe.capture.spec.saved_spec import saved_to_json
+    from epochcast.describe.graph.recipe import Recipe
 
     model = spec_model(LAYERS, "net.json", "net")
     document: dict[str, Any] = json.loads(json.dumps(saved_to_json(model, Recipe(2))))
@@ -73,9 +73,9 @@ def saved_spec() -> dict[str, Any]:
 
 def trace_document() -> dict[str, Any]:
     """A step as the cache of captures keeps it."""
-    from epochcast.capture.spec import spec_model
-    from epochcast.graph.recipe import Recipe
-    from epochcast.graph.serial import trace_to_json
+    from epochcast.describe.capture.spec import spec_model
+    from epochcast.describe.graph.recipe import Recipe
+    from epochcast.describe.graph.serialization import trace_to_json
 
     document: dict[str, Any] = json.loads(json.dumps(trace_to_json(spec_model(LAYERS, "n", "n").trace(Recipe(1)))))
     return document
@@ -466,10 +466,10 @@ def profile_text() -> bytes:
 
 def measurement_lines() -> list[Any]:
     """A measurement file: a machine, ops of it, and a step."""
-    from epochcast.capture.spec import spec_model
-    from epochcast.graph.recipe import Recipe
-    from epochcast.graph.serial import ops_to_json, recipe_to_json
-    from epochcast.hardware.host import detect_host
+    from epochcast.describe.capture.spec import spec_model
+    from epochcast.describe.graph.recipe import Recipe
+    from epochcast.describe.graph.serialization import ops_to_json, recipe_to_json
+    from epochcast.hardware.host_device import detect_host
 
     trace = spec_model(LAYERS, "n", "n").trace(Recipe(2))
     lines: list[Any] = [

@@ -30,8 +30,8 @@ class Target:
 def _forecast(reference: str) -> None:
     """As far as a user comes: what it is made of, and its step."""
     from epochcast import api
-    from epochcast.capture.inspection import inspect_graph
-    from epochcast.capture.resolve import find_model
+    from epochcast.describe.capture.inspection import inspect_graph
+    from epochcast.describe.capture.resolve import find_model
 
     model = find_model(reference, allow_code=False)
     json.dumps(inspect_graph(model).as_dict())
@@ -180,7 +180,7 @@ def _cell(value: Any) -> str:
 
 
 def _evaluated(folder: Path, made: tuple[str, bytes]) -> None:
-    from epochcast.fitting.evaluate import evaluate
+    from epochcast.measure.evaluate.evaluate import evaluate
 
     file = folder / f"table.{made[0]}"
     file.write_bytes(made[1])
@@ -190,7 +190,7 @@ def _evaluated(folder: Path, made: tuple[str, bytes]) -> None:
 
 
 def _given_single(folder: Path, made: tuple[str, bytes]) -> None:
-    from epochcast.fitting.evaluate import evaluate
+    from epochcast.measure.evaluate.evaluate import evaluate
 
     file = folder / f"table.{made[0]}"
     file.write_bytes(made[1])
@@ -198,10 +198,10 @@ def _given_single(folder: Path, made: tuple[str, bytes]) -> None:
 
 
 def _calibrated(folder: Path, made: tuple[str, bytes]) -> None:
-    from epochcast.cli.calibrate import rows_of
-    from epochcast.cost.registry import find_cost_model
-    from epochcast.fitting.calibrate import calibrate
     from epochcast.hardware.catalogue import find_device
+    from epochcast.measure.fit.calibrate import calibrate
+    from epochcast.predict.cost.cost_models import find_cost_model
+    from epochcast.surfaces.cli.calibrate_command import rows_of
 
     file = folder / f"table.{made[0]}"
     file.write_bytes(made[1])
@@ -227,8 +227,8 @@ def _measurements() -> st.SearchStrategy[bytes]:
 
 
 def _fitted(folder: Path, content: bytes) -> None:
-    from epochcast.bench import measurements
-    from epochcast.fitting.local import fit_files
+    from epochcast.measure.bench import measurements
+    from epochcast.measure.fit.local_fit import fit_files
 
     file = folder / "measured.jsonl"
     file.write_bytes(content)
@@ -239,8 +239,8 @@ def _fitted(folder: Path, content: bytes) -> None:
 def _local_model() -> st.SearchStrategy[bytes]:
     from tempfile import TemporaryDirectory
 
-    from epochcast.cost.local_file import save_local
-    from epochcast.fitting.local import fit_files
+    from epochcast.measure.fit.local_fit import fit_files
+    from epochcast.predict.cost.local_file import save_local
 
     with TemporaryDirectory() as folder:
         file = Path(folder) / "measured.jsonl"
@@ -268,8 +268,8 @@ def _capture_read(folder: Path, content: bytes) -> None:
     import os
 
     from epochcast import api
-    from epochcast.capture.cache import CachedModel
-    from epochcast.capture.spec import spec_model
+    from epochcast.describe.capture.capture_cache import CachedModel
+    from epochcast.describe.capture.spec import spec_model
 
     os.environ["EPOCHCAST_CACHE"] = str(folder)
     fresh = spec_model(seeds.LAYERS, "n", "n")
@@ -299,7 +299,7 @@ def _profile(folder: Path, content: bytes) -> None:
 
 
 def _campaign(folder: Path, content: bytes) -> None:
-    from epochcast.bench.campaign_file import read_campaign
+    from epochcast.measure.bench.campaign_file import read_campaign
 
     file = folder / "campaign.toml"
     file.write_bytes(content)
@@ -307,9 +307,9 @@ def _campaign(folder: Path, content: bytes) -> None:
 
 
 def _job_file(folder: Path, content: bytes) -> None:
-    from epochcast.forecasting.forecaster import forecast_job
-    from epochcast.forecasting.jobfile import read_jobs
-    from epochcast.forecasting.session import Session
+    from epochcast.predict.forecast.forecaster import forecast_job
+    from epochcast.predict.forecast.job_file import read_jobs
+    from epochcast.predict.forecast.session import Session
 
     file = folder / "epochcast.toml"
     file.write_bytes(content)
@@ -375,8 +375,8 @@ _OPTIONS: Mapping[str, Any] = {
 @st.composite
 def _calls(draw: st.DrawFn) -> dict[str, Any]:
     """Keywords of `forecast`, some of them nasty."""
-    from epochcast.forecasting.job import JOB_OPTIONS
-    from epochcast.forecasting.where import PLACE_OPTIONS
+    from epochcast.predict.forecast.job import JOB_OPTIONS
+    from epochcast.predict.forecast.where import PLACE_OPTIONS
 
     names = sorted({one.name for one in (*JOB_OPTIONS, *PLACE_OPTIONS)} - {"model"})
     call = {name: value for name, value in _OPTIONS.items() if name in names and value is not None}

@@ -19,15 +19,15 @@ SNAPSHOTS = HERE / "snapshots"
 # What `make test-quick` leaves out, by folder or file. Single tests carry the mark `slow` themselves.
 MARKED = {
     "browser": ("web/test_browser.py",),
-    "server": ("web", "cli/test_store.py", "tracking/recording"),
-    "engine": ("scheduling/engines", "bench/test_ray_engine.py", "store", "handover"),
+    "server": ("web", "cli/test_store.py", "observe/runs/recording"),
+    "engine": ("schedule/engines", "bench/test_ray_engine.py", "store", "handover"),
     "slow": (
         # networks captured, trained, exported or built by the dozen
         "bench",
-        "capture/keras",
-        "capture/onnx",
-        "capture/torch",
-        "capture/zoo",
+        "describe/capture/keras",
+        "describe/capture/onnx",
+        "describe/capture/torch",
+        "describe/capture/zoo",
         "capture/test_agreement.py",
         "capture/test_apart.py",
         "capture/test_cache.py",
@@ -41,7 +41,7 @@ MARKED = {
         "forecasting/test_memory_laws.py",
         "forecasting/test_memory_twins.py",
         "forecasting/test_rank_memory.py",
-        "tracking/callbacks",
+        "observe/runs/callbacks",
         # whole tables of measurements and models fitted to them
         "fitting/test_calibrate.py",
         "fitting/test_evaluate.py",

@@ -11,10 +11,10 @@ from rich.console import Console
 
 import epochcast as ec
 from epochcast.api import find_model
-from epochcast.capture.zoo import zoo_model
-from epochcast.cost.roofline import Roofline
+from epochcast.describe.capture.zoo import zoo_model
 from epochcast.errors import BadInput, UnknownName
 from epochcast.hardware.catalogue import find_device
+from epochcast.predict.cost.roofline import Roofline
 
 
 def test_importing_the_package_is_free() -> None:
@@ -27,9 +27,9 @@ def test_importing_the_package_is_free() -> None:
     "before",
     [
         "",
-        "import epochcast.forecasting.streams",
-        "from epochcast.forecasting import forecast",
-        "import epochcast.forecasting.forecast as forecast",
+        "import epochcast.predict.forecast.streams",
+        "from epochcast.predict.forecast import forecast",
+        "import epochcast.predict.forecast.forecast as forecast",
     ],
 )
 def test_a_verb_stays_a_verb_beside_the_package_of_its_name(before: str) -> None:
@@ -38,7 +38,7 @@ def test_a_verb_stays_a_verb_beside_the_package_of_its_name(before: str) -> None
 import epochcast as ec
 for _ in range(2):
     assert ec.forecast("mnist_cnn", device="V100", batch=2).global_batch == 2
-import epochcast.forecasting.forecast as module
+import epochcast.predict.forecast.forecast as module
 assert module.Forecast.__name__ == "Forecast"
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=False)

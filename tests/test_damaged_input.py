@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tracking.test_events import scalar_event
+from tests.observe.logs.test_event_files import scalar_event
 
 import epochcast as ec
-from epochcast.capture.keras.nodes import declared_shapes
+from epochcast.describe.capture.keras.nodes import declared_shapes
 from epochcast.errors import BadInput, EpochcastError
-from epochcast.tracking.reading import read_log
-from epochcast.tracking.tracker import Tracker
+from epochcast.observe.logs.log_reader import read_log
+from epochcast.observe.runs.tracker import Tracker
 
 
 def line_of(model: object, **options: Any) -> str:
@@ -87,7 +87,7 @@ def test_architectures_of_a_configuration_may_be_any_value(tmp_path: Path) -> No
     pytest.importorskip("transformers")
     from types import SimpleNamespace
 
-    from epochcast.capture.hf import _task
+    from epochcast.describe.capture.hf import _task
 
     assert _task(SimpleNamespace(model_type="bert", architectures=100)) == _task(SimpleNamespace(model_type="bert"))
 

@@ -116,7 +116,7 @@ def test_the_extra_that_a_message_names_installs_the_package_that_is_missing() -
 
 
 def test_frameworks_that_a_users_file_imports_are_in_the_extra_that_is_named() -> None:
-    from epochcast.capture.torch.factory import EXTRAS
+    from epochcast.describe.capture.torch.factory import EXTRAS
 
     extras = _extras()
     assert {n: e for n, e in EXTRAS.items() if not {n, f"{n}-cpu"} & extras[e]} == {}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import epochcast as ec
-from epochcast.notes import Importance, Note, as_note, ranked
+from epochcast.base.notes import Importance, Note, as_note, ranked
 
 MANY = "{count} GPUs have no measurements: {names}."
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from epochcast.capture.torch.shim import import_torchvision
-from epochcast.forecasting.forecast import Forecast
+from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
+from epochcast.predict.forecast.forecast import Forecast
 
 PAGE = Path(__file__).parents[1] / "docs" / "your-own-model.md"
 EXAMPLE = re.compile(r"```python\n(.*?)# parameters: (\d+)\n```", re.DOTALL)

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from epochcast.cli import app as application
+from epochcast.surfaces.cli import command_line as application
 
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src" / "epochcast"
@@ -131,7 +131,7 @@ def _cli_page() -> Iterator[str]:
     yield "| 4 | does not fit in memory; the answer is printed all the same |"
     yield "| 5 | no confident answer |"
     for module in application.COMMANDS:
-        import_module(f"epochcast.cli.{module}")
+        import_module(f"epochcast.surfaces.cli.{module}")
     group: Any = typer.main.get_command(application.app)
     for name, command in _commands(group, "epochcast"):
         yield ""

@@ -8,9 +8,9 @@ import pytest
 
 import epochcast as ec
 from epochcast.api import find_model
-from epochcast.cli.app import run
-from epochcast.forecasting.forecaster import forecast_job
-from epochcast.forecasting.where import Where
+from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.where import Where
+from epochcast.surfaces.cli.command_line import run
 
 # Options of every group of a job, those that plan and advise once did not know among them.
 JOBS: dict[str, dict[str, Any]] = {
@@ -94,10 +94,10 @@ def _flag(name: str, value: Any) -> list[str]:
 
 def test_evaluate_and_calibrate_ask_the_same_question() -> None:
     pytest.importorskip("polars")
-    from epochcast.cost.registry import find_cost_model
-    from epochcast.fitting.evaluate_runs import forecast_runs
-    from epochcast.fitting.run_table import read_runs
-    from epochcast.fitting.step_pieces import step_pieces
+    from epochcast.measure.evaluate.evaluate_runs import forecast_runs
+    from epochcast.measure.fit.step_pieces import step_pieces
+    from epochcast.measure.tables.run_table import read_runs
+    from epochcast.predict.cost.cost_models import find_cost_model
 
     row = {
         "model": "resnet18",

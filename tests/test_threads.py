@@ -7,8 +7,8 @@ from threading import Barrier
 from typing import Any
 
 import epochcast as ec
-from epochcast.caching import Remembered
-from epochcast.capture.zoo import zoo_model
+from epochcast.base.caching import Remembered
+from epochcast.describe.capture.zoo import zoo_model
 
 THREADS = 8
 JOBS: tuple[tuple[str, Mapping[str, Any]], ...] = (

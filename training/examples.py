@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 from platformdirs import user_cache_path
 
-from epochcast.capture.resolve import find_model
-from epochcast.cost.setting import Setting
+from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.graph.op import Phase
+from epochcast.describe.graph.op_work import OpClass
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.trace import CLASSES, COLUMN_NAMES, PHASES, Columns
 from epochcast.errors import EpochcastError
-from epochcast.fitting.run_table import Run
-from epochcast.graph.op import Phase
-from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import CLASSES, COLUMN_NAMES, PHASES, Columns
-from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
+from epochcast.measure.tables.run_table import Run
+from epochcast.predict.cost.software_setting import Setting
 
 _NAMES = tuple(name for name in COLUMN_NAMES if name != "samples")
 """What is kept of the columns; samples are the batch."""

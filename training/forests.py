@@ -1,11 +1,12 @@
-"""Forests that LightGBM grew, shortened and as documents for JSON; `epochcast.cost.trees` reads them."""
+"""Forests that LightGBM grew, shortened and as documents for JSON; `epochcast.predict.cost.tree_ensembles` reads
+them."""
 
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from epochcast.cost.trees import LEAF, Forest
+from epochcast.predict.cost.tree_ensembles import LEAF, Forest
 
 
 def rounded(forest: Forest, value_step: float, digits: int) -> Forest:

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.limits import GROUPS
-from epochcast.cost.setting import GENERATIONS
-from epochcast.graph.maths import OP_MATHS
+from epochcast.describe.graph.math_modes import OP_MATHS
 from epochcast.hardware.sustained import Sustained
+from epochcast.predict.cost.op_bounds import GROUPS
+from epochcast.predict.cost.software_setting import GENERATIONS
 from training.material import Material
 from training.network import BANDWIDTH, SUSTAINED, EfficiencyNet, stack_name
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.layer_terms import HOST_TERMS, TERMS, terms
-from epochcast.cost.layers_model import LEAST_SIBLING_ROWS, LayerSeconds, LayersModel, Setup
-from epochcast.cost.single_layer import LayerRows
 from epochcast.errors import BadInput
 from epochcast.hardware.device import Device
+from epochcast.predict.cost.layer_terms import HOST_TERMS, TERMS, terms
+from epochcast.predict.cost.layers_model import LEAST_SIBLING_ROWS, LayerSeconds, LayersModel, Setup
+from epochcast.predict.cost.single_layer import LayerRows
 
 Array = NDArray[np.float64]
 

@@ -1,10 +1,10 @@
-"""The model of single layers as the compressed JSON that `epochcast.cost.layers_model` reads."""
+"""The model of single layers as the compressed JSON that `epochcast.predict.cost.layers_model` reads."""
 
 import gzip
 import json
 
-from epochcast.cost.layer_terms import TERMS
-from epochcast.cost.layers_model import FORMAT, LayersModel
+from epochcast.predict.cost.layer_terms import TERMS
+from epochcast.predict.cost.layers_model import FORMAT, LayersModel
 from training.forests import forest_document
 
 # Leaf values are stored in units of this: a sum of some hundred trees is then right to about 1e-4 of the seconds.

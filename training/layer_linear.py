@@ -27,13 +27,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.model import Array, Costs
-from epochcast.cost.setting import Setting
+from epochcast.describe.graph.op import Op, Phase
+from epochcast.describe.graph.op_work import OpClass
+from epochcast.describe.graph.trace import CLASSES, PHASES, Columns, columns_of
 from epochcast.errors import BadInput
-from epochcast.graph.op import Op, Phase
-from epochcast.graph.trace import CLASSES, PHASES, Columns, columns_of
-from epochcast.graph.work import OpClass
 from epochcast.hardware.device import Device
+from epochcast.predict.cost.cost_model import Array, Costs
+from epochcast.predict.cost.software_setting import Setting
 
 LINE_KINDS = ("conv", "fully_connected", "loss", "normalisation", "pooling", "relu")
 LOCAL_RESPONSE_CHANNELS = 5  # Krizhevsky et al. 2012, section 3.3

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.layer_terms import FEATURES, TERMS, age, features, terms
-from epochcast.cost.layers_model import LayersModel, Setup, size_groups
-from epochcast.cost.single_layer import LAYER_KINDS
-from epochcast.cost.tree_dump import flattened
-from epochcast.cost.trees import Forest
 from epochcast.errors import MissingExtra
-from epochcast.fitting.layer_table import LayerTable
 from epochcast.hardware.device import Device
 from epochcast.interval import COVERAGE
+from epochcast.measure.evaluate.layer_table import LayerTable
+from epochcast.predict.cost.layer_terms import FEATURES, TERMS, age, features, terms
+from epochcast.predict.cost.layers_model import LayersModel, Setup, size_groups
+from epochcast.predict.cost.single_layer import LAYER_KINDS
+from epochcast.predict.cost.tree_dump import flattened
+from epochcast.predict.cost.tree_ensembles import Forest
 from training.forests import rounded
 from training.layer_file import VALUE_STEP
 

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.limits import GROUPS
-from epochcast.fitting.calibrate import best_correction, calibrated_spread, fit_corrections
-from epochcast.fitting.step_pieces import StepPieces
-from epochcast.graph.maths import OP_MATHS
+from epochcast.describe.graph.math_modes import OP_MATHS
 from epochcast.hardware.catalogue import devices as all_devices
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.sustained import prior
+from epochcast.measure.fit.calibrate import best_correction, calibrated_spread, fit_corrections
+from epochcast.measure.fit.step_pieces import StepPieces
+from epochcast.predict.cost.op_bounds import GROUPS
 from training.files import say
 from training.fractions import device_fractions, launch_seconds
 from training.material import Material

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epochcast.fitting.run_table import read_runs
+from epochcast.measure.tables.run_table import read_runs
 from training.examples import Example, examples
 from training.files import data_folder, say
 from training.network import Names, NetRow, OpRows, net_row

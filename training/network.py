@@ -3,16 +3,16 @@
     log t(op) = log (Σ_j e^(a_j)·s·(bound/s)^(p_j)·MiB^(q_j) + e^c·free + e^d·traffic) - cap
     step      = factor(source) · the larger of Σ t and Σ launches, smoothed
 
-The a_j are the net's (`cost.learned` says why there is more than one). g, b and the factors are what a device sustains,
-learnt with a pull toward the prior; what tiles cost, and how much less is gained than data sheets promise, is learnt
-once for all devices. Efficiency is bounded by the cap (Winograd convolutions need up to 2.25 times fewer
+The a_j are the net's (`predict.cost.learned` says why there is more than one). g, b and the factors are what a device
+sustains, learnt with a pull toward the prior; what tiles cost, and how much less is gained than data sheets promise,
+is learnt once for all devices. Efficiency is bounded by the cap (Winograd convolutions need up to 2.25 times fewer
 multiplications than they are counted with) and never explodes outside the training range, as nets on raw times do.
 
 Host seconds per launch belong to a source of measurements and a device: whoever measured had a host for it. A source
 also has a factor of its own, which no forecast uses: whoever measured had an input pipeline, a way of counting and a
 framework's build, and without that factor the devices of a source would be blamed for it. Losses are on log seconds.
 
-torch trains it; `cost.learned` evaluates the exported text with numpy.
+torch trains it; `predict.cost.learned` evaluates the exported text with numpy.
 """
 
 from collections.abc import Iterable
@@ -22,14 +22,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.features import features
-from epochcast.cost.learned import BOUND, LIMBS, MOST_SLOWDOWN, POWERS, UNIT_SECONDS
-from epochcast.cost.limits import CLASS_TOWERS, GROUPS, TOWERS, as_run, caps, limits, op_groups
-from epochcast.cost.setting import GENERATIONS, Setting
-from epochcast.cost.waves import SHARPNESS, TILES
-from epochcast.graph.maths import OP_MATHS
-from epochcast.graph.trace import Columns
+from epochcast.describe.graph.math_modes import OP_MATHS
+from epochcast.describe.graph.trace import Columns
 from epochcast.hardware.device import Device
+from epochcast.predict.cost.features import features
+from epochcast.predict.cost.learned import BOUND, LIMBS, MOST_SLOWDOWN, POWERS, UNIT_SECONDS
+from epochcast.predict.cost.op_bounds import CLASS_TOWERS, GROUPS, TOWERS, as_run, caps, limits, op_groups
+from epochcast.predict.cost.software_setting import GENERATIONS, Setting
+from epochcast.predict.cost.waves import SHARPNESS, TILES
 from training.examples import Example, select
 
 # The columns of what a device sustains: fractions of the data sheet, then factors of seconds.
@@ -61,7 +61,7 @@ MOST_LOSS = 0.6
 
 @dataclass(frozen=True)
 class Kernels:
-    """What the net sees of ops: features, their limits (`cost.limits`), the cap.
+    """What the net sees of ops: features, their limits (`predict.cost.op_bounds`), the cap.
 
     Then the net of each (`limits.TOWERS`), and where in SUSTAINED the math, the group and the generation of framework
     of each stand.

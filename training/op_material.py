@@ -13,14 +13,20 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.setting import Setting
-from epochcast.fitting.modern_ops import attention_columns, conv_columns, gemm_columns, is_full_attention, moe_columns
-from epochcast.fitting.op_parts import OwnedColumns
-from epochcast.fitting.op_table import op_columns, op_setting
-from epochcast.fitting.training_ops import training_op_columns
-from epochcast.graph.trace import CLASSES, Columns
-from epochcast.graph.work import OpClass
+from epochcast.describe.graph.op_work import OpClass
+from epochcast.describe.graph.trace import CLASSES, Columns
 from epochcast.hardware.catalogue import find_device
+from epochcast.measure.evaluate.op_table import op_columns, op_setting
+from epochcast.measure.fit.modern_ops import (
+    attention_columns,
+    conv_columns,
+    gemm_columns,
+    is_full_attention,
+    moe_columns,
+)
+from epochcast.measure.fit.op_parts import OwnedColumns
+from epochcast.measure.fit.training_ops import training_op_columns
+from epochcast.predict.cost.software_setting import Setting
 from training.examples import select
 from training.network import Kernels, Names, NetRow, OpRows, kernels_of, stack_name
 

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.single_layer import ACTIVATIONS, UPDATE_BYTES, LayerRows
+from epochcast.describe.graph.op import Phase
+from epochcast.describe.graph.trace import CLASSES, PHASES, Columns
 from epochcast.errors import BadInput, MissingExtra
-from epochcast.fitting.layer_table import LayerTable
-from epochcast.graph.op import Phase
-from epochcast.graph.trace import CLASSES, PHASES, Columns
 from epochcast.hardware.device import Device
+from epochcast.measure.evaluate.layer_table import LayerTable
+from epochcast.predict.cost.single_layer import ACTIVATIONS, UPDATE_BYTES, LayerRows
 from training.layer_linear import LINE_KINDS, complexities
 
 Array = NDArray[np.float64]

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import polars
 
-from epochcast.atomic import write_text
+from epochcast.base.atomic_files import write_text
 from epochcast.hardware.price_list import price_list_text
-from epochcast.hardware.skypilot import SOURCE, Listing, machines
+from epochcast.hardware.skypilot_catalogue import SOURCE, Listing, machines
 from training.files import say
 
 FOLDER = Path(__file__).parents[1] / "src" / "epochcast" / "hardware"

@@ -12,10 +12,10 @@ from pathlib import Path
 from statistics import median
 
 from epochcast.errors import EpochcastError
-from epochcast.fitting.table import read_table
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
 from epochcast.hardware.published_rates import FILE
+from epochcast.measure.tables.table_files import read_table
 from training.files import PACKAGE, data_folder, say, write
 
 BANDWIDTH = "bandwidth"

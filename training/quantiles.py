@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.learned import LEAST_WIDTH, MOST_WIDTH, Quantiles
-from epochcast.graph.maths import OP_MATHS
-from epochcast.graph.trace import CLASSES
+from epochcast.describe.graph.math_modes import OP_MATHS
+from epochcast.describe.graph.trace import CLASSES
+from epochcast.predict.cost.learned import LEAST_WIDTH, MOST_WIDTH, Quantiles
 from training.network import EfficiencyNet, NetRow, OpRows
 from training.spreads import OUTSIDE
 

@@ -11,9 +11,9 @@ prediction over n draws.
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.spreads import FORWARD, PRODUCTS, TRAINING
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
+from epochcast.predict.cost.spreads import FORWARD, PRODUCTS, TRAINING
 
 Array = NDArray[np.float64]
 

@@ -12,12 +12,12 @@ relative: a few rows in a hundred were disturbed. What a training step adds is r
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.layer_terms import HOST_TERMS, TERMS
-from epochcast.cost.layers_model import Setup
-from epochcast.cost.single_layer import LayerRows
 from epochcast.errors import BadInput, MissingExtra
-from epochcast.fitting.layer_table import LayerTable
 from epochcast.hardware.device import Device
+from epochcast.measure.evaluate.layer_table import LayerTable
+from epochcast.predict.cost.layer_terms import HOST_TERMS, TERMS
+from epochcast.predict.cost.layers_model import Setup
+from epochcast.predict.cost.single_layer import LayerRows
 
 Array = NDArray[np.float64]
 

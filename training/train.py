@@ -4,7 +4,7 @@ what is then left aside: the models that show how the shipped one does on famili
     python -m training.train [--steps N] [--folds N]
 
 Reads EPOCHCAST_DATA (`ops`, `gemm_modern`, `conv_amd`, `attention_modern`, `moe_modern`, `ops_training`, `runs`,
-`runs_more`, `inference_runs`, `transformer_runs`); writes `cost/learned.json` (the nets and their intervals),
+`runs_more`, `inference_runs`, `transformer_runs`); writes `predict/cost/learned.json` (the nets and their intervals),
 `hardware/profiles.toml` (what devices sustain), `docs/model-card.md`, the errors of every left-out step to
 `studies/accuracy/left_out.csv` and those of left-out ops to `left_out_ops.csv` beside it.
 """
@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from epochcast.cost.learned import Quantiles
-from epochcast.cost.limits import as_run, is_fp32_products
-from epochcast.cost.spreads import step_group, step_kind
+from epochcast.predict.cost.learned import Quantiles
+from epochcast.predict.cost.op_bounds import as_run, is_fp32_products
+from epochcast.predict.cost.spreads import step_group, step_kind
 from training.card import model_card
 from training.files import DOCS, PACKAGE, ROOT, say, write
 from training.fractions import device_fractions, profiles_toml

@@ -1,8 +1,8 @@
 """`python -m training.train_layers`: the model of single-layer benchmarks, trained and saved.
 
-Reads EPOCHCAST_DATA; writes `cost/layer_trees.json.gz` and `docs/model-card-layers.md`. Nine tenths of the rows are
-trained on (`split_seed0` of Justus' tables, a seeded tenth of the report's is left out); half of the last tenth sets
-the intervals, the other half is what the card reports.
+Reads EPOCHCAST_DATA; writes `predict/cost/layer_trees.json.gz` and `docs/model-card-layers.md`. Nine tenths of the
+rows are trained on (`split_seed0` of Justus' tables, a seeded tenth of the report's is left out); half of the last
+tenth sets the intervals, the other half is what the card reports.
 """
 
 import sys
@@ -16,8 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epochcast.cost.layers_model import FILE, LayersModel
-from epochcast.fitting.layer_table import LayerTable, read_layers
+from epochcast.measure.evaluate.layer_table import LayerTable, read_layers
+from epochcast.predict.cost.layers_model import FILE, LayersModel
 from training.files import DOCS, PACKAGE, data_folder, say, write
 from training.layer_file import to_bytes
 from training.layer_training import LIGHT, quantiles, train, with_intervals

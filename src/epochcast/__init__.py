@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from epochcast.api import inspect as inspect
     from epochcast.api import plan as plan
     from epochcast.api import scaling as scaling
-    from epochcast.capture.workload import Workload as Workload
+    from epochcast.describe.capture.workload import Workload as Workload
     from epochcast.errors import AmbiguousName as AmbiguousName
     from epochcast.errors import BadInput as BadInput
     from epochcast.errors import DoesNotFit as DoesNotFit
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from epochcast.errors import OverLimit as OverLimit
     from epochcast.errors import UnknownName as UnknownName
     from epochcast.errors import UnknownOption as UnknownOption
-    from epochcast.forecasting.forecast import Forecast as Forecast
-    from epochcast.forecasting.job import Job as Job
-    from epochcast.forecasting.jobfile import read_job as read_job
-    from epochcast.forecasting.jobfile import read_jobs as read_jobs
-    from epochcast.forecasting.placement import Placement as Placement
-    from epochcast.forecasting.placement import place as place
-    from epochcast.forecasting.session import Session as Session
-    from epochcast.forecasting.where import Where as Where
     from epochcast.hardware.device import Device as Device
     from epochcast.interval import Interval as Interval
+    from epochcast.observe.runs.recording.track_loop import track as track
+    from epochcast.predict.forecast.forecast import Forecast as Forecast
+    from epochcast.predict.forecast.job import Job as Job
+    from epochcast.predict.forecast.job_file import read_job as read_job
+    from epochcast.predict.forecast.job_file import read_jobs as read_jobs
+    from epochcast.predict.forecast.placement import Placement as Placement
+    from epochcast.predict.forecast.placement import place as place
+    from epochcast.predict.forecast.session import Session as Session
+    from epochcast.predict.forecast.where import Where as Where
     from epochcast.queues import schedule_plan as schedule_plan
-    from epochcast.tracking.recording.loop import track as track
 
 __version__ = "0.1.0"
 __all__ = [
@@ -88,17 +88,17 @@ _HOMES = {
         "epochcast.errors",
     ),
     "Device": "epochcast.hardware.device",
-    "Forecast": "epochcast.forecasting.forecast",
+    "Forecast": "epochcast.predict.forecast.forecast",
     "Interval": "epochcast.interval",
-    "Job": "epochcast.forecasting.job",
-    "Placement": "epochcast.forecasting.placement",
-    "Session": "epochcast.forecasting.session",
-    "Where": "epochcast.forecasting.where",
-    "Workload": "epochcast.capture.workload",
-    "place": "epochcast.forecasting.placement",
-    **dict.fromkeys(("read_job", "read_jobs"), "epochcast.forecasting.jobfile"),
+    "Job": "epochcast.predict.forecast.job",
+    "Placement": "epochcast.predict.forecast.placement",
+    "Session": "epochcast.predict.forecast.session",
+    "Where": "epochcast.predict.forecast.where",
+    "Workload": "epochcast.describe.capture.workload",
+    "place": "epochcast.predict.forecast.placement",
+    **dict.fromkeys(("read_job", "read_jobs"), "epochcast.predict.forecast.job_file"),
     "schedule_plan": "epochcast.queues",
-    "track": "epochcast.tracking.recording.loop",
+    "track": "epochcast.observe.runs.recording.track_loop",
 }
 
 

@@ -22,44 +22,43 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from epochcast.advising.advice import Advice, AdviceRequest
-from epochcast.advising.advice import advise as solve_advice
-from epochcast.capture.inspection import Inspection, inspect_graph
-from epochcast.capture.resolve import find_model
-from epochcast.capture.workload import WORKLOAD_NAMES, as_workload
-from epochcast.cost.model import CostModel
-from epochcast.cost.registry import find_cost_model
-from epochcast.diffing.answer import Diff
-from epochcast.diffing.asked import JOB, Question, side_asked
-from epochcast.diffing.compare import Comparison
-from epochcast.diffing.limits import Allowed
-from epochcast.diffing.side import Side, side_of
-from epochcast.display import register_view
+from epochcast.base.options import checked
+from epochcast.decide.advise.advice import Advice, AdviceRequest
+from epochcast.decide.advise.advice import advise as solve_advice
+from epochcast.decide.diff.change_limits import Allowed
+from epochcast.decide.diff.diff_answer import Diff
+from epochcast.decide.diff.diff_compare import Comparison
+from epochcast.decide.diff.diff_side import Side, side_of
+from epochcast.decide.diff.side_reference import JOB, Question, side_asked
+from epochcast.decide.plan.billing import NO_EXTRAS, Extras
+from epochcast.decide.plan.choice import Limits
+from epochcast.decide.plan.learning import critical_batch as find_critical_batch
+from epochcast.decide.plan.offers import OFFERED_GPUS, offers
+from epochcast.decide.plan.plan_answer import Goal, Plan, planned
+from epochcast.decide.plan.plan_options import Asked, policy_of, what_if_in
+from epochcast.decide.plan.spot import Spot
+from epochcast.decide.scaling import Case, Scaling, cases, scaled
+from epochcast.describe.capture.inspection import Inspection, inspect_graph
+from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.capture.workload import WORKLOAD_NAMES, as_workload
 from epochcast.errors import BadInput, UnknownOption
-from epochcast.forecasting.assumed import host_of, service_of
-from epochcast.forecasting.data import data_of
-from epochcast.forecasting.defaults import placement_of, settled
-from epochcast.forecasting.forecast import Forecast
-from epochcast.forecasting.forecaster import forecast_job
-from epochcast.forecasting.job import JOB_OPTIONS, Job, without_replaced
-from epochcast.forecasting.loader import Service
-from epochcast.forecasting.options import checked
-from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.scaling import Case, Scaling, cases, scaled
-from epochcast.forecasting.session import Session
-from epochcast.forecasting.settings import filled
-from epochcast.forecasting.where import PLACE_OPTIONS, Where
 from epochcast.hardware.topology import GPUS_PER_NODE, find_topology
-from epochcast.planning.answer import Goal, Plan, planned
-from epochcast.planning.asked import Asked, policy_of, what_if_in
-from epochcast.planning.billing import NO_EXTRAS, Extras
-from epochcast.planning.choice import Limits
-from epochcast.planning.learning import critical_batch as find_critical_batch
-from epochcast.planning.offers import OFFERED_GPUS, offers
-from epochcast.planning.spot import Spot
+from epochcast.predict.cost.cost_model import CostModel
+from epochcast.predict.cost.cost_models import find_cost_model
+from epochcast.predict.forecast.assumed import host_of, service_of
+from epochcast.predict.forecast.forecast import Forecast
+from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.job import JOB_OPTIONS, Job, without_replaced
+from epochcast.predict.forecast.job_data import data_of
+from epochcast.predict.forecast.job_defaults import placement_of, settled
+from epochcast.predict.forecast.job_settings import filled
+from epochcast.predict.forecast.loader_queue import Service
+from epochcast.predict.forecast.placement import Placement
+from epochcast.predict.forecast.session import Session
+from epochcast.predict.forecast.where import PLACE_OPTIONS, Where
 
 if TYPE_CHECKING:
-    from epochcast.fitting.local import Fitted
+    from epochcast.measure.fit.local_fit import Fitted
 
 __all__ = [
     "Advice",
@@ -126,7 +125,7 @@ def forecast(
     answer = _forecast(forecast, model, options, config, _session(session, cost_model, profile), placement)
     if history is None:
         return answer
-    from epochcast.history.experience import by_history
+    from epochcast.observe.history.experience import by_history
 
     return by_history(answer, history)
 
@@ -349,7 +348,7 @@ def fit(
     """The model of the device that files of `epochcast bench` measure; `cost_model=answer.model` forecasts with it.
 
     `allow_code` lets a measured step be of `file.py:factory`, which runs it; files from elsewhere should not."""
-    from epochcast.fitting.local import fit_files
+    from epochcast.measure.fit.local_fit import fit_files
 
     today = datetime.now(UTC).date().isoformat()
     return fit_files(measurements, date=today, progress=progress, allow_code=allow_code)
@@ -432,25 +431,3 @@ def _session(session: Session | None, cost_model: CostModel | str | None, profil
         return session
     model = find_cost_model(cost_model) if isinstance(cost_model, str) else cost_model
     return Session(model, profile=None if profile is None else Path(profile))
-
-
-def _view(name: str) -> Callable[[Any], Any]:
-    """A drawing of `render`, which is loaded when something is drawn."""
-
-    def view(answer: Any) -> Any:
-        from epochcast import render
-
-        return getattr(render, name)(answer)
-
-    return view
-
-
-for _kind, _name in {
-    Forecast: "forecast",
-    Inspection: "inspection",
-    Advice: "advice",
-    Scaling: "scaling",
-    Plan: "plan",
-    Diff: "diff",
-}.items():
-    register_view(_kind, _view(_name))

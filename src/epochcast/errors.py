@@ -83,6 +83,15 @@ class MissingUnit(BadInput):
         self.text, self.example = text, example
 
 
+class InvalidField(BadInput):
+    """A value that a field of a record cannot have: which record, which field, what was given, what is allowed."""
+
+    def __init__(self, record: str, name: str, given: object, allowed: str) -> None:
+        inside = "" if record == name else f" (in {record})"
+        super().__init__(f"{name} must be {allowed}, got {given!r}{inside}")
+        self.record, self.name, self.given, self.allowed = record, name, given, allowed
+
+
 ENDING = "SystemExit: "
 """What names the exit code of a program that ends without a word; what it printed last then says why."""
 

@@ -13,27 +13,26 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from epochcast.display import register_view
+from epochcast.decide.plan.queue_forecasts import with_forecasts
 from epochcast.errors import BadInput
-from epochcast.forecasting.session import Session
 from epochcast.interval import Interval
-from epochcast.planning.queue_forecasts import with_forecasts
-from epochcast.scheduling.drawing import STANDARD_TO_HIGH
-from epochcast.scheduling.instances import with_instances
-from epochcast.scheduling.policies.registry import DEFAULT, Switches
-from epochcast.scheduling.projection import DRAWS, Asked, project
-from epochcast.scheduling.queue_clock import Clock, timed
-from epochcast.scheduling.queue_now import QueueNow, queue_now
-from epochcast.scheduling.queue_rows import KeptQueue
-from epochcast.scheduling.simulator import Rules
-from epochcast.scheduling.timetable import PastJob, Timetable
-from epochcast.scheduling.traces import read_trace
-from epochcast.scheduling.workload import QueuedJob, Workload
-from epochcast.scheduling.workload_file import Refused, fleet_of, read_document, read_rows, rules_of
+from epochcast.predict.forecast.session import Session
+from epochcast.schedule.cluster_traces import read_trace
+from epochcast.schedule.node_types import with_instances
+from epochcast.schedule.policies.policy_table import DEFAULT, Switches
+from epochcast.schedule.projection import DRAWS, Asked, project
+from epochcast.schedule.queue_clock import Clock, timed
+from epochcast.schedule.queue_now import QueueNow, queue_now
+from epochcast.schedule.queue_rows import KeptQueue
+from epochcast.schedule.runtime_draws import STANDARD_TO_HIGH
+from epochcast.schedule.simulator import Rules
+from epochcast.schedule.timetable import PastJob, Timetable
+from epochcast.schedule.workload_file import Refused, fleet_of, read_document, read_rows, rules_of
+from epochcast.schedule.workload_jobs import QueuedJob, Workload
 from epochcast.units import show_seconds
 
 if TYPE_CHECKING:
-    from epochcast.store.store import Store
+    from epochcast.observe.store.store import Store
 
 Progress = Callable[[int, int], None]
 
@@ -97,8 +96,8 @@ class QueueView:
 
 def kept_view(store: "Store", name: str, at: datetime) -> QueueView:
     """A queue that `schedule run` works off, as the store has it."""
-    from epochcast.scheduling.kept_queue import kept_queue, state_of
-    from epochcast.scheduling.queue_rows import ENDED
+    from epochcast.schedule.queue_rows import ENDED
+    from epochcast.schedule.stored_queue import kept_queue, state_of
 
     kept = kept_queue(store, name)
     clock = Clock(datetime.fromtimestamp(kept.added_at_seconds, at.tzinfo))
@@ -282,12 +281,3 @@ def _with_spread(workload: Workload, error: float | None) -> tuple[Workload, tup
         return replace(job, seconds=seconds)
 
     return replace(workload, jobs=tuple(map(widened, workload.jobs))), ()
-
-
-def _view(answer: Timetable) -> Any:
-    from epochcast import render
-
-    return render.timetable(answer)
-
-
-register_view(Timetable, _view)

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 from epochcast import api
-from epochcast.diffing.asked import JOB, Question, job_asked
+from epochcast.base.options import checked
+from epochcast.decide.diff.side_reference import JOB, Question, job_asked
 from epochcast.errors import BadInput
-from epochcast.forecasting.defaults import placement_of
-from epochcast.forecasting.forecast import Forecast
-from epochcast.forecasting.forecaster import forecast_job
-from epochcast.forecasting.job import Job
-from epochcast.forecasting.options import checked
-from epochcast.forecasting.session import Session
 from epochcast.interval import Interval
+from epochcast.predict.forecast.forecast import Forecast
+from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.job import Job
+from epochcast.predict.forecast.job_defaults import placement_of
+from epochcast.predict.forecast.session import Session
 from epochcast.units import show_bytes, show_dollars, show_seconds
 
 __all__ = ["assert_forecast"]

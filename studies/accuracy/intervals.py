@@ -4,8 +4,8 @@
     unseen device     the spread comes from the other chips, each left out in turn, each with the same weight
     calibrated        counted by `make model` on runs that were not given (`docs/model-card.md`)
 
-Steps that wait for their launches are left out: the interval of the host comes on top (`cost.hosts`). A row holds if
-measured lies between predicted·low^w and predicted·high^w, w being the width of the step's ops.
+Steps that wait for their launches are left out: the interval of the host comes on top (`predict.cost.hosts`). A row
+holds if measured lies between predicted·low^w and predicted·high^w, w being the width of the step's ops.
 """
 
 import re
@@ -15,7 +15,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.spreads import FORWARD, PRODUCTS, TRAINING
+from epochcast.predict.cost.spreads import FORWARD, PRODUCTS, TRAINING
 from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
 from training.spreads import (

@@ -29,7 +29,7 @@ class LeftOutTable:
     """One entry per step; a ratio is NaN where the step was never left out by that split.
 
     `widths` say how unsure the ops of a step are by their kind (1 is typical), `products` whether it is a network of
-    plain products in fp32, `kind` its format, layout and mode (`cost.spreads`),
+    plain products in fp32, `kind` its format, layout and mode (`predict.cost.spreads`),
     `bound` whether its kernels or the host that launches them decide.
     """
 

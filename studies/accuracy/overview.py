@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.roofline import peaks
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
+from epochcast.predict.cost.roofline import peaks
 from studies.accuracy.figures import Array, figure
 from studies.accuracy.intervals import GivenRuns
 from studies.accuracy.left_out_table import LeftOutTable

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from epochcast.cost.launch import launch_seconds
-from epochcast.cost.registry import find_cost_model
-from epochcast.graph.trace import CLASSES
-from epochcast.graph.work import OpClass
+from epochcast.describe.graph.op_work import OpClass
+from epochcast.describe.graph.trace import CLASSES
+from epochcast.predict.cost.cost_models import find_cost_model
+from epochcast.predict.cost.launch import launch_seconds
 from studies.accuracy.figures import Array
 from training.examples import Example
 

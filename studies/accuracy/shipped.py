@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epochcast.cost.layers_model import layers_model
-from epochcast.cost.registry import find_cost_model
-from epochcast.fitting.evaluate import evaluate
-from epochcast.fitting.layer_table import LayerTable
+from epochcast.measure.evaluate.evaluate import evaluate
+from epochcast.measure.evaluate.layer_table import LayerTable
+from epochcast.predict.cost.cost_models import find_cost_model
+from epochcast.predict.cost.layers_model import layers_model
 from studies.accuracy.figures import SEPARATOR, Array, Figure, figure
 from studies.accuracy.sample import every, sampled_runs
 from training.material import WEIGHTS

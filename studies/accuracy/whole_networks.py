@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.cost.registry import find_cost_model
+from epochcast.predict.cost.cost_models import find_cost_model
 from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
 from training.examples import Example

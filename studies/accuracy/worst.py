@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from epochcast.cost.launch import launch_seconds
 from epochcast.errors import EpochcastError
-from epochcast.fitting.run_table import read_runs
 from epochcast.hardware.catalogue import find_device
+from epochcast.measure.tables.run_table import read_runs
+from epochcast.predict.cost.launch import launch_seconds
 from studies.accuracy.figures import Array
 from studies.accuracy.left_out_table import LeftOutTable
 from studies.accuracy.others import report_reason

@@ -1,7 +1,7 @@
-"""The law of `comm.nccl` over arrays, for groups on one kind of link: thousands of tries while fitting.
+"""The law of `predict.comm.nccl` over arrays, for groups on one kind of link: thousands of tries while fitting.
 
 Constants are a mapping by name; `shipped` reads those of fitted.toml and links.toml, with which `seconds` gives what
-`comm.nccl` gives (a test compares them).
+`predict.comm.nccl` gives (a test compares them).
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epochcast.comm.protocol import Line, tuning
 from epochcast.hardware.catalogue import find_link
+from epochcast.predict.comm.protocol import Line, tuning
 from studies.collectives.rows import Measured
 
 RINGS = ("ll", "ll128", "simple")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from epochcast.fitting.table import read_table
 from epochcast.hardware.catalogue import find_link
 from epochcast.hardware.cluster import Group, Level
+from epochcast.measure.tables.table_files import read_table
 
 MODERN, MORE = "collectives_modern.parquet", "collectives_more.parquet"
 MODERN_BYTES = 2

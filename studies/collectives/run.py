@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from epochcast.comm.allreduce import ring
-from epochcast.comm.collectives import (
+from epochcast.hardware.catalogue import find_link
+from epochcast.hardware.cluster import Group
+from epochcast.hardware.link import Link
+from epochcast.predict.comm.allreduce import ring
+from epochcast.predict.comm.collectives import (
     all_gather_seconds,
     all_reduce_seconds,
     all_to_all_seconds,
     reduce_scatter_seconds,
 )
-from epochcast.hardware.catalogue import find_link
-from epochcast.hardware.cluster import Group
-from epochcast.hardware.link import Link
 from studies.collectives.fit import MEDIA, fit
 from studies.collectives.law import seconds, table
 from studies.collectives.rows import BANDS, COLLECTIVES, Measured, across_boxes, measured, size_ratios
@@ -304,7 +304,7 @@ def _sizes(rows: Sequence[Measured]) -> list[str]:
 INTRODUCTION = """\
 How long an all-reduce, an all-gather, a reduce-scatter and an all-to-all take by themselves, beside measurements that
 others published (aiconfigurator, vTrain, vidur, SuperScaler, openxla): mean error over rows, in percent. By `python -m
-studies collectives`; the law is in `comm/nccl.py`, its constants in `comm/fitted.toml` and `hardware/links.toml`.
+studies collectives`; the law is in `predict/comm/nccl.py`, its constants in `predict/comm/fitted.toml` and `hardware/links.toml`.
 
 'Ours' was fitted on these very rows. 'System left out' refits without the system of the row (its link is then known
 from other systems, or has the mean of the other links of its kind); 'link left out' without all systems of the link;

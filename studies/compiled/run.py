@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from epochcast.capture.zoo import zoo_model
-from epochcast.cost.hosts import measured_host
+from epochcast.describe.capture.zoo import zoo_model
+from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import EpochcastError
-from epochcast.fitting.run_placement import run_placement
-from epochcast.fitting.run_table import Run, read_runs
-from epochcast.forecasting.forecaster import forecast_job
-from epochcast.forecasting.session import Session
-from epochcast.graph.recipe import Recipe
 from epochcast.interval import Interval
+from epochcast.measure.tables.run_placement import run_placement
+from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.predict.cost.hosts import measured_host
+from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.session import Session
 from studies.figures_csv import figures_csv
 from training.files import data_folder
 

@@ -50,9 +50,9 @@ def _row(name: str, what: str, ours: Any, other: Any) -> dict[str, Any]:
 
 def built_and_captured() -> Iterator[dict[str, Any]]:
     """The zoo's networks that torchvision has too."""
-    from epochcast.capture.torch import load_torch
-    from epochcast.capture.zoo import zoo_model
-    from epochcast.graph.recipe import Recipe
+    from epochcast.describe.capture.torch import load_torch
+    from epochcast.describe.capture.zoo import zoo_model
+    from epochcast.describe.graph.recipe import Recipe
 
     recipe = Recipe(BATCH, optimizer="adam")
     for name in ZOO_AND_TORCHVISION:
@@ -64,10 +64,10 @@ def read_from_onnx() -> Iterator[dict[str, Any]]:
     """Files that torch exports in training mode, against the zoo."""
     import torch
 
-    from epochcast.capture.onnx import load_onnx
-    from epochcast.capture.torch.shim import import_torchvision
-    from epochcast.capture.zoo import zoo_model
-    from epochcast.graph.recipe import Recipe
+    from epochcast.describe.capture.onnx import load_onnx
+    from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
+    from epochcast.describe.capture.zoo import zoo_model
+    from epochcast.describe.graph.recipe import Recipe
 
     torchvision = import_torchvision()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -87,9 +87,9 @@ def against_torch() -> Iterator[tuple[str, float, float]]:
     """Our forward and backward matrix flops over those of `FlopCounterMode`, captured networks on `meta`."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    from epochcast.capture.torch import TorchModel
-    from epochcast.capture.torch.load import load_torch  # the module itself, not what was kept of it
-    from epochcast.graph.recipe import Recipe
+    from epochcast.describe.capture.torch import TorchModel
+    from epochcast.describe.capture.torch.torch_load import load_torch  # the module itself, not what was kept of it
+    from epochcast.describe.graph.recipe import Recipe
 
     for name in (*ZOO_AND_TORCHVISION, "convnext_tiny", "regnet_y_400mf", "maxvit_t"):
         model = load_torch(f"torchvision:{name}")

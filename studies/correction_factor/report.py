@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from epochcast.capture.zoo import zoo_model
-from epochcast.fitting.report_table import CIFAR_IMAGES
-from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import Trace
+from epochcast.describe.capture.zoo import zoo_model
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
+from epochcast.measure.evaluate.report_table import CIFAR_IMAGES
 
 DEVICE = find_device("P100-PCIe")
 NETWORKS = {"mnist_cnn_3conv": "mnist_cnn", "mnist_cnn_2conv": "mnist_cnn_2conv", "cifar10_cnn_3conv": "cifar10_cnn"}

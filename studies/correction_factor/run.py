@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from epochcast.capture.zoo import zoo_model
-from epochcast.cost.layers_model import layers_model
-from epochcast.cost.stacks import Stack, find_stack
-from epochcast.fitting.layer_table import read_layers
-from epochcast.forecasting.layered_step import LayeredStep, layered_step
-from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import Trace
+from epochcast.describe.capture.zoo import zoo_model
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
+from epochcast.measure.evaluate.layer_table import read_layers
+from epochcast.predict.cost.layers_model import layers_model
+from epochcast.predict.cost.stacks import Stack, find_stack
+from epochcast.predict.forecast.layered_step import LayeredStep, layered_step
 from studies.correction_factor.report import DEVICE, Run, runs, single_layers, start_up_seconds
 from studies.figures_csv import figures_csv
 from training.files import data_folder

@@ -39,8 +39,8 @@ def shapes_of(model: Any, prefix: str = "") -> dict[str, list[tuple[Any, ...]]]:
 
 def check(model: Any) -> dict[str, Any]:
     """What we read against what Keras says."""
-    from epochcast.capture.keras import from_keras, layer_shapes
-    from epochcast.graph.recipe import Recipe
+    from epochcast.describe.capture.keras import from_keras, layer_shapes
+    from epochcast.describe.graph.recipe import Recipe
 
     began = time.perf_counter()
     ours = from_keras(model)

@@ -49,7 +49,7 @@ def main() -> None:
 
 def names(family: str) -> list[str]:
     """Every name of a family, its quantised twins left out: they are the same networks until they are converted."""
-    from epochcast.capture.torch.shim import import_timm, import_torchvision
+    from epochcast.describe.capture.torch.torchvision_shim import import_timm, import_torchvision
 
     if family == "timm":
         return list(import_timm().list_models())
@@ -77,9 +77,9 @@ def sweep(wanted: Sequence[str], results: Path) -> None:
 
 def capture(reference: str) -> dict[str, Any]:
     """One row: what was captured, or why not."""
-    from epochcast.capture.torch import load_torch
+    from epochcast.describe.capture.torch import load_torch
+    from epochcast.describe.graph.recipe import Recipe
     from epochcast.errors import EpochcastError
-    from epochcast.graph.recipe import Recipe
 
     def late(*_: object) -> None:
         raise TimeoutError(f"takes more than {SECONDS_PER_MODEL} s of a processor")

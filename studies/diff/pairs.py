@@ -14,11 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from epochcast.cost.registry import find_cost_model
-from epochcast.diffing.paired import unshared
-from epochcast.diffing.side import kernel_seconds
+from epochcast.decide.diff.diff_side import kernel_seconds
+from epochcast.decide.diff.paired_interval import unshared
 from epochcast.errors import BadInput
-from epochcast.fitting.run_table import Run, read_runs
+from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.predict.cost.cost_models import find_cost_model
 from studies.accuracy.left_out_table import LeftOutTable, read_left_out
 from training.examples import Example, examples
 from training.material import distinct
@@ -59,7 +59,7 @@ class Pairs:
 
     @property
     def unlike(self) -> Array:
-        """u of `epochcast.diffing.paired`."""
+        """u of `epochcast.decide.diff.paired_interval`."""
         return np.asarray(np.hypot(self.base_alone, self.head_alone))
 
 

@@ -1,7 +1,7 @@
 """How right a paired comparison is: its sign, its size, and whether its interval holds the measured change.
 
 python -m studies diff            scores, `result.csv` and docs/diff-accuracy.md
-python -m studies.diff.run --fit  also writes the widths into src/epochcast/diffing/paired.toml
+python -m studies.diff.run --fit  also writes the widths into src/epochcast/decide/diff/paired.toml
 """
 
 import argparse
@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcast.diffing.paired import NOTHING, constants
+from epochcast.decide.diff.paired_interval import NOTHING, constants
 from studies.diff.pairs import Array, Pairs, measured_pairs
 from studies.figures_csv import figures_csv
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "diff-accuracy.md"
-WIDTHS = HERE.parents[1] / "src" / "epochcast" / "diffing" / "paired.toml"
+WIDTHS = HERE.parents[1] / "src" / "epochcast" / "decide" / "diff" / "paired.toml"
 REAL_CHANGE = 0.05
 """Smaller measured changes are not scored by their sign."""
 WANTED_SIGN, WANTED_POINTS = 0.97, 0.05

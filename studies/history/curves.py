@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from epochcast.history.curve import learning_curve
-from epochcast.history.learning_set import LearningSet
+from epochcast.observe.history.learning_curve import learning_curve
+from epochcast.observe.history.learning_set import LearningSet
 from studies.history.lines import append_line, read_lines
 
 RESULT = Path(__file__).with_name("curve.csv")

@@ -13,9 +13,9 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from epochcast.cost.registry import find_cost_model
-from epochcast.fitting.evaluate_runs import forecast_runs
-from epochcast.fitting.predicted import Predicted
+from epochcast.measure.evaluate.evaluate_runs import forecast_runs
+from epochcast.measure.evaluate.predicted import Predicted
+from epochcast.predict.cost.cost_models import find_cost_model
 
 
 @dataclass(frozen=True)

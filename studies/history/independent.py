@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.fitting.run_table import Run, read_runs
-from epochcast.history.jobs import Array
+from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.observe.history.job_table import Array
 from studies.accuracy.left_out_table import LeftOutTable, read_left_out
 
 BY_FAMILY = ("timm",)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from epochcast.history.compare import Tested
+from epochcast.observe.history.history_compare import Tested
 
 RESULT = Path(__file__).with_name("result.csv")
 SOURCES = Path(__file__).with_name("sources.csv")

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epochcast.history.jobs import Array
-from epochcast.history.learning_set import LearningSet
-from epochcast.history.verbs import known_jobs
+from epochcast.observe.history.history_verbs import known_jobs
+from epochcast.observe.history.job_table import Array
+from epochcast.observe.history.learning_set import LearningSet
 from studies.history.lines import read_lines, write_lines
 from studies.history.scoring import Scorer
 from studies.track.replay import Case, cases, logs, logs_folder

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epochcast.fitting.table import read_table
-from epochcast.history.jobs import Array, Physics
-from epochcast.history.learning_set import LearningSet, learning_set
-from epochcast.history.physics import FORECAST, by_columns, overheads_of, stand_ins_of
-from epochcast.history.reading import as_jobs, named
-from epochcast.history.roles import with_devices
+from epochcast.measure.tables.table_files import read_table
+from epochcast.observe.history.job_table import Array, Physics
+from epochcast.observe.history.job_table_reader import as_jobs, named
+from epochcast.observe.history.learning_set import LearningSet, learning_set
+from epochcast.observe.history.physics import FORECAST, by_columns, overheads_of, stand_ins_of
+from epochcast.observe.history.roles import with_devices
 from studies.history.forecasts import Kept, forecasts_of
 from studies.history.independent import computed_of, trained_sources
 

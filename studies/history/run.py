@@ -20,8 +20,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from epochcast.history.learning_set import LearningSet
-from epochcast.history.splits import default_splits
+from epochcast.observe.history.learning_set import LearningSet
+from epochcast.observe.history.splits import default_splits
 from studies.history.curves import COLUMNS as CURVE_COLUMNS
 from studies.history.curves import RESULT as CURVES
 from studies.history.curves import add_curve, read_curves

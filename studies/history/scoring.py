@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from epochcast.errors import EpochcastError
-from epochcast.history.compare import Tested, compare
-from epochcast.history.jobs import Array, Integers
-from epochcast.history.learning_set import LearningSet
-from epochcast.history.models.table import Options, find_kind
-from epochcast.history.splits import split_of
-from epochcast.history.tuning import one_thread_each, tuned
+from epochcast.observe.history.history_compare import Tested, compare
+from epochcast.observe.history.job_table import Array, Integers
+from epochcast.observe.history.learning_set import LearningSet
+from epochcast.observe.history.models.model_table import Options, find_kind
+from epochcast.observe.history.splits import split_of
+from epochcast.observe.history.tuning import one_thread_each, tuned
 from studies.history.lines import Line
 
 OURS = ("grey_box", "forecast")

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from epochcast.errors import EpochcastError
-from epochcast.fitting.scores import scores
-from epochcast.history.compare import Tested
-from epochcast.history.jobs import Jobs
-from epochcast.history.learning_set import LearningSet
-from epochcast.history.models.table import find_kind
-from epochcast.history.roles import ROLES, column_of
-from epochcast.history.splits import split_of
+from epochcast.measure.evaluate.scores import scores
+from epochcast.observe.history.history_compare import Tested
+from epochcast.observe.history.job_table import Jobs
+from epochcast.observe.history.learning_set import LearningSet
+from epochcast.observe.history.models.model_table import find_kind
+from epochcast.observe.history.roles import ROLES, column_of
+from epochcast.observe.history.splits import split_of
 from studies.history.lines import append_line, percent, read_lines
 from studies.history.rows import Source, known_of
 from studies.history.scoring import Scorer

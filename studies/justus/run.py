@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from epochcast.cost.layers_model import LayersModel
-from epochcast.fitting.layer_table import LayerTable
+from epochcast.measure.evaluate.layer_table import LayerTable
+from epochcast.predict.cost.layers_model import LayersModel
 from studies.figures_csv import figures_csv
 from training.files import data_folder
 from training.layer_calibration import calibrated, calibrated_answer

@@ -14,15 +14,15 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from epochcast.capture.resolve import find_model
-from epochcast.cost.model import CostModel
+from epochcast.describe.capture.resolve import find_model
 from epochcast.errors import EpochcastError
-from epochcast.fitting.run_placement import run_placement
-from epochcast.fitting.run_table import Run, read_runs
-from epochcast.fitting.table import read_table
-from epochcast.forecasting.forecaster import forecast_job
-from epochcast.forecasting.session import Session
 from epochcast.interval import Interval
+from epochcast.measure.tables.run_placement import run_placement
+from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.measure.tables.table_files import read_table
+from epochcast.predict.cost.cost_model import CostModel
+from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.session import Session
 
 SOURCE = "megatron_bridge"
 RULE_FRACTION = 0.4

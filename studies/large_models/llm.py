@@ -2,9 +2,9 @@
 failed (`llm_failed`).
 
 Of each source every so many rows are taken, in an order that mixes models and layouts. A micro-batch of one on many
-GPUs is bound by the host, which no table describes. The forecast takes the host of large trainers (`cost/hosts.toml`),
-whose seconds per kernel were chosen on the rows of vtrain_single; beside it stands the one with the host of plain
-PyTorch. The playbook's runs over several nodes are disturbed, by
+GPUs is bound by the host, which no table describes. The forecast takes the host of large trainers
+(`predict/cost/hosts.toml`), whose seconds per kernel were chosen on the rows of vtrain_single; beside it stands the
+one with the host of plain PyTorch. The playbook's runs over several nodes are disturbed, by
 the table's own account; several nodes are shown with and without them.
 
 Memory is what the allocator gave out, as the table says. Runs of nanotron keep the gathered input of a product for the
@@ -19,15 +19,15 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from epochcast.cost.launch import launch_seconds
-from epochcast.cost.model import CostModel
 from epochcast.errors import EpochcastError
-from epochcast.fitting.table import read_table
-from epochcast.forecasting.forecaster import forecast_job
-from epochcast.forecasting.rank_memory import rank_memory
-from epochcast.forecasting.session import Session
 from epochcast.interval import Interval
-from epochcast.memory.peak import PeakMemory
+from epochcast.measure.tables.table_files import read_table
+from epochcast.predict.cost.cost_model import CostModel
+from epochcast.predict.cost.launch import launch_seconds
+from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.rank_memory import rank_memory
+from epochcast.predict.forecast.session import Session
+from epochcast.predict.memory.peak import PeakMemory
 from studies.large_models.rows import Row, job_of, place_of
 
 RULE_FRACTION = 0.4

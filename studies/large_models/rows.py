@@ -12,10 +12,10 @@ Megatron and its children give every stage as many layers; nanotron balances the
 from collections.abc import Mapping
 from typing import Any
 
-from epochcast.capture.zoo.sized import decoder_reference
+from epochcast.describe.capture.zoo.sized import decoder_reference
 from epochcast.errors import BadInput
-from epochcast.forecasting.job import Job
-from epochcast.forecasting.placement import Placement, place
+from epochcast.predict.forecast.job import Job
+from epochcast.predict.forecast.placement import Placement, place
 
 Row = Mapping[str, Any]
 

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from epochcast.capture.model import BuiltModel
-from epochcast.capture.zoo.gpt import opt
-from epochcast.cost.registry import find_cost_model
-from epochcast.forecasting.placement import place
-from epochcast.forecasting.step import StepForecast, step_forecast
-from epochcast.graph.recipe import Recipe
+from epochcast.describe.capture.model import BuiltModel
+from epochcast.describe.capture.zoo.gpt import opt
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.predict.cost.cost_models import find_cost_model
+from epochcast.predict.forecast.placement import place
+from epochcast.predict.forecast.step import StepForecast, step_forecast
 from studies.large_models import llm
 from studies.large_models.bridge import bridge, tables
 

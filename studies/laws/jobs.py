@@ -1,11 +1,12 @@
 """Laws of time and memory over jobs of the zoo, each checked on one job and told in words where it is broken.
 
 peak        no product, and no step, runs above the peak of the format it really runs in, but where Winograd's
-            method explains it (`cost.laws`)
-formats     tf32 is never slower than fp32; nor is mixed precision (`forecasting.mixed`), nor half, where the device
+            method explains it (`predict.cost.laws`)
+formats     tf32 is never slower than fp32; nor is mixed precision (`predict.forecast.mixed_precision`), nor half,
+where the device
             has tensor cores for the format
 siblings    a device of the same vendor and generation with at least the rates of another is never slower
-            (`hardware.siblings`, `cost.slower_siblings`)
+            (`hardware.siblings`, `predict.cost.slower_siblings`)
 batch       a larger batch never takes less time per step
 memory      a larger batch never needs less memory but for a segment of the allocator; checkpointing and freezing
             never need more; of ZeRO no stage needs more than the one before
@@ -16,18 +17,18 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from epochcast.caching import remembered
-from epochcast.capture.zoo import ZOO
-from epochcast.cost.laws import least_seconds
+from epochcast.base.caching import remembered
+from epochcast.describe.capture.zoo import ZOO
 from epochcast.errors import BadInput
-from epochcast.forecasting.forecast import Forecast
-from epochcast.forecasting.forecaster import forecast_job
-from epochcast.forecasting.job import Job
-from epochcast.forecasting.placement import place
-from epochcast.forecasting.session import Session
 from epochcast.hardware.catalogue import devices
 from epochcast.hardware.device import Device
 from epochcast.hardware.siblings import is_sibling
+from epochcast.predict.cost.laws import least_seconds
+from epochcast.predict.forecast.forecast import Forecast
+from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.job import Job
+from epochcast.predict.forecast.placement import place
+from epochcast.predict.forecast.session import Session
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PRECISIONS = ("fp32", "tf32", "amp_fp16", "amp_bf16", "fp16", "bf16")

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from epochcast.capture.zoo import ZOO
+from epochcast.describe.capture.zoo import ZOO
 from studies.laws.jobs import LAWS, Case, broken, every_pair, gpus, random_cases
 from studies.laws.kept import Kept
 
@@ -115,16 +115,16 @@ How they are kept:
 
 - **Formats.** Autocast adds casts, each a kernel and a launch, and in a small step these may take longer than the
   products save. Such a step is forecast as the same step in fp32, its interval reaches up to the step with its casts,
-  and a warning says so (`forecasting/mixed.py`).
+  and a warning says so (`predict/forecast/mixed_precision.py`).
 - **Siblings.** What boards sustain is in the order of their data sheets (`hardware/sustained.py`). Tiles that fill one
   more wave, fewer but faster multiprocessors or a larger cache would make a slower board win; of every op both sides of
-  the roofline are bounded by those of all slower siblings (`cost/slower_siblings.py`).
+  the roofline are bounded by those of all slower siblings (`predict/cost/slower_siblings.py`).
 - **Memory.** An allocator's fragments may happen to be more where less is held. A step that is checkpointed or frozen
-  needs at most what the plain step needs (`forecasting/rank_memory.py`).
+  needs at most what the plain step needs (`predict/forecast/rank_memory.py`).
 
 A device that you calibrated in one precision alone keeps your measurement: the law of formats has no say there.
 
-`tests/studies/test_laws.py`, `tests/cost/test_slower_siblings.py` and `tests/forecasting/test_memory_laws.py` hold the
+`tests/studies/test_laws.py`, `tests/predict/cost/test_slower_siblings.py` and `tests/predict/forecast/test_memory_laws.py` hold the
 same laws over some hundred jobs, and over all pairs of siblings, with every change.
 """
 

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from epochcast.bench.idle_cpus import idle_cpus, usable_cpus
-from epochcast.bench.jpegs import jpeg_folder
-from epochcast.bench.loader import measure_loader
-from epochcast.forecasting.loader import Feed, Host, Service
+from epochcast.measure.bench.idle_cpus import idle_cpus, usable_cpus
+from epochcast.measure.bench.jpegs import jpeg_folder
+from epochcast.measure.bench.loader_bench import measure_loader
+from epochcast.predict.forecast.loader_queue import Feed, Host, Service
 
 NEEDS_DATA = False
 BY_HAND = True

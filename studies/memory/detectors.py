@@ -16,13 +16,13 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from epochcast.capture.resolve import find_model
+from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import EpochcastError
-from epochcast.fitting.detector_rows import FRAMEWORKS, detector_row
-from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
-from epochcast.memory.peak import PeakMemory, peak_memory
-from epochcast.memory.sharding import WHOLE, Shares
+from epochcast.measure.tables.detector_rows import FRAMEWORKS, detector_row
+from epochcast.predict.memory.peak import PeakMemory, peak_memory
+from epochcast.predict.memory.sharding import WHOLE, Shares
 from training.files import data_folder
 
 PRINTED_GB_BYTES = 1000 * 2**20

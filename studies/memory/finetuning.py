@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epochcast.capture.model import BuiltModel
-from epochcast.capture.zoo import ZOO
+from epochcast.describe.capture.model import BuiltModel
+from epochcast.describe.capture.zoo import ZOO
+from epochcast.describe.graph.lora import linear_names
+from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, EpochcastError
-from epochcast.graph.lora import linear_names
-from epochcast.graph.recipe import Recipe
-from epochcast.memory.peak import peak_memory
+from epochcast.predict.memory.peak import peak_memory
 
 CUT = 512
 WAYS: Mapping[str, str] = {"qlora": "QLoRA", "lora": "LoRA", "full": "all parameters"}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from epochcast.capture.resolve import find_model
-from epochcast.graph.recipe import Recipe
-from epochcast.memory.lifetimes import Lifetimes, lifetimes
+from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.predict.memory.lifetimes import Lifetimes, lifetimes
 from training.examples import scratch
 
 _COLUMNS = ("roles", "fixed_bytes", "sample_bytes", "born", "last")

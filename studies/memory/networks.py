@@ -6,11 +6,11 @@ of Hara et al. 2018 on 16 frames of 112 pixels. Of 18, 34, 50 and 101 layers, 34
 
 from collections.abc import Callable, Mapping
 
-from epochcast.capture.model import BuiltModel, Model
-from epochcast.capture.resolve import find_model
-from epochcast.graph.build import Builder
-from epochcast.graph.op import Graph
-from epochcast.graph.tensor import Tensor
+from epochcast.describe.capture.model import BuiltModel, Model
+from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.graph.build import Builder
+from epochcast.describe.graph.op import Graph
+from epochcast.describe.graph.tensor import Tensor
 
 
 def hara34(batch: int) -> Graph:

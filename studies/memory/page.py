@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from epochcast.memory.largest import LargestBatch
-from epochcast.memory.verdict import HIGH_FACTOR, LOW_FACTOR
+from epochcast.predict.memory.largest_batch import LargestBatch
+from epochcast.predict.memory.verdict import HIGH_FACTOR, LOW_FACTOR
 from studies.memory.run import (
     KEPLER,
     KEPLER_CONTEXT_BYTES,

@@ -1,8 +1,8 @@
 """Other methods to estimate the memory of a step, each as its authors state it."""
 
-from epochcast.graph.kinds import View
-from epochcast.graph.op import Phase
-from epochcast.graph.trace import Trace
+from epochcast.describe.graph.op import Phase
+from epochcast.describe.graph.op_kinds import View
+from epochcast.describe.graph.trace import Trace
 
 
 def accelerate_bytes(trace: Trace) -> float:

@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from epochcast.capture.resolve import find_model
+from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.trace import Trace
 from epochcast.errors import EpochcastError
-from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import Trace
 from epochcast.hardware.catalogue import find_device
 from epochcast.hardware.device import Device
-from epochcast.memory.context import context_bytes
-from epochcast.memory.largest import LargestBatch, largest_batch, largest_of
-from epochcast.memory.peak import Step, peak_memory
-from epochcast.memory.verdict import HIGH_FACTOR, LOW_FACTOR
+from epochcast.predict.memory.device_context import context_bytes
+from epochcast.predict.memory.largest_batch import LargestBatch, largest_batch, largest_of
+from epochcast.predict.memory.peak import Step, peak_memory
+from epochcast.predict.memory.verdict import HIGH_FACTOR, LOW_FACTOR
 from studies.memory import finetuning
 from studies.memory.decay import with_weight_decay
 from studies.memory.detectors import detector_peaks, section

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from epochcast.bench.networks import find_network
-from epochcast.bench.torch_step import WARM_UP_STEPS, TorchStep
-from epochcast.capture.resolve import find_model
-from epochcast.capture.torch.construct import constructed, on_meta
-from epochcast.capture.torch.fused import cuda_kernels
-from epochcast.capture.torch.shim import import_torchvision
-from epochcast.capture.torch.steps import OPTIMIZERS
-from epochcast.graph.recipe import Recipe
+from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.capture.torch.fused_kernels import cuda_kernels
+from epochcast.describe.capture.torch.meta_modules import constructed, on_meta
+from epochcast.describe.capture.torch.meta_steps import OPTIMIZERS
+from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
+from epochcast.describe.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
-from epochcast.memory.lifetimes import lifetimes
-from epochcast.memory.peak import peak_memory
+from epochcast.measure.bench.bench_networks import find_network
+from epochcast.measure.bench.torch_step import WARM_UP_STEPS, TorchStep
+from epochcast.predict.memory.lifetimes import lifetimes
+from epochcast.predict.memory.peak import peak_memory
 
 CHECKED_OPTIMIZERS = ("momentum", "adam")
 

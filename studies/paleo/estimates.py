@@ -5,16 +5,16 @@ from functools import partial
 
 import numpy as np
 
-from epochcast.capture.model import BuiltModel
-from epochcast.comm.allreduce import all_reduce_seconds
-from epochcast.cost.paleo import PLATFORMS, Paleo
-from epochcast.cost.setting import TODAY
-from epochcast.graph.op import Phase
-from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import PHASES, Trace
+from epochcast.describe.capture.model import BuiltModel
+from epochcast.describe.graph.op import Phase
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.trace import PHASES, Trace
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.device import Device
 from epochcast.hardware.link import Link
+from epochcast.predict.comm.allreduce import all_reduce_seconds
+from epochcast.predict.cost.paleo import PLATFORMS, Paleo
+from epochcast.predict.cost.software_setting import TODAY
 from studies.paleo.networks import SPLIT_LAYERS, alexnet, nin, vgg16
 
 # PALEO's links: no latency, and the platform's percent of the nominal bandwidth. PCIe 2.0 x16 is 8 GB/s, of which

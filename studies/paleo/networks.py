@@ -6,9 +6,9 @@ published with its program: AlexNet is the one-tower network of Krizhevsky (2014
 configuration D of Simonyan & Zisserman (2015); NiN is the ImageNet network of Lin et al. (2014) in Caffe's model zoo.
 """
 
-from epochcast.graph.build import Builder
-from epochcast.graph.op import Graph
-from epochcast.graph.tensor import Tensor
+from epochcast.describe.graph.build import Builder
+from epochcast.describe.graph.op import Graph
+from epochcast.describe.graph.tensor import Tensor
 
 IMAGE = (3, 224, 224)
 SPLIT_LAYERS = ("fc6", "dropout6", "fc7", "dropout7")

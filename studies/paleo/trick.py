@@ -7,12 +7,12 @@ all of them together, and every two GPUs exchange by copies, as the paper descri
 
 import numpy as np
 
-from epochcast.capture.zoo import zoo_model
-from epochcast.cost.setting import TODAY
-from epochcast.forecasting.parts import Kernels
-from epochcast.forecasting.strategies.hybrid import DIRECT, Wires, wired_parts
-from epochcast.forecasting.strategies.tensor import rank_of
-from epochcast.graph.recipe import Recipe
+from epochcast.describe.capture.zoo import zoo_model
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.predict.cost.software_setting import TODAY
+from epochcast.predict.forecast.step_parts import Kernels
+from epochcast.predict.forecast.strategies.hybrid import DIRECT, Wires, wired_parts
+from epochcast.predict.forecast.strategies.tensor_parallel import rank_of
 from studies.paleo.estimates import ALEXNET_EPOCHS, IMAGENET_IMAGES, K20, ONE_WEIRD_TRICK, pcie
 
 BATCH = 128

@@ -17,8 +17,8 @@ from statistics import median
 
 import polars as pl
 
-from epochcast.fitting.table import read_table
-from epochcast.store.past import NORMAL_90, Group, expected_ratio, usual_errors
+from epochcast.measure.tables.table_files import read_table
+from epochcast.observe.store.past_runs import NORMAL_90, Group, expected_ratio, usual_errors
 
 # Rows of these sources that share all columns below are repetitions. In others (gavel, jcjohnson, mmdetection_v1,
 # nvidia_dle, megatron_bridge) they differ in what no column says: shared GPUs, libraries, variants of a configuration.

@@ -13,11 +13,11 @@ from math import exp, log
 from statistics import fmean, median
 from typing import Any
 
-from epochcast.cost.model import CostModel
-from epochcast.fitting.evaluate_runs import forecast_runs
-from epochcast.fitting.run_table import Run, read_runs
 from epochcast.hardware.price import price_dollars_per_hour
 from epochcast.interval import Interval
+from epochcast.measure.evaluate.evaluate_runs import forecast_runs
+from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.predict.cost.cost_model import CostModel
 
 Key = tuple[str, ...]
 Rows = list[dict[str, Any]]

@@ -17,9 +17,9 @@ from statistics import fmean
 
 import polars as pl
 
-from epochcast.cost.registry import find_cost_model
-from epochcast.fitting.run_table import Run
 from epochcast.interval import Interval
+from epochcast.measure.tables.run_table import Run
+from epochcast.predict.cost.cost_models import find_cost_model
 from studies.accuracy.left_out_table import SPLITS, read_left_out
 from studies.plan.choices import (
     Choice,

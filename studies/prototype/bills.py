@@ -3,13 +3,13 @@
 import time
 from dataclasses import dataclass
 
-from epochcast.scheduling.deciding import Plan, seen_by_policy
-from epochcast.scheduling.kept_queue import state_of
-from epochcast.scheduling.policies.registry import DEFAULT, policy_named
-from epochcast.scheduling.queue_rows import KeptQueue
-from epochcast.scheduling.simulator import Policy, Rules, simulate
-from epochcast.scheduling.state import Decision, State
-from epochcast.scheduling.workload import Workload
+from epochcast.schedule.decisions import Plan, seen_by_policy
+from epochcast.schedule.policies.policy_table import DEFAULT, policy_named
+from epochcast.schedule.queue_rows import KeptQueue
+from epochcast.schedule.queue_state import Decision, State
+from epochcast.schedule.simulator import Policy, Rules, simulate
+from epochcast.schedule.stored_queue import state_of
+from epochcast.schedule.workload_jobs import Workload
 
 FOREVER = float("inf")
 

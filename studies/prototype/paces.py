@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from epochcast.scheduling.engines.executor import OVER, Executor, Order
-from epochcast.scheduling.generators import TALK_TYPES
-from epochcast.scheduling.workload import Choice
+from epochcast.schedule.engines.executor import OVER, Executor, Order
+from epochcast.schedule.generators import TALK_TYPES
+from epochcast.schedule.workload_jobs import Choice
 
 TRAIN = Path(__file__).with_name("train.py")
 TYPES = [kind for kind in TALK_TYPES if kind.gpus == 1]

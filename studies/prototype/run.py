@@ -27,14 +27,14 @@ from random import Random
 from statistics import mean
 from typing import Any
 
-from epochcast.scheduling.engines.executor import Executor
-from epochcast.scheduling.held_queue import take_queue
-from epochcast.scheduling.kept_queue import keep_queue, kept_queue
-from epochcast.scheduling.policies.registry import DEFAULT, policy_named
-from epochcast.scheduling.queue_file import queue_of
-from epochcast.scheduling.running import Manner, Scheduler
-from epochcast.scheduling.state import LiveJob, State
-from epochcast.store.opening import open_store
+from epochcast.observe.store.store_opening import open_store
+from epochcast.schedule.engines.executor import Executor
+from epochcast.schedule.policies.policy_table import DEFAULT, policy_named
+from epochcast.schedule.queue_file import queue_of
+from epochcast.schedule.queue_lease import take_queue
+from epochcast.schedule.queue_state import LiveJob, State
+from epochcast.schedule.scheduler_loop import Manner, Scheduler
+from epochcast.schedule.stored_queue import keep_queue, kept_queue
 from studies.prototype.bills import FOREVER, Slot, Worked, bill, predicted, real
 from studies.prototype.paces import TRAIN, TYPES, WIDTHS, Pace, calibrated, goes_first
 
@@ -125,7 +125,7 @@ def _first_state(document: dict[str, Any]) -> State:
 
 @contextmanager
 def _local() -> Iterator[Executor]:
-    from epochcast.scheduling.engines.local import LocalEngine
+    from epochcast.schedule.engines.local_engine import LocalEngine
 
     yield LocalEngine()
 
@@ -135,7 +135,7 @@ def _ray() -> Iterator[Executor]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
 
-    from epochcast.scheduling.engines.ray import RayEngine
+    from epochcast.schedule.engines.ray_engine import RayEngine
 
     memory = {"object_store_memory": 100 * 2**20}
     web = {"include_dashboard": True, "dashboard_host": "127.0.0.1", "dashboard_port": 0}
@@ -153,9 +153,9 @@ def _ray() -> Iterator[Executor]:
 
 @contextmanager
 def _slurm() -> Iterator[Executor]:
-    from tests.scheduling.engines.slurm_cluster import SlurmCluster
+    from tests.schedule.engines.slurm_cluster import SlurmCluster
 
-    from epochcast.scheduling.engines.slurm import SlurmEngine
+    from epochcast.schedule.engines.slurm_engine import SlurmEngine
 
     with tempfile.TemporaryDirectory(prefix="epochcast-slurm-") as folder:
         Path(folder).chmod(0o755)

@@ -1,4 +1,4 @@
-"""The constants of `comm/fitted.toml` and the sustained fractions of NVLink, PCIe and AWS flows, refitted.
+"""The constants of `predict/comm/fitted.toml` and the sustained fractions of NVLink, PCIe and AWS flows, refitted.
 
     python -m studies.scaling.fit           prints constants and errors, writes studies/scaling/left_out.csv
 
@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.comm.waiting import HOROVOD, PYTORCH, TENSORFLOW, Waiting, waiting
-from epochcast.cost.registry import find_cost_model
-from epochcast.fitting.given_single import ABOVE_FRACTIONS, BELOW_FRACTIONS
+from epochcast.measure.evaluate.given_single import ABOVE_FRACTIONS, BELOW_FRACTIONS
+from epochcast.predict.comm.stragglers import HOROVOD, PYTORCH, TENSORFLOW, Waiting, waiting
+from epochcast.predict.cost.cost_models import find_cost_model
 from studies.scaling.rows import FITTED, Row, log_errors, scaling_rows, with_fractions
 
 LEFT_OUT = Path(__file__).with_name("left_out.csv")

@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.capture.resolve import find_model
-from epochcast.cost.model import CostModel
-from epochcast.cost.roofline import Roofline
-from epochcast.fitting.evaluate_runs import RunForecast, forecast_group
-from epochcast.fitting.given_single import Single, single_steps
-from epochcast.fitting.run_placement import run_placement
-from epochcast.fitting.run_table import Run, read_runs
-from epochcast.fitting.table import read_table
-from epochcast.graph.op import Phase
-from epochcast.graph.trace import PHASES
+from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.graph.op import Phase
+from epochcast.describe.graph.trace import PHASES
 from epochcast.interval import Interval
+from epochcast.measure.evaluate.evaluate_runs import RunForecast, forecast_group
+from epochcast.measure.evaluate.given_single import Single, single_steps
+from epochcast.measure.tables.run_placement import run_placement
+from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.measure.tables.table_files import read_table
+from epochcast.predict.cost.cost_model import CostModel
+from epochcast.predict.cost.roofline import Roofline
 
 SOURCES = ("nvidia_dle", "pollux_osdi21", "tf_benchmarks_2017", "mlperf_training", "megatron_bridge")
 MOST = 120

@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.capture.resolve import find_model
-from epochcast.comm.waiting import Batch, Waiting
-from epochcast.cost.launch import host_seconds
-from epochcast.cost.model import CostModel
+from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.graph.op import Phase
+from epochcast.describe.graph.trace import PHASES
 from epochcast.errors import EpochcastError
-from epochcast.fitting.bare import GRADIENT_BYTES, bare_batch, bare_ready
-from epochcast.fitting.given_single import Single, single_steps
-from epochcast.fitting.run_placement import run_placement
-from epochcast.fitting.run_table import Run, read_runs
-from epochcast.fitting.table import read_table
-from epochcast.forecasting.exchange import batch_of, gradients
-from epochcast.forecasting.placement import Placement
-from epochcast.forecasting.strategies.data_parallel import DataParallel
-from epochcast.forecasting.streams import kernel_ends
-from epochcast.graph.op import Phase
-from epochcast.graph.trace import PHASES
 from epochcast.hardware.cluster import Group
+from epochcast.measure.evaluate.given_single import Single, single_steps
+from epochcast.measure.evaluate.unbuilt_runs import GRADIENT_BYTES, bare_batch, bare_ready
+from epochcast.measure.tables.run_placement import run_placement
+from epochcast.measure.tables.run_table import Run, read_runs
+from epochcast.measure.tables.table_files import read_table
+from epochcast.predict.comm.stragglers import Batch, Waiting
+from epochcast.predict.cost.cost_model import CostModel
+from epochcast.predict.cost.launch import host_seconds
+from epochcast.predict.forecast.exchange import batch_of, gradients
+from epochcast.predict.forecast.placement import Placement
+from epochcast.predict.forecast.strategies.data_parallel import DataParallel
+from epochcast.predict.forecast.streams import kernel_ends
 
 UPDATE = PHASES.index(Phase.UPDATE)
 FITTED = ("nvidia_dle", "tf_benchmarks_2017", "pollux_osdi21")

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from epochcast.comm.allreduce import all_reduce_seconds, ring
-from epochcast.comm.waiting import HOROVOD, PYTORCH, TENSORFLOW
-from epochcast.cost.registry import find_cost_model
-from epochcast.fitting.evaluate import evaluate
-from epochcast.fitting.given_single import given_interval, single_steps
-from epochcast.fitting.run_table import read_runs
-from epochcast.fitting.table import read_table
 from epochcast.hardware.catalogue import find_link
 from epochcast.hardware.cluster import Group
+from epochcast.measure.evaluate.evaluate import evaluate
+from epochcast.measure.evaluate.given_single import given_interval, single_steps
+from epochcast.measure.tables.run_table import read_runs
+from epochcast.measure.tables.table_files import read_table
+from epochcast.predict.comm.allreduce import all_reduce_seconds, ring
+from epochcast.predict.comm.stragglers import HOROVOD, PYTORCH, TENSORFLOW
+from epochcast.predict.cost.cost_models import find_cost_model
 from studies.scaling.fit import LEFT_OUT
 from studies.scaling.nothing import MOST, Source, from_nothing, reasons_of, table_of
 from studies.scaling.repeats import lines as repeat_lines
@@ -199,8 +199,8 @@ def page(
         "What several GPUs change, with the step of one GPU of the same system, model, batch and precision taken as",
         "known: mean error over rows, in percent. Where one GPU accumulated more passes its passes are known, and",
         "networks that cannot be built are scaled by their number of parameters (Jasper and QuartzNet with a spread",
-        "between batches that these rows show). By `python -m studies scaling`; how it is forecast is in `comm/` and",
-        "`forecasting/exchange.py`.",
+        "between batches that these rows show). By `python -m studies scaling`; how it is forecast is in `predict/comm/` and",
+        "`predict/forecast/exchange.py`.",
         "",
         "The constants were fitted on these rows, and so were the widths of the intervals: this table says how well",
         "the model can describe them. What it says of a source it has not seen is below. The target is 5 % over all",
@@ -333,7 +333,7 @@ of them, which nothing explains."""
 
 REASONS_TEXT = """\
 Rows that cannot be asked, by kind, of all on several GPUs. The layouts of megatron_bridge (tensor, pipeline, context
-and expert parallel) are read from its notes (`fitting/run_layout.py`); [large models](large-models.md) has them all."""
+and expert parallel) are read from its notes (`measure/tables/run_layout.py`); [large models](large-models.md) has them all."""
 
 LEFT_OUT_TEXT = """\
 Constants refitted without a source, scored on that source. The rate of an AWS flow is only measured by pollux: left

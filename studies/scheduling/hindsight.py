@@ -11,9 +11,9 @@ from math import ceil
 from pathlib import Path
 from random import Random
 
-from epochcast.scheduling.bound import keeping_bound_dollars
-from epochcast.scheduling.workload import Choice, QueuedJob, Workload
-from epochcast.scheduling.workload_file import read_workload
+from epochcast.schedule.lower_bound import keeping_bound_dollars
+from epochcast.schedule.workload_file import read_workload
+from epochcast.schedule.workload_jobs import Choice, QueuedJob, Workload
 from studies.scheduling.parts import Part, played
 
 FILE = "n10_high_s0"

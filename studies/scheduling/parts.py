@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from epochcast.scheduling.outcome import Outcome
-from epochcast.scheduling.policies.registry import Switches, policy_named
-from epochcast.scheduling.simulator import Rules, simulate
-from epochcast.scheduling.workload import Workload
+from epochcast.schedule.outcome import Outcome
+from epochcast.schedule.policies.policy_table import Switches, policy_named
+from epochcast.schedule.simulator import Rules, simulate
+from epochcast.schedule.workload_jobs import Workload
 
 Row = list[object]
 

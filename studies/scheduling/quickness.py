@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from time import process_time
 
-from epochcast.scheduling.generators import talk
-from epochcast.scheduling.policies.registry import policy_named
-from epochcast.scheduling.simulator import Simulation
-from epochcast.scheduling.workload import QueuedJob, Workload
+from epochcast.schedule.generators import talk
+from epochcast.schedule.policies.policy_table import policy_named
+from epochcast.schedule.simulator import Simulation
+from epochcast.schedule.workload_jobs import QueuedJob, Workload
 from studies.scheduling.parts import Part, played, table
 
 MANY = 100_000

@@ -10,11 +10,11 @@ from itertools import product
 
 import numpy as np
 
-from epochcast.scheduling.policies.arrays import arrays
-from epochcast.scheduling.policies.dispatching import Way
-from epochcast.scheduling.policies.kernel import roll_out
-from epochcast.scheduling.policies.rollout import TAKE_ANY
-from epochcast.scheduling.state import Decision, State
+from epochcast.schedule.policies.dispatch import Way
+from epochcast.schedule.policies.rollout import TAKE_ANY
+from epochcast.schedule.policies.rollout_kernel import roll_out
+from epochcast.schedule.policies.state_arrays import arrays
+from epochcast.schedule.queue_state import Decision, State
 
 CONGESTION = (0.0, 0.5, 1.0, 2.0, 4.0)
 AHEAD = (0.3, 1.0, 2.0, 4.0)

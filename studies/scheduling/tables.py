@@ -6,13 +6,13 @@ from statistics import mean
 
 import polars as pl
 
-from epochcast.scheduling.bound import keeping_bound_dollars, lower_bound_dollars
-from epochcast.scheduling.generators import TALK_TYPES, gavel, talk
-from epochcast.scheduling.policies.rollout import WORK, RollOut
-from epochcast.scheduling.simulator import Rules, simulate
-from epochcast.scheduling.traces import from_trace, measured_kinds
-from epochcast.scheduling.workload import Fleet, NodeType, Workload
-from epochcast.scheduling.workload_file import with_error
+from epochcast.schedule.cluster_traces import from_trace, measured_kinds
+from epochcast.schedule.generators import TALK_TYPES, gavel, talk
+from epochcast.schedule.lower_bound import keeping_bound_dollars, lower_bound_dollars
+from epochcast.schedule.policies.rollout import WORK, RollOut
+from epochcast.schedule.simulator import Rules, simulate
+from epochcast.schedule.workload_file import with_error
+from epochcast.schedule.workload_jobs import Fleet, NodeType, Workload
 from studies.scheduling.parts import Part, played, table
 from studies.scheduling.reference_policy import reference_rollout
 
@@ -95,7 +95,7 @@ def instances(data: Path) -> Part:
     header = " | ".join(["nodes, load", *COLUMNS, "below search"])
     part.text = (
         "Ten jobs per node, dollars (overload: means of five instances); drawn by "
-        "`scheduling/generators.py`. *search* is the best of greedy, random greedy, local search and path relinking "
+        "`schedule/generators.py`. *search* is the best of greedy, random greedy, local search and path relinking "
         "(above ten nodes: of greedy and random greedy, at fifty: greedy); *keeping* is the default when jobs keep "
         "what they have. At fifty nodes the default does a quarter of its work per decision.\n\n"
         f"{table(header, lines)}\n"

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from epochcast.scheduling.bound import keeping_bound_dollars, lower_bound_dollars
-from epochcast.scheduling.workload_file import read_workload
+from epochcast.schedule.lower_bound import keeping_bound_dollars, lower_bound_dollars
+from epochcast.schedule.workload_file import read_workload
 from studies.scheduling.parts import Part, played, table
 
 REPRODUCED = ("fifo", "edf", "priority", "edf_shared")

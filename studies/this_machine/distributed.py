@@ -25,12 +25,12 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from epochcast.bench.children import ONE_THREAD, Children, loopback_name
-from epochcast.bench.fingerprint import processor_ticks, steal_fraction
-from epochcast.bench.timing import Timing, summary
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.serialization import recipe_to_json
 from epochcast.errors import BadInput, MissingExtra, UnknownName
-from epochcast.graph.recipe import Recipe
-from epochcast.graph.serial import recipe_to_json
+from epochcast.measure.bench.bench_children import ONE_THREAD, Children, loopback_name
+from epochcast.measure.bench.machine_fingerprint import processor_ticks, steal_fraction
+from epochcast.measure.bench.timing import Timing, summary
 
 RANKS = 2
 LEAST_ROUNDS = 3

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from time import perf_counter, process_time
 from typing import Any
 
-from epochcast.bench.children import serve
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.serialization import recipe_from_json
 from epochcast.errors import BadInput
-from epochcast.graph.recipe import Recipe
-from epochcast.graph.serial import recipe_from_json
+from epochcast.measure.bench.bench_children import serve
 
 # The first steps make gradients, optimizer state and, in TensorFlow, the graph.
 WARM_UP_STEPS = 2
@@ -66,8 +66,8 @@ def _ddp(model: str, recipe: Recipe, rank: int, ranks: int, store: str) -> Steps
     from torch import distributed
     from torch.nn.parallel import DistributedDataParallel
 
-    from epochcast.bench.networks import find_network
-    from epochcast.bench.torch_step import TorchStep
+    from epochcast.measure.bench.bench_networks import find_network
+    from epochcast.measure.bench.torch_step import TorchStep
 
     if not distributed.is_available():
         raise BadInput("this torch was built without torch.distributed; install a build that has it")
@@ -89,7 +89,7 @@ def _ddp(model: str, recipe: Recipe, rank: int, ranks: int, store: str) -> Steps
 
 
 def _keras_alone(model: str, recipe: Recipe, rank: int, ranks: int, store: str) -> Steps:
-    from epochcast.bench.keras_step import KerasStep
+    from epochcast.measure.bench.keras_step import KerasStep
 
     tensorflow = _tensorflow(rank)
     step = KerasStep(model, recipe)
@@ -121,7 +121,7 @@ def _multi_worker(model: str, recipe: Recipe, rank: int, ranks: int, store: str)
 
 
 def _under(strategy: Any, model: str, recipe: Recipe, tensorflow: Any) -> Steps:
-    from epochcast.bench.keras_step import KerasStep
+    from epochcast.measure.bench.keras_step import KerasStep
 
     with strategy.scope():
         step = KerasStep(model, recipe)
@@ -147,7 +147,7 @@ def _under(strategy: Any, model: str, recipe: Recipe, tensorflow: Any) -> Steps:
 
 
 def _tensorflow(rank: int, operators: int = 1) -> Any:
-    from epochcast.bench.keras_step import import_keras
+    from epochcast.measure.bench.keras_step import import_keras
 
     tensorflow, _ = import_keras()
     tensorflow.config.threading.set_intra_op_parallelism_threads(1)

@@ -14,16 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from epochcast.bench import campaign, collectives, layers, models, ops
-from epochcast.bench.fingerprint import machine, processor_ticks, steal_fraction
-from epochcast.bench.measurements import Appender, Measurement, read
-from epochcast.bench.networks import find_network
-from epochcast.bench.torch_step import TorchStep
-from epochcast.capture.resolve import find_model
-from epochcast.graph.kinds import Conv, Elementwise, Matmul
-from epochcast.graph.op import Graph
-from epochcast.graph.recipe import Recipe
-from epochcast.graph.tensor import DType
+from epochcast.describe.capture.resolve import find_model
+from epochcast.describe.graph.op import Graph
+from epochcast.describe.graph.op_kinds import Conv, Elementwise, Matmul
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.tensor import DType
+from epochcast.measure.bench import campaign
+from epochcast.measure.bench import collectives_bench as collectives
+from epochcast.measure.bench import layers_bench as layers
+from epochcast.measure.bench import models_bench as models
+from epochcast.measure.bench import ops_bench as ops
+from epochcast.measure.bench.bench_networks import find_network
+from epochcast.measure.bench.machine_fingerprint import machine, processor_ticks, steal_fraction
+from epochcast.measure.bench.measurements import Appender, Measurement, read
+from epochcast.measure.bench.torch_step import TorchStep
 from studies.this_machine.cases import BENCHED, BENCHED_INPUTS, BENCHED_KERAS, Case
 from studies.this_machine.distributed import measure_scaling
 

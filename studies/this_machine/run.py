@@ -23,8 +23,8 @@ from statistics import mean
 from typing import TypeVar
 
 import epochcast as ec
-from epochcast.bench.fingerprint import host_facts, library_versions
-from epochcast.cost.local_file import save_local
+from epochcast.measure.bench.machine_fingerprint import host_facts, library_versions
+from epochcast.predict.cost.local_file import save_local
 from studies.this_machine.cases import KERAS, SCALED, TRAINED, Case
 from studies.this_machine.measure import (
     LayerSum,

@@ -17,14 +17,14 @@ from pathlib import Path
 from random import Random
 
 from epochcast.interval import Interval
-from epochcast.scheduling.drawing import Law
-from epochcast.scheduling.generators import talk
-from epochcast.scheduling.policies.registry import POLICIES, Switches, policy_named
-from epochcast.scheduling.projection import Asked, in_draws, project
-from epochcast.scheduling.queue_clock import Clock
-from epochcast.scheduling.queue_now import QueueNow, queue_now
-from epochcast.scheduling.simulator import Rules, simulate
-from epochcast.scheduling.timetable import Timetable
+from epochcast.schedule.generators import talk
+from epochcast.schedule.policies.policy_table import POLICIES, Switches, policy_named
+from epochcast.schedule.projection import Asked, in_draws, project
+from epochcast.schedule.queue_clock import Clock
+from epochcast.schedule.queue_now import QueueNow, queue_now
+from epochcast.schedule.runtime_draws import Law
+from epochcast.schedule.simulator import Rules, simulate
+from epochcast.schedule.timetable import Timetable
 
 NEEDS_DATA = False
 ROOT = Path(__file__).parents[2]

@@ -13,9 +13,9 @@ from statistics import median
 
 import numpy as np
 
-from epochcast.tracking.drift import LEVEL, DriftWatch
-from epochcast.tracking.history import History
-from epochcast.tracking.observation import Observation
+from epochcast.observe.logs.observation import Observation
+from epochcast.observe.runs.drift import LEVEL, DriftWatch
+from epochcast.observe.runs.run_history import History
 
 FACTORS = (1.05, 1.1, 1.2, 1.5)
 # Fewer spans than this say nothing of a rate.

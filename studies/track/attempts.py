@@ -7,8 +7,8 @@ its own time had passed; all that stands before in the file is known as well.
 
 from collections.abc import Iterator, Sequence
 
-from epochcast.tracking.history import History
-from epochcast.tracking.observation import Observation
+from epochcast.observe.logs.observation import Observation
+from epochcast.observe.runs.run_history import History
 from studies.track.replay import PERCENTS, Case, End, Log, case_at
 
 # Attempts with fewer timed reports have no beginning to tell the end from.

@@ -11,8 +11,12 @@ from types import ModuleType
 import numpy as np
 
 from epochcast.errors import EpochcastError
-from epochcast.tracking import change, pace, pauses, remaining, spans, unseen
-from epochcast.tracking.history import History
+from epochcast.observe.runs import pace, pauses
+from epochcast.observe.runs import pace_change as change
+from epochcast.observe.runs import remaining_time as remaining
+from epochcast.observe.runs import report_spans as spans
+from epochcast.observe.runs import unseen_pauses as unseen
+from epochcast.observe.runs.run_history import History
 from studies.track.replay import Log
 
 CONSTANTS: tuple[tuple[ModuleType, str], ...] = (

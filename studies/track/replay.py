@@ -20,10 +20,10 @@ from statistics import median
 from typing import Literal
 
 from epochcast.errors import EpochcastError
-from epochcast.tracking.history import History
-from epochcast.tracking.observation import Observation
-from epochcast.tracking.reading import LogReader
-from epochcast.tracking.remaining import doubt_of, remaining
+from epochcast.observe.logs.log_reader import LogReader
+from epochcast.observe.logs.observation import Observation
+from epochcast.observe.runs.remaining_time import doubt_of, remaining
+from epochcast.observe.runs.run_history import History
 
 PERCENTS = (1, 5, 10, 25, 50)
 WINDOW = 20

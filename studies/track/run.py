@@ -1,6 +1,7 @@
 """When real runs end, told at 1 to 50 % of their time: ours against tqdm, means, medians and the log's own estimate.
 
-    python -m studies track        writes docs/track.md, docs/track-fan.svg and tracking/spread.toml; some two minutes
+    python -m studies track        writes docs/track.md, docs/track-fan.svg and observe/runs/remaining_spread.toml;
+    some two minutes
 
 The logs are other people's, of many licences: they are read from a folder beside the data and never copied.
 """
@@ -39,7 +40,7 @@ def main() -> int:
         kept += constants.snapshots(log)
         spans.append(alarms.spans_of(log.seen))
     fitted = fit(found)
-    (ROOT / "src/epochcast/tracking/spread.toml").write_text(as_toml(fitted), encoding="utf-8")
+    (ROOT / "src/epochcast/observe/runs/remaining_spread.toml").write_text(as_toml(fitted), encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")
     head, tail = page.split(BEGIN)[0], page.split(END)[1]
     text = _measured(found, fitted) + _beside(kept, spans)

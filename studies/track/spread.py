@@ -1,4 +1,5 @@
-"""The quantiles of `tracking/spread.toml`: fitted on logs of others and on the trainings that were run here.
+"""The quantiles of `observe/runs/remaining_spread.toml`: fitted on logs of others and on the trainings that were run
+here.
 
 Logs are runs of minutes to days, the trainings of seconds to minutes; one table serves both, since the scale of a score
 knows for how long a run was watched. Both are cut in halves, and coverage is that of each half under quantiles of the

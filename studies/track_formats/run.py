@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epochcast.errors import EpochcastError
-from epochcast.tracking.observation import Observation
-from epochcast.tracking.reading import Log, read_log
+from epochcast.observe.logs.log_reader import Log, read_log
+from epochcast.observe.logs.observation import Observation
 from studies.track_formats.without import own_format, reader_without
 
 NEEDS_DATA = False

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from epochcast.tracking.formats.registry import FORMATS
-from epochcast.tracking.reading import Log, LogReader, stream
-from epochcast.tracking.recognition import Recogniser
+from epochcast.observe.logs.format_recognition import Recogniser
+from epochcast.observe.logs.formats.format_table import FORMATS
+from epochcast.observe.logs.log_reader import Log, LogReader, stream
 
 # Formats that read many trainers: what is left when an own parser is missing.
 GENERAL = frozenset(("python_logging", "tqdm", "jsonl", "csv"))

@@ -15,7 +15,7 @@ def run(training: Training, folder: Path, steps_given: int | None) -> int:
     import keras
     import numpy as np
 
-    from epochcast.tracking.callbacks import KerasTracking
+    from epochcast.callbacks import KerasTracking
 
     keras.utils.set_random_seed(0)
     shape = (32, 32, 3) if training.model == "cnn" else (784,)

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from epochcast.capture.torch.shim import import_torchvision
+from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
 from studies.trainings.cases import Training
 from studies.trainings.happenings import Happenings
 from studies.trainings.models import BATCH, MODELS, STALL_FACTOR, Samples, loader, step_seconds
@@ -16,7 +16,7 @@ def run(training: Training, folder: Path, steps_given: int | None) -> int:
     import lightning.pytorch as lightning
     from lightning.pytorch.callbacks import ModelCheckpoint, TQDMProgressBar
 
-    from epochcast.tracking.callbacks import LightningTracking
+    from epochcast.callbacks import LightningTracking
 
     torch.manual_seed(0)
     net = MODELS[training.model]()

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from epochcast.capture.torch.shim import import_torchvision
+from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
 from studies.trainings.cases import Training
 from studies.trainings.happenings import Happenings
 from studies.trainings.models import BATCH, MODELS, Samples, step_seconds
@@ -15,7 +15,7 @@ def run(training: Training, folder: Path, steps_given: int | None) -> int:
     import_torchvision()
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
-    from epochcast.tracking.callbacks import TrainerTracking
+    from epochcast.callbacks import TrainerTracking
 
     torch.manual_seed(0)
     net = MODELS[training.model]()

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from tests.every import every
 
+from epochcast.describe.graph.math_modes import MATHS
 from epochcast.errors import AmbiguousName, BadInput, UnknownName
-from epochcast.graph.maths import MATHS
-from epochcast.hardware import rows
+from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import devices, family, find_device, find_link, load_devices
 from epochcast.hardware.device import Device
-from epochcast.hardware.names import plain
+from epochcast.hardware.name_matching import plain
 
 every_device = every("device", devices(), ids=lambda device: device.name)
 

@@ -5,8 +5,8 @@ from tests.every import every
 
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import devices, find_device, find_link
+from epochcast.hardware.default_network import joins_nodes, load_networks, usual_network
 from epochcast.hardware.device import Device
-from epochcast.hardware.network import joins_nodes, load_networks, usual_network
 from epochcast.hardware.topology import topologies
 
 GIGABIT = 1e9 / 8

@@ -6,7 +6,7 @@ import pytest
 from tests.every import every
 
 from epochcast.errors import BadInput
-from epochcast.hardware import rows
+from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
 from epochcast.hardware.published_rates import (

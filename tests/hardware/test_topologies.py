@@ -2,10 +2,10 @@ import pytest
 from tests.every import every
 
 from epochcast.errors import BadInput, UnknownName
-from epochcast.forecasting.placement import place
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Level
 from epochcast.hardware.topology import Topology, find_topology, load_topologies, topologies
+from epochcast.predict.forecast.placement import place
 
 
 @every("box", topologies(), ids=lambda box: box.name)

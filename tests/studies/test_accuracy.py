@@ -10,11 +10,11 @@ pytest.importorskip("lightgbm")
 
 import polars as pl
 
-from epochcast.capture.zoo import zoo_model
-from epochcast.cost.setting import Setting
+from epochcast.describe.capture.zoo import zoo_model
+from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput
-from epochcast.graph.recipe import Recipe
 from epochcast.hardware.catalogue import find_device
+from epochcast.predict.cost.software_setting import Setting
 from studies.accuracy import gate, page, run
 from studies.accuracy.figures import Figure, by_group, figure
 from studies.accuracy.intervals import GivenRuns, given_runs, known_inside, unseen_inside, verdict

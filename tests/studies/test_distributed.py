@@ -5,9 +5,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from epochcast.bench.timing import Timing
+from epochcast.describe.graph.recipe import Recipe
 from epochcast.errors import BadInput, MissingExtra, UnknownName
-from epochcast.graph.recipe import Recipe
+from epochcast.measure.bench.timing import Timing
 from studies.this_machine.distributed import ScalingRun, _check_alike, free_ports, measure_scaling
 
 needs_tensorflow = pytest.mark.skipif(find_spec("tensorflow") is None, reason="TensorFlow is not installed")

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epochcast.fitting.run_table import read_runs
+from epochcast.measure.tables.run_table import read_runs
 from studies.history import independent
 from studies.history.curves import Point, curve_section, read_curves
 from studies.history.forecasts import forecasts_of

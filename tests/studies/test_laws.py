@@ -2,7 +2,7 @@
 
 import pytest
 
-from epochcast.capture.zoo import ZOO
+from epochcast.describe.capture.zoo import ZOO
 from studies.laws.jobs import LAWS, broken, random_cases
 
 # Of every kind, and built in a moment: plain, residual, grouped and depthwise convolutions, transformers, recurrent

@@ -2,9 +2,9 @@
 
 import pytest
 
-from epochcast.capture.zoo import zoo_model
-from epochcast.graph.recipe import Recipe
-from epochcast.memory.peak import peak_memory
+from epochcast.describe.capture.zoo import zoo_model
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.predict.memory.peak import peak_memory
 
 pytest.importorskip("torch")
 

@@ -1,8 +1,8 @@
-from tests.scheduling.conftest import ONE, queued
+from tests.schedule.conftest import ONE, queued
 
-from epochcast.scheduling.deciding import Plan, Target
-from epochcast.scheduling.state import Decision, LiveJob, Machine, Placed, State
-from epochcast.scheduling.workload import Choice, Fleet
+from epochcast.schedule.decisions import Plan, Target
+from epochcast.schedule.queue_state import Decision, LiveJob, Machine, Placed, State
+from epochcast.schedule.workload_jobs import Choice, Fleet
 from studies.prototype.bills import AsRun, bill
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcast.cost.registry import find_cost_model
+from epochcast.predict.cost.cost_models import find_cost_model
 from studies.scaling import fit, nothing, repeats, run
 from studies.scaling.rows import log_errors, scaling_rows
 

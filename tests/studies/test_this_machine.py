@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from epochcast.capture.zoo import zoo_model
+from epochcast.describe.capture.zoo import zoo_model
 from studies.this_machine.measure import layers_of
 
 

@@ -1,5 +1,5 @@
-"""The small traces and the device of `tests/cost`."""
+"""The small traces and the device of `tests/predict/cost`."""
 
-from tests.cost.conftest import device, step
+from tests.predict.cost.conftest import device, step
 
 __all__ = ["device", "step"]

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.cost.test_trees import FOREST
+from tests.predict.cost.test_tree_ensembles import FOREST
 
-from epochcast.cost.tree_dump import flattened
-from epochcast.cost.trees import LEAF, Forest
 from epochcast.errors import BadInput
+from epochcast.predict.cost.tree_dump import flattened
+from epochcast.predict.cost.tree_ensembles import LEAF, Forest
 from training.forests import forest_document, rounded
 
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from tests.cost.test_layers_model import random_layers
+from tests.predict.cost.test_layers_model import random_layers
 
-from epochcast.cost.layers_model import LayersModel, from_bytes, layers_model
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import find_device
+from epochcast.predict.cost.layers_model import LayersModel, from_bytes, layers_model
 from training.layer_calibration import calibrated, calibrated_answer
 from training.layer_file import to_bytes
 

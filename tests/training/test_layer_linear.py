@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcast.cost.contract import check_op_cost
-from epochcast.cost.model import Chain
-from epochcast.cost.roofline import Analytic
-from epochcast.cost.setting import TODAY
+from epochcast.describe.graph.op import Op
+from epochcast.describe.graph.trace import Trace
 from epochcast.errors import BadInput
-from epochcast.graph.op import Op
-from epochcast.graph.trace import Trace
 from epochcast.hardware.device import Device
+from epochcast.predict.cost.cost_contract import check_op_cost
+from epochcast.predict.cost.cost_model import Chain
+from epochcast.predict.cost.roofline import Analytic
+from epochcast.predict.cost.software_setting import TODAY
 from training.layer_linear import LayerLinear, Line, complexities, fit_line
 
 Step = Callable[..., Trace]

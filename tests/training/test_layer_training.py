@@ -5,11 +5,11 @@ pytest.importorskip("polars")
 pytest.importorskip("lightgbm")
 pytest.importorskip("scipy")
 
-from epochcast.cost.layer_terms import TERMS, terms
-from epochcast.cost.single_layer import LayerRows
 from epochcast.errors import BadInput
-from epochcast.fitting.layer_table import LayerTable
 from epochcast.hardware.catalogue import find_device
+from epochcast.measure.evaluate.layer_table import LayerTable
+from epochcast.predict.cost.layer_terms import TERMS, terms
+from epochcast.predict.cost.single_layer import LayerRows
 from training.layer_training import Growth, coefficients, quantiles, train, with_intervals
 from training.peers import RawTimeMLP
 from training.stack_hosts import least_absolute_deviations, run_and_op_seconds, run_ops

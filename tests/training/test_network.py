@@ -7,15 +7,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from epochcast.capture.zoo import zoo_model  # noqa: E402
-from epochcast.cost.learned import read_learned  # noqa: E402
-from epochcast.cost.limits import GROUPS  # noqa: E402
-from epochcast.cost.setting import Setting  # noqa: E402
-from epochcast.cost.spreads import FORWARD, PRODUCTS, TRAINING  # noqa: E402
-from epochcast.graph.maths import OP_MATHS  # noqa: E402
-from epochcast.graph.recipe import Recipe  # noqa: E402
+from epochcast.describe.capture.zoo import zoo_model  # noqa: E402
+from epochcast.describe.graph.math_modes import OP_MATHS  # noqa: E402
+from epochcast.describe.graph.recipe import Recipe  # noqa: E402
 from epochcast.hardware.catalogue import find_device  # noqa: E402
 from epochcast.hardware.sustained import sustained  # noqa: E402
+from epochcast.predict.cost.learned import read_learned  # noqa: E402
+from epochcast.predict.cost.op_bounds import GROUPS  # noqa: E402
+from epochcast.predict.cost.software_setting import Setting  # noqa: E402
+from epochcast.predict.cost.spreads import FORWARD, PRODUCTS, TRAINING  # noqa: E402
 from training.examples import Example, inference  # noqa: E402
 from training.left_out import log_steps  # noqa: E402
 from training.material import Material  # noqa: E402
@@ -42,7 +42,7 @@ def example(model: str, batch: int, slowdown: float) -> Example:
     recipe = Recipe(batch, "momentum")
     device = find_device("V100")
     columns = zoo_model(model).trace(recipe).columns
-    from epochcast.cost.roofline import bounds
+    from epochcast.predict.cost.roofline import bounds
 
     bound = bounds(columns, device)
     seconds = float(np.maximum(bound.compute, bound.memory).sum()) * slowdown

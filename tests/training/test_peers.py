@@ -5,10 +5,10 @@ pytest.importorskip("polars")
 pytest.importorskip("scipy")
 pytest.importorskip("sklearn")
 
-from epochcast.capture.zoo import zoo_model
+from epochcast.describe.capture.zoo import zoo_model
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.describe.graph.trace import Columns
 from epochcast.errors import BadInput
-from epochcast.graph.recipe import Recipe
-from epochcast.graph.trace import Columns
 from training.peers import STEP_PEERS, LinearStep, RawStepMLP, four_totals, layer_lines, raw_totals
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcast.hardware import rows
+from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.published_rates import FILE
 from training.published_rates import fractions, published, written
 

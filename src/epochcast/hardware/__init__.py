@@ -6,7 +6,7 @@ from epochcast.hardware.catalogue import datasets, devices, find_dataset, find_d
 from epochcast.hardware.cluster import Group
 from epochcast.hardware.dataset import Dataset
 from epochcast.hardware.device import Device
-from epochcast.hardware.host import detect_host
+from epochcast.hardware.host_device import detect_host
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.link import Link
 from epochcast.hardware.machines import find_instance, instances

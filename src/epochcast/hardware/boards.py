@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
-from epochcast.caching import remembered
+from epochcast.base.caching import remembered
 from epochcast.errors import EpochcastError, UnknownName
-from epochcast.hardware import rows
+from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.topology import known_topology
 

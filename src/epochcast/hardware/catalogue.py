@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from math import log
 from typing import Protocol, TypeVar
 
-from epochcast.caching import remembered
+from epochcast.base.caching import remembered
 from epochcast.errors import AmbiguousName, BadInput, EpochcastError, UnknownName
-from epochcast.hardware import rows
+from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.dataset import Dataset
 from epochcast.hardware.device import Device
-from epochcast.hardware.host import HOST_NAMES, HOST_PREFIX, detect_host
+from epochcast.hardware.host_device import HOST_NAMES, HOST_PREFIX, detect_host
 from epochcast.hardware.link import Link, from_text
-from epochcast.hardware.names import plain
+from epochcast.hardware.name_matching import plain
 
 DEVICES_FILE, LINKS_FILE, DATASETS_FILE = "devices.toml", "links.toml", "datasets.toml"
 

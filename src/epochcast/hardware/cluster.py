@@ -9,7 +9,7 @@ and enters each child once, so it gets the whole link. All boxes are equal, exce
 from dataclasses import dataclass, replace
 from math import prod, sqrt
 
-from epochcast.caching import remembered
+from epochcast.base.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.hardware.link import Link
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 
+from epochcast.describe.graph.math_modes import MATHS
 from epochcast.errors import BadInput, UnknownName
-from epochcast.graph.maths import MATHS
 
 DEVICE_KINDS = ("gpu", "cpu", "tpu", "other")
 

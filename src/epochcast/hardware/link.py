@@ -3,17 +3,18 @@
 Bandwidths in the catalogue are nominal: what the wire carries in one direction after line coding, before protocol.
 `sustained_fraction` is the share of it that large messages of a collective were measured to reach, and B above is the
 sustained rate. `medium` says what kind of wire it is, which decides which of NCCL's protocols it takes
-(`comm.protocol`); `pair_fraction` is the fraction of the sustained rate that two boxes alone reach, and `crowding` is
-the c in B/(1 + c√p), by which the slowest flow slows down with the number of ranks, as the largest of p draws from a
-heavy-tailed distribution does. `rank_fractions` says what fewer ranks of a box get of the sustained rate: in a mesh
-without switches two GPUs are joined by some of their links only, and two cards under one root do not cross sockets.
+(`predict.comm.protocol`); `pair_fraction` is the fraction of the sustained rate that two boxes alone reach, and
+`crowding` is the c in B/(1 + c√p), by which the slowest flow slows down with the number of ranks, as the largest of p
+draws from a heavy-tailed distribution does. `rank_fractions` says what fewer ranks of a box get of the sustained rate:
+in a mesh without switches two GPUs are joined by some of their links only, and two cards under one root do not cross
+sockets.
 `sums_in_switch` is NVLink SHARP.
 """
 
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from epochcast.caching import remembered
+from epochcast.base.caching import remembered
 from epochcast.errors import BadInput, UnknownName
 from epochcast.units import parse_rate, parse_seconds
 

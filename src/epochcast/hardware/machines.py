@@ -13,13 +13,13 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from epochcast.caching import remembered
-from epochcast.documents import read_text
+from epochcast.base.caching import remembered
+from epochcast.base.documents import read_text
 from epochcast.errors import AmbiguousName, BadInput, UnknownName
-from epochcast.hardware import rows
+from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.instance import Instance
-from epochcast.hardware.names import plain
+from epochcast.hardware.name_matching import plain
 from epochcast.hardware.price_list import read_price_list
 
 INSTANCES_FILE, OFFERS_FILE, OWN_FILE = "instances.toml", "offers.csv", "own.toml"

@@ -14,14 +14,14 @@ from datetime import UTC, date, datetime
 from math import isfinite
 from pathlib import Path
 
-from epochcast.atomic import write_text
-from epochcast.documents import read_text
+from epochcast.base.atomic_files import write_text
+from epochcast.base.documents import read_text
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.instance import Instance
 from epochcast.hardware.machines import OWN_FILE, own_instances, price_folder
 from epochcast.hardware.price_list import price_list_text
-from epochcast.hardware.skypilot import SOURCE, Skipped, machines, read_listings
+from epochcast.hardware.skypilot_catalogue import SOURCE, Skipped, machines, read_listings
 
 HOURS_PER_YEAR = 8766.0  # 365.25 days
 OWN_CLOUD = "own"

@@ -7,7 +7,7 @@ an in-house box costs what its owner states. A device without an offer has no pr
 
 from math import ceil
 
-from epochcast.caching import remembered
+from epochcast.base.caching import remembered
 from epochcast.errors import BadInput
 from epochcast.hardware.catalogue import devices, family, find_device
 from epochcast.hardware.device import Device

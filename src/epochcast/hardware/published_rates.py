@@ -10,10 +10,10 @@ A board of the same chip with the same peak and much the same power has the frac
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from epochcast.caching import remembered
+from epochcast.base.caching import remembered
+from epochcast.describe.graph.math_modes import MATHS
 from epochcast.errors import BadInput
-from epochcast.graph.maths import MATHS
-from epochcast.hardware import rows
+from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
 

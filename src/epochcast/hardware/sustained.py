@@ -23,9 +23,9 @@ from dataclasses import dataclass, field, replace
 from math import exp, log, sqrt
 from typing import TypeVar
 
-from epochcast.caching import remembered
-from epochcast.graph.maths import MATHS, OP_MATHS
-from epochcast.hardware import rows
+from epochcast.base.caching import remembered
+from epochcast.describe.graph.math_modes import MATHS, OP_MATHS
+from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import devices, find_device
 from epochcast.hardware.device import Device
 from epochcast.hardware.published_rates import BANDWIDTH, published_bandwidth_fraction, published_fractions
@@ -39,9 +39,10 @@ _OTHER_GENERATION, _OTHER_VENDOR, _OTHER_POWER = 2.0, 3.0, 3.0
 _YEARS, _RATIO = 4.0, 0.7
 # Against measured steps: so little counts a device of which nothing was measured, and an operator measured alone.
 _UNMEASURED_WEIGHT, _OP_WEIGHT = 0.1, 0.01
-# The powers of a peak and of a bandwidth that the learned model takes off (u and v of `cost.learned`), at the most.
+# The powers of a peak and of a bandwidth that the learned model takes off (u and v of `predict.cost.learned`), at the
+# most.
 MOST_PEAK_LOSS, MOST_BANDWIDTH_LOSS = 0.2, 0.4
-# The groups of ops (`cost.limits`) whose arithmetic is products.
+# The groups of ops (`predict.cost.op_bounds`) whose arithmetic is products.
 _PRODUCTS = frozenset(
     {"conv", "conv_channels_last", "conv_grouped", "conv_grouped_channels_last", "matmul", "attention"}
 )
@@ -52,8 +53,8 @@ class Sustained:
     """Fractions of the data sheet, and factors of seconds by group of op and by generation of the framework.
 
     `launch_seconds` are the host's per kernel, by source of measurements. `known_kinds` are the kinds of step
-    (`cost.spreads`) that were measured, with the factors of their 90 % interval where enough was measured for the
-    device to have its own; `sister_kinds` were measured on another board of the same chip. `weight` is how much was
+    (`predict.cost.spreads`) that were measured, with the factors of their 90 % interval where enough was measured for
+    the device to have its own; `sister_kinds` were measured on another board of the same chip. `weight` is how much was
     measured, in steps.
     """
 

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
-from epochcast.caching import remembered
+from epochcast.base.caching import remembered
 from epochcast.errors import BadInput, UnknownName
-from epochcast.hardware import rows
+from epochcast.hardware import catalogue_rows as rows
 from epochcast.hardware.catalogue import find_device, find_link
 from epochcast.hardware.cluster import Level
 from epochcast.hardware.link import Link
-from epochcast.hardware.names import plain
+from epochcast.hardware.name_matching import plain
 
 TOPOLOGIES_FILE = "topologies.toml"
 # The default if neither a box nor a number is given: most boxes in data centres.

@@ -1,0 +1,286 @@
+"""One declaration, every form: the JSON of an answer, both ways, and its JSON schema follow from the fields.
+
+An answer, a request or a row is a frozen dataclass that inherits `Record`. Its JSON object has
+
+    every field by its name, unless its metadata has another name (`json_name("…")`) or hides it (`json_hidden()`);
+    then the properties named in `json_also`: values that follow from the fields and are worked out again on reading.
+
+Fields are numbers, texts, booleans, dates, enums, mappings and sequences of these, or records; `X | None` is null. An
+`Interval` is always an object {low, mid, high, coverage}. Fields whose name begins with an underscore are hidden.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, slots=True)
+    ... class Batch(Record):
+    ...     samples: int
+    ...     gpus: int = 1
+    ...     json_also: ClassVar[tuple[str, ...]] = ("in_all",)
+    ...
+    ...     @property
+    ...     def in_all(self) -> int:
+    ...         return self.samples * self.gpus
+    >>> Batch(8, gpus=2).as_dict()
+    {'samples': 8, 'gpus': 2, 'in_all': 16}
+    >>> Batch.from_dict({"samples": 8, "in_all": 99})
+    Batch(samples=8, gpus=1)
+    >>> Batch.from_dict({"samples": "many"})
+    Traceback (most recent call last):
+      ...
+    epochcast.errors.InvalidField: samples must be a whole number, got 'many' (in batch)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from datetime import date, datetime
+from enum import Enum
+from re import sub
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
+
+from epochcast.base.caching import remembered
+from epochcast.errors import InvalidField
+from epochcast.interval import Interval
+
+MOST_RECORDS = 1_000
+"""Kinds of records whose fields are kept; there are a few hundred."""
+
+_NAME = "json_name"
+_HIDDEN: Mapping[str, Any] = {_NAME: None}
+
+
+def json_name(name: str, **properties: Any) -> Any:
+    """A dataclass field whose JSON key is not its name; `properties` are those of `dataclasses.field`."""
+    return field(metadata={_NAME: name}, **properties)
+
+
+def json_hidden(**properties: Any) -> Any:
+    """A dataclass field that is no part of the JSON form; `properties` are those of `dataclasses.field`."""
+    return field(metadata=_HIDDEN, **properties)
+
+
+class Record:
+    """Base of frozen dataclasses whose JSON follows from their fields."""
+
+    __slots__ = ()
+
+    json_also: ClassVar[tuple[str, ...]] = ()
+    """Properties that the JSON form has besides the fields."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: plain values by name."""
+        values = {key: plain(getattr(self, name)) for name, key in _keys(type(self))}
+        return values | {name: plain(getattr(self, name)) for name in self.json_also}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The record of a JSON object. Unknown keys are refused by name; derived values are worked out again."""
+        if not isinstance(values, Mapping):
+            raise InvalidField(_words(cls), _words(cls), values, "a JSON object")
+        by_key = {key: name for name, key in _keys(cls)}
+        hints = _hints(cls)
+        for key in values:
+            if key not in by_key and key not in cls.json_also:
+                raise InvalidField(_words(cls), key, values[key], f"absent; known: {', '.join(by_key)}")
+        needed = [key for item, key in _items(cls) if _is_required(item) and key not in values]
+        if needed:
+            raise InvalidField(_words(cls), needed[0], None, "given")
+        given = ((by_key[key], key, value) for key, value in values.items() if key in by_key)
+        return cls(**{name: _typed(cls, key, hints[name], value) for name, key, value in given})
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """JSON schema (2020-12) of the object; records inside it are under `$defs`."""
+        definitions: dict[str, Any] = {}
+        schema = _object_schema(cls, definitions)
+        return {**schema, "$defs": definitions} if definitions else schema
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    match value:
+        case Record() | Interval():
+            return value.as_dict()
+        case bool() | int() | float() | str() | None:
+            return value
+        case Enum():
+            return value.value
+        case datetime() | date():
+            return value.isoformat()
+        case Mapping():
+            return {str(plain(key)): plain(inner) for key, inner in value.items()}
+        case _ if isinstance(value, Sequence | set | frozenset):
+            return [plain(inner) for inner in value]
+        case _ if is_dataclass(value):
+            return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+        case _ if hasattr(value, "item"):  # a number of numpy
+            return value.item()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+@remembered(MOST_RECORDS)
+def _items(cls: type[Record]) -> tuple[tuple[Field[Any], str], ...]:
+    """The fields that the JSON form has, each with its key."""
+    named = ((item, item.metadata.get(_NAME, item.name)) for item in fields(cls))  # type: ignore[arg-type]
+    return tuple((item, key) for item, key in named if key is not None and not item.name.startswith("_"))
+
+
+@remembered(MOST_RECORDS)
+def _keys(cls: type[Record]) -> tuple[tuple[str, str], ...]:
+    return tuple((item.name, key) for item, key in _items(cls))
+
+
+@remembered(MOST_RECORDS)
+def _hints(cls: type) -> Mapping[str, Any]:
+    return get_type_hints(cls)
+
+
+def _is_required(item: Field[Any]) -> bool:
+    return item.default is MISSING and item.default_factory is MISSING
+
+
+def _words(cls: type) -> str:
+    """ObservationRow: "observation row"."""
+    return sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
+
+
+_WANTED: Mapping[Any, str] = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+
+
+def _typed(cls: type, key: str, hint: Any, value: Any) -> Any:
+    """A value out of JSON in the type of its field."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if value is None:
+        if NoneType in kinds or hint is Any:
+            return None
+        raise InvalidField(_words(cls), key, value, _wanted(hint))
+    refused: InvalidField | None = None
+    for kind in (kind for kind in kinds if kind is not NoneType):
+        try:
+            return _of_kind(cls, key, kind, value)
+        except InvalidField as error:
+            # what is wrong inside a nested record says more than that the record is wrong
+            refused = error if refused is None or error.record != _words(cls) else refused
+    raise refused if refused is not None and len(kinds) <= 2 else InvalidField(_words(cls), key, value, _wanted(hint))
+
+
+def _of_kind(cls: type, key: str, kind: Any, value: Any) -> Any:
+    origin = get_origin(kind)
+    if kind is Any or kind is object:
+        return value
+    if origin in (tuple, list, Sequence) and isinstance(value, list | tuple):
+        return _sequence(cls, key, kind, value)
+    if origin in (Mapping, dict) and isinstance(value, Mapping):
+        inner = get_args(kind)[1]
+        return {name: _typed(cls, f"{key}.{name}", inner, item) for name, item in value.items()}
+    if origin is Literal and value in get_args(kind):
+        return value
+    if isinstance(kind, type) and origin is None:
+        return _scalar(cls, key, kind, value)
+    raise InvalidField(_words(cls), key, value, _wanted(kind))
+
+
+def _sequence(cls: type, key: str, kind: Any, value: Sequence[Any]) -> Any:
+    inner = get_args(kind)
+    each = inner[:1] * len(value) if len(inner) == 1 or inner[-1] is Ellipsis else inner
+    if len(each) != len(value):
+        raise InvalidField(_words(cls), key, value, f"{len(each)} values")
+    items = [_typed(cls, f"{key}[{place}]", kind_of_item, value[place]) for place, kind_of_item in enumerate(each)]
+    return items if get_origin(kind) is list else tuple(items)
+
+
+def _scalar(cls: type, key: str, kind: type, value: Any) -> Any:
+    if issubclass(kind, Record) and isinstance(value, Mapping):
+        return kind.from_dict(value)
+    if kind is Interval and isinstance(value, Mapping):
+        return _interval(cls, key, value)
+    if kind is float and type(value) is int:
+        return float(value)
+    try:
+        if issubclass(kind, Enum):
+            return kind(value)
+        if issubclass(kind, date) and isinstance(value, str):
+            return kind.fromisoformat(value)
+    except ValueError:
+        raise InvalidField(_words(cls), key, value, _wanted(kind)) from None
+    if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    raise InvalidField(_words(cls), key, value, _wanted(kind))
+
+
+def _interval(cls: type, key: str, value: Mapping[str, Any]) -> Interval:
+    try:
+        return Interval(**{name: float(end) for name, end in value.items()})
+    except (TypeError, ValueError):
+        raise InvalidField(_words(cls), key, value, "an interval {low, mid, high, coverage}") from None
+
+
+def _wanted(hint: Any) -> str:
+    """What a field of this type takes, in words."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return " or ".join(_wanted_kind(kind) for kind in kinds if kind is not NoneType)
+
+
+def _wanted_kind(kind: Any) -> str:
+    if kind in _WANTED:
+        return _WANTED[kind]
+    match get_origin(kind):
+        case origin if origin in (tuple, list, Sequence):
+            return "a list"
+        case origin if origin in (Mapping, dict):
+            return "a JSON object"
+        case origin if origin is Literal:
+            return "one of " + ", ".join(map(str, get_args(kind)))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return "one of " + ", ".join(str(member.value) for member in kind)
+    if kind in (date, datetime):
+        return "a date such as 2026-11-18" if kind is date else "a time such as 2026-11-18T09:00:00"
+    return "a JSON object" if isinstance(kind, type) else "a value"
+
+
+# JSON schema
+
+_SCHEMAS: Mapping[Any, dict[str, Any]] = {
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    NoneType: {"type": "null"},
+    datetime: {"type": "string", "format": "date-time"},
+    date: {"type": "string", "format": "date"},
+    Interval: {
+        "type": "object",
+        "properties": {end: {"type": "number"} for end in ("low", "mid", "high", "coverage")},
+        "required": ["low", "mid", "high", "coverage"],
+    },
+}
+
+
+def _object_schema(cls: type[Record], definitions: dict[str, Any]) -> dict[str, Any]:
+    hints = _hints(cls)
+    properties = {key: _schema(hints[name], definitions) for name, key in _keys(cls)}
+    for name in cls.json_also:
+        properties[name] = _schema(get_type_hints(getattr(cls, name).fget).get("return", Any), definitions)
+    about = (cls.__doc__ or "").strip().split("\n")[0]
+    return {"type": "object", "description": about, "properties": properties, "required": list(properties)}
+
+
+def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    if hint in _SCHEMAS:
+        return _SCHEMAS[hint]
+    inner = get_args(hint)
+    match get_origin(hint):
+        case origin if origin in (Union, UnionType):
+            return {"anyOf": [_schema(kind, definitions) for kind in inner]}
+        case origin if origin in (tuple, list, Sequence, set, frozenset):
+            return {"type": "array", "items": _schema(inner[0], definitions)} if inner else {"type": "array"}
+        case origin if origin in (Mapping, dict):
+            return {"type": "object", "additionalProperties": _schema(inner[1], definitions)}
+        case origin if origin is Literal:
+            return {"enum": list(inner)}
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"enum": [member.value for member in hint]}
+    if isinstance(hint, type) and issubclass(hint, Record):
+        if hint.__name__ not in definitions:
+            definitions[hint.__name__] = {}
+            definitions[hint.__name__] = _object_schema(hint, definitions)
+        return {"$ref": f"#/$defs/{hint.__name__}"}
+    return {}

@@ -1,0 +1,376 @@
+"""The advice: largest batch, best batch, workers and prefetch, the bottleneck, and what else could be changed.
+
+Largest batches come from the memory model (safe, expected, limit), seconds from the forecast at every batch, waiting
+times from the loader's queue. The bottleneck is the resource of which more would make training faster.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from epochcast.base.display import Displayed
+from epochcast.base.frames import Framed
+from epochcast.base.notes import Importance, Note
+from epochcast.decide.advise.batch_search import (
+    BATCH_TOLERANCE,
+    Choice,
+    LoaderHost,
+    Solution,
+    candidate_batches,
+    search,
+)
+from epochcast.decide.advise.thesis_rule import PROBE_BATCHES, Coefficients, Rule, thesis_rule
+from epochcast.describe.graph.precision import find_precision, mixed_precision
+from epochcast.describe.graph.trace import Trace
+from epochcast.errors import BadInput, EpochcastError
+from epochcast.hardware.catalogue import devices
+from epochcast.interval import Interval
+from epochcast.predict.forecast.forecast import Forecast
+from epochcast.predict.forecast.forecaster import forecast_job
+from epochcast.predict.forecast.job import Job
+from epochcast.predict.forecast.job_data import Data, data_of
+from epochcast.predict.forecast.job_defaults import plain_options
+from epochcast.predict.forecast.job_doubts import LOADER_LIMITS
+from epochcast.predict.forecast.loader_queue import Host, Service, device_copy_seconds, sample_bytes
+from epochcast.predict.forecast.placement import Placement
+from epochcast.predict.forecast.rank_memory import job_largest_batch
+from epochcast.predict.forecast.session import Session
+from epochcast.predict.forecast.step import StepForecast
+from epochcast.predict.memory.largest_batch import LargestBatch
+from epochcast.predict.memory.remedies import Remedy
+from epochcast.units import show_bytes
+
+
+@dataclass(frozen=True)
+class AdviceRequest:
+    """What advice is asked for. The batch and loader settings of `job` are ignored: finding them is the task. `assumed`
+    are those of its other options that nobody said (`predict.forecast.job_defaults`).
+    """
+
+    job: Job
+    placement: Placement
+    session: Session
+    service: Service
+    host: Host
+    data_bytes: float = 0.0
+    most_batch: int | None = None
+    assumed: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ranks(self) -> int:
+        """GPUs of one node."""
+        return self.placement.ranks_per_node
+
+    def at(self, batch: int) -> Job:
+        """The job at a batch, never waiting for data."""
+        return replace(self.job, batch=batch, global_batch=None, loader_seconds=None, workers=None, cpus=None)
+
+    def trace(self, batch: int = 1) -> Trace:
+        """One step at a batch."""
+        return self.session.trace(self.session.model(self.job), self.job.recipe(batch, self.placement.device))
+
+    def forecast(self, batch: int) -> Forecast:
+        """The job at a batch, with its memory."""
+        answer = forecast_job(self.at(batch), self.placement, self.session)
+        return replace(answer, assumed={**plain_options(self.assumed), **answer.assumed})
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """The advice after one change."""
+
+    change: str
+    max_batch: LargestBatch
+    choice: Choice
+    replicas: int
+    peak_bytes: Interval
+    speedup: float | None
+
+    def as_dict(self) -> dict[str, object]:
+        """An entry of `alternatives`."""
+        return {
+            "change": self.change,
+            "max_batch": _batches(self.max_batch),
+            "batch": self.choice.batch,
+            "workers": self.choice.feed.workers,
+            "prefetch": self.choice.feed.prefetch,
+            "samples_per_second": self.replicas * self.choice.samples_per_second,
+            "step_seconds": self.choice.step.seconds.as_dict(),
+            "stall_fraction": self.choice.stall_fraction,
+            "peak_bytes": self.peak_bytes.as_dict(),
+            "speedup": self.speedup,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Advice(Displayed, Framed):
+    """The answer. `solution` is None where not even one sample fits on the device."""
+
+    view: ClassVar[str] = "advice"
+
+    request: AdviceRequest
+    trace: Trace
+    max_batch: LargestBatch
+    solution: Solution | None
+    peak_bytes: Interval
+    memory_verdict: str
+    binding: str
+    forecast: Forecast
+    """Of the advised batch (of one sample where nothing fits), without a loader."""
+    alternatives: tuple[Alternative, ...] = ()
+    thesis: Rule | None = None
+    warnings: tuple[str, ...] = field(default=())
+    remedies: tuple[Remedy, ...] = ()
+
+    def __repr__(self) -> str:
+        name, placement = self.trace.name, self.request.placement
+        if self.solution is None:
+            return f"Advice({name} does not fit on {placement.device.name})"
+        chosen = self.solution.smallest
+        return (
+            f"Advice({name} on {placement.gpus} × {placement.device.name}: "
+            f"batch {chosen.batch}, {chosen.feed.workers} workers)"
+        )
+
+    @property
+    def fits(self) -> bool:
+        """Whether at least one sample fits on the device."""
+        return self.solution is not None
+
+    @property
+    def choice(self) -> Choice:
+        """What is advised: the smallest batch within 2 % of the fastest."""
+        if self.solution is None:
+            raise BadInput(f"{self.trace.name} does not fit on {self.request.placement.device.name} at any batch")
+        return self.solution.smallest
+
+    @property
+    def data(self) -> Data:
+        """What is trained on, as the network counts it."""
+        return data_of(self.request.job, self.trace)
+
+    def _tokens_per_second(self, choice: Choice) -> float | None:
+        tokens = self.data.tokens_per_sample
+        return None if tokens is None else tokens * self.request.placement.replicas * choice.samples_per_second
+
+    def records(self) -> tuple[dict[str, object], ...]:
+        """What is advised, then a row for each change; where nothing fits, the changes alone."""
+        own = self.as_dict()
+        changes = [alternative.as_dict() for alternative in self.alternatives]
+        names = changes[0] if changes else ("max_batch", "batch", "step_seconds", "peak_bytes")
+        advised = {"change": "", **{name: own.get(name) for name in names if name not in ("change", "speedup")}}
+        return (*([{**advised, "speedup": 1.0}] if self.fits else []), *changes)
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON contract of `epochcast advise`; settings and peak are of one GPU, `global_` is over all of them."""
+        placement = self.request.placement
+        common: dict[str, object] = {
+            "model": self.trace.name,
+            "device": placement.device.name,
+            "gpus": placement.gpus,
+            "nodes": placement.nodes,
+            "strategy": placement.strategy.name,
+            "precision": self.request.job.precision,
+            "optimizer": self.request.job.optimizer,
+            **self.forecast.setup,
+            "max_batch": _batches(self.max_batch),
+        }
+        ends: dict[str, object] = {
+            "peak_bytes": self.peak_bytes.as_dict(),
+            "memory_bytes": placement.device.memory_bytes,
+            "fits": self.fits,
+            "memory_verdict": self.memory_verdict,
+            "binding": self.binding,
+            "alternatives": [alternative.as_dict() for alternative in self.alternatives],
+            "warnings": list(self.warnings),
+        }
+        if self.thesis is not None:
+            ends["thesis"] = self.thesis.as_dict()
+        if self.solution is None:
+            absent = ("batch", "workers", "prefetch", "stall_fraction", "host_bytes", "step_seconds")
+            ends["remedies"] = [remedy.as_dict() for remedy in self.remedies]
+            return {**common, **dict.fromkeys(absent), **ends}
+        choice, fastest = self.solution.smallest, self.solution.fastest
+        return {
+            **common,
+            "batch": choice.batch,
+            "global_batch": choice.batch * self.request.job.accumulate * placement.replicas,
+            "workers": choice.feed.workers,
+            "workers_per_box": choice.feed.workers * self.request.ranks,
+            "prefetch": choice.feed.prefetch,
+            "stall_fraction": choice.stall_fraction,
+            "host_bytes": choice.feed.host_bytes,
+            "step_seconds": choice.step.seconds.as_dict(),
+            "step_parts": choice.step.parts.as_dict(),
+            "samples_per_second": placement.replicas * choice.samples_per_second,
+            "tokens_per_second": self._tokens_per_second(choice),
+            "fastest": {
+                "batch": fastest.batch,
+                "workers": fastest.feed.workers,
+                "prefetch": fastest.feed.prefetch,
+                "samples_per_second": placement.replicas * fastest.samples_per_second,
+            },
+            "loader": {
+                "seconds_per_sample": self.request.service.sample_mean_seconds,
+                "variation": self.request.service.variation,
+                "idle_cpus": self.request.host.cpus,
+            },
+            **ends,
+        }
+
+
+def advise(request: AdviceRequest, *, with_thesis: bool = False, notes: tuple[str, ...] = ()) -> Advice:
+    """The advice for a request, and for it with one thing changed at a time; `notes` come first in the warnings."""
+    solution, max_batch = _solve(request)
+    forecast = request.forecast(solution.smallest.batch if solution else 1)
+    assert forecast.peak_bytes is not None and forecast.memory_verdict is not None
+    # An advice has a loader, given or assumed; the forecast of its batch has none.
+    warnings = [*notes, *(text for text in forecast.warnings if not text.startswith(LOADER_LIMITS))]
+    if solution and max_batch.safe < 1:
+        warnings.append(
+            Note("No batch is safe on this GPU: this advice uses the expected peak memory.", Importance.NOT_AS_ASKED)
+        )
+    return Advice(
+        request,
+        request.trace(),
+        max_batch,
+        solution,
+        forecast.peak_bytes,
+        forecast.memory_verdict,
+        _binding(request, solution, max_batch) if solution else "gpu_memory",
+        forecast,
+        tuple(_alternatives(request, solution)),
+        _thesis(request, solution) if with_thesis else None,
+        tuple(warnings),
+        () if solution else forecast.details.remedies(),
+    )
+
+
+def _solve(request: AdviceRequest) -> tuple[Solution | None, LargestBatch]:
+    """The best setting and the largest batches; None where not even one sample fits on the device."""
+    job, trace = request.job, request.trace(1)
+    max_batch = job_largest_batch(job, request.placement, request.session.model(job), trace, request.session)
+    max_batch = LargestBatch(
+        max_batch.safe // job.augment, max_batch.expected // job.augment, max_batch.limit // job.augment
+    )
+    largest = min(max_batch.safe or max_batch.expected, request.most_batch or max_batch.limit)
+    if largest < 1:
+        return None, max_batch
+    host = _loader_host(request, trace)
+    least_bytes = host.feed(1, 0, 1).host_bytes
+    if least_bytes > host.host.memory_bytes:
+        raise BadInput(
+            f"host memory of {show_bytes(host.host.memory_bytes)} holds no batch: training processes and one sample "
+            f"each need {show_bytes(least_bytes)}"
+        )
+    return search(candidate_batches(largest), lambda batch: _gpu_step(request, batch), host), max_batch
+
+
+def _gpu_step(request: AdviceRequest, batch: int) -> StepForecast:
+    """The forecast of a step that does not wait for data."""
+    return forecast_job(request.at(batch), request.placement, request.session, step_only=True).details.step
+
+
+def _loader_host(request: AdviceRequest, trace: Trace) -> LoaderHost:
+    """The loader's host, shared by the ranks of a node."""
+    bytes_per_sample = request.service.sample_bytes or sample_bytes(trace)
+    # More workers than twice the processors help only loaders that wait, for example for a network.
+    most_workers = max(
+        2, min(64, int(2 * request.host.cpus / request.ranks) if not request.service.wait_seconds else 64)
+    )
+    return LoaderHost(
+        request.service,
+        request.host,
+        request.ranks,
+        request.data_bytes,
+        lambda samples: device_copy_seconds(samples * bytes_per_sample, request.placement.device),
+        most_workers,
+        request.job.accumulate,
+        request.job.augment,
+    )
+
+
+def _binding(request: AdviceRequest, solution: Solution, max_batch: LargestBatch) -> str:
+    """What would make training faster if there were more: gpu, gpu_memory, cpus, disk, host_memory, workers, copy."""
+    best = solution.fastest
+    if best.stall_fraction >= BATCH_TOLERANCE:
+        bounds = best.feed.bounds(best.gpu.seconds.mid)
+        tightest = max(("cpus", "disk", "workers"), key=bounds.__getitem__)
+        if tightest == "workers":
+            one_more = replace(best.feed, workers=best.feed.workers + 1)
+            return "host_memory" if one_more.host_bytes > request.host.memory_bytes else "workers"
+        return tightest if bounds[tightest] > bounds["gpu"] else "copy"
+    double_batch = 2 * (max_batch.safe or max_batch.expected)
+    double_rate = double_batch / _gpu_step(request, double_batch).seconds.mid
+    return "gpu_memory" if double_rate > (1 + BATCH_TOLERANCE) * best.batch / best.gpu.seconds.mid else "gpu"
+
+
+# ---- what else could be changed -----------------------------------------------------------------
+
+
+def _alternatives(request: AdviceRequest, solution: Solution | None) -> Iterator[Alternative]:
+    """One thing changed at a time; changes that cannot be forecast or do not fit are left out."""
+    current_rate = solution.smallest.samples_per_second if solution else None
+    for change, changed in _changes(request, solution):
+        try:
+            alternative, max_batch = _solve(changed)
+        except EpochcastError:
+            continue
+        if alternative is None:
+            continue
+        peak_bytes = changed.forecast(alternative.smallest.batch).peak_bytes
+        assert peak_bytes is not None
+        speedup = None if current_rate is None else alternative.smallest.samples_per_second / current_rate
+        yield Alternative(change, max_batch, alternative.smallest, changed.placement.replicas, peak_bytes, speedup)
+
+
+def _changes(request: AdviceRequest, solution: Solution | None) -> Iterator[tuple[str, AdviceRequest]]:
+    job, device = request.job, request.placement.device
+    if find_precision(job.precision).is_single and device.kind != "cpu":
+        half_name = mixed_precision(device.peak_flops_per_second).name
+        mixed = replace(job, precision=half_name)
+        yield f"precision {half_name}", replace(request, job=mixed)
+        if not job.channels_last and device.tensor_cores and any(len(t.shape) == 4 for t in request.trace().inputs):
+            yield f"precision {half_name}, channels_last", replace(request, job=replace(mixed, channels_last=True))
+    if not job.checkpointing:
+        yield "checkpointing", replace(request, job=replace(job, checkpointing=True))
+    larger_devices = [d for d in devices() if d.vendor == device.vendor and d.kind == device.kind]
+    larger_devices = [
+        d for d in larger_devices if d.generation == device.generation and d.memory_bytes > 1.2 * device.memory_bytes
+    ]
+    if larger_devices:
+        larger_device = min(
+            larger_devices, key=lambda d: (d.memory_bytes, abs(d.peak("fp32") - device.peak("fp32")), d.name)
+        )
+        yield f"device {larger_device.name}", replace(request, placement=request.placement.with_device(larger_device))
+    if solution and solution.smallest.stall_fraction >= BATCH_TOLERANCE:
+        more_cpus = replace(request.host, cpus=2 * request.host.cpus)
+        yield "twice the idle processors", replace(request, host=more_cpus)
+
+
+# ---- the rule of the thesis ----------------------------------------------------------------------
+
+
+def _thesis(request: AdviceRequest, solution: Solution | None) -> Rule:
+    """Equations 4.7–4.17 on forecast memory at the thesis' two batches."""
+    device = request.placement.device
+    peaks = [request.forecast(batch).peak_bytes for batch in PROBE_BATCHES]
+    peak_mids = [peak.mid for peak in peaks if peak is not None]
+    graph = request.session.model(request.job).graph(2)
+    output_bytes = sum(tensor.bytes for tensor in graph.outputs) / 2
+    coefficients = Coefficients(
+        PROBE_BATCHES, (peak_mids[0], peak_mids[1]), sample_bytes(request.trace()), output_bytes
+    )
+    batch = solution.smallest.batch if solution else 1
+    ratio = request.service.seconds(batch) / _gpu_step(request, batch).seconds.mid
+    return thesis_rule(
+        coefficients,
+        gpu_bytes=device.memory_bytes,
+        host_bytes=request.host.memory_bytes,
+        load_over_step=ratio,
+        gpus=request.ranks,
+    )
+
+
+def _batches(max_batch: LargestBatch) -> dict[str, int]:
+    return {"safe": max_batch.safe, "expected": max_batch.expected, "limit": max_batch.limit}

@@ -1,0 +1,334 @@
+"""The answer to `epochcast plan`: configurations, frontier, the choice under the limits, and a summary."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import partial
+from typing import Any, ClassVar
+
+from epochcast.base.caching import Cache, Derived, derived_property
+from epochcast.base.display import Displayed
+from epochcast.base.frames import Framed
+from epochcast.decide.plan.affordable_epochs import with_most_epochs
+from epochcast.decide.plan.candidate import TOO_LARGE, Candidate, Pricing, Refusal
+from epochcast.decide.plan.certainty import RUNS, STEPS, Rival, rivals
+from epochcast.decide.plan.choice import NO_LIMITS, Limits, chosen, frontier, nearest, objective_of
+from epochcast.decide.plan.gains import Gain, gains
+from epochcast.decide.plan.offers import Offer
+from epochcast.decide.plan.plan_options import NOTHING_ELSE, Asked
+from epochcast.decide.plan.plan_search import search
+from epochcast.decide.plan.plan_warnings import warnings_of
+from epochcast.errors import BadInput
+from epochcast.interval import COVERAGE
+from epochcast.predict.forecast.job import AUTO, PLAIN, Job
+from epochcast.predict.forecast.job_data import Data, data_of
+from epochcast.predict.forecast.job_defaults import settled
+from epochcast.predict.forecast.session import Session
+from epochcast.units import show_dollars, show_seconds, show_tokens
+
+_HIGH_END = f"high end ({COVERAGE:.0%} interval)".replace("%", " %")
+# Rows of a plan that counts epochs.
+_MOST_ROWS = 8
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Displayed, Framed):
+    """All configurations that can run a job, those that cannot and why, and the limits to choose by.
+
+    `model` is the network's name, `data` what it is trained on; `opaque_ops` are its ops that are costed by their bytes
+    alone.
+    """
+
+    view: ClassVar[str] = "plan"
+
+    job: Job
+    model: str
+    data: Data
+    candidates: tuple[Candidate, ...]
+    refusals: tuple[Refusal, ...]
+    limits: Limits
+    opaque_ops: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was read for the job elsewhere, to be told."""
+    asked: Asked = NOTHING_ELSE
+    objective: str | None = None
+    counts_epochs: bool = False
+    """Whether the question is how many epochs fit; every configuration then has as many as do."""
+    missed: Candidate | None = None
+    """Where not one epoch fits: the configuration whose first comes nearest."""
+    today: date | None = None
+    """For the age of prices; None leaves it out."""
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 4))
+
+    def __repr__(self) -> str:
+        return f"Plan({self.model}: {self.considered} configurations, {len(self.frontier)} on the frontier)"
+
+    @property
+    def considered(self) -> int:
+        """How many configurations were tried."""
+        return len(self.candidates) + len(self.refusals)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why configurations cannot run the job, the most frequent reason first."""
+        return dict(Counter(refusal.reason for refusal in self.refusals).most_common())
+
+    @property
+    def fits(self) -> bool:
+        """Whether the job can be run at all."""
+        return bool(self.candidates)
+
+    @property
+    def amount(self) -> str:
+        """How long the job trains: 90 epochs, or 300B tokens."""
+        if self.counts_epochs:
+            return "as many epochs as fit"
+        if self.job.tokens is not None:
+            return f"{show_tokens(self.job.tokens)} tokens"
+        return f"{self.job.epochs} epoch{'s' * (self.job.epochs > 1)}"
+
+    @derived_property
+    def frontier(self) -> tuple[Candidate, ...]:
+        """The configurations that no other dominates, the cheapest first; where epochs are counted, those with most."""
+        return self.candidates[:_MOST_ROWS] if self.counts_epochs else frontier(self.candidates)
+
+    @derived_property
+    def chosen(self) -> Candidate | None:
+        """The configuration that limits and objective pick; None without either, or where nothing meets the limits."""
+        if self.counts_epochs:
+            return next(iter(self.candidates), None)
+        return chosen(self.candidates, self.limits, self.objective)
+
+    @property
+    def shown(self) -> tuple[Candidate, ...]:
+        """The frontier and the chosen one, which may lie behind it; the cheapest first, or most epochs first."""
+        if self.counts_epochs or self.chosen is None or self.chosen in self.frontier:
+            return self.frontier
+        return tuple(sorted((*self.frontier, self.chosen), key=lambda row: row.dollars.mid))
+
+    @property
+    def goal(self) -> str | None:
+        """What is looked for: cheapest, fastest or knee."""
+        return objective_of(self.limits, self.objective)
+
+    @derived_property
+    def rivals(self) -> tuple[Rival, ...]:
+        """What might turn out better than the choice, and what a calibration of both would be worth."""
+        if self.chosen is None or self.counts_epochs:
+            return ()
+        return rivals(self.chosen, self.candidates, self.limits, self.goal or "cheapest", self.asked.extras)
+
+    @derived_property
+    def gains(self) -> tuple[Gain, ...]:
+        """What each change that was asked for brings on the chosen offer, or on the cheapest."""
+        offered = self.chosen or next(iter(self.frontier), None)
+        if offered is None or not self.asked.what_if:
+            return ()
+        return gains(offered, self.candidates, self.refusals, self.asked)
+
+    def within(
+        self,
+        *,
+        deadline_seconds: float | None = None,
+        budget_dollars: float | None = None,
+        objective: str | None = None,
+    ) -> "Plan":
+        """The same configurations under other limits; nothing is forecast again."""
+        if self.counts_epochs:
+            raise BadInput("a plan that counts epochs has them for its own limits: plan again")
+        return replace(self, limits=Limits(deadline_seconds, budget_dollars), objective=objective)
+
+    @property
+    def is_within_limits(self) -> bool:
+        """Whether some configuration meets the limits, if there are any."""
+        return not self.limits or self.chosen is not None
+
+    @property
+    def sentence(self) -> str:
+        """The result in one sentence."""
+        if not self.candidates:
+            if self.missed is not None:
+                missed = _offer_text(self.missed, high=True)
+                return f"not one epoch has its {_HIGH_END} {self._within}; the nearest: {missed}"
+            return f"nothing runs this job: {next(iter(self.reasons))}"
+        goal = self.goal
+        if goal is None:
+            return "nothing is chosen: give a deadline to get the cheapest, or a budget to get the fastest"
+        if self.chosen is not None:
+            if self.counts_epochs:
+                return f"{self.chosen.epochs:g} epochs are {self._within} ({_HIGH_END}): {_offer_text(self.chosen)}"
+            kind = "knee of those" if goal == "knee" else goal
+            within = f" whose {_HIGH_END} is {self._within}" if self.limits else ""
+            return f"the {kind}{within}: {_offer_text(self.chosen)}"
+        nearest_candidate = nearest(self.candidates, self.limits)
+        assert nearest_candidate is not None
+        return f"no offer whose {_HIGH_END} is {self._within}; the nearest: {_offer_text(nearest_candidate, high=True)}"
+
+    @property
+    def certainty(self) -> str | None:
+        """What it would take to be sure, in one sentence."""
+        if self.chosen is None or not self.rivals:
+            return None
+        best = self.rivals[0]
+        names = " or ".join(f"{one.candidate.offer.name} ({one.probability:.0%})" for one in self.rivals)
+        goal = ("faster" if self.goal == "fastest" else "cheaper") + (" and within the limits" if self.limits else "")
+        saved = show_seconds(best.saving) if self.goal == "fastest" else show_dollars(best.saving)
+        verdict = "" if self.goal == "fastest" or best.saving > best.calibration_dollars else ": not worth it"
+        return (
+            f"might be {goal}: {names}; to be sure, {RUNS} runs of {STEPS} steps on {self.chosen.offer.name} and "
+            f"{best.candidate.offer.name} cost {show_dollars(best.calibration_dollars)} and save {saved} on average"
+            f"{verdict}"
+        )
+
+    @property
+    def _within(self) -> str:
+        limits: tuple[tuple[float | None, Callable[[float], str]], ...] = (
+            (self.limits.deadline_seconds, show_seconds),
+            (self.limits.budget_dollars, show_dollars),
+        )
+        return "within " + " and ".join(show(limit) for limit, show in limits if limit is not None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before renting."""
+        return (*warnings_of(self.job, self.candidates, self.shown, self.asked, self.today), *self.notes)
+
+    def records(self) -> tuple[dict[str, object], ...]:
+        """A row for each configuration that can run the job."""
+        frontier = set(self.frontier)
+        return tuple(
+            {**self._entry(row), "is_on_frontier": row in frontier, "is_chosen": row == self.chosen}
+            for row in self.candidates
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON contract of `epochcast plan`."""
+        return {
+            "model": self.model,
+            **self.setup,
+            "dataset": self.job.dataset,
+            "samples": self.data.samples,
+            "epochs": int(self.data.epochs) if self.data.epochs.is_integer() else self.data.epochs,
+            "tokens_per_sample": self.data.tokens_per_sample,
+            "global_batch": self.job.global_batch,
+            "deadline_seconds": self.limits.deadline_seconds,
+            "budget_dollars": self.limits.budget_dollars,
+            "considered": self.considered,
+            "infeasible": len(self.refusals),
+            "reasons": self.reasons,
+            "frontier": [self._entry(candidate) for candidate in self.frontier],
+            "chosen": None if self.chosen is None else self._entry(self.chosen),
+            "sentence": self.sentence,
+            "objective": self.goal,
+            "most_epochs": self.chosen.epochs if self.counts_epochs and self.chosen is not None else None,
+            "certainty": self.certainty,
+            "rivals": [rival.as_dict() for rival in self.rivals],
+            "gains": [gain.as_dict() for gain in self.gains],
+            **self._terms,
+            "opaque_ops": list(self.opaque_ops),
+            "warnings": list(self.warnings),
+        }
+
+    @property
+    def setup(self) -> dict[str, Any]:
+        """What decides the numbers of every row beside its offer. The precision of a language model depends on the GPU,
+        unless somebody said it: it is that of the choice, or of the first row.
+        """
+        row = self.chosen or next(iter(self.shown), None)
+        if row is None:
+            own = {name: getattr(self.job, name) for name in PLAIN}
+            return {name: PLAIN[name] if value == AUTO else value for name, value in own.items()}
+        setup = {"precision": row.forecast.precision, "optimizer": row.forecast.optimizer, **row.forecast.setup}
+        if "precision" in setup["assumed"]:
+            each = dict.fromkeys(one.forecast.precision for one in (row, *self.shown))
+            setup["assumed"] = {**setup["assumed"], "precision": " or ".join(each)}
+        return setup
+
+    @property
+    def _terms(self) -> dict[str, Any]:
+        """What was asked beside the job."""
+        policy, critical, spot = self.asked.policy, self.asked.critical, self.asked.spot
+        return {
+            "batch_policy": None if policy is None else policy.name,
+            "max_global_batch": None if policy is None else policy.most,
+            "critical_batch": None if critical is None else critical.samples(self.data.tokens_per_sample),
+            "critical_batch_source": None if critical is None else critical.credit,
+            "interruptions_per_hour": None if spot is None else spot.interruptions_per_hour,
+            "restart_seconds": None if spot is None else spot.restart_seconds,
+            "boot_seconds": self.asked.extras.boot_seconds,
+            "billing": self.asked.extras.billing,
+        }
+
+    def _entry(self, candidate: Candidate) -> dict[str, object]:
+        """An entry with the age of its price."""
+        age = None if self.today is None else candidate.offer.instance.age(self.today).days
+        return {**candidate.as_dict(), "price_age_days": age}
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is looked for among the configurations of a job."""
+
+    limits: Limits = NO_LIMITS
+    objective: str | None = None
+    counts_epochs: bool = False
+    today: date | None = None
+
+
+def planned(
+    job: Job,
+    offers: Sequence[Offer],
+    strategies: Sequence[str],
+    question: Goal,
+    session: Session | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    asked: Asked | None = None,
+) -> Plan:
+    """The plan of a job. Raises where no offer can run it, unless the reason is memory: that is a valid answer."""
+    if not job.has_data:
+        raise BadInput("a plan is for a whole job: give a dataset or its samples, or the tokens of a language model")
+    if question.counts_epochs and job.tokens is not None:
+        raise BadInput("epochs are counted over data: give a dataset or its samples, not the tokens of the training")
+    objective_of(question.limits, question.objective)
+    session, asked = session or Session(), asked or Asked()
+    own = settled(job, None, session).job
+    model = session.model(own)
+    trace = session.trace(model, own.recipe(1))
+    data = data_of(own, trace)
+    candidates, refusals = search(job, offers, strategies, session, progress, asked)
+    if not candidates and all(refusal.reason != TOO_LARGE for refusal in refusals):
+        raise BadInput(f"no offer can run this job: {refusals[0].reason}")
+    missed = None
+    if question.counts_epochs:
+        pricing = Pricing(asked.extras, asked.spot)
+        once = [one for each in candidates if (one := pricing.at_epochs(each, 1.0)) is not None]
+        candidates = with_most_epochs(once, question.limits, pricing)
+        missed = None if candidates else nearest(once, question.limits)
+        reason = "not one epoch is within the limits"
+        kept = {one.offer for one in candidates}
+        refusals += tuple(Refusal(one.offer, one.strategy, reason) for one in once if one.offer not in kept)
+    return Plan(
+        job if asked.policy is None else asked.policy.job(job),
+        model.name,
+        data,
+        candidates,
+        refusals,
+        question.limits,
+        trace.opaque,
+        asked=asked,
+        objective=question.objective,
+        counts_epochs=question.counts_epochs,
+        missed=missed,
+        today=question.today,
+    )
+
+
+def _offer_text(candidate: Candidate, *, high: bool = False) -> str:
+    """An offer as text, with the middle values or the high ends of its intervals."""
+    offer, total_seconds, dollars = candidate.offer, candidate.total_seconds, candidate.dollars
+    changes = "".join(f", {value}" for _, value in candidate.variant)
+    name = f"{offer.name} ({offer.where}, {offer.gpus} × {offer.instance.device}{changes})"
+    if high:
+        return f"{name}, up to {show_seconds(total_seconds.high)} and {show_dollars(dollars.high)}"
+    return f"{name}, {show_seconds(total_seconds.mid)} for {show_dollars(dollars.mid)}"

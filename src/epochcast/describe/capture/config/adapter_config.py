@@ -1,0 +1,133 @@
+"""Adapters and quantised weights as scripts configure them: PEFT's LoraConfig, and BitsAndBytesConfig of transformers.
+
+Where LoraConfig says nothing, PEFT's defaults count (peft/tuners/lora/config.py): rank 8, and the projections that PEFT
+picks for the family of the model, which are q_proj and v_proj for Llama and its kin.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from epochcast.describe.capture.config.setting import Reader, Setting, Settings
+from epochcast.describe.graph.lora import ALL_LINEAR
+from epochcast.errors import BadInput
+
+RANK = 8
+"""PEFT's default."""
+# Arguments that change which weights are trained, or the work of a step.
+_LORA_NOT_MODELLED: Mapping[str, str] = {
+    "use_dora": "forecast as LoRA",
+    "modules_to_save": "these layers are trained whole, and forecast as frozen",
+    "trainable_token_indices": "these rows are trained, and forecast as frozen",
+    "layers_to_transform": "every layer is forecast with an adapter",
+    "layers_pattern": "every layer is forecast with an adapter",
+    "exclude_modules": "these layers are forecast with an adapter",
+    "rank_pattern": "every adapter is forecast with one rank",
+    "target_parameters": "these parameters are forecast without an adapter",
+    "layer_replication": "the model is forecast with its own layers",
+    "megatron_config": "",
+    "eva_config": "",
+    "loftq_config": "",
+}
+OTHER_ADAPTERS = frozenset(
+    (
+        *("AdaLoraConfig", "AdaptionPromptConfig", "BOFTConfig", "BoneConfig", "C3AConfig", "FourierFTConfig"),
+        *(
+            "HRAConfig",
+            "IA3Config",
+            "LNTuningConfig",
+            "LoHaConfig",
+            "LoKrConfig",
+            "MissConfig",
+            "MultitaskPromptTuningConfig",
+        ),
+        *(
+            "OFTConfig",
+            "PolyConfig",
+            "PrefixTuningConfig",
+            "PromptEncoderConfig",
+            "PromptTuningConfig",
+            "RandLoraConfig",
+        ),
+        *(
+            "TrainableTokensConfig",
+            "VBLoRAConfig",
+            "VeraConfig",
+            "XLoraConfig",
+            "CPTConfig",
+            "RoadConfig",
+            "ShiraConfig",
+        ),
+    )
+)
+"""Adapters of PEFT that are no LoRA."""
+OTHER_QUANTISERS = frozenset(
+    (
+        *("AqlmConfig", "AutoRoundConfig", "AwqConfig", "BitNetQuantConfig", "CompressedTensorsConfig", "EetqConfig"),
+        *("FbgemmFp8Config", "FineGrainedFP8Config", "GPTQConfig", "HiggsConfig", "HqqConfig", "Mxfp4Config"),
+        *("QuantoConfig", "QuarkConfig", "SpQRConfig", "TorchAoConfig", "VptqConfig"),
+    )
+)
+"""Quantised weights of transformers that are not bitsandbytes'."""
+_COMPUTED = {"bfloat16": "amp_bf16", "float16": "amp_fp16", "half": "amp_fp16"}
+
+
+def read_lora(name: str, document: Mapping[str, Any], unread: frozenset[str] = frozenset()) -> Settings:
+    """The rank and the layers of a LoraConfig; `unread` are arguments that are only known when the script runs."""
+    reader = Reader(name, document)
+    rank = reader.whole("r")
+    if rank is not None and rank < 1:
+        raise BadInput(f"{name}: LoraConfig: r must be at least 1, got {rank}")
+    reader.set("lora", RANK if rank is None else rank, "r", is_default=rank is None)
+    if "r" in unread:
+        reader.notes.append(f"r of LoraConfig is known only when the script runs: rank {RANK} is taken, give `lora`")
+    _read_targets(reader, unread)
+    if reader.text("bias") not in ("", "none"):
+        reader.leave("bias", f"{document['bias']}: biases are forecast as frozen")
+    for key, why in _LORA_NOT_MODELLED.items():
+        if reader.take(key) or key in unread:
+            reader.leave(key, why)
+    return reader.settings("LoraConfig")
+
+
+def _read_targets(reader: Reader, unread: frozenset[str]) -> None:
+    key = "target_modules"
+    targets = reader.take(key)
+    if key in unread or (isinstance(targets, list) and not all(isinstance(target, str) for target in targets)):
+        reader.notes.append(
+            f"{key} are known only when the script runs: the usual layers are taken, give `lora_targets`"
+        )
+    elif isinstance(targets, list):
+        reader.set("lora_targets", tuple(dict.fromkeys(target.rpartition(".")[2] for target in targets)), key)
+    elif targets == ALL_LINEAR:
+        reader.set("lora_targets", (ALL_LINEAR,), key)
+    elif isinstance(targets, str) and targets.replace("_", "").replace(".", "").isalnum():
+        reader.set("lora_targets", (targets.rpartition(".")[2],), key)
+    elif targets is not None:
+        reader.leave(key, f"{targets!r} is a pattern; the usual layers are taken, give `lora_targets`")
+
+
+def read_bits_and_bytes(name: str, document: Mapping[str, Any], unread: frozenset[str] = frozenset()) -> Settings:
+    """Whether weights are kept in four bits."""
+    reader = Reader(name, document)
+    if reader.flag("load_in_4bit"):
+        reader.set("four_bit", True, "load_in_4bit")
+    if reader.flag("load_in_8bit"):
+        reader.leave("load_in_8bit", "weights are forecast as they are without it")
+    for key in ("load_in_4bit", "load_in_8bit"):
+        if key in unread:
+            reader.notes.append(
+                f"{key} is known only when the script runs: weights are forecast as they are without it"
+            )
+    if reader.flag("bnb_4bit_use_double_quant"):
+        reader.leave(
+            "bnb_4bit_use_double_quant", "scales are forecast in float32, about 8 % of the weights' memory more"
+        )
+    if reader.flag("llm_int8_enable_fp32_cpu_offload"):
+        reader.leave("llm_int8_enable_fp32_cpu_offload")
+    return reader.settings("BitsAndBytesConfig")
+
+
+def computed_precision(document: Mapping[str, Any]) -> Setting | None:
+    """What four-bit weights are multiplied in: the precision of a script that says no other."""
+    dtype = str(document.get("bnb_4bit_compute_dtype", "")).rpartition(".")[2]
+    return Setting("precision", _COMPUTED[dtype], "bnb_4bit_compute_dtype") if dtype in _COMPUTED else None

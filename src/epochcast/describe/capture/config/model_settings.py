@@ -1,0 +1,61 @@
+"""What surrounds a model and says how it is trained: the script that makes it, its class, or what it was compiled with.
+
+Nothing is run. Of a Lightning module the source file is read, of a Keras model the config.
+"""
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from epochcast.describe.capture.config.setting import Settings
+from epochcast.errors import EpochcastError
+
+_KERAS = {"keras", "tensorflow", "tf_keras"}
+
+
+def model_settings(model: object) -> tuple[Settings, ...]:
+    """The settings around a reference or a live model; nothing where there are none or they cannot be read."""
+    try:
+        if isinstance(model, str | Path):
+            return _of_reference(str(model))
+        return _of_object(model)
+    except (EpochcastError, OSError):
+        return ()  # whoever makes the model says what is wrong with it
+
+
+def _of_reference(reference: str) -> tuple[Settings, ...]:
+    if reference.casefold().endswith(".keras"):
+        from epochcast.describe.capture.config.keras_settings import compiled_settings
+        from epochcast.describe.capture.keras.archive import read_config
+
+        return (compiled_settings(Path(reference).name, read_config(Path(reference))),)
+    place, _, name = reference.rpartition(":")
+    if place.endswith(".py") and Path(place).is_file():
+        from epochcast.describe.capture.script.script_settings import script_settings
+
+        return script_settings(Path(place), name)
+    return ()
+
+
+def _of_object(model: object) -> tuple[Settings, ...]:
+    packages = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    if packages & _KERAS:
+        return _of_keras(model)
+    if packages & {"lightning", "pytorch_lightning"}:
+        from epochcast.describe.capture.script.script_settings import script_settings
+
+        source = inspect.getsourcefile(type(model))
+        return () if source is None else script_settings(Path(source), type(model).__name__)
+    return ()
+
+
+def _of_keras(model: Any) -> tuple[Settings, ...]:
+    from epochcast.describe.capture.config.keras_settings import compiled_settings
+    from epochcast.describe.capture.keras.archive import live_config
+
+    config = dict(live_config(model))
+    compiled = model.get_compile_config() if getattr(model, "compiled", False) else None
+    if isinstance(compiled, Mapping):
+        config["compile_config"] = compiled
+    return (compiled_settings(str(getattr(model, "name", "model")), config),)

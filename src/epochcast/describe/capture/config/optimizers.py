@@ -1,0 +1,106 @@
+"""Optimizers by the names that frameworks give them, as those whose update is known here.
+
+torch.optim.AdamW, adamw_torch_fused (Hugging Face), FusedAdam (DeepSpeed), keras.optimizers.Lion. Names of several
+frameworks differ by case, underscores and what implements them; what is compared is the rest.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from epochcast.describe.graph.optimizer import OPTIMIZERS
+from epochcast.errors import UnknownName
+
+FUSED = "fused"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOptimizer:
+    """Our name, how it updates ("" where nothing is said), and what differs; `problem` where none of ours is near."""
+
+    name: str
+    style: str = ""
+    note: str = ""
+    problem: str = ""
+
+
+# What is written → ours. The first of several that is known here counts; then a note says what it stands for.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "sgd": ("sgd",),
+    "momentum": ("momentum",),
+    "nesterov": ("nesterov",),
+    "adam": ("adam",),
+    "adamw": ("adamw",),
+    "adamwtorch": ("adamw",),
+    "adamwtorchfused": ("adamw",),
+    "adamwtorchxla": ("adamw",),
+    "adamwtorchnpufused": ("adamw",),
+    "adamwhf": ("adamw",),
+    "adamwapexfused": ("adamw",),
+    "adamwanyprecision": ("adamw",),
+    "fusedadam": ("adamw",),
+    "deepspeedcpuadam": ("adamw",),
+    "fusedsgd": ("momentum",),
+    "rmsprop": ("rmsprop",),
+    "adagrad": ("adagrad",),
+    "adadelta": ("adadelta",),
+    "lamb": ("lamb",),
+    "fusedlamb": ("lamb",),
+    "adafactor": ("adafactor",),
+    "lion": ("lion",),
+    "lion32bit": ("lion",),
+    "lion8bit": ("lion8bit", "lion"),
+    "lionbnb8bit": ("lion8bit", "lion"),
+    "pagedlion": ("paged_lion", "lion"),
+    "pagedlion32bit": ("paged_lion", "lion"),
+    "pagedlion8bit": ("paged_lion8bit", "lion8bit", "lion"),
+    "fusedlion": ("lion",),
+    "muon": ("muon",),
+    "adam8bit": ("adam8bit",),
+    "adamw8bit": ("adamw8bit",),
+    "adamwbnb8bit": ("adamw8bit",),
+    "adamwtorch8bit": ("adamw8bit",),
+    "adamw32bit": ("adamw",),
+    "pagedadam": ("paged_adam", "adam"),
+    "pagedadam32bit": ("paged_adam", "adam"),
+    "pagedadam8bit": ("paged_adam8bit", "adam8bit"),
+    "pagedadamw": ("paged_adamw", "adamw"),
+    "pagedadamw32bit": ("paged_adamw", "adamw"),
+    "pagedadamw8bit": ("paged_adamw8bit", "adamw8bit"),
+}
+# Rules that are not in the table and keep the same state per parameter, with passes much alike.
+_ALIKE: Mapping[str, str] = {
+    "nadam": "adam",
+    "radam": "adam",
+    "adamax": "adam",
+    "adabelief": "adam",
+    "amsgrad": "adam",
+    "onebitadam": "adam",
+    "zerooneadam": "adam",
+    "onebitlamb": "lamb",
+    "ftrl": "adam",
+    "asgd": "momentum",
+    "lars": "momentum",
+    "rprop": "adadelta",
+}
+_FUSED = ("adamwtorchfused", "adamwapexfused", "fusedadam", "fusedlamb", "fusedsgd", "fusedlion")
+
+
+def found_optimizer(
+    name: str, *, momentum: object = None, nesterov: object = None, is_fused: object = None
+) -> FoundOptimizer:
+    """The optimizer that a framework's name and arguments mean; an unknown one has a problem, with the near names."""
+    key = name.rpartition(".")[2].casefold().replace("_", "").replace("-", "").replace(" ", "")
+    style = FUSED if is_fused is True or key in _FUSED else ""
+    if key in ("sgd", "fusedsgd") and momentum is not None:
+        has_momentum = not isinstance(momentum, int | float) or momentum > 0
+        return FoundOptimizer("sgd" if not has_momentum else "nesterov" if nesterov is True else "momentum", style)
+    if key == "sgd" and nesterov is True:
+        return FoundOptimizer("nesterov", style)
+    known = [candidate for candidate in _NAMES.get(key, (key,)) if candidate in OPTIMIZERS]
+    if known:
+        exact = _NAMES.get(key, (key,))[0]
+        note = "" if known[0] == exact else f"{name} is taken as {known[0]}"
+        return FoundOptimizer(known[0], style, note)
+    if key in _ALIKE:
+        return FoundOptimizer(_ALIKE[key], style, f"{name} is taken as {_ALIKE[key]}, which keeps as much state")
+    return FoundOptimizer(name, problem=str(UnknownName("optimizer", name, OPTIMIZERS)))

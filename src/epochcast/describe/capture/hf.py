@@ -1,0 +1,361 @@
+"""Hugging Face models from a configuration alone: `hf:config.json`, or `hf:BertConfig(num_hidden_layers=4)`.
+
+The text in brackets is parsed as literals, never evaluated; the network is built on `meta` without weights, for the
+task its configuration names (or the one it is pretrained for), and computes its own loss from labels. LoRA (Hu et al.
+2021) freezes the network and adds W + (α/r)·BA beside the chosen linear layers.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epochcast.base.documents import parse_json, read_text
+from epochcast.describe.capture.capture_cache import CachedModel, about
+from epochcast.describe.capture.channel_order import check_channels_first
+from epochcast.describe.capture.model import Model
+from epochcast.describe.capture.workload import Workload
+from epochcast.describe.graph.four_bit import EIGHT, FOUR
+from epochcast.errors import BadInput, MissingExtra, UnknownName
+
+if TYPE_CHECKING:
+    from epochcast.describe.capture.torch.torch_model import TorchModel
+
+LONGEST_GUESS = 512
+"""Tokens per sample for models that accept longer texts, where `input_shape` is not given."""
+
+# What a family is pretrained for, where its configuration does not name an architecture.
+_FAMILIES: Mapping[str, str] = {
+    "MaskedLM": "bert roberta distilbert albert electra deberta deberta-v2 xlm-roberta camembert modernbert mpnet",
+    "Seq2SeqLM": "t5 mt5 bart mbart pegasus marian longt5 blenderbot led",
+    "ImageClassification": "vit deit beit swin swinv2 convnext convnextv2 resnet dinov2 mobilenet_v2 segformer regnet",
+    "SpeechSeq2Seq": "whisper speech_to_text",
+}
+_TASKS = {family: task for task, families in _FAMILIES.items() for family in families.split()}
+_CLASSES = {
+    "MaskedLM": "AutoModelForMaskedLM",
+    "CausalLM": "AutoModelForCausalLM",
+    "Seq2SeqLM": "AutoModelForSeq2SeqLM",
+    "ImageClassification": "AutoModelForImageClassification",
+    "SpeechSeq2Seq": "AutoModelForSpeechSeq2Seq",
+    "SequenceClassification": "AutoModelForSequenceClassification",
+    "TokenClassification": "AutoModelForTokenClassification",
+    "QuestionAnswering": "AutoModelForQuestionAnswering",
+}
+_SUFFIXES = {
+    "ForMaskedLM": "MaskedLM",
+    "ForCausalLM": "CausalLM",
+    "LMHeadModel": "CausalLM",
+    "ForConditionalGeneration": "Seq2SeqLM",
+    "ForImageClassification": "ImageClassification",
+    "ForSequenceClassification": "SequenceClassification",
+    "ForTokenClassification": "TokenClassification",
+    "ForQuestionAnswering": "QuestionAnswering",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What follows `hf:`: a file, or a configuration class with overrides."""
+
+    path: str = ""
+    config: str = ""
+    overrides: tuple[tuple[str, Any], ...] = ()
+
+
+def parse_reference(text: str) -> Reference:
+    """`hf:config.json` or `hf:Name(key=literal, …)`."""
+    body = text.removeprefix("hf:").strip()
+    if body.endswith(".json") or _is_folder(body):
+        return Reference(path=body)
+    try:
+        tree = ast.parse(body, mode="eval").body
+    except SyntaxError:
+        raise BadInput(
+            f"{text!r} is neither a config.json nor a configuration like BertConfig(num_hidden_layers=4)"
+        ) from None
+    if isinstance(tree, ast.Name):
+        return Reference(config=tree.id)
+    if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name) or tree.args:
+        raise BadInput(f"{text!r} is not a configuration; write it like hf:BertConfig(num_hidden_layers=4)")
+    overrides = []
+    for keyword in tree.keywords:
+        try:
+            if keyword.arg is None:
+                raise ValueError
+            overrides.append((keyword.arg, ast.literal_eval(keyword.value)))
+        except ValueError:
+            raise BadInput(
+                f"{ast.unparse(keyword)} in {text!r} is not a plain value: numbers, texts, lists only"
+            ) from None
+    return Reference(config=tree.func.id, overrides=tuple(overrides))
+
+
+def _is_folder(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except OSError:  # a configuration with many overrides is longer than a file's name may be
+        return False
+
+
+def load_hf(reference: str, input_shape: tuple[int, ...] | None = None, **options: Any) -> Model:
+    """The model of a configuration; its captures are cached on disk."""
+    text = f"hf:{reference.removeprefix('hf:')}"
+    parse_reference(text)
+    return CachedModel(text, about(text, input_shape, options), lambda: hf_model(text, input_shape, **options))
+
+
+def hf_model(
+    reference: str,
+    input_shape: tuple[int, ...] | None = None,
+    *,
+    inputs: Any = None,
+    lora_rank: int | None = None,
+    lora_targets: Sequence[str] = (),
+    **options: Any,
+) -> "TorchModel":
+    """The model of a configuration; `input_shape` is (tokens,) or (channels, height, width)."""
+    transformers = _transformers()
+    config = _configuration(transformers, parse_reference(reference), reference)
+    if lora_rank is None:
+        return _from_config(config, Workload(config, inputs, name=reference), input_shape, **options)
+    from epochcast.describe.capture.torch.module_lora import with_lora
+
+    model = _from_config(config, Workload(config, inputs, name=reference), input_shape, **options)
+    with_lora(model.module, lora_rank, lora_targets)
+    return model
+
+
+def from_hugging_face(workload: Workload, input_shape: tuple[int, ...] | None = None, **options: Any) -> "TorchModel":
+    """The model of a live configuration, model class or model, also one that PEFT has wrapped. Options are those of
+    `from_workload`.
+    """
+    transformers = _transformers()
+    given = workload.model
+    if isinstance(given, type):
+        given = _of_class(transformers, given)
+    if isinstance(given, transformers.PretrainedConfig):
+        return _from_config(given, workload, input_shape)
+    return _from_module(given, workload, input_shape, **options)
+
+
+def _of_class(transformers: Any, kind: type) -> Any:
+    """A class with its default configuration; a class of configurations as that configuration."""
+    if issubclass(kind, transformers.PretrainedConfig):
+        return kind()
+    config_class = getattr(kind, "config_class", None)
+    if config_class is None or not issubclass(kind, transformers.PreTrainedModel):
+        raise BadInput(f"the class {kind.__name__} has no configuration of its own: give a configuration or a model")
+    from epochcast.describe.capture.torch.meta_modules import constructed
+
+    return constructed(lambda: kind(config_class()), kind.__name__)
+
+
+def _from_config(config: Any, workload: Workload, input_shape: tuple[int, ...] | None, **options: Any) -> "TorchModel":
+    """Built for the task that the configuration names. Code that it points at (`auto_map`) is never followed."""
+    transformers = _transformers()
+    from epochcast.describe.capture.torch.meta_modules import constructed
+    from epochcast.describe.capture.torch.small_values import Values
+    from epochcast.describe.capture.torch.user_workload import from_workload
+
+    config = deepcopy(config)
+    task = _task(config)
+    auto = getattr(transformers, _CLASSES[task])
+    config.use_cache = False
+    if task == "Seq2SeqLM" and getattr(config, "decoder_start_token_id", None) is None:
+        config.decoder_start_token_id = getattr(config, "pad_token_id", None) or 0
+    label = workload.name or type(config).__name__
+    values = Values()
+    module = constructed(lambda: auto.from_config(config, trust_remote_code=False), label, values)
+    example, length, notes = _fed(config, task, input_shape, workload)
+    model = from_workload(
+        replace(workload, model=module, inputs=example), label, None, values, in_place=True, around=_quiet, **options
+    )
+    packed = model.packed or _packed(model.module, config)
+    return replace(model, units_per_sample=length, notes=notes, packed=packed)
+
+
+def _from_module(module: Any, workload: Workload, input_shape: tuple[int, ...] | None, **options: Any) -> "TorchModel":
+    """A live model; its class tells the task."""
+    from epochcast.describe.capture.torch.user_workload import from_workload
+
+    inner = module.get_base_model() if hasattr(module, "get_base_model") else module
+    config = inner.config
+    task = _task_of([type(inner).__name__]) or _task(config)
+    example, length, notes = _fed(config, task, input_shape, workload)
+    if workload.inputs is None and "labels" not in signature(inner.forward).parameters:
+        example = replace(example, kwargs={name: value for name, value in example.kwargs.items() if name != "labels"})
+    options = {"around": _quiet, **options}
+    model = from_workload(replace(workload, model=module, inputs=example), workload.name, None, **options)
+    packed = model.packed or _packed(model.module, config)
+    return replace(model, units_per_sample=length, notes=(*model.notes, *notes), packed=packed)
+
+
+def _fed(
+    config: Any, task: str, input_shape: tuple[int, ...] | None, workload: Workload
+) -> tuple[Any, int, tuple[str, ...]]:
+    """The inputs that were given, else those of the task; how many units a sample has; what was assumed."""
+    if workload.inputs is None or input_shape is not None:
+        return _example(config, task, input_shape)
+    inputs = workload.inputs() if callable(workload.inputs) else workload.inputs
+    tokens = inputs.get("input_ids") if isinstance(inputs, Mapping) else None
+    return inputs, int(tokens.shape[1]) if tokens is not None and tokens.dim() > 1 else 1, ()
+
+
+def _packed(module: Any, config: Any) -> tuple[tuple[str, int], ...]:
+    """Weights that will be loaded in four or eight bits (bitsandbytes), where the configuration says so.
+
+    Those of linear layers but the last, which stays as it is, and but adapters: trained layers beside frozen ones.
+    """
+    import torch
+
+    quantization = getattr(config, "quantization_config", None)
+    said = quantization if isinstance(quantization, Mapping) else vars(quantization or object)
+    bits = FOUR if said.get("load_in_4bit", said.get("_load_in_4bit")) else EIGHT
+    if bits == EIGHT and not said.get("load_in_8bit", said.get("_load_in_8bit")):
+        return ()
+    inner = module.get_base_model() if hasattr(module, "get_base_model") else module
+    head = inner.get_output_embeddings()
+    has_adapters = any(not parameter.requires_grad for parameter in module.parameters())
+    return tuple(
+        (f"{name}.weight", bits)
+        for name, part in module.named_modules()
+        if isinstance(part, torch.nn.Linear) and part is not head and not (has_adapters and part.weight.requires_grad)
+    )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what transformers logs about losses and generation, which do not matter here. Used while `ALONE`."""
+    from transformers.utils import logging as transformers_logging
+
+    logging: Any = transformers_logging
+    verbosity = logging.get_verbosity()
+    try:
+        logging.set_verbosity_error()
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+
+
+def _transformers() -> Any:
+    try:
+        import torch  # noqa: F401
+        import transformers
+    except ModuleNotFoundError as absent:
+        raise MissingExtra("hf", absent.name) from None
+    from epochcast.describe.capture.torch.torchvision_shim import import_torchvision
+
+    with suppress(MissingExtra):
+        import_torchvision()  # image models import it; without the shim that fails
+    return transformers
+
+
+def _configuration(transformers: Any, reference: Reference, text: str) -> Any:
+    if reference.path:
+        return _from_file(transformers, Path(reference.path))
+    kind = getattr(transformers, reference.config, None)
+    if kind is None or not isinstance(kind, type) or not issubclass(kind, transformers.PretrainedConfig):
+        class_names = [type_.__name__ for type_ in _config_classes(transformers)]
+        raise UnknownName("Hugging Face configuration", reference.config, class_names)
+    try:
+        return kind(**dict(reference.overrides))
+    except Exception as problem:
+        raise BadInput(f"{text} is not a valid configuration: {problem}") from problem
+
+
+def _config_classes(transformers: Any) -> list[type]:
+    from transformers.models.auto import configuration_auto
+
+    names: Any = configuration_auto
+    members = (getattr(transformers, name, None) for name in sorted(set(names.CONFIG_MAPPING_NAMES.values())))
+    return [c for c in members if isinstance(c, type)]
+
+
+def _from_file(transformers: Any, path: Path) -> Any:
+    file = path / "config.json" if path.is_dir() else path
+    if not file.exists():
+        raise BadInput(f"there is no file {str(file)!r}")
+    values = parse_json(read_text(file), str(file))
+    kind = values.pop("model_type", None) if isinstance(values, dict) else None
+    if isinstance(values, dict):
+        values.pop("auto_map", None)  # code beside the weights, which is never run
+    if kind is None:
+        raise BadInput(f"{file} has no model_type, so it is not a Hugging Face configuration")
+    known = transformers.models.auto.configuration_auto.CONFIG_MAPPING_NAMES
+    if not isinstance(kind, str) or kind not in known:
+        near = UnknownName("model_type", str(kind), known)
+        raise BadInput(f"{file}: {near}; code beside it (auto_map) is never run")
+    try:
+        return transformers.AutoConfig.for_model(kind, **values)
+    except Exception as problem:
+        raise BadInput(f"{file} is not a valid configuration: {str(problem).splitlines()[0]}") from problem
+
+
+def _task(config: Any) -> str:
+    """By the architecture the configuration names, else by its family; decoders are causal language models."""
+    if config.model_type in ("whisper", "speech_to_text"):
+        return "SpeechSeq2Seq"
+    classes = getattr(config, "architectures", None)
+    named = _task_of(classes if isinstance(classes, list | tuple) else ())
+    if named is not None:
+        return named
+    if getattr(config, "is_encoder_decoder", False):
+        return "Seq2SeqLM"
+    return _TASKS.get(config.model_type, "CausalLM")
+
+
+def _task_of(classes: Iterable[object]) -> str | None:
+    """The task in the names of classes."""
+    for name in classes:
+        for suffix, task in _SUFFIXES.items():
+            if isinstance(name, str) and name.endswith(suffix):  # a file may say anything
+                return task
+    return None
+
+
+def _example(config: Any, task: str, shape: tuple[int, ...] | None) -> tuple[Any, int, tuple[str, ...]]:
+    """Inputs and labels for a task, how many units a sample has, and what was assumed."""
+    import torch
+
+    from epochcast.describe.capture.torch.example_arguments import Example
+
+    def meta_tensor(*sizes: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
+        return torch.empty((2, *sizes), dtype=dtype, device="meta")
+
+    if task == "ImageClassification":
+        size = getattr(config, "image_size", 224) or 224
+        height, width = (size, size) if isinstance(size, int) else tuple(size)
+        channels = getattr(config, "num_channels", 3)
+        if shape is not None:
+            check_channels_first(shape, channels)
+        pixels = shape or (channels, height, width)
+        return Example((), {"pixel_values": meta_tensor(*pixels, dtype=torch.float32), "labels": meta_tensor()}), 1, ()
+    if task == "SpeechSeq2Seq":
+        frames = 2 * config.max_source_positions
+        length = shape[0] if shape else min(config.max_target_positions, LONGEST_GUESS)
+        features = meta_tensor(config.num_mel_bins, frames, dtype=torch.float32)
+        return Example((), {"input_features": features, "labels": meta_tensor(length)}), length, ()
+    if shape is not None and len(shape) != 1:
+        raise BadInput(
+            f"`input_shape` of a text model is a number of tokens, such as 128, got {'x'.join(map(str, shape))}"
+        )
+    longest = next(
+        (n for n in (getattr(config, k, None) for k in _LENGTHS) if isinstance(n, int) and n > 0), LONGEST_GUESS
+    )
+    if shape is not None and shape[0] > longest and hasattr(config, "max_position_embeddings"):
+        raise BadInput(f"{config.model_type} takes at most {longest} tokens, got {shape[0]}")
+    length = shape[0] if shape else min(longest, LONGEST_GUESS)
+    notes = () if shape else (f"{length} tokens per sample are assumed; give the input size to change that",)
+    if task == "QuestionAnswering":  # where in the text the answer begins and ends
+        places = {"start_positions": meta_tensor(), "end_positions": meta_tensor()}
+        return Example((), {"input_ids": meta_tensor(length), **places}), length, notes
+    labels = meta_tensor() if task == "SequenceClassification" else meta_tensor(length)
+    return Example((), {"input_ids": meta_tensor(length), "labels": labels}), length, notes
+
+
+_LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")

@@ -1,0 +1,137 @@
+"""Every Keras layer (and functional operation) we have a rule for, by class name."""
+
+from collections.abc import Mapping
+
+from epochcast.describe.capture.keras import (
+    layers_attention,
+    layers_conv,
+    layers_core,
+    layers_merge,
+    layers_norm,
+    layers_rnn,
+    layers_shape,
+)
+from epochcast.describe.capture.keras.layers_core import Rule, each
+
+_DIMS = ("1D", "2D", "3D")
+_NOISE = ("GaussianNoise", "GaussianDropout", "AlphaDropout")
+_ELEMENTWISE: Mapping[str, str] = {
+    "LeakyReLU": "leaky_relu", "ELU": "elu", "ThresholdedReLU": "relu", "Rescaling": "scale",
+    "Normalization": "scale", "Relu": "relu", "Relu6": "relu6", "Sigmoid": "sigmoid", "Tanh": "tanh",
+    "Gelu": "gelu", "Silu": "silu", "Swish": "silu", "Elu": "elu", "Selu": "selu", "Celu": "celu",
+    "LeakyRelu": "leaky_relu", "HardSigmoid": "hardsigmoid", "HardSilu": "hardswish", "Softplus": "softplus",
+    "Softsign": "softsign", "LogSigmoid": "softplus", "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Rsqrt": "sqrt",
+    "Square": "mul", "Abs": "abs", "Absolute": "abs", "Negative": "neg", "Clip": "clip", "Floor": "floor",
+    "Ceil": "ceil", "Round": "round", "Sin": "sin", "Cos": "cos", "Erf": "erf", "RandomBrightness": "scale",
+    "RandomContrast": "scale", "RandomColorJitter": "scale", "RandomHue": "scale", "RandomSaturation": "scale",
+    "RandomGrayscale": "scale", "RandomInvert": "scale", "RandomPosterization": "scale", "Solarization": "scale",
+    "Equalization": "scale", "AutoContrast": "scale", "RandomSharpness": "scale", "RandomErasing": "scale",
+    "Cast": "copy",
+}  # fmt: skip
+_JOINED: Mapping[str, str] = {
+    "Add": "add", "Subtract": "sub", "Multiply": "mul", "Maximum": "maximum", "Minimum": "minimum", "Divide": "div",
+    "TrueDivide": "div", "FloorDivide": "div", "Power": "pow", "Mod": "mod", "Where": "where", "Greater": "greater",
+    "Less": "less", "Equal": "equal", "NotEqual": "equal", "LogicalAnd": "and", "LogicalOr": "or",
+}  # fmt: skip
+_SCATTERED = ("RandomFlip", "RandomRotation", "RandomZoom", "RandomTranslation", "RandomShear", "RandomPerspective",
+              "RandomHeight", "RandomWidth", "RandomElasticTransform", "RandomGaussianBlur", "AugMix", "RandAugment",
+              "MixUp", "CutMix")  # fmt: skip
+_LOOKUPS = (
+    "IntegerLookup",
+    "StringLookup",
+    "TextVectorization",
+    "Hashing",
+    "Discretization",
+    "CategoryEncoding",
+    "HashedCrossing",
+)
+_SAME = ("ActivityRegularization", "Masking", "Identity", "InputLayer", "StopGradient", "GetSourceInputs")
+
+RULES: Mapping[str, Rule] = {
+    "Dense": layers_core.dense,
+    "EinsumDense": layers_core.einsum_dense,
+    "Embedding": layers_core.embedding,
+    "ReversibleEmbedding": layers_core.reversible_embedding,
+    "Activation": layers_core.activation,
+    "Softmax": layers_core.softmax,
+    "LogSoftmax": layers_core.softmax,
+    "ReLU": layers_core.relu,
+    "PReLU": layers_core.prelu,
+    **{name: layers_core.dropout for name in ("Dropout", *_NOISE, *(f"SpatialDropout{d}" for d in _DIMS))},
+    "StochasticDepth": layers_core.dropout,
+    "LayerScale": layers_core.scale,
+    "CustomScaleLayer": layers_core.custom_scale,
+    **{name: layers_core.same for name in _SAME},
+    **{name: each(function) for name, function in _ELEMENTWISE.items()},
+    **{f"Conv{d}": layers_conv.conv for d in _DIMS},
+    **{f"Convolution{d}": layers_conv.conv for d in _DIMS},
+    **{f"DepthwiseConv{d}": layers_conv.depthwise for d in _DIMS[:2]},
+    **{f"SeparableConv{d}": layers_conv.separable for d in _DIMS[:2]},
+    **{f"Conv{d}Transpose": layers_conv.transposed for d in _DIMS},
+    **{f"MaxPooling{d}": layers_conv.pool("max") for d in _DIMS},
+    **{f"AveragePooling{d}": layers_conv.pool("average") for d in _DIMS},
+    **{f"GlobalMaxPooling{d}": layers_conv.global_pool("max") for d in _DIMS},
+    **{f"GlobalAveragePooling{d}": layers_conv.global_pool("average") for d in _DIMS},
+    **{f"AdaptiveAveragePooling{d}": layers_conv.adaptive_pool("average") for d in _DIMS},
+    **{f"AdaptiveMaxPooling{d}": layers_conv.adaptive_pool("max") for d in _DIMS},
+    "BatchNormalization": layers_norm.by_channel("batch"),
+    "SyncBatchNormalization": layers_norm.by_channel("batch"),
+    "GroupNormalization": layers_norm.by_channel("group"),
+    "LayerNormalization": layers_norm.layer,
+    "RMSNormalization": layers_norm.rms,
+    "UnitNormalization": layers_norm.unit,
+    "LSTM": layers_rnn.recurrent,
+    "GRU": layers_rnn.recurrent,
+    "SimpleRNN": layers_rnn.recurrent,
+    "CuDNNLSTM": layers_rnn.recurrent,
+    "CuDNNGRU": layers_rnn.recurrent,
+    "RNN": layers_rnn.around_cells,
+    "Bidirectional": layers_rnn.bidirectional,
+    **{f"ConvLSTM{d}": layers_rnn.conv_lstm for d in _DIMS},
+    "MultiHeadAttention": layers_attention.multi_head,
+    "GroupedQueryAttention": layers_attention.grouped_query,
+    "GroupQueryAttention": layers_attention.grouped_query,
+    "Attention": layers_attention.luong,
+    "AdditiveAttention": layers_attention.bahdanau,
+    **{name: layers_merge.joined(function) for name, function in _JOINED.items()},
+    "Average": layers_merge.average,
+    "Concatenate": layers_merge.concatenate,
+    "Dot": layers_merge.dot,
+    "Matmul": layers_merge.matmul,
+    "MatMul": layers_merge.matmul,
+    "Mean": layers_merge.reduce("mean"),
+    "Sum": layers_merge.reduce("sum"),
+    "Max": layers_merge.reduce("max"),
+    "Min": layers_merge.reduce("min"),
+    "Argmax": layers_merge.reduce("argmax"),
+    "Flatten": layers_shape.flatten,
+    "Reshape": layers_shape.reshape,
+    "Permute": layers_shape.permute,
+    "Transpose": layers_shape.permute,
+    "Squeeze": layers_shape.squeeze,
+    "ExpandDims": layers_shape.expand_dims,
+    "GetItem": layers_shape.declared("slice"),
+    "Slice": layers_shape.declared("slice"),
+    "Split": layers_shape.declared("split"),
+    "BroadcastTo": layers_shape.declared("expand"),
+    "RepeatVector": layers_shape.repeat_vector,
+    **{f"ZeroPadding{d}": layers_shape.zero_padding for d in _DIMS},
+    **{f"Cropping{d}": layers_shape.cropping for d in _DIMS},
+    **{f"UpSampling{d}": layers_shape.up_sampling for d in _DIMS},
+    "Resizing": layers_shape.resizing,
+    "CenterCrop": layers_shape.crop_to,
+    "RandomCrop": layers_shape.crop_to,
+    **{name: layers_shape.scattered for name in _SCATTERED},
+    **{name: layers_shape.lookup for name in _LOOKUPS},
+}
+"""The table; a layer that is not here becomes opaque and is listed."""
+
+TF_FUNCTIONS: Mapping[str, str] = {
+    "add": "Add", "__add__": "Add", "subtract": "Subtract", "multiply": "Multiply", "truediv": "Divide",
+    "divide": "Divide", "pow": "Power", "matmul": "Matmul", "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh",
+    "softmax": "Softmax", "gelu": "Gelu", "swish": "Silu", "silu": "Silu", "exp": "Exp", "sqrt": "Sqrt",
+    "reduce_mean": "Mean", "reduce_sum": "Sum", "reduce_max": "Max", "concat": "Concatenate", "reshape": "Reshape",
+    "transpose": "Transpose", "expand_dims": "ExpandDims", "squeeze": "Squeeze", "cast": "Cast",
+    "clip_by_value": "Clip", "AddV2": "Add", "Mul": "Multiply", "Sub": "Subtract", "RealDiv": "Divide",
+}  # fmt: skip
+"""TensorFlow functions in functional models of Keras 2 (TFOpLambda), as the layer that does the same."""

@@ -1,0 +1,436 @@
+"""How a script trains, read from its syntax tree: optimizer, precision, batch, epochs, and the flags of trainers.
+
+Where the script says two things of one option, neither is taken and a note says so. Nothing of the script is run, so
+a value that only shows when it runs is not read.
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from epochcast.describe.capture.config.lightning_settings import read_trainer
+from epochcast.describe.capture.config.optimizers import found_optimizer
+from epochcast.describe.capture.config.precisions import KERAS, MIXED
+from epochcast.describe.capture.config.setting import Reader, Setting, Settings
+from epochcast.describe.capture.config.training_arguments import DEEPSPEED, read_training_arguments
+from epochcast.describe.capture.config.trl_config import OWN_KEYS, TRL_CONFIGS
+from epochcast.describe.capture.script.fine_tuning import HALVES, FineTuning
+from epochcast.describe.capture.script.script_calls import UNREAD, arguments, known, plain
+from epochcast.describe.capture.script.script_models import ScriptNames
+from epochcast.describe.capture.script.script_names import Imports
+from epochcast.describe.capture.script.script_statements import constants, option, option_defaults
+from epochcast.describe.capture.script.syntax_tree import (
+    Definition,
+    definitions,
+    required_arguments,
+    statements,
+    syntax_tree,
+    too_deep,
+)
+from epochcast.errors import BadInput, EpochcastError
+
+_LIGHTNING = ("lightning", "pytorch_lightning")
+# Packages whose classes are optimizers, with what is in them and is none.
+_OPTIMIZER_PACKAGES = (
+    *("torch.optim", "bitsandbytes.optim", "apex.optimizers", "deepspeed.ops.adam", "deepspeed.ops.lamb"),
+    *("deepspeed.ops.lion", "lion_pytorch", "transformers.optimization", "timm.optim", "torch_optimizer", "muon"),
+)
+_FROM_TRANSFORMERS = ("AdamW", "Adafactor")
+_NO_OPTIMIZERS = ("Optimizer", "GlobalOptimManager")
+_KERAS_ROOTS = ("keras", "tensorflow", "tf_keras")
+# Arguments and options of scripts, and our names for them.
+_HINTS = {
+    "batch_size": "batch",
+    "train_batch_size": "batch",
+    "per_device_train_batch_size": "batch",
+    "epochs": "epochs",
+    "num_epochs": "epochs",
+    "n_epochs": "epochs",
+    "num_train_epochs": "epochs",
+    "max_epochs": "epochs",
+}
+_TF32 = ("torch.backends.cuda.matmul.allow_tf32",)
+
+
+def script_settings(path: Path, name: str = "") -> tuple[Settings, ...]:
+    """What a file says of its training, and the DeepSpeed configs that it names; `name` is the model that is asked for.
+
+    Raises if the file cannot be read as Python.
+    """
+    tree = syntax_tree(path)
+    try:
+        return _Reading(path, tree, name.partition(".")[0]).settings()
+    except RecursionError:
+        raise too_deep(path) from None
+
+
+@dataclass
+class _Reading:
+    path: Path
+    tree: ast.Module
+    name: str
+    found: list[Setting] = field(default_factory=list)
+    weaker: list[Setting] = field(default_factory=list)
+    not_modelled: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    deepspeed: list[Settings] = field(default_factory=list)
+    uses_deepspeed: bool = False
+
+    def settings(self) -> tuple[Settings, ...]:
+        """One pass over all calls, then what they agree on."""
+        unrelated = {node for other in self._other_factories() for node in ast.walk(other)}
+        self.calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call) and n not in unrelated]
+        self.calls.sort(key=lambda call: (call.lineno, call.col_offset))
+        self.names = ScriptNames(Imports.of(self.tree), constants(self.tree), option_defaults(self.calls))
+        self.tuning = FineTuning(self.path.name)
+        inside = self._optimizer_calls()
+        for call in self.calls:
+            dotted = self.names.imports.dotted(call.func) or ""
+            self._read_call(call, dotted, call in inside)
+        self._take_tuning()
+        self._read_flags()
+        self._read_hints()
+        own = Settings(
+            self.path.name,
+            "",
+            tuple(self._agreed()),
+            tuple(dict.fromkeys(self.not_modelled)),
+            (),
+            tuple(dict.fromkeys(self.notes)),
+            is_strict=False,
+            uses_deepspeed=self.uses_deepspeed,
+        )
+        return (own, *self.deepspeed) if own.settings or own.not_modelled or own.notes or self.deepspeed else ()
+
+    def _take_tuning(self) -> None:
+        self.tuning.name_unread()
+        self.found += self.tuning.found
+        self.weaker += self.tuning.weaker
+        self.not_modelled += self.tuning.not_modelled
+        self.notes += self.tuning.notes
+
+    def _other_factories(self) -> list[ast.FunctionDef]:
+        """Where a function of the file is asked for: others like it, which return something and which nobody calls."""
+        functions = [node for node in self.tree.body if isinstance(node, ast.FunctionDef)]
+        if all(function.name != self.name for function in functions):
+            return []
+        mentioned = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        return [
+            function
+            for function in functions
+            if function.name != self.name
+            and function.name not in mentioned
+            and not required_arguments(function)
+            and any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function))
+        ]
+
+    def _set(self, option: str, value: Any, node: ast.AST, *, problem: str = "") -> None:
+        self.found.append(Setting(option, value, f"line {getattr(node, 'lineno', 0)}", problem=problem))
+
+    # ---- calls ----------------------------------------------------------------------------------
+
+    def _read_call(self, call: ast.Call, dotted: str, is_inside: bool) -> None:
+        package, _, last = dotted.rpartition(".")
+        root = dotted.partition(".")[0]
+        if is_inside and self._is_optimizer(package, last):
+            self._read_optimizer(call, last)
+        elif root in _LIGHTNING and last in ("Trainer", "Fabric"):
+            self._read_document(call, self._trainer)
+        elif root == "transformers" and last.endswith("TrainingArguments"):
+            self._read_document(call, self._training_arguments)
+        elif root == "trl" and (last in TRL_CONFIGS or last.endswith("Trainer")):
+            self._read_document(call, partial(self._trl, call, last))
+        elif self.tuning.read_config(call, self.names, root, last):
+            pass
+        elif dotted == "accelerate.Accelerator":
+            self._read_accelerator(call)
+        elif dotted == "deepspeed.initialize":
+            self._read_deepspeed(call)
+        elif root == "torch":
+            self._read_torch(call, dotted, last)
+        elif root in _KERAS_ROOTS and last in ("set_global_policy", "set_dtype_policy", "set_policy"):
+            self._read_policy(call)
+        self._read_method(call)
+
+    def _read_document(self, call: ast.Call, read: Callable[[dict[str, Any]], list[Setting]]) -> None:
+        """Arguments of a trainer, read as its config file is."""
+        given = arguments(call, self.names)
+        line = f"line {call.lineno}"
+        try:
+            settings = read(known(given))
+        except EpochcastError as error:
+            self.notes.append(f"{line}: {str(error).removeprefix(self.path.name + ': ')}")
+            return
+        unread = [name for name, value in given.items() if value is UNREAD]
+        said = {name for name in given}
+        for setting in settings:
+            if setting.is_default and _DEFAULT_KEYS.get(setting.option, frozenset()) & set(unread):
+                continue  # it is said, and not known
+            self.found.append(Setting(setting.option, setting.value, line, setting.is_default, setting.problem))
+        matters = [name for name in unread if name in _MATTERS]
+        if matters and said:
+            self.notes.append(f"{line}: {', '.join(matters)}: known only when the script runs")
+
+    def _trainer(self, document: dict[str, Any]) -> list[Setting]:
+        reader = Reader(self.path.name, document)
+        self.uses_deepspeed |= read_trainer(reader)
+        self.not_modelled += reader.not_modelled
+        return reader.found
+
+    def _training_arguments(self, document: dict[str, Any]) -> list[Setting]:
+        settings = read_training_arguments(self.path.name, document)
+        self.not_modelled += settings.not_modelled
+        self.notes += settings.notes
+        self.notes += [f"not read: {', '.join(settings.unread)}"] if settings.unread else []
+        self.uses_deepspeed |= settings.uses_deepspeed
+        self._read_deepspeed_config(document.get(DEEPSPEED))
+        return list(settings.settings)
+
+    def _trl(self, call: ast.Call, kind: str, document: dict[str, Any]) -> list[Setting]:
+        """A config of TRL, or a trainer that takes arguments of one; what it says counts before TrainingArguments."""
+        own = self.tuning.read_trl(call, kind, document)
+        if kind not in TRL_CONFIGS:
+            return own
+        said = {setting.option for setting in own}
+        rest = {name: value for name, value in document.items() if name not in OWN_KEYS}
+        return [*own, *(one for one in self._training_arguments(rest) if one.option not in said)]
+
+    def _read_accelerator(self, call: ast.Call) -> None:
+        given = known(arguments(call, self.names))
+        precision = MIXED.get(str(given.get("mixed_precision", "")).casefold())
+        if precision is not None:
+            self._set("precision", precision, call)
+        if isinstance(given.get("gradient_accumulation_steps"), int):
+            self._set("accumulate", given["gradient_accumulation_steps"], call)
+
+    def _read_deepspeed(self, call: ast.Call) -> None:
+        self.uses_deepspeed = True
+        given = known(arguments(call, self.names))
+        config = given.get("config", given.get("config_params", self.names.options.get("deepspeed_config")))
+        if config is None:
+            self.notes.append(
+                f"line {call.lineno}: the config of deepspeed.initialize is not in the script; give the file"
+            )
+        self._read_deepspeed_config(config)
+
+    def _read_deepspeed_config(self, config: Any) -> None:
+        from epochcast.describe.capture.config.config_file import named_deepspeed
+        from epochcast.describe.capture.config.deepspeed_config import read_deepspeed
+
+        try:
+            if isinstance(config, Mapping) and "class_path" not in config:
+                self.deepspeed.append(read_deepspeed(f"{self.path.name}, {DEEPSPEED}", known(config)))
+            elif isinstance(config, str):
+                self.deepspeed += named_deepspeed(self.path.name, config, self.path.parent)
+        except BadInput as error:
+            self.notes.append(str(error).removeprefix(f"{self.path.name} "))
+
+    def _read_torch(self, call: ast.Call, dotted: str, last: str) -> None:
+        given = arguments(call, self.names)
+        if last == "autocast" or dotted.endswith(("amp.autocast", "autocast_mode.autocast")):
+            self._read_autocast(call, given)
+        elif dotted == "torch.set_float32_matmul_precision":
+            word = self.names.text(call.args[0]) if call.args else None
+            if word in ("high", "medium"):
+                self.weaker.append(Setting("precision", "tf32", f"line {call.lineno}"))
+        elif dotted == "torch.compile":
+            mode = given.get("mode")
+            self._set("compile", "reduce-overhead" if mode == "reduce-overhead" else "inductor", call)
+        elif dotted.endswith(".FullyShardedDataParallel") or last == "fully_shard":
+            self._set("strategy", "fsdp", call)
+        elif last == "DataParallel":
+            self._set("strategy", "data_parallel", call)
+
+    def _read_autocast(self, call: ast.Call, given: Mapping[str, Any]) -> None:
+        device = self.names.text(call.args[0]) if call.args else given.get("device_type")
+        dtype = str(given.get("dtype", call.args[1] if len(call.args) > 1 else ""))
+        if len(call.args) > 1 and "dtype" not in given:
+            dtype = self.names.imports.dotted(call.args[1]) or ""
+        enabled = given.get("enabled", True)
+        if device == "cpu" or enabled in (False, 0):
+            return
+        if enabled is UNREAD or given.get("dtype") is UNREAD:
+            self.notes.append(f"line {call.lineno}: autocast: known only when the script runs; give `precision`")
+            return
+        self._set("precision", "amp_bf16" if dtype.endswith("bfloat16") else "amp_fp16", call)
+
+    def _read_policy(self, call: ast.Call) -> None:
+        policy = (self.names.text(call.args[0]) if call.args else None) or ""
+        if policy in KERAS:
+            self._set("precision", KERAS[policy], call)
+
+    def _read_method(self, call: ast.Call) -> None:
+        """model.compile(optimizer="adam"), model.to(memory_format=torch.channels_last), from_pretrained(dtype=…)."""
+        if not isinstance(call.func, ast.Attribute):
+            return
+        match call.func.attr:
+            case "compile" if self.names.imports.dotted(call.func) is None:  # not re.compile or torch.compile
+                self._read_keras_compile(call)
+            case "to" if known(arguments(call, self.names)).get("memory_format") == "torch.channels_last":
+                self._set("channels_last", True, call)
+            case "from_pretrained" | "from_config":
+                self.tuning.read_loading(call, arguments(call, self.names))
+            case "gradient_checkpointing_enable":
+                self.notes.append(
+                    f"line {call.lineno}: gradient checkpointing counts where the model is made with it; "
+                    "otherwise give `checkpointing`"
+                )
+
+    def _read_keras_compile(self, call: ast.Call) -> None:
+        """compile("adam"), compile(optimizer=keras.optimizers.SGD(momentum=0.9), loss=…)."""
+        given = known(arguments(call, self.names))
+        optimizer = given.get("optimizer", plain(call.args[0], self.names) if call.args else None)
+        if optimizer is None and "loss" not in given:
+            return
+        if isinstance(optimizer, str):
+            found = found_optimizer(optimizer)
+            self._set("optimizer", found.name, call, problem=found.problem)
+        elif isinstance(optimizer, Mapping):
+            inner = optimizer.get("init_args", {})
+            found = _keras_optimizer(str(optimizer.get("class_path", "")), inner)
+            self._set("optimizer", found.name, call, problem=found.problem)
+            self.notes += [found.note] if found.note else []
+        if given.get("jit_compile") is True:
+            self._set("compile", "xla", call)
+        if any(meaning.partition(".")[0] == "tensorflow" for meaning in self.names.imports.meanings.values()):
+            self._set("framework", "tensorflow", call)
+
+    # ---- optimizers -----------------------------------------------------------------------------
+
+    def _optimizer_calls(self) -> list[ast.Call]:
+        """Calls among which the optimizer is looked for: a Lightning class says its own, else the file. A function
+        that makes one such class stands for it.
+        """
+        methods = {
+            node.name: method
+            for node, _ in definitions(self.tree.body)
+            if isinstance(node, ast.ClassDef) and (method := _method(node, "configure_optimizers")) is not None
+        }
+        function = next((n for n in self.tree.body if isinstance(n, ast.FunctionDef) and n.name == self.name), None)
+        named = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)} if function is not None else {self.name}
+        chosen = [method for name, method in methods.items() if name in named]
+        return [c for c in ast.walk(chosen[0]) if isinstance(c, ast.Call)] if len(chosen) == 1 else self.calls
+
+    def _is_optimizer(self, package: str, last: str) -> bool:
+        if not last[:1].isupper() or last in _NO_OPTIMIZERS or "lr_scheduler" in package or last.endswith("LR"):
+            return False
+        if package == "transformers":
+            return last in _FROM_TRANSFORMERS
+        return any(package == one or package.startswith(f"{one}.") for one in _OPTIMIZER_PACKAGES)
+
+    def _read_optimizer(self, call: ast.Call, last: str) -> None:
+        given = arguments(call, self.names)
+        momentum = given.get("momentum")
+        if momentum is None and len(call.args) > 2 and last == "SGD":
+            momentum = self.names.value(call.args[2])
+        if momentum is UNREAD:
+            momentum = True  # a momentum that is named is hardly zero
+        found = found_optimizer(last, momentum=momentum, nesterov=given.get("nesterov"))
+        self._set("optimizer", found.name, call, problem=found.problem)
+        if given.get("fused") is True or found.style:
+            self._set("update_style", "fused", call)
+        elif given.get("foreach") is False:
+            self._set("update_style", "loop", call)
+        self.notes += [found.note] if found.note else []
+
+    # ---- assignments, options -------------------------------------------------------------------
+
+    def _read_flags(self) -> None:
+        """torch.backends.cuda.matmul.allow_tf32 = True, wherever it stands."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is True:
+                for target in node.targets:
+                    if isinstance(target, ast.Attribute) and self.names.imports.dotted(target) in _TF32:
+                        self.weaker.append(Setting("precision", "tf32", f"line {node.lineno}"))
+
+    def _read_hints(self) -> None:
+        """Batch and epochs as arguments of loaders and of `fit`, or as options of the script."""
+        said = {setting.option for setting in self.found if not setting.is_default}
+        hints: dict[str, list[tuple[Setting, bool]]] = {}
+        for call in self.calls:
+            default = option(call)
+            pairs = [(k.arg or "", k.value) for k in call.keywords] if default is None else [default]
+            for name, expression in pairs:
+                value = self.names.value(expression)
+                ours = _HINTS.get(name)
+                if ours is None or ours in said or not isinstance(value, int) or isinstance(value, bool) or value < 2:
+                    continue
+                hints.setdefault(ours, []).append((Setting(ours, value, f"line {call.lineno}"), _is_training(call)))
+        for found in hints.values():
+            of_training = [setting for setting, is_training in found if is_training]
+            self.found += of_training or [setting for setting, _ in found]
+
+    # ---- what they agree on ---------------------------------------------------------------------
+
+    def _agreed(self) -> Iterator[Setting]:
+        strongest = {setting.option for setting in self.found if not setting.is_default}
+        weaker = [setting for setting in self.weaker if setting.option not in strongest]
+        by_option: dict[str, list[Setting]] = {}
+        for setting in (*self.found, *weaker):
+            by_option.setdefault(setting.option, []).append(setting)
+        for name, settings in by_option.items():
+            said = [setting for setting in settings if not setting.is_default] or settings
+            said = _stored_first(said) if name == "precision" else said
+            if len({str(setting.value) for setting in said}) == 1:
+                yield said[0]
+                continue
+            each = " and ".join(f"{setting.value} ({setting.key})" for setting in said[:3])
+            self.notes.append(f"says {name} {each}; none is taken, give `{name}`")
+
+
+def _stored_first(settings: Sequence[Setting]) -> list[Setting]:
+    """Weights that are loaded in half stay so, whatever autocast does around them."""
+    stored = [setting for setting in settings if setting.value in HALVES.values()]
+    return stored or list(settings)
+
+
+def _keras_optimizer(class_path: str, inner: Mapping[str, Any]) -> Any:
+    is_sgd = class_path.rpartition(".")[2] == "SGD"
+    return found_optimizer(
+        class_path, momentum=inner.get("momentum", 0.0) if is_sgd else None, nesterov=inner.get("nesterov")
+    )
+
+
+def _method(node: ast.ClassDef, name: str) -> Definition | None:
+    return next((s for s, _ in statements(node.body) if isinstance(s, ast.FunctionDef) and s.name == name), None)
+
+
+def _is_training(call: ast.Call) -> bool:
+    """DataLoader(train_set, …), DataLoader(…, shuffle=True), model.fit(…)."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "fit":
+        return True
+    names = {node.id for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.Name)}
+    names |= {node.attr for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.Attribute)}
+    is_shuffled = any(
+        k.arg == "shuffle" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords
+    )
+    return is_shuffled or any("train" in name.casefold() for name in names)
+
+
+# Arguments of trainers that change what is forecast, and which defaults one of them replaces.
+_MATTERS = frozenset(
+    (
+        *(
+            "per_device_train_batch_size",
+            "gradient_accumulation_steps",
+            "num_train_epochs",
+            "max_steps",
+            "bf16",
+            "fp16",
+        ),
+        *("optim", "deepspeed", "fsdp", "gradient_checkpointing", "precision", "devices", "num_nodes", "strategy"),
+        *("accumulate_grad_batches", "max_epochs", "max_length", "max_seq_length", "packing"),
+        *("use_liger_kernel", "padding_free", "activation_offloading", "model_init_kwargs"),
+    )
+)
+_DEFAULT_KEYS: Mapping[str, frozenset[str]] = {
+    "batch": frozenset({"per_device_train_batch_size"}),
+    "epochs": frozenset({"num_train_epochs", "max_steps"}),
+    "optimizer": frozenset({"optim"}),
+    "precision": frozenset({"bf16", "fp16"}),
+    "checkpointing": frozenset({"gradient_checkpointing"}),
+    "input_shape": frozenset({"max_length", "max_seq_length"}),
+}

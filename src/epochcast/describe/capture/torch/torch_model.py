@@ -1,0 +1,220 @@
+"""A PyTorch module as a `Model`: captured at two batch sizes, then resized and rewritten without running again.
+
+It is captured in float32, or in half where the step is stored in half (`stored`); one that does not run in half is
+captured in float32 and rewritten.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+from epochcast.base.caching import Cache
+from epochcast.describe.capture.torch.capture_lock import ALONE
+from epochcast.describe.capture.torch.example_arguments import Example
+from epochcast.describe.capture.torch.example_inputs import example_for
+from epochcast.describe.capture.torch.meta_modules import compiled_notes, copied_to_meta
+from epochcast.describe.capture.torch.meta_steps import Captured, How, Loss, derived_update, parameters_of, run
+from epochcast.describe.capture.torch.module_lora import with_lora
+from epochcast.describe.capture.torch.scan_loops import loops
+from epochcast.describe.capture.torch.small_values import Values
+from epochcast.describe.capture.torch.stored_weights import (
+    FOLLOW_WEIGHTS,
+    example_in,
+    half_of,
+    kept_in,
+    packed_notes,
+    stored_in,
+    unpacked,
+)
+from epochcast.describe.capture.torch.user_step import Step
+from epochcast.describe.graph.backward import grad
+from epochcast.describe.graph.four_bit import with_packed
+from epochcast.describe.graph.half_precision import stored_as
+from epochcast.describe.graph.op import Graph, Op, Parameter, Phase
+from epochcast.describe.graph.op_kinds import OptimizerUpdate, View
+from epochcast.describe.graph.rebatch import Template
+from epochcast.describe.graph.recipe import OFFLOADS, Recipe
+from epochcast.describe.graph.trace import LARGE_BATCH, SMALL_BATCH, Trace
+from epochcast.describe.graph.training import as_recipe_keeps, as_recipe_stores
+from epochcast.errors import BadInput, EpochcastError
+
+_FORWARD = Recipe(1, mode="forward")
+
+
+class Pair(NamedTuple):
+    """A step at the two sizes; `half` is what the module ran in, where that was not its own format."""
+
+    small: Captured
+    large: Captured
+    half: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class TorchModel:
+    """A module on `meta` and its example inputs. Captures are cached: only a new recipe runs the module.
+
+    `loss` takes the module's result (and the batch) and gives the number to differentiate (chosen by shape where there
+    is none). `step` runs a whole step instead, on `passed`: the module, or the modules that it holds.
+    `grad_scaler` adds the pass that unscales gradients and looks for infinities, for amp_fp16. `around` is a context
+    in which the module runs. `packed`: weights that it keeps in few bits, and in how many.
+    """
+
+    name: str
+    module: torch.nn.Module
+    example: Example
+    loss: Loss | None = None
+    step: Step | None = None
+    passed: Any = None
+    values: Values = field(default_factory=Values, repr=False)
+    grad_scaler: bool = False
+    unit: str = "samples"
+    units_per_sample: int = 1
+    notes: tuple[str, ...] = ()
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    packed: tuple[tuple[str, int], ...] = ()
+    _own: Cache[str, Any] = field(init=False, repr=False, default_factory=partial(Cache, 2))
+    _pairs: Cache[Recipe, Pair] = field(init=False, repr=False, default_factory=partial(Cache, 8))
+    _traces: Cache[Recipe, Trace] = field(init=False, repr=False, default_factory=partial(Cache, 32))
+
+    @classmethod
+    def from_module(
+        cls, module: torch.nn.Module, inputs: Any = None, *, name: str | None = None, **options: Any
+    ) -> "TorchModel":
+        """An existing module on any device. It is copied to `meta`; its weights are neither read nor changed.
+
+        `inputs` are example inputs (a tensor, a tuple of arguments, a mapping of keyword arguments), or the shape of
+        one sample; None where the module has them.
+        """
+        values = Values()
+        notes = compiled_notes(module)
+        copied, packed = unpacked(copied_to_meta(module, values))
+        options = {"notes": notes, "packed": packed, **options}
+        own = type(copied).__name__
+        return cls(name or own, copied, example_for(copied, inputs, own, values), values=values, **options)
+
+    def parameters(self, freeze: Sequence[str] = ()) -> tuple[Parameter, ...]:
+        """Parameters by state-dict name; those that match a `freeze` pattern are not trainable."""
+        parameters: tuple[Parameter, ...] = self._own.get("parameters", lambda: parameters_of(self.module))
+        return Graph(self.name, 1, (), (), parameters, ()).frozen(freeze).parameters if freeze else parameters
+
+    def graph(self, batch: int) -> Graph:
+        """The forward pass at a batch size."""
+        small, large = self._captured(_FORWARD)[:2]
+        template = Template.learn(_with_ends(small), SMALL_BATCH, _with_ends(large), LARGE_BATCH)
+        *ops, ends = template.ops(batch)
+        return Graph(
+            self.name, batch, ends.inputs, tuple(ops), self.parameters(), ends.outputs,
+            unit=self.unit, units_per_sample=self.units_per_sample, notes=(*self.notes, *small.notes),
+        )  # fmt: skip
+
+    def trace(self, recipe: Recipe) -> Trace:
+        """The captured step. Another batch size or precision of it runs nothing."""
+        if self.stored is not None and recipe.precision in FOLLOW_WEIGHTS:
+            recipe = replace(recipe, precision=self.stored)
+        key = replace(recipe.at(1).eager(), offload=OFFLOADS[0])
+        trace = self._traces.get(key, lambda: self._adapted(key) if recipe.lora else self._trace(key))
+        return trace.under(recipe)
+
+    @property
+    def stored(self) -> str | None:
+        """The half that its weights are kept in."""
+        half: str | None = self._own.get("stored", lambda: stored_in(self.module))
+        return half
+
+    def _adapted(self, recipe: Recipe) -> Trace:
+        """The step of a copy of the module with low-rank updates."""
+        if self.step is not None:
+            raise BadInput("`lora` changes a module, not a step of your own: put the adapters into the model")
+        module = deepcopy(self.module)
+        layers = [(module.get_submodule(name.removesuffix(".weight")), bits) for name, bits in self.packed]
+        module = with_lora(module, recipe.lora, recipe.lora_targets)
+        # A layer with an update beside it has another name than before.
+        packed = tuple(
+            (f"{path}.weight", bits) for path, part in module.named_modules() for layer, bits in layers if part is layer
+        )
+        return replace(self, module=module, packed=packed)._trace(recipe)
+
+    def _trace(self, recipe: Recipe) -> Trace:
+        parameters = self.parameters(recipe.freeze)
+        small, large, half, why = self._captured(recipe)
+        update = () if small.has_updated else derived_update(parameters, recipe)
+        tail = (*self._unscaled(recipe, parameters), *update)
+        if half is not None:
+            tail = tuple(stored_as(tail, recipe.precision_rules.weights.parameters))
+        joined = [_joined(c.ops, tail) for c in (small, large)]
+        frozen = {parameter.name for parameter in parameters if not parameter.trainable}
+        packed = {name: bits for name, bits in self.packed if name in frozen}
+        if packed:
+            joined = [with_packed(ops, packed) for ops in joined]
+        is_stored = (half or self.stored) == half_of(recipe.precision_rules) is not None
+        steps = [as_recipe_stores(ops, parameters, recipe, is_stored=is_stored) for ops in joined]
+        steps = [as_recipe_keeps(ops, self.name, recipe) for ops in steps]
+        template = Template.learn(steps[0], SMALL_BATCH, steps[1], LARGE_BATCH)
+        sample = tuple(replace(t, shape=(1, *t.shape[1:])) for t in small.inputs)
+        notes = (*self.notes, *why, *small.notes, *loops(small.ops), *packed_notes(packed.items()))
+        return Trace(self.name, recipe, template, parameters, sample, self.unit, self.units_per_sample, notes)
+
+    def _captured(self, recipe: Recipe) -> Pair:
+        """The step at the two sizes, in the half that it is stored in if it runs in that, else in float32; the update
+        does not grow and is recorded once.
+        """
+        half = half_of(recipe.precision_rules) if self.stored is None else None
+        key = replace(recipe, batch=1, accumulate=1, checkpointing=False, four_bit=False, uneven=0.0)
+        single = replace(key, precision="fp32")
+        if half is None:
+            return self._pairs.get(single, lambda: self._capture(single))
+        try:
+            return self._pairs.get(replace(key, precision=half), lambda: self._capture(single, half))
+        except EpochcastError as problem:
+            pair = self._pairs.get(single, lambda: self._capture(single))
+            return pair._replace(
+                notes=(f"the model does not run in {half} ({problem}); it is forecast as if all of it did",)
+            )
+
+    def _capture(self, recipe: Recipe, half: str | None = None) -> Pair:
+        how = How(self.loss, self.step, self.passed, self.values)
+        with ALONE, self.around(), self._frozen(recipe.freeze), kept_in(self.module, half, self.values):
+            self.values.rates.clear()
+            example = example_in(self.example, half, self.values)
+            small = run(self.module, example, recipe.at(SMALL_BATCH), how)
+            large = run(self.module, example, recipe.at(LARGE_BATCH), how, with_update=False)
+        if not small.has_updated:
+            updates = tuple(op for op in small.ops if op.phase is Phase.UPDATE)
+            large = replace(large, ops=(*large.ops, *updates))
+        return Pair(small, large, half)
+
+    def _unscaled(self, recipe: Recipe, parameters: tuple[Parameter, ...]) -> Iterator[Op]:
+        gradients = tuple(grad(p.tensor) for p in parameters if p.trainable)
+        if self.grad_scaler and recipe.precision_rules.scales_loss and recipe.mode == "training" and gradients:
+            kind = OptimizerUpdate("grad_scaler", "unscale", "foreach", 2)
+            yield Op("grad_scaler.unscale", kind, gradients, gradients, (), Phase.UPDATE, "optimizer")
+
+    @contextmanager
+    def _frozen(self, patterns: Sequence[str]) -> Iterator[None]:
+        """A context in which the matching parameters are frozen."""
+        trainable = {p.name: p.trainable for p in self.parameters(patterns)}
+        before = {name: p.requires_grad for name, p in self.module.named_parameters()}
+        try:
+            for name, parameter in self.module.named_parameters():
+                parameter.requires_grad_(trainable[name])
+            yield
+        finally:
+            for name, parameter in self.module.named_parameters():
+                parameter.requires_grad_(before[name])
+
+
+def _joined(ops: tuple[Op, ...], tail: tuple[Op, ...]) -> tuple[Op, ...]:
+    """The derived ops in front of the recorded update: gradients are unscaled before they are used."""
+    first = next((i for i, op in enumerate(ops) if op.phase is Phase.UPDATE), len(ops))
+    return (*ops[:first], *tail, *ops[first:])
+
+
+def _with_ends(captured: Captured) -> tuple[Op, ...]:
+    """The ops and one more that only carries the graph's inputs and outputs, so that they are resized with the rest."""
+    return (*captured.ops, Op("ends", View(), (*captured.inputs, *captured.constants), captured.outputs))

@@ -1,0 +1,53 @@
+"""U-Net: Ronneberger, Fischer & Brox 2015, figure 1. Down five levels, up again, each level joined to its counterpart.
+
+Convolutions are valid, so 572 pixels become 388 and what is copied across is cropped. 23 convolutions; parameters:
+
+    down   37,568 + 221,440 + 885,248 + 3,539,968 + 14,157,824                      = 18,842,048
+    up     9,176,576 + 2,294,528 + 573,824 + 143,552 (2x2 up-convolutions included) = 12,188,480
+    last   64·2 + 2                                                                 =        130
+    sum                                                                               31,030,658
+
+The 31,031,685 often quoted is a Keras network with padded convolutions and another tail: 3x3 to two channels (1,154),
+then 1x1 to one (3). The loss is the cross entropy of every position; the paper's weight map is not modelled.
+"""
+
+from epochcast.describe.graph.build import Builder
+from epochcast.describe.graph.op import Graph
+from epochcast.describe.graph.tensor import Tensor
+
+LEVELS = 5
+# The authors' Caffe model drops half of what leaves the two deepest levels of the contracting path.
+DROPPED_LEVELS = (3, 4)
+
+
+def unet(
+    batch: int, input_shape: tuple[int, ...] = (1, 572, 572), *, name: str, base: int = 64, classes: int = 2
+) -> Graph:
+    """`base` channels at the top, doubled at each level."""
+    b = Builder(name, batch)
+    x = b.input("image", input_shape)
+    skips = []
+    for level in range(LEVELS):
+        with b.scope(f"down{level + 1}"):
+            x = _pair(b, x, base * 2**level)
+            if level in DROPPED_LEVELS:
+                x = b.dropout(x, name="dropout")
+            if level < LEVELS - 1:
+                skips.append(x)
+                x = b.max_pool(x, 2, 2, name="pool")
+    for level in reversed(range(LEVELS - 1)):
+        with b.scope(f"up{level + 1}"):
+            x = b.relu(b.conv_transposed(x, base * 2**level, 2, stride=2, name="upconv"), name="relu0")
+            x = b.concatenate([_cropped(b, skips[level], x), x])
+            x = _pair(b, x, base * 2**level)
+    return b.finish(b.conv(x, classes, 1, name="last"))
+
+
+def _pair(b: Builder, x: Tensor, channels: int) -> Tensor:
+    x = b.relu(b.conv(x, channels, 3, name="conv1"), name="relu1")
+    return b.relu(b.conv(x, channels, 3, name="conv2"), name="relu2")
+
+
+def _cropped(b: Builder, x: Tensor, like: Tensor) -> Tensor:
+    """The middle of x, as large as the other: a view."""
+    return b.view(x, (*x.shape[:2], *like.shape[2:]), "crop")

@@ -1,0 +1,81 @@
+"""Rewrites of a forward graph into what an older framework would run."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from epochcast.describe.graph.half_precision import NARROW, WIDEN
+from epochcast.describe.graph.op import Op
+from epochcast.describe.graph.op_kinds import Attention, Copy, Elementwise, Kind, Matmul, Softmax, View
+from epochcast.describe.graph.tensor import DType, Tensor
+
+
+def eager_attention(ops: Iterable[Op], *, with_dropout: bool = True, only_capped: bool = False) -> tuple[Op, ...]:
+    """Every fused attention as scores = QKᵀ, scale, (cap, masks,) softmax, (dropout,) product with V: the L x S matrix
+    is in memory, after every step. Nothing that a mask hides is saved. `only_capped`: only where scores are capped.
+
+    Where several heads share keys and values, those are repeated first. A sink is one more column of the scores.
+    """
+
+    def is_written(kind: Kind) -> bool:
+        return isinstance(kind, Attention) and (kind.capped or not only_capped)
+
+    return tuple(piece for op in ops for piece in (_eager(op, with_dropout) if is_written(op.kind) else (op,)))
+
+
+def _eager(op: Op, with_dropout: bool) -> Iterator[Op]:
+    kind = op.kind
+    assert isinstance(kind, Attention)
+    q, k, v = op.inputs[:3]
+    if k.shape[-3] != q.shape[-3]:  # grouped queries: every head gets its own copy of the keys and values
+        repeated = [replace(t, shape=(*q.shape[:-2], *t.shape[-2:]), name=f"{op.name}.repeat.{t.name}") for t in (k, v)]
+        for source, copy in zip((k, v), repeated, strict=True):
+            yield replace(op, name=copy.name, kind=Copy("repeat"), inputs=(source,), outputs=(copy,))
+        k, v = repeated
+    scores = Tensor((*q.shape[:-1], k.shape[-2]), q.dtype, f"{op.name}.scores")
+
+    def scores_after(step: str) -> Tensor:
+        return replace(scores, name=f"{op.name}.{step}")
+
+    sinks, op = op.weights, replace(op, weights=())
+    yield replace(op, name=f"{op.name}.scores", kind=Matmul(transpose_b=True), inputs=(q, k), outputs=(scores,))
+    last = scores_after("scaled")
+    yield replace(op, name=f"{op.name}.scale", kind=Elementwise("scale"), inputs=(scores,), outputs=(last,))
+    for step, function, masks in _changes(kind, op.inputs[3:]):
+        masked = scores_after(step)
+        yield replace(op, name=masked.name, kind=Elementwise(function), inputs=(last, *masks), outputs=(masked,))
+        last = masked
+    weights = scores_after("weights")
+    if sinks:
+        wider = (*scores.shape[:-1], scores.shape[-1] + 1)
+        joined = replace(scores, shape=wider, name=f"{op.name}.joined")
+        yield replace(op, name=joined.name, kind=Copy("concatenate"), inputs=(last, *sinks), outputs=(joined,))
+        probabilities = replace(joined, name=f"{op.name}.softmax")
+        yield replace(op, name=probabilities.name, kind=Softmax(), inputs=(joined,), outputs=(probabilities,))
+        yield replace(op, name=f"{op.name}.slice", kind=View("slice"), inputs=(probabilities,), outputs=(weights,))
+    elif kind.capped:  # Gemma 2: softmax(scores, dtype=torch.float32).to(query.dtype)
+        wide, probabilities = scores_after("wide"), scores_after("softmax")
+        yield replace(op, name=wide.name, kind=View(WIDEN), inputs=(last,), outputs=(wide,))
+        yield replace(op, name=probabilities.name, kind=Softmax(), inputs=(wide,), outputs=(probabilities,))
+        yield replace(op, name=f"{op.name}.narrow", kind=View(NARROW), inputs=(probabilities,), outputs=(weights,))
+    else:
+        yield replace(op, name=f"{op.name}.softmax", kind=Softmax(), inputs=(last,), outputs=(weights,))
+    if kind.dropout and with_dropout:
+        dropped = scores_after("dropped")
+        kept = replace(dropped, dtype=DType.BOOL, name=f"{op.name}.kept")
+        yield replace(op, name=dropped.name, kind=Elementwise("dropout"), inputs=(weights,), outputs=(dropped, kept))
+        weights = dropped
+    yield replace(op, name=f"{op.name}.mix", kind=Matmul(), inputs=(weights, v), outputs=op.outputs)
+
+
+def _changes(kind: Attention, given: tuple[Tensor, ...]) -> Iterator[tuple[str, str, tuple[Tensor, ...]]]:
+    """What is done to the scores: name of the result, function, tensors it reads besides."""
+    if kind.capped:
+        yield "divided", "scale", ()
+        yield "bent", "tanh", ()
+        yield "capped", "scale", ()
+    if kind.causal:
+        yield "mask", "mask", ()
+    if kind.padded:
+        yield "padded", "add", ()
+    for place, tensor in enumerate(given):
+        yield f"biased.{place}", "add", (tensor,)

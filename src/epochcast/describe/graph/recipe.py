@@ -1,0 +1,113 @@
+"""How a model is trained: everything one step depends on."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from epochcast.describe.graph.compilers import EAGER, find_compiler
+from epochcast.describe.graph.optimizer import find_optimizer
+from epochcast.describe.graph.precision import PRECISIONS, SINGLE, SINGLE_STRICT, Precision, find_precision
+from epochcast.errors import BadInput, UnknownName
+
+MODES = ("training", "forward", "forward_backward")
+STYLES = ("foreach", "fused", "loop")
+SELECTIVE = "selective"
+ATTENTIONS = ("sdpa", "flash", "eager")
+OFFLOADS = ("none", "optimizer", "parameters")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One step: how many samples, what is updated how, in which precision.
+
+    `mode` training is forward, loss, backward and update; forward_backward leaves the update out; forward runs the
+    network alone. `freeze` are glob patterns of parameters that are not trained. `attention` sdpa takes PyTorch's own
+    fused kernel and writes capped scores to memory, flash fuses these too, eager writes all scores. `accumulate` steps
+    of forward and backward share one update. `checkpointing` runs every block's forward pass again in backward instead
+    of keeping its activations; selective does so with the scores of attention alone.
+
+    `lora` is the rank of the updates that are trained instead of the network (0: none), beside the linear layers whose
+    last name is in `lora_targets` (by default the projections of attention). `four_bit` keeps the frozen weights of
+    linear layers in four bits.
+
+    `uneven` is how much the work of one batch differs from the next, as a fraction (one standard deviation): image
+    sizes are drawn for each batch. With several GPUs all wait for the one with the most work. `sequence_parallel`:
+    tensor parallel ranks cut along the tokens what they do not split.
+
+    `offload` says what lies in the host's memory: the optimizer's state, or the parameters too.
+
+    `compile` is the compiler that fuses the ops of the step (`compilers`); `none` runs them one by one.
+    """
+
+    batch: int
+    optimizer: str = "sgd"
+    precision: str = "fp32"
+    mode: str = "training"
+    freeze: tuple[str, ...] = ()
+    attention: str = "sdpa"
+    update_style: str = "foreach"
+    channels_last: bool = False
+    accumulate: int = 1
+    with_loss: bool = True
+    checkpointing: bool | str = False
+    lora: int = 0
+    lora_targets: tuple[str, ...] = ()
+    four_bit: bool = False
+    uneven: float = 0.0
+    compile: str = EAGER
+    sequence_parallel: bool = False
+    offload: str = OFFLOADS[0]
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise BadInput(f"batch must be at least 1, got {self.batch}")
+        if self.accumulate < 1:
+            raise BadInput(f"`accumulate` must be at least 1, got {self.accumulate}")
+        if not 0 <= self.uneven < 1:
+            raise BadInput(f"`uneven` must be a fraction, at least 0 and below 1, got {self.uneven}")
+        if self.lora < 0 or (self.lora_targets and not self.lora):
+            raise BadInput(f"`lora` must be a rank of at least 1, got {self.lora}")
+        if self.four_bit and not (self.lora or self.freeze):
+            raise BadInput("`four_bit` needs frozen weights: give a rank (`lora`) or parameters to freeze (`freeze`)")
+        object.__setattr__(self, "optimizer", find_optimizer(self.optimizer))
+        object.__setattr__(self, "precision", find_precision(self.precision).name)
+        object.__setattr__(self, "compile", find_compiler(self.compile))
+        if isinstance(self.checkpointing, str) and self.checkpointing != SELECTIVE:
+            raise UnknownName("checkpointing", self.checkpointing, [SELECTIVE])
+        for option, value, choices in (
+            ("mode", self.mode, MODES),
+            ("attention", self.attention, ATTENTIONS),
+            ("update style", self.update_style, STYLES),
+            ("offload", self.offload, OFFLOADS),
+        ):
+            if value not in choices:
+                raise UnknownName(option, value, choices)
+
+    @property
+    def precision_rules(self) -> Precision:
+        """The precision by its name."""
+        return PRECISIONS[self.precision]
+
+    @property
+    def precision_label(self) -> str:
+        """The name that tables of measured steps list it by: fp32 of a device without TF32 is fp32."""
+        return SINGLE if self.precision == SINGLE_STRICT else self.precision
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a compiler fuses its ops."""
+        return self.compile != EAGER
+
+    def eager(self) -> "Recipe":
+        """The same recipe without a compiler."""
+        return replace(self, compile=EAGER)
+
+    def holding_more(self) -> "Iterator[Recipe]":
+        """The same recipe without checkpointing, and with everything trained: each holds at least as much."""
+        if self.checkpointing:
+            yield replace(self, checkpointing=False)
+        if self.freeze and (self.lora or not self.four_bit):
+            yield replace(self, freeze=())
+
+    def at(self, batch: int) -> "Recipe":
+        """The same recipe at another batch size."""
+        return replace(self, batch=batch)

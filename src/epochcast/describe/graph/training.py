@@ -1,0 +1,112 @@
+"""From a forward graph to what one step executes: loss, backward, update, in the precision of the recipe."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from epochcast.describe.graph.autocast import with_precision
+from epochcast.describe.graph.backward import backward
+from epochcast.describe.graph.checkpointing import checkpointed, without_scores
+from epochcast.describe.graph.four_bit import with_four_bits
+from epochcast.describe.graph.lora import with_lora
+from epochcast.describe.graph.older_frameworks import eager_attention
+from epochcast.describe.graph.op import Graph, Op, Parameter
+from epochcast.describe.graph.op_kinds import Loss, Softmax
+from epochcast.describe.graph.optimizer import update
+from epochcast.describe.graph.recipe import SELECTIVE, Recipe
+from epochcast.describe.graph.tensor import DType, Tensor
+from epochcast.errors import UnknownName
+
+LOSSES = ("cross_entropy", "mse", "bce", "ctc", "none")
+LOSS_LAYER = "loss"
+"""The layer of the ops of a loss."""
+
+
+def step_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
+    """Every op of one step of a graph at the recipe's batch, in executable order."""
+    return as_recipe_runs(float_ops(graph, recipe), graph, recipe)
+
+
+def float_ops(graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
+    """The same in float32, without checkpointing."""
+    if graph.batch != recipe.batch:
+        raise ValueError(f"the graph is at batch {graph.batch}, the recipe at {recipe.batch}")
+    graph = adapted(graph, recipe)
+    if recipe.attention != "flash":
+        only_capped = recipe.attention == "sdpa"
+        ops = eager_attention(graph.ops, with_dropout=recipe.mode != "forward", only_capped=only_capped)
+        graph = replace(graph, ops=ops)
+    if recipe.mode == "forward":
+        return graph.ops
+    if recipe.with_loss:
+        graph = with_loss(graph)
+    ops = (*graph.ops, *backward(graph))
+    return (
+        (*ops, *update(graph.parameters, recipe.optimizer, recipe.update_style)) if recipe.mode == "training" else ops
+    )
+
+
+def as_recipe_runs(ops: tuple[Op, ...], graph: Graph, recipe: Recipe) -> tuple[Op, ...]:
+    """Float32 ops rewritten to the recipe's precision, with checkpointing where it asks for that."""
+    ops = as_recipe_stores(ops, adapted(graph, recipe).parameters, recipe)
+    return as_recipe_keeps(ops, graph.name, recipe)
+
+
+def as_recipe_keeps(ops: tuple[Op, ...], name: str, recipe: Recipe) -> tuple[Op, ...]:
+    """The same with what checkpointing runs again."""
+    if not recipe.checkpointing or recipe.mode == "forward":
+        return ops
+    return without_scores(ops, name) if recipe.checkpointing == SELECTIVE else checkpointed(ops, name)
+
+
+def adapted(graph: Graph, recipe: Recipe) -> Graph:
+    """The graph with LoRA's updates added and the parameters frozen that the recipe freezes."""
+    if recipe.lora:
+        graph = with_lora(graph, recipe.lora, recipe.lora_targets)
+    return graph.frozen(recipe.freeze) if recipe.freeze else graph
+
+
+def as_recipe_stores(
+    ops: tuple[Op, ...], parameters: tuple[Parameter, ...], recipe: Recipe, *, is_stored: bool = False
+) -> tuple[Op, ...]:
+    """Float32 ops as the recipe stores them: frozen weights in four bits, all others in its precision, which ops have
+    already where `is_stored`.
+    """
+    ops = with_four_bits(ops, parameters) if recipe.four_bit else ops
+    return with_precision(ops, parameters, recipe.precision_rules, is_stored=is_stored)
+
+
+def with_loss(graph: Graph) -> Graph:
+    """The graph with its loss after every output; the new outputs are the losses."""
+    if graph.loss == "none":
+        return graph
+    ops, targets, results = list(graph.ops), [], []
+    for output in graph.outputs:
+        loss_ops = tuple(_loss(output, graph.loss))
+        ops.extend(loss_ops)
+        targets.append(loss_ops[-1].inputs[1])
+        results.append(loss_ops[-1].output)
+    return replace(graph, inputs=(*graph.inputs, *targets), ops=tuple(ops), outputs=tuple(results))
+
+
+def _loss(output: Tensor, loss: str) -> Iterator[Op]:
+    """Cross entropy is a log-softmax over classes and the negative log-likelihood of the target; classes come last, or
+    second where positions follow them (segmentation).
+    """
+    value = Tensor((1,), DType.FLOAT32, f"loss:{output.name}")
+    match loss:
+        case "cross_entropy":
+            positions = (output.shape[0], *output.shape[2:]) if len(output.shape) > 3 else output.shape[:-1]
+            log = replace(output, name=f"log_softmax:{output.name}")
+            target = Tensor(positions, DType.INT64, f"target:{output.name}")
+            yield Op(f"{output.name}.log_softmax", Softmax(log=True), (output,), (log,), layer=LOSS_LAYER)
+            yield Op(f"{output.name}.nll", Loss("nll"), (log, target), (value,), layer=LOSS_LAYER)
+        case "ctc":  # Graves et al. 2006: at most one label per frame; the recursion over them is one op
+            log = replace(output, name=f"log_softmax:{output.name}")
+            target = Tensor(output.shape[:-1], DType.INT64, f"target:{output.name}")
+            yield Op(f"{output.name}.log_softmax", Softmax(log=True), (output,), (log,), layer=LOSS_LAYER)
+            yield Op(f"{output.name}.ctc", Loss("ctc"), (log, target), (value,), layer=LOSS_LAYER)
+        case "mse" | "bce":
+            target = replace(output, name=f"target:{output.name}")
+            yield Op(f"{output.name}.{loss}", Loss(loss), (output, target), (value,), layer=LOSS_LAYER)
+        case _:
+            raise UnknownName("loss", loss, LOSSES)

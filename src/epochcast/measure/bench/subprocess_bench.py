@@ -1,0 +1,103 @@
+"""The user's code is measured in a process of its own, as it is captured in one
+(`describe.capture.subprocess_capture`).
+
+Two factories with equally named neighbours do not mix, `sys.argv` is the file alone, a crash is one line or one row.
+The process stays for the next question about the same code.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from epochcast.describe.capture.subprocess_capture import Apart
+from epochcast.measure.bench.measurements import Machine, Measurement
+
+if TYPE_CHECKING:
+    from epochcast.measure.bench.campaign import Question
+    from epochcast.measure.bench.loader_bench import LoaderMeasurement
+    from epochcast.measure.bench.memory_probe import Probe
+
+# Before the colon of references that are no code of the user's.
+LIBRARIES = ("torchvision", "timm", "hf")
+OURS = "epochcast"
+# The keys of a question that may name code.
+_REFERENCES = ("model", "data", "loader")
+_HOST = "epochcast.measure.bench.subprocess_bench_host"
+
+
+def is_own_code(reference: object) -> bool:
+    """Whether a reference, like file.py:factory, names code of the user's."""
+    if not isinstance(reference, str) or ":" not in reference:
+        return False
+    return reference.partition(":")[0] not in LIBRARIES and reference.partition(".")[0] != OURS
+
+
+def own_code_of(question: "Question") -> tuple[str, ...]:
+    """References to the user's code that the answer to a question would run."""
+    return tuple(str(question.ask[key]) for key in _REFERENCES if is_own_code(question.ask.get(key)))
+
+
+class MeasuringProcess:
+    """The last process that measured, for the next question about the same code."""
+
+    def __init__(self) -> None:
+        self._about: dict[str, Any] = {}
+        self._process: Apart | None = None
+
+    def ask(self, codes: tuple[str, ...], request: Mapping[str, Any]) -> Any:
+        """The answer to one request about the user's code."""
+        about = {"reference": codes[0], "codes": list(codes), "threads": _torch_threads()}
+        if self._process is None or self._process.has_ended or about != self._about:
+            self.end()
+            self._about, self._process = about, Apart(about, _HOST)
+        return self._process.ask(request)["value"]
+
+    def end(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            self._process.end()
+        self._process = None
+
+
+def measured_apart(question: "Question", process: MeasuringProcess) -> Measurement:
+    """The row of a question that runs the user's code."""
+    row = process.ask(own_code_of(question), {"question": asdict(question)})
+    return Measurement(**{**row, "machine": Machine(**row["machine"])})
+
+
+def loader_measured_apart(reference: str) -> "LoaderMeasurement":
+    """The loader that the user's code makes, timed."""
+    from epochcast.measure.bench.loader_bench import LoaderMeasurement
+
+    fields = _asked_once(reference, {"loader": {"reference": reference}})
+    return LoaderMeasurement(**{**fields, "samples_seconds": tuple(fields["samples_seconds"])})
+
+
+def probed_apart(
+    reference: str, input_shape: tuple[int, ...] | None, optimizer: str, batches: tuple[int, int]
+) -> "Probe":
+    """The memory of two real steps of the user's model."""
+    from epochcast.decide.advise.thesis_rule import Coefficients
+    from epochcast.measure.bench.memory_probe import Probe
+
+    ask = {"reference": reference, "input_shape": input_shape, "optimizer": optimizer, "batches": batches}
+    fields = _asked_once(reference, {"probe": ask})
+    found = fields["coefficients"]
+    for name in ("batches", "memory_bytes"):
+        found[name] = tuple(found[name])
+    return Probe(Coefficients(**found), fields["counter"])
+
+
+def _asked_once(reference: str, request: Mapping[str, Any]) -> Any:
+    process = MeasuringProcess()
+    try:
+        return process.ask((reference,), request)
+    finally:
+        process.end()
+
+
+def _torch_threads() -> int | None:
+    """Threads that were chosen for torch here; None where it is not loaded, so that nothing was chosen."""
+    torch = sys.modules.get("torch")
+    return None if torch is None else int(torch.get_num_threads())

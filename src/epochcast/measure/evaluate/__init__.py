@@ -1,0 +1,1 @@
+"""Forecasts against measurements: errors, coverage, reasons for rows that cannot be forecast."""

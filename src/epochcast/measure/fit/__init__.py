@@ -1,0 +1,1 @@
+"""Device profiles and cost models fitted to measurements."""

@@ -1,0 +1,1 @@
+"""Tables of measured runs that anybody may have written, read as jobs."""

@@ -1,0 +1,229 @@
+"""Which network a row means, how large its samples are, and what its throughput counts.
+
+Names differ by source; `model_names.toml` has our name of each, or the reason why it cannot be built. An entry there is
+a name, or a table with these keys:
+
+    model               our reference
+    heads               references by the `task` of the row (`row_names.toml` has the words of tasks)
+    input               the shape of a sample for rows whose own cannot be read, `unshaped` another model for those
+    inputs              shapes by the batch, for a benchmark that changed its sizes
+    tokens              of a sample, in a throughput of tokens; `batch_in_tokens`: the batch counts them, too
+    aux                 false: without auxiliary heads
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from epochcast.base.caching import remembered
+from epochcast.describe.capture.zoo import ZOO
+from epochcast.errors import BadInput
+from epochcast.measure.tables import cells
+from epochcast.measure.tables.cells import Row, count, number, text
+from epochcast.measure.tables.detector_rows import FRAMEWORKS, RESIZED, detector_row, mean_shape
+from epochcast.measure.tables.model_lookup import by_squeezed, reference_of, squeezed
+from epochcast.measure.tables.row_names import is_per_gpu, named_task, named_unit, row_names
+from epochcast.units import parse_shape, parse_uneven
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedNetwork:
+    """The network that a row means: the reference for `find_model`, and the input size. A sample has `tokens` tokens
+    in a throughput of tokens, and `batch_units` units of the table's batch (1 unless that counts tokens).
+    """
+
+    reference: str
+    input_shape: Shape | None
+    tokens: float | None = None
+    batch_units: float = 1
+    parameters: float | None = None
+    uneven: float = 0.0
+    aux: bool = True
+
+
+@remembered(1)
+def model_names() -> Mapping[str, Any]:
+    """What names of models mean here."""
+    return tomllib.loads(files("epochcast.measure.fit").joinpath("model_names.toml").read_text(encoding="utf-8"))
+
+
+def bare_network(model: str) -> NamedNetwork | None:
+    """A network that cannot be built, with what the list says about it."""
+    entry = model_names()["bare"].get(model)
+    if entry is None:
+        return None
+    parameters, uneven = float(entry["parameters"]), float(entry.get("uneven", 0.0))
+    return NamedNetwork("", None, entry.get("tokens"), parameters=parameters, uneven=uneven)
+
+
+def named_network(row: Row, source: str, model: str, batch_per_gpu: float) -> NamedNetwork:
+    """By `detector_rows` for zoos of detectors, by the entry of the list, else by the name itself."""
+    names = model_names()
+    own: Mapping[str, Any] = names.get("source", {}).get(source, {})
+    _check_possible(source, model, is_mapped=model in own)
+    size = _row_size(row, batch_per_gpu)
+    if source in FRAMEWORKS:
+        detector = detector_row(source, model, batch_per_gpu, text(row, "input_shape"))
+        return NamedNetwork(detector.reference, detector.mean_shape, batch_units=batch_per_gpu / detector.images)
+    if size is None and source in names["needs_input"]:
+        raise BadInput(f"{model}: the row does not say how many tokens a sample has")
+    if model not in ZOO and count(row, "layers") and count(row, "hidden"):
+        return NamedNetwork(_decoder(row), size, _length(size))
+    entry = own.get(model) or _entry(model)
+    if entry is None:
+        prefix = names["prefix"].get(source)
+        return NamedNetwork(f"{prefix}:{model}" if prefix else reference_of(model), size, _length(size))
+    if isinstance(entry, str):
+        return NamedNetwork(entry, size, _length(size))
+    return _from_entry(entry, row, model, size, batch_per_gpu)
+
+
+def _entry(model: str) -> Any:
+    """What the list has for any source; names may differ in punctuation and owner."""
+    entries: Mapping[str, Any] = model_names()["any"]
+    return entries.get(model) or (entries.get(_entry_names().get(squeezed(model), "")) if model not in ZOO else None)
+
+
+@remembered(1)
+def _entry_names() -> Mapping[str, str]:
+    return by_squeezed(model_names()["any"])
+
+
+def _decoder(row: Row) -> str:
+    """The reference of a language model whose sizes are in the row."""
+    from epochcast.describe.capture.zoo.sized import decoder_reference
+
+    sizes = {name: count(row, name) for name in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")}
+    style = model_names()["decoder_style"].get(text(row, "source"))
+    return decoder_reference({**sizes, "style": style, "model": text(row, "model"), "note": text(row, "note")})
+
+
+def _check_possible(source: str, model: str, *, is_mapped: bool) -> None:
+    names = model_names()
+    of_source: Mapping[str, str] = names.get("cannot_source", {}).get(source, {})
+    reason = of_source.get(model)
+    if reason is None and not is_mapped:
+        reason = names["cannot"].get(model) or (None if model in ZOO else of_source.get("*"))
+    if reason is not None:
+        raise BadInput(f"{model}: {reason}")
+
+
+def _from_entry(
+    entry: Mapping[str, Any], row: Row, model: str, size: Shape | None, batch_per_gpu: float
+) -> NamedNetwork:
+    task = named_task(text(row, "task"))
+    shape = size or _default_size(entry, task, model, batch_per_gpu)
+    reference = str(entry["model"] if size else entry.get("unshaped", entry["model"]))
+    reference = str(entry.get("heads", {}).get(task, reference))
+    tokens = entry.get("tokens") or _length(shape)
+    return NamedNetwork(
+        reference,
+        shape,
+        tokens,
+        float(entry["tokens"]) if entry.get("batch_in_tokens") else 1,
+        aux=bool(entry.get("aux", True)),
+    )
+
+
+def _default_size(entry: Mapping[str, Any], task: str | None, model: str, batch_per_gpu: float) -> Shape | None:
+    """The size of a row that says none: by its batch, by the entry, or by the task."""
+    if "inputs" in entry:
+        shape = entry["inputs"].get(f"{batch_per_gpu:g}")
+        if shape is None:
+            raise BadInput(f"{model}: its input size is not known for a batch of {batch_per_gpu:g}")
+        return tuple(shape)
+    if "input" in entry:
+        shape = tuple(entry["input"])
+        return _batch_shape(shape, batch_per_gpu)
+    tokens = row_names()["task_tokens"].get(task) if "heads" in entry else None
+    return (int(tokens),) if tokens else None
+
+
+def _length(shape: Shape | None) -> float | None:
+    """Tokens of a sample, where a shape is a number of tokens."""
+    return float(shape[0]) if shape and len(shape) == 1 else None
+
+
+def _row_size(row: Row, batch_per_gpu: float) -> Shape | None:
+    """The shape of a sample from `input_shape`, else from `sequence_length`."""
+    size = read_size(text(row, "input_shape"))
+    if size is None:
+        length = count(row, "sequence_length")
+        return (length,) if length else None
+    unit = text(row, "unit")
+    if unit.casefold().startswith(("image", "img")):
+        size = (3, *size, *size) if len(size) == 1 else size
+    if len(size) == 2:
+        size = (3, *size)
+    return _batch_shape(size, batch_per_gpu)
+
+
+def _batch_shape(size: Shape, batch_per_gpu: float) -> Shape:
+    return mean_shape(size[1:2], size[2], max(1, int(batch_per_gpu))) if size == RESIZED else size
+
+
+def read_size(words: str) -> Shape | None:
+    """3x224x224, seq512 or 512 tokens; None for other texts, such as 3x(320..608)."""
+    if re.fullmatch(r"\d+(x\d+)*", words):
+        return parse_shape(words)
+    tokens = re.fullmatch(r"seq[a-z_ =]*(\d+)|(\d+) tokens", words.casefold())
+    return (int(tokens[1] or tokens[2]),) if tokens else None
+
+
+def uneven_of(words: str) -> float:
+    """How much sizes vary from batch to batch, from 3x(320..608); 0 for one size."""
+    sides = re.search(r"\(\s*(\d+\s*\.\.\s*\d+)\s*\)", words)
+    return parse_uneven(sides[1]) if sides else 0.0
+
+
+def step_seconds(row: Row, samples: float, network: NamedNetwork) -> float:
+    """step_seconds, else what a step counts / its rate: samples, tokens of all samples, or steps, by `unit`."""
+    seconds = cells.seconds(row, "step_seconds")
+    if seconds is None:
+        rate = number(row, "samples_per_second")
+        if rate is None:
+            raise BadInput("neither step_seconds nor samples_per_second")
+        if rate <= 0:
+            raise BadInput(f"samples_per_second must be above 0, got {rate:g}")
+        per_gpu = (count(row, "gpus") or 1) if is_per_gpu(text(row, "unit")) else 1
+        seconds = _counted(row, samples, network) / (rate * per_gpu)
+    cells.check_seconds(seconds, "step_seconds")
+    return seconds
+
+
+def _counted(row: Row, samples: float, network: NamedNetwork) -> float:
+    """How many units of the throughput a step has."""
+    unit = named_unit(text(row, "unit") or "samples")
+    if unit == "steps":
+        return 1.0
+    counted = number(row, "global_batch") or samples * network.batch_units
+    if unit == "samples":
+        return counted
+    is_known = network.tokens is not None and (unit == "tokens" or network.parameters is not None)
+    if not is_known or network.tokens is None:
+        raise BadInput(f"the throughput counts {unit} and the row does not say how many a sample has")
+    return counted * network.tokens / network.batch_units
+
+
+def family_of(model: str) -> str:
+    """The leading word of a model's name, which is what its authors called the architecture: resnet50d → resnet.
+
+    Used to split tables so that no relative of a tested network was trained on.
+    """
+    name = (
+        model.casefold()
+        .removeprefix("tf_")
+        .removeprefix("adv_")
+        .removeprefix("ens_adv_")
+        .removeprefix("legacy_")
+        .removeprefix("gluon_")
+    )
+    for prefix, family in model_names().get("family", {}).items():
+        if name.startswith(prefix):
+            return str(family)
+    return re.split(r"[_\d\-.]", name, maxsplit=1)[0] or name

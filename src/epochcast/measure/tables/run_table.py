@@ -1,0 +1,286 @@
+"""Tables of measured runs (the columns of `runs`) as jobs to forecast.
+
+A row needs `model`, `device`, `batch_per_gpu` and one of `step_seconds` and `samples_per_second`; the other columns are
+optional. Tables are read as people write them: `row_names.toml` has the aliases of words, `model_names.toml` those of
+models. A cell that cannot be used costs its row. Rows whose `quality` is doubtful are left out unless asked for.
+"""
+
+import re
+from dataclasses import dataclass
+from sys import intern
+from typing import Any
+
+from epochcast.describe.capture.resolve import is_code, no_code
+from epochcast.describe.graph.compilers import EAGER
+from epochcast.describe.graph.precision import PRECISIONS
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.errors import BadInput, EpochcastError
+from epochcast.hardware.catalogue import find_device
+from epochcast.hardware.device import Device
+from epochcast.hardware.name_matching import plain
+from epochcast.measure.tables.cells import Row, count, flag, needed, number, text
+from epochcast.measure.tables.row_names import (
+    NamedOptimizer,
+    is_good,
+    is_trainer,
+    named_framework,
+    named_optimizer,
+    named_precision,
+)
+from epochcast.measure.tables.run_layout import RunLayout, run_layout
+from epochcast.measure.tables.run_network import (
+    NamedNetwork,
+    bare_network,
+    family_of,
+    model_names,
+    named_network,
+    step_seconds,
+    uneven_of,
+)
+from epochcast.measure.tables.run_options import run_options
+from epochcast.measure.tables.run_tuning import run_tuning
+from epochcast.measure.tables.run_versions import Version, framework_version
+from epochcast.predict.cost.software_setting import Setting, turns_channels_last
+from epochcast.predict.forecast.framework import setting_of
+from epochcast.predict.forecast.job import Job
+
+__all__ = ["Failure", "Run", "family_of", "read_runs"]
+
+REFUSED = "_refused"
+"""The column in which a row of another kind of table says why it is no run."""
+_SUBMISSION = "mixed (submission-specific)"
+# PyTorch before this version updates one parameter after another by default, and has no fused attention.
+_OLD_TORCH = (2, 0)
+# Where the version is unknown: the last 1.x, which most tables used.
+_USUAL_VERSION = "1.12"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One measured row: the job, where it ran, and its measured step."""
+
+    row_index: int
+    source: str
+    model: str
+    reference: str
+    input_shape: tuple[int, ...] | None
+    device: Device
+    job: Job
+    gpus: int
+    nodes: int
+    interconnect: str | None
+    strategy: str | None
+    step_seconds: float
+    family: str
+    system: str
+    framework: str = ""
+    data: str = ""
+    parameters: float | None = None
+    """From the table. Of a network that cannot be built (its `reference` is empty) nothing more is known."""
+    compiled: bool = False
+    """Whether the step was compiled (torch.compile, XLA)."""
+    notes: tuple[str, ...] = ()
+    """What was assumed to answer the row."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """How one GPU does one pass."""
+        return self.job.recipe(self.job.batch or 1, self.device)
+
+    @property
+    def setting(self) -> Setting:
+        """The software that decides which kernels run."""
+        return setting_of(self.job, self.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A row that cannot be forecast, and why."""
+
+    row_index: int
+    model: str
+    reason: str
+
+
+def read_runs(
+    rows: list[dict[str, Any]],
+    *,
+    with_bare: bool = False,
+    with_doubtful: bool = False,
+    own_device: Device | None = None,
+    allow_code: bool = False,
+) -> tuple[list[Run], list[Failure]]:
+    """Every row as a run or as a failure with its reason; `with_bare`: networks that cannot be built are runs, too,
+    where their number of parameters is known; `with_doubtful`: rows whose `quality` says that they are not to be
+    trusted, too. `own_device` is a user's data sheet: rows know it by its name or its file. A row whose model is
+    Python code is refused unless `allow_code`.
+    """
+    runs, failures = [], []
+    for row_index, row in enumerate(rows):
+        try:
+            if not with_doubtful and not is_good(text(row, "quality")):
+                raise BadInput(f"left out for its quality: {text(row, 'quality')}")
+            runs.append(_run(row_index, row, with_bare, own_device, allow_code))
+        except EpochcastError as error:
+            # a reason is kept once, however many rows have it
+            failures.append(Failure(row_index, str(row.get("model")), intern(str(error))))
+    return runs, failures
+
+
+def _device(row: Row, source: str, own: Device | None) -> Device:
+    name = text(row, "device")
+    if not name:
+        raise BadInput("no device")
+    if own is not None and own.sheet and plain(name) in (plain(own.name), plain(own.sheet)):
+        return own
+    return find_device(name, number(row, "device_memory_bytes"), source or None)
+
+
+def _run(row_index: int, row: Row, with_bare: bool, own_device: Device | None, allow_code: bool) -> Run:
+    if text(row, REFUSED):
+        raise BadInput(text(row, REFUSED))
+    source, model = text(row, "source"), text(row, "model")
+    if not model:
+        raise BadInput("no model")
+    if number(row, "step_seconds") is None and number(row, "samples_per_second") is None:
+        raise BadInput("neither step_seconds nor samples_per_second")
+    gpus, layout = count(row, "gpus") or 1, run_layout(row)
+    batch_per_gpu = _batch_per_gpu(row, gpus, layout)
+    network = bare_network(model) if with_bare else None
+    network = network or named_network(row, source, model, batch_per_gpu)
+    if not allow_code and is_code(network.reference):
+        raise no_code(network.reference)
+    batch = _batch(row, batch_per_gpu / network.batch_units)
+    seconds = step_seconds(row, batch * gpus, network)
+    device = _device(row, source, own_device)
+    optimizer, notes = _optimizer(source, text(row, "optimizer")), []
+    if optimizer.note:
+        notes.append(optimizer.note)
+    if text(row, "framework") and named_framework(text(row, "framework")) is None:
+        notes.append(f"the framework {text(row, 'framework')} is not known and answered as pytorch")
+    job = _job(row, network, device, batch, optimizer, layout)
+    return Run(
+        row_index,
+        source,
+        model,
+        network.reference,
+        network.input_shape,
+        device,
+        job,
+        gpus,
+        count(row, "nodes") or (layout and layout.nodes) or 1,
+        text(row, "interconnect") or None,
+        layout.strategy if layout else text(row, "strategy") or None,
+        seconds,
+        family_of(model),
+        text(row, "system"),
+        text(row, "framework").casefold(),
+        text(row, "data"),
+        number(row, "parameters") or network.parameters,
+        job.compile != EAGER,
+        tuple(notes),
+    )
+
+
+def _batch_per_gpu(row: Row, gpus: int, layout: RunLayout | None) -> float:
+    """As the row says; else the share of a global batch, unless a layout divides that into micro-batches."""
+    if number(row, "batch_per_gpu") is None and layout is None:
+        global_batch = number(row, "global_batch")
+        if global_batch:
+            return global_batch / (gpus * (count(row, "grad_accum") or 1))
+    return needed(row, "batch_per_gpu")
+
+
+def _batch(row: Row, samples: float) -> int:
+    """Whole samples of one GPU."""
+    batch = round(samples)
+    replicas = re.fullmatch(r"dp(\d+)", text(row, "strategy"))
+    if replicas and number(row, "global_batch") == number(row, "batch_per_gpu"):
+        batch //= int(replicas[1])  # one batch, divided over the replicas
+    if batch < 1:
+        raise BadInput(f"less than one sample per GPU: batch_per_gpu is {row.get('batch_per_gpu')}")
+    return batch
+
+
+def _job(
+    row: Row, network: NamedNetwork, device: Device, batch: int, optimizer: NamedOptimizer, layout: RunLayout | None
+) -> Job:
+    source = text(row, "source")
+    framework = _framework(row)
+    version = framework_version(source, text(row, "framework").casefold(), text(row, "framework_version"))
+    has_old_attention, update_style = _eras(row, version, optimizer)
+    mode = text(row, "mode") or "training"
+    if mode == "training" and optimizer.name == "none":
+        mode = "forward_backward"
+    return Job(
+        network.reference or text(row, "model"),
+        input_shape=network.input_shape,
+        aux=network.aux,
+        batch=batch,
+        optimizer=optimizer.name,
+        precision=_precision(row, device),
+        mode=mode,
+        attention="eager" if has_old_attention or source == "neusight" else "flash",
+        update_style=update_style,
+        channels_last=_channels_last(row, device),
+        accumulate=layout.accumulate if layout else count(row, "grad_accum") or 1,
+        with_loss=source != "neusight",
+        uneven=network.uneven or uneven_of(text(row, "input_shape")),
+        framework=framework,
+        framework_version=_USUAL_VERSION if version is None else f"{version[0]}.{version[1]}",
+        **run_options(row, framework),
+        **run_tuning(row, network.reference),
+    )
+
+
+def _eras(row: Row, version: Version | None, optimizer: NamedOptimizer) -> tuple[bool, str]:
+    """Whether attention writes its scores to memory, and how parameters are updated, by the age of the software."""
+    words = text(row, "framework")
+    is_old = version is not None and version < _OLD_TORCH
+    is_old_torch = "torch" in words.casefold() and is_old
+    is_old_trainer = is_trainer("eager_attention", words) and (is_old or version is None)
+    if optimizer.is_fused or is_trainer("fused_update", words):
+        return is_old_torch or is_old_trainer, "fused"
+    return is_old_torch or is_old_trainer, "loop" if is_old_torch else "foreach"
+
+
+def _precision(row: Row, device: Device) -> str:
+    """The precision by our name; "mixed" of an MLPerf submission is the usual one of its device."""
+    words = text(row, "precision") or "fp32"
+    if "quant=bnb" in words:
+        raise BadInput(f"weights in 4 bits are not modelled: {words}")
+    if words == _SUBMISSION:
+        is_half = device.vendor == "NVIDIA" or "bf16" not in device.peak_flops_per_second
+        return "amp_fp16" if is_half else "amp_bf16"
+    name = named_precision(text(row, "source"), words)
+    if is_trainer("master_weights", text(row, "framework")):
+        name = _mastered(name)
+    # Where the device has no such cores, the framework's tf32 is plain fp32.
+    return "fp32" if name == "tf32" and "tf32" not in device.peak_flops_per_second else name
+
+
+def _mastered(name: str) -> str:
+    """Half with a copy in float32 for the update, where there is such a precision: what a trainer calls mixed."""
+    half = name.removeprefix("amp_")
+    return f"{half}_master" if f"{half}_master" in PRECISIONS else name
+
+
+def _channels_last(row: Row, device: Device) -> bool:
+    """From the row; else the default of its framework. MLPerf submissions on NVIDIA's devices use it (from memory)."""
+    stated = flag(row, "channels_last")
+    if stated is not None:
+        return stated
+    is_submitted = text(row, "precision") == _SUBMISSION and device.vendor == "NVIDIA"
+    return is_submitted or turns_channels_last(_framework(row), _precision(row, device), device)
+
+
+def _optimizer(source: str, words: str) -> NamedOptimizer:
+    if not words:
+        return NamedOptimizer("momentum")
+    if source in model_names()["momentum_sources"] and words == "sgd":
+        return NamedOptimizer("momentum")
+    return named_optimizer(words)
+
+
+def _framework(row: Row) -> str:
+    return named_framework(text(row, "framework")) or "pytorch"

@@ -1,0 +1,1 @@
+"""What really happened: logs, tracked runs, the store, and models learned from past jobs."""

@@ -1,0 +1,146 @@
+"""A fitted model: sums of stages, on the scale of the target or of its logarithm, upon physics or upon nothing.
+
+    log y = log(physics) + Σ_stages f_s(features)         history corrects physics
+    log y = Σ_stages f_s(features)                        a model of the logarithm
+    y     = Σ_stages f_s(features)                        a model of the target itself
+
+Most models are one sum. Of several, a row that is like those learned from gets the shares that each sum has earned, and
+what is left of 1 is the share of a factor c that is common to all rows (`Shares`). Of a row that is unlike them the
+middle counts, the median, as far as the sums do beside c:
+
+    log y = log(physics) + c + Σ_k s_k·(sum_k − c)        or, of a new row,  log(physics) + c + (Σ_k s_k)·(median − c)
+
+A target is a time or a size and so above 0: what a model of the target itself gives is at least `least`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from epochcast.errors import BadInput
+from epochcast.observe.history.design import Design
+from epochcast.observe.history.job_table import Array, Flags, Jobs
+from epochcast.observe.history.predictors import Predictor, predictor_from
+from epochcast.observe.history.seen_columns import Seen
+
+# A logarithm beyond this is no time: exp(±60) s.
+MOST_LOG = 60.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Features and the function of them."""
+
+    design: Design
+    predictor: Predictor
+
+    def values(self, jobs: Jobs) -> Array:
+        """Of every row."""
+        return self.predictor.values(self.design.matrix(jobs))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"design": self.design.as_dict(), "predictor": self.predictor.as_dict()}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Stage":
+        """Back from JSON."""
+        return cls(Design.from_dict(document["design"]), predictor_from(document["predictor"]))
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What each sum counts for in rows like those learned from; `seen` tells which these are."""
+
+    values: tuple[float, ...]
+    common: float
+    seen: Seen
+
+    def __post_init__(self) -> None:
+        is_share = min(self.values, default=-1.0) >= 0 and sum(self.values) <= 1 + 1e-9
+        if not np.isfinite(self.common) or not is_share:
+            raise BadInput("shares are 0 or more and 1 at most together, beside a number that is common to all")
+
+    def mixed(self, sums: Array, is_new: Flags) -> Array:
+        """Of every row; `sums` has a line for each."""
+        above = sums - self.common
+        known, new = np.asarray(self.values) @ above, sum(self.values) * np.median(above, axis=0)
+        return np.asarray(self.common + np.where(is_new, new, known))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"values": list(self.values), "common": self.common, "seen": self.seen.as_dict()}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Shares":
+        """Back from JSON."""
+        values = tuple(float(value) for value in document["values"])
+        return cls(values, float(document["common"]), Seen.from_dict(document["seen"]))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """`name` is that of the table of models. `is_log`: stages give the logarithm; `has_physics`: above physics."""
+
+    name: str
+    sums: tuple[tuple[Stage, ...], ...]
+    is_log: bool
+    has_physics: bool
+    least: float
+    shares: Shares | None = None
+    """None: the middle of the sums counts in every row."""
+
+    def __post_init__(self) -> None:
+        if self.has_physics and not self.is_log:
+            raise BadInput("physics-based models must predict log(target)")
+        if not self.sums or not all(self.sums):
+            raise BadInput("a model needs a stage in each of its sums")
+        if self.shares is not None and len(self.shares.values) != len(self.sums):
+            raise BadInput("a model needs a share for each of its sums")
+        if not (np.isfinite(self.least) and self.least > 0):
+            raise BadInput(f"the least value of a target must be above 0, got {self.least}")
+
+    def predict(self, jobs: Jobs) -> Array:
+        """The target of every row, above 0."""
+        sums = self._sums(jobs)
+        if self.shares is None:
+            return self._target(np.median(sums, axis=0), jobs)
+        return self._target(self.shares.mixed(sums, self.shares.seen.is_new(jobs)), jobs)
+
+    def each(self, jobs: Jobs) -> Array:
+        """What each sum alone says: a line for each, a column for every row."""
+        return np.stack([self._target(one, jobs) for one in self._sums(jobs)])
+
+    def _sums(self, jobs: Jobs) -> Array:
+        rows = jobs.with_physics_columns() if self.has_physics else jobs
+        return np.stack([np.sum([stage.values(rows) for stage in stages], axis=0) for stages in self.sums])
+
+    def _target(self, total: Array, jobs: Jobs) -> Array:
+        if not self.is_log:
+            return np.maximum(total, self.least)
+        if self.has_physics:
+            if jobs.physics is None:
+                raise BadInput(f"the model {self.name} needs the physics of every row")
+            total = total + np.log(jobs.physics.values)
+        return np.exp(np.clip(total, -MOST_LOG, MOST_LOG))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "name": self.name,
+            "log": self.is_log,
+            "physics": self.has_physics,
+            "least": self.least,
+            "shares": None if self.shares is None else self.shares.as_dict(),
+            "sums": [[stage.as_dict() for stage in stages] for stages in self.sums],
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Fitted":
+        """Back from JSON."""
+        sums = tuple(tuple(Stage.from_dict(stage) for stage in stages) for stages in document["sums"])
+        is_log, has_physics, least = bool(document["log"]), bool(document["physics"]), float(document["least"])
+        shares = None if document["shares"] is None else Shares.from_dict(document["shares"])
+        return cls(str(document["name"]), sums, is_log, has_physics, least, shares)

@@ -1,0 +1,177 @@
+"""A Gaussian process over mixed columns: numbers have a distance, categories are the same or not.
+
+    k(x, x') = c² + Σ_g a_g²·[x_g = x'_g] + s²·exp(−½ Σ_j w_j·(z_j − z'_j)² − Σ_g v_g·[x_g ≠ x'_g])
+
+The sum are effects of categories, the last term what is special to rows that are alike (z: numbers, standardised). A
+category that was never seen differs from all: of it only what is common to all rows is known. Far from every number
+that was seen the effects alone are left. `models.process` finds the deviations.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from epochcast.errors import BadInput
+from epochcast.observe.history.job_table import Array
+from epochcast.observe.history.standardize import Scaling, check_finite
+
+# Logarithms of squared deviations: a prior that wants them small, and how strongly.
+PRIOR_EFFECT, PRIOR_LOCAL = -4.0, -2.0
+LEAST = -14.0
+"""The logarithm of a deviation that is none."""
+BLOCK_ROWS = 500
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The columns of a matrix: `numbers` first, then the indicators of each category."""
+
+    numbers: int
+    groups: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """Of the matrix."""
+        return self.numbers + sum(self.groups)
+
+    def slices(self) -> list[slice]:
+        """The indicators of each category."""
+        ends = np.cumsum([self.numbers, *self.groups])
+        return [slice(int(start), int(end)) for start, end in pairwise(ends)]
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """Logarithms of what the kernel squares: constant, local, noise, effects by group, v by group, w."""
+
+    values: Array
+    blocks: Blocks
+
+    @property
+    def common(self) -> float:
+        return float(np.exp(self.values[0]))
+
+    @property
+    def local(self) -> float:
+        return float(np.exp(self.values[1]))
+
+    @property
+    def noise(self) -> float:
+        return float(np.exp(self.values[2]))
+
+    def _part(self, place: int, count: int) -> Array:
+        return np.exp(self.values[place : place + count])
+
+    @property
+    def effects(self) -> Array:
+        return self._part(3, len(self.blocks.groups))
+
+    @property
+    def differences(self) -> Array:
+        return self._part(3 + len(self.blocks.groups), len(self.blocks.groups))
+
+    @property
+    def lengths(self) -> Array:
+        return self._part(3 + 2 * len(self.blocks.groups), self.blocks.numbers)
+
+    @staticmethod
+    def prior(blocks: Blocks) -> Array:
+        """Where the search begins, and what it is pulled towards."""
+        groups, numbers = len(blocks.groups), blocks.numbers
+        return np.concatenate(
+            [
+                [-3.0, PRIOR_LOCAL, -6.0],
+                np.full(groups, PRIOR_EFFECT),
+                np.zeros(groups),
+                np.full(numbers, -1.0),
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Process:
+    """Rows that were learned from and their weights."""
+
+    kind: ClassVar[str] = "process"
+    scaling: Scaling
+    blocks: Blocks
+    deviations: Array
+    rows: Array
+    weights: Array
+    centre: float
+
+    def __post_init__(self) -> None:
+        if len(self.scaling.mean) != self.blocks.width or self.rows.shape != (len(self.weights), self.blocks.width):
+            raise BadInput("the rows of a process do not fit its columns")
+        if len(self.deviations) != len(Deviations.prior(self.blocks)):
+            raise BadInput("a process needs a deviation for each part of its kernel")
+        check_finite(self.kind, self.deviations, self.rows, self.weights, np.array([self.centre]))
+
+    def values(self, rows: Array) -> Array:
+        """Of every row."""
+        return self.centre + self.scaled_values(self.scaling.scaled(rows))
+
+    def scaled_values(self, scaled: Array) -> Array:
+        """Of rows that are scaled, about the centre."""
+        found = Deviations(self.deviations, self.blocks)
+        parts = [
+            covariance(scaled[start : start + BLOCK_ROWS], self.rows, found) @ self.weights
+            for start in range(0, len(scaled), BLOCK_ROWS)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; a category of a row is its place among the indicators, -1 for none."""
+        codes = [
+            np.where(self.rows[:, part].any(axis=1), self.rows[:, part].argmax(axis=1), -1).tolist()
+            for part in self.blocks.slices()
+        ]
+        return {
+            "kind": self.kind,
+            "scaling": self.scaling.as_dict(),
+            "numbers": self.blocks.numbers,
+            "groups": list(self.blocks.groups),
+            "deviations": self.deviations.tolist(),
+            "rows": self.rows[:, : self.blocks.numbers].tolist(),
+            "categories": codes,
+            "weights": self.weights.tolist(),
+            "centre": self.centre,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Process":
+        """Back from JSON."""
+        blocks = Blocks(int(document["numbers"]), tuple(int(size) for size in document["groups"]))
+        weights = np.array(document["weights"], dtype=np.float64)
+        rows = np.zeros((len(weights), blocks.width))
+        rows[:, : blocks.numbers] = np.array(document["rows"], dtype=np.float64).reshape(len(weights), blocks.numbers)
+        for part, codes in zip(blocks.slices(), document["categories"], strict=True):
+            for row, code in enumerate(codes):
+                if code >= 0:
+                    rows[row, part.start + int(code)] = 1.0
+        return cls(
+            Scaling.from_dict(document["scaling"]),
+            blocks,
+            np.array(document["deviations"], dtype=np.float64),
+            rows,
+            weights,
+            float(document["centre"]),
+        )
+
+
+def covariance(one: Array, other: Array, deviations: Deviations) -> Array:
+    """k of every pair, without noise; rows are scaled."""
+    blocks, total = deviations.blocks, np.full((len(one), len(other)), deviations.common)
+    exponent = np.zeros_like(total)
+    for part, effect, difference in zip(blocks.slices(), deviations.effects, deviations.differences, strict=True):
+        same = one[:, part] @ other[:, part].T
+        total += effect * same
+        exponent += difference * (1 - same)
+    numbers = slice(0, blocks.numbers)
+    root = np.sqrt(deviations.lengths)
+    a, b = one[:, numbers] * root, other[:, numbers] * root
+    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2 * a @ b.T
+    return np.asarray(total + deviations.local * np.exp(-exponent - 0.5 * np.maximum(squares, 0.0)))

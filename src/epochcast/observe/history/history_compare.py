@@ -1,0 +1,162 @@
+"""Models against each other, on the same rows: what each predicts for rows that it has not seen, split by split."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from epochcast.errors import BadInput, EpochcastError
+from epochcast.measure.evaluate.predicted import Progress
+from epochcast.measure.evaluate.scores import Scores, scores
+from epochcast.observe.history.job_table import Array, Integers
+from epochcast.observe.history.learner import learn
+from epochcast.observe.history.learning_set import LearningSet
+from epochcast.observe.history.models.model_table import MODELS, Kind, find_kind
+from epochcast.observe.history.seen_columns import Seen
+from epochcast.observe.history.splits import Split, default_splits, split_of
+from epochcast.observe.history.tuning import Tick, counted, fits_of
+
+LEAST_TRAIN = 5
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What one model predicted for the rows of a split that were tested; `reason` where it could not be fitted."""
+
+    rows: Integers
+    measured: Array
+    low: Array
+    mid: Array
+    high: Array
+    reason: str = ""
+
+    @property
+    def scores(self) -> Scores:
+        """Errors and coverage."""
+        return scores(self.measured, self.low, self.mid, self.high)
+
+    def as_dict(self) -> dict[str, Any]:
+        """By the names of the JSON contract."""
+        found = self.scores.as_dict()
+        named = {name: found[name] for name in ("n", "mape", "median_ape", "p90_ape")}
+        named |= {"rmse": found["rmse_seconds"], "coverage": found["coverage"]}
+        return {**named, "reason": self.reason} if self.reason else named
+
+
+@dataclass(frozen=True)
+class SplitResult:
+    """All models on one split."""
+
+    name: str
+    is_outside: bool
+    models: Mapping[str, Tested]
+
+    @property
+    def best(self) -> str | None:
+        """The model with the smallest mean relative error; None where none could be fitted."""
+        errors = {name: tested.scores.mape for name, tested in self.models.items()}
+        known = {name: error for name, error in errors.items() if error is not None}
+        return min(known, key=lambda name: known[name]) if known else None
+
+    @property
+    def why(self) -> str:
+        """In words."""
+        if self.best is None:
+            return "no model could be fitted"
+        errors = {n: t.scores.mape for n, t in self.models.items() if t.scores.mape is not None}
+        best = errors.pop(self.best)
+        told = f"{self.best} ({MODELS[self.best].told}) has the smallest mean error, {_percent(best)}"
+        if errors:
+            second = min(errors, key=lambda name: errors[name])
+            told += f"; next is {second} with {_percent(errors[second])}"
+        return told
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON contract."""
+        return {
+            "models": {name: tested.as_dict() for name, tested in self.models.items()},
+            "best": self.best,
+            "why": self.why,
+            "extrapolates": self.is_outside,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All splits."""
+
+    target_name: str
+    rows: int
+    splits: Mapping[str, SplitResult]
+    notes: tuple[str, ...] = field(default=())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON contract of `epochcast history compare`."""
+        return {
+            "target": self.target_name,
+            "rows": self.rows,
+            "splits": {name: result.as_dict() for name, result in self.splits.items()},
+            "warnings": list(self.notes),
+        }
+
+
+def compare(
+    known: LearningSet,
+    *,
+    splits: Sequence[str] = (),
+    models: Sequence[str] = (),
+    is_tuned: bool = True,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Every model on every split; `is_tuned` chooses hyper-parameters anew in every part."""
+    names = list(dict.fromkeys(models or MODELS))
+    kinds = {name: find_kind(name) for name in names}
+    if known.jobs.physics is None:
+        kinds = {name: kind for name, kind in kinds.items() if not kind.needs_physics}
+    cuts = [split_of(name, known.jobs, seed) for name in (splits or default_splits(known.jobs))]
+    if not cuts:
+        raise BadInput("no split can be made of this table; name one, like random or batch>64")
+    total = sum(len(cut.parts) * _fits(kind, is_tuned) for cut in cuts for kind in kinds.values())
+    tick = (lambda: None) if progress is None else counted(progress, total)
+    found = {}
+    for cut in cuts:
+        tested = {name: _tested(name, known, cut, is_tuned, seed, workers, tick) for name in kinds}
+        found[cut.name] = SplitResult(cut.name, cut.is_outside, tested)
+    return Comparison(known.target_name, len(known), found, known.jobs.notes)
+
+
+def _fits(kind: Kind, is_tuned: bool) -> int:
+    return fits_of(kind) if is_tuned else fits_of(kind, kind.grid[:1])
+
+
+def _tested(name: str, known: LearningSet, cut: Split, is_tuned: bool, seed: int, workers: int, tick: Tick) -> Tested:
+    kind = find_kind(name)
+    columns: list[list[Array]] = [[], [], []]
+    rows = []
+    try:
+        for train, test in cut.parts:
+            if len(train) < LEAST_TRAIN:
+                continue
+            learned_from, asked = known.take(train), known.take(test).inputs
+            new = {column for names in Seen.of(learned_from.inputs).news(asked) for column in names}
+            candidates = () if is_tuned else kind.grid[:1]
+            learned = learn(
+                name, learned_from, candidates=candidates, seed=seed, workers=workers, new_columns=new, tick=tick
+            )
+            predicted = learned.predict(asked)
+            for column, values in zip(columns, (predicted.low, predicted.mid, predicted.high), strict=True):
+                column.append(values)
+            rows.append(test)
+    except EpochcastError as error:
+        nothing = np.zeros(0)
+        return Tested(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing, str(error))
+    places = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+    low, mid, high = (np.concatenate(column) if column else np.zeros(0) for column in columns)
+    return Tested(places, known.target[places], low, mid, high)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}".replace("%", " %")

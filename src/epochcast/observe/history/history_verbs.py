@@ -1,0 +1,174 @@
+"""`fit`, `predict` and `compare`, from tables to answers.
+
+>>> import polars as pl
+>>> from epochcast.observe.history.history_verbs import fit, predict
+>>> rows = [{"network": n, "gpus": g, "batch": b, "epoch_ms": 1e3 * w * (64 / g + 2)}
+...         for n, w in (("small", 1.0), ("large", 4.0)) for g in (1, 2, 4, 8) for b in (16, 32, 64)]
+>>> model = fit(pl.DataFrame(rows), "epoch_seconds", model="ridge")
+>>> answer = predict(model, pl.DataFrame({"network": ["large"], "gpus": [2], "batch": [32]}))
+>>> [sorted(row) for row in answer.as_dict()["predictions"]]
+[['high', 'low', 'mid', 'new']]
+
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epochcast.errors import BadInput
+from epochcast.measure.evaluate.predicted import Progress
+from epochcast.observe.history.history_compare import Comparison
+from epochcast.observe.history.history_compare import compare as compared
+from epochcast.observe.history.job_table import NO_FORECAST, Physics
+from epochcast.observe.history.job_table_reader import read_frame
+from epochcast.observe.history.learner import Predictions, learn
+from epochcast.observe.history.learning_set import LearningSet, learning_set
+from epochcast.observe.history.model_file import HistoryModel, read_model
+from epochcast.observe.history.models.model_table import MODELS, find_kind
+from epochcast.observe.history.physics import physics_of
+from epochcast.observe.history.prediction_explain import Explanation, explained
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+Table = Any
+"""A path, or a table of polars or pandas."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Predictions of new rows."""
+
+    target_name: str
+    model: str
+    predictions: Predictions
+    warnings: tuple[str, ...]
+    explanations: Mapping[int, Explanation] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON contract of `epochcast history predict`."""
+        p = self.predictions
+        rows = [
+            {"low": float(low), "mid": float(mid), "high": float(high), "new": list(new)}
+            for low, mid, high, new in zip(p.low, p.mid, p.high, p.news, strict=True)
+        ]
+        found = {
+            "target": self.target_name,
+            "model": self.model,
+            "rows": len(rows),
+            "predictions": rows,
+            "warnings": list(self.warnings),
+        }
+        if self.explanations:
+            found["explain"] = {str(row): why.as_dict() for row, why in self.explanations.items()}
+        return found
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to learn: `columns` to learn from alone, or `ignored` ones; `workers` fits at the same time.
+    `allow_code` lets rows name `file.py:factory`, which runs that code.
+    """
+
+    columns: Sequence[str] = ()
+    ignored: Sequence[str] = ()
+    seed: int = 0
+    workers: int = 1
+    allow_code: bool = False
+    progress: Progress | None = None
+
+
+def known_jobs(
+    table: Table, target_name: str, *, with_physics: bool = True, settings: Settings | None = None
+) -> LearningSet:
+    """The rows of a table to learn from, with their physics."""
+    s = settings or Settings()
+    frame = read_frame(table)
+    checked = learning_set(frame, target_name, columns=s.columns, ignored=s.ignored)  # before anything takes long
+    if not with_physics:
+        return checked
+    physics: Physics = physics_of(frame, target_name, allow_code=s.allow_code, workers=s.workers, progress=s.progress)
+    return learning_set(frame, target_name, columns=s.columns, ignored=s.ignored, physics=physics)
+
+
+def fit(table: Table, target_name: str, *, model: str = "grey_box", settings: Settings | None = None) -> HistoryModel:
+    """A model of past jobs; `model` is a name of the table of models."""
+    s = settings or Settings()
+    known = known_jobs(table, target_name, with_physics=find_kind(model).needs_physics, settings=s)
+    learned = learn(model, known, seed=s.seed, workers=s.workers, progress=s.progress)
+    return HistoryModel(known.target_name, known.features, learned)
+
+
+def predict(
+    model: HistoryModel | str | Path,
+    table: Table,
+    *,
+    explain: Sequence[int] = (),
+    allow_code: bool = False,
+    progress: Progress | None = None,
+) -> Answer:
+    """What a model says of new jobs; `explain` are rows to say which columns moved them."""
+    fitted = model if isinstance(model, HistoryModel) else read_model(model)
+    frame: DataFrame = read_frame(table)
+    if not len(frame):
+        raise BadInput("the table has no rows to predict")
+    wrong = [row for row in explain if not 0 <= row < len(frame)]
+    if wrong:
+        raise BadInput(f"there is no row {wrong[0]} to explain; rows count from 0 to {len(frame) - 1}")
+    jobs = fitted.inputs(frame, allow_code=allow_code, progress=progress)
+    found = fitted.predict(jobs)
+    why = {row: explained(fitted, jobs, row) for row in explain}
+    return Answer(fitted.target_name, fitted.learned.fitted.name, found, (*jobs.notes, *_news(found)), why)
+
+
+def _news(found: Predictions) -> list[str]:
+    """What is new about rows, in words."""
+    counts: dict[str, int] = {}
+    for names in found.news:
+        for name in names:
+            counts[name] = counts.get(name, 0) + 1
+    without = counts.pop(NO_FORECAST, 0)
+    told = [
+        f"{count:,} {'row has' if count == 1 else 'rows have'} a {name} unlike all that were learned from;"
+        " intervals are wider there"
+        for name, count in counts.items()
+    ]
+    if without:
+        told.append(
+            f"{without:,} {'row' if without == 1 else 'rows'} cannot be forecast as the past jobs were (a network that"
+            " cannot be built, no device, no batch): a guess by the size of the batch"
+        )
+    return told
+
+
+def compare(
+    table: Table,
+    target_name: str,
+    *,
+    splits: Sequence[str] = (),
+    models: Sequence[str] = (),
+    is_tuned: bool = True,
+    settings: Settings | None = None,
+) -> Comparison:
+    """Models against each other on the splits that are named."""
+    s = settings or Settings()
+    known, wanted = comparable(table, target_name, models, s)
+    return compared(
+        known,
+        splits=splits,
+        models=wanted,
+        is_tuned=is_tuned,
+        seed=s.seed,
+        workers=s.workers,
+        progress=s.progress,
+    )
+
+
+def comparable(
+    table: Table, target_name: str, models: Sequence[str], settings: Settings
+) -> tuple[LearningSet, list[str]]:
+    """The rows to compare models on, and the models: those named, or all."""
+    wanted = list(models) or list(MODELS)
+    needs_physics = any(find_kind(name).needs_physics for name in wanted)
+    return known_jobs(table, target_name, with_physics=needs_physics, settings=settings), wanted

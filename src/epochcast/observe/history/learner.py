@@ -1,0 +1,210 @@
+"""Fitting one model to a table: hyper-parameters, the model itself, and how wide its intervals are.
+
+Of a model with several corrections of physics it is also found how much each counts (`shares.py`). What
+cross-validation predicted says it, without another fit.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from epochcast.errors import EpochcastError
+from epochcast.measure.evaluate.predicted import Progress
+from epochcast.observe.history.conformal import Widths, log_scores, widths
+from epochcast.observe.history.correction_shares import earned, learned_from
+from epochcast.observe.history.fitted_model import Fitted, Shares
+from epochcast.observe.history.job_table import MISSING, NO_FORECAST, Array, Flags, Integers, Jobs, Words
+from epochcast.observe.history.learning_set import LearningSet
+from epochcast.observe.history.models.model_table import Kind, Options, find_kind
+from epochcast.observe.history.physics_scales import Scales, on_one_scale, stand_in_scores
+from epochcast.observe.history.roles import column_of
+from epochcast.observe.history.seen_columns import (
+    PAIR,
+    Seen,
+    by_pair,
+    column_of_pair,
+    numbers_of_pair,
+    of_pair,
+    pair_words,
+)
+from epochcast.observe.history.tuning import Tick, counted, fits_of, one_thread_each, tuned
+
+# Parts into which the categories of a column are divided to see how well unseen ones are predicted.
+NEW_PARTS = 3
+# The share of the largest different numbers of a column that is kept back for the same.
+LARGEST = 0.25
+LEAST_TRAIN = 10
+NEW_ROLES = ("model", "device", "batch", "gpus", "power", "depth")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """low ≤ mid ≤ high of every row, and the columns in which it is unlike what was learned from."""
+
+    low: Array
+    mid: Array
+    high: Array
+    news: list[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A fitted model with its intervals; `error` is the mean relative error in cross-validation."""
+
+    fitted: Fitted
+    widths: Widths
+    seen: Seen
+    options: Options
+    error: float
+    rows: int
+    scales: Scales = field(default_factory=Scales)
+    unseen: Array = field(repr=False, compare=False, default_factory=lambda: np.zeros(0))
+    """What cross-validation predicted of each row."""
+
+    def scaled(self, jobs: Jobs) -> tuple[Jobs, Flags]:
+        """Rows with their physics on the scale that was learned, and which are of a kind of physics that was not."""
+        if jobs.physics is None or not self.fitted.has_physics:
+            return jobs, np.zeros(len(jobs), dtype=np.bool_)
+        physics, is_new = self.scales.applied(jobs.physics)
+        return replace(jobs, physics=physics), is_new
+
+    def predict(self, jobs: Jobs) -> Predictions:
+        """Of new rows."""
+        jobs, is_new = self.scaled(jobs)
+        mid = self.fitted.predict(jobs)
+        news = [
+            (*names, NO_FORECAST) if is_so else names for names, is_so in zip(self.seen.news(jobs), is_new, strict=True)
+        ]
+        groups = jobs.category(self.widths.group_column) if self.widths.group_column else [""] * len(jobs)
+        factor = np.exp(np.minimum(self.widths.of(groups, news), 50.0))
+        return Predictions(mid / factor, mid, mid * factor, news)
+
+
+def learn(
+    name: str,
+    known: LearningSet,
+    *,
+    candidates: tuple[Options, ...] = (),
+    seed: int = 0,
+    workers: int = 1,
+    new_columns: Iterable[str] | None = None,
+    tick: Tick | None = None,
+    progress: Progress | None = None,
+) -> Learned:
+    """Fit the model called `name`. Of `new_columns`, by default all, unseen values get a width of their own."""
+    kind = find_kind(name)
+    known, scales = on_one_scale(known)
+    if progress is not None:
+        tick = counted(progress, fits_of(kind, candidates))
+    chosen = tuned(kind, known, candidates=candidates, seed=seed, workers=workers, tick=tick)
+    wanted = _tried_columns(known.inputs, new_columns)
+    with one_thread_each():
+        fitted = kind.fit(known, chosen.options, seed)
+        unseen = chosen.unseen
+        if len(fitted.sums) > 1:
+            shares, unseen = earned(known, chosen.each)
+            fitted = replace(fitted, shares=shares)
+        new = {column: _new_scores(kind, known, column, chosen.options, fitted.shares, seed) for column in wanted}
+    if kind.needs_physics and known.jobs.physics is not None:
+        without = stand_in_scores(known.target, known.jobs.physics)
+        new |= {NO_FORECAST: without} if len(without) else {}
+    group_column = _group_column(known.inputs)
+    groups = None if group_column is None else known.inputs.category(group_column)
+    found = widths(
+        log_scores(known.target, unseen),
+        groups,
+        group_column=group_column,
+        new=new,
+    )
+    seen = Seen.of(known.inputs)
+    error = float(np.mean(np.abs(unseen / known.target - 1)))
+    return Learned(fitted, found, seen, dict(chosen.options), error, len(known), scales, unseen)
+
+
+def _tried_columns(jobs: Jobs, wanted: Iterable[str] | None) -> list[str]:
+    """Those that play a part in formulas, and what may be new by coming together; what is new in another column gets
+    the widest interval of all.
+    """
+    found = {name for name in jobs.columns if name in {column_of(role, jobs.columns) for role in NEW_ROLES}}
+    if pair_words(jobs) is not None:
+        found |= {PAIR, *map(of_pair, numbers_of_pair(jobs))}
+    return sorted(found if wanted is None else found & set(wanted))
+
+
+def _group_column(jobs: Jobs) -> str | None:
+    """Intervals go by device, else by model, where the table has one."""
+    return column_of("device", jobs.categories) or column_of("model", jobs.categories)
+
+
+def _new_scores(
+    kind: Kind, known: LearningSet, column: str, options: Options, shares: Shares | None, seed: int
+) -> Array:
+    """How far predictions are off for values of a column that were kept back; empty where it has too few values."""
+    scores = []
+    for train, test in _kept_back(known, column):
+        if len(train) < LEAST_TRAIN or not len(test):
+            continue
+        part = known.take(train)
+        try:
+            fitted = kind.fit(part, options, seed)
+        except EpochcastError:  # too few rows for this model
+            continue
+        if shares is not None:
+            fitted = replace(fitted, shares=learned_from(shares.values, part))
+        rows = known.take(test)
+        scores.append(log_scores(rows.target, fitted.predict(rows.inputs)))
+    return np.concatenate(scores) if scores else np.zeros(0)
+
+
+def _kept_back(known: LearningSet, name: str) -> list[tuple[Integers, Integers]]:
+    """Rows to learn from and rows to test that are new to these in one respect."""
+    jobs = known.inputs
+    if name == PAIR:
+        return [(train, _pairs_new_to(train, test, jobs)) for train, test in _without_some(_pairs(jobs))]
+    column = column_of_pair(name)
+    if column is not None:
+        values, is_test = jobs.numbers[column], np.zeros(len(jobs), dtype=np.bool_)
+        for _, mine in by_pair(jobs):
+            is_test |= mine & _is_largest(values[mine], values)
+        return [(np.flatnonzero(~is_test), np.flatnonzero(is_test))]
+    if name in jobs.categories:
+        return _without_some(jobs.categories[name])
+    values = jobs.numbers[name]
+    if len(np.unique(values[~np.isnan(values)])) < 3:
+        return []
+    is_test = _is_largest(values, values)
+    return [(np.flatnonzero(~is_test), np.flatnonzero(is_test))]
+
+
+def _pairs(jobs: Jobs) -> Words:
+    """The network and device of every row as one word."""
+    words = np.full(len(jobs), MISSING, dtype=object)
+    for place, (_, mine) in enumerate(by_pair(jobs)):
+        words[mine] = str(place)
+    return words.astype(np.str_)
+
+
+def _pairs_new_to(train: Integers, test: Integers, jobs: Jobs) -> Integers:
+    """Of rows that are kept back those whose network and device are both learned from, but not together."""
+    news = Seen.of(jobs.take(train)).news(jobs.take(test))
+    return test[[PAIR in names for names in news]]
+
+
+def _without_some(words: Words) -> list[tuple[Integers, Integers]]:
+    """Every category is kept back once, some at a time."""
+    levels, counts = np.unique(words, return_counts=True)
+    if len(levels) < 2:
+        return []
+    # The most frequent in turn, so that the parts are about equally large.
+    part_of = {level: place % NEW_PARTS for place, level in enumerate(levels[np.argsort(-counts, kind="stable")])}
+    parts = np.array([part_of[word] for word in words])
+    return [(np.flatnonzero(parts != part), np.flatnonzero(parts == part)) for part in np.unique(parts)]
+
+
+def _is_largest(some: Array, values: Array) -> Flags:
+    """Which values are above three quarters of the different ones of some, and so at least the largest of two."""
+    different = np.unique(some[~np.isnan(some)])
+    if len(different) < 2:
+        return np.zeros(len(values), dtype=np.bool_)
+    return np.asarray(values > different[max(1, int(len(different) * (1 - LARGEST))) - 1])

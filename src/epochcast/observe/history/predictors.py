@@ -1,0 +1,193 @@
+"""What is left of a fitted model: a function of features, evaluated with numpy alone and written as text.
+
+linear   b + Σ w_i·x_i
+forest   Σ_trees leaf(x)                                  (`predict.cost.tree_ensembles`)
+kernel   b + Σ_j a_j·exp(−γ·|z − z_j|²)                   support vectors z_j, z = (x − mean)/scale
+layers   W_n·relu(… relu(W_1·z + b_1) …) + b_n            z as above
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from epochcast.errors import UnknownName
+from epochcast.observe.history.gaussian_process import Process
+from epochcast.observe.history.job_table import Array
+from epochcast.observe.history.standardize import Scaling, check_finite
+from epochcast.predict.cost.tree_ensembles import Forest
+
+# Pairs of rows and support vectors that are held at once.
+BLOCK_PAIRS = 2_000_000
+
+
+class Predictor(Protocol):
+    """A function of the rows of a matrix of features."""
+
+    kind: ClassVar[str]
+
+    def values(self, rows: Array) -> Array:
+        """Of every row."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, with its `kind`."""
+
+
+@dataclass(frozen=True)
+class Linear:
+    """b + Σ w_i·x_i."""
+
+    kind: ClassVar[str] = "linear"
+    weights: Array
+    intercept: float
+
+    def __post_init__(self) -> None:
+        check_finite("linear", self.weights, np.array([self.intercept]))
+
+    def values(self, rows: Array) -> Array:
+        """Of every row."""
+        return np.asarray(rows @ self.weights + self.intercept)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"kind": self.kind, "weights": self.weights.tolist(), "intercept": self.intercept}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Linear":
+        """Back from JSON."""
+        return cls(np.array(document["weights"], dtype=np.float64), float(document["intercept"]))
+
+
+@dataclass(frozen=True)
+class Trees:
+    """A sum of trees, plus `base`. scikit-learn compares in single precision: `is_single`."""
+
+    kind: ClassVar[str] = "forest"
+    forest: Forest
+    base: float = 0.0
+    is_single: bool = False
+
+    def values(self, rows: Array) -> Array:
+        """Of every row."""
+        compared = rows.astype(np.float32).astype(np.float64) if self.is_single else rows
+        return np.asarray(self.base + self.forest.values(compared))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the nodes of each tree in preorder, -1 for a leaf."""
+        return {
+            "kind": self.kind,
+            "base": self.base,
+            "single": self.is_single,
+            "features": list(self.forest.features),
+            "roots": self.forest.roots.tolist(),
+            "split": self.forest.feature.tolist(),
+            "number": self.forest.number.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Trees":
+        """Back from JSON."""
+        nodes = list(zip(map(int, document["split"]), map(float, document["number"]), strict=True))
+        roots = [int(root) for root in document["roots"]]
+        trees = [nodes[start:end] for start, end in zip(roots, [*roots[1:], len(nodes)], strict=True)]
+        forest = Forest.from_preorder([str(name) for name in document["features"]], trees)
+        return cls(forest, float(document["base"]), bool(document["single"]))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Support vectors under a radial basis function."""
+
+    kind: ClassVar[str] = "kernel"
+    scaling: Scaling
+    vectors: Array
+    weights: Array
+    intercept: float
+    gamma: float
+
+    def __post_init__(self) -> None:
+        check_finite("kernel", self.vectors, self.weights, np.array([self.intercept, self.gamma]))
+
+    def values(self, rows: Array) -> Array:
+        """Of every row."""
+        scaled = self.scaling.scaled(rows)
+        block = max(1, BLOCK_PAIRS // max(1, len(self.vectors)))
+        parts = [self._block(scaled[start : start + block]) for start in range(0, len(scaled), block)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _block(self, rows: Array) -> Array:
+        squares = (rows**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1)[None, :] - 2 * rows @ self.vectors.T
+        return np.asarray(np.exp(-self.gamma * np.maximum(squares, 0.0)) @ self.weights + self.intercept)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "kind": self.kind,
+            "scaling": self.scaling.as_dict(),
+            "vectors": self.vectors.tolist(),
+            "weights": self.weights.tolist(),
+            "intercept": self.intercept,
+            "gamma": self.gamma,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Kernel":
+        """Back from JSON."""
+        scaling = Scaling.from_dict(document["scaling"])
+        weights = np.array(document["weights"], dtype=np.float64)
+        vectors = np.array(document["vectors"], dtype=np.float64).reshape(len(weights), len(scaling.mean))
+        return cls(scaling, vectors, weights, float(document["intercept"]), float(document["gamma"]))
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Dense layers with relu between them."""
+
+    kind: ClassVar[str] = "layers"
+    scaling: Scaling
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+
+    def __post_init__(self) -> None:
+        check_finite("layers", *self.weights, *self.biases)
+
+    def values(self, rows: Array) -> Array:
+        """Of every row."""
+        state = self.scaling.scaled(rows)
+        for place, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            state = state @ weights + bias
+            if place + 1 < len(self.weights):
+                state = np.maximum(state, 0.0)
+        return np.asarray(state[:, 0])
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "kind": self.kind,
+            "scaling": self.scaling.as_dict(),
+            "weights": [weights.tolist() for weights in self.weights],
+            "biases": [bias.tolist() for bias in self.biases],
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> "Layers":
+        """Back from JSON."""
+        return cls(
+            Scaling.from_dict(document["scaling"]),
+            tuple(np.array(weights, dtype=np.float64) for weights in document["weights"]),
+            tuple(np.array(bias, dtype=np.float64) for bias in document["biases"]),
+        )
+
+
+def predictor_from(document: Mapping[str, Any]) -> Predictor:
+    """Back from JSON, by its `kind`."""
+    kind = str(document.get("kind"))
+    if kind not in KINDS:
+        raise UnknownName("kind of predictor", kind, KINDS)
+    found: Predictor = KINDS[kind].from_dict(document)
+    return found
+
+
+KINDS: Mapping[str, Any] = {kind.kind: kind for kind in (Linear, Trees, Kernel, Layers, Process)}
+"""By their name in a file."""

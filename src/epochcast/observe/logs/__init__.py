@@ -1,0 +1,1 @@
+"""Training logs: formats, recognition, and reading them into observations."""

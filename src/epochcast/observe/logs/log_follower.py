@@ -1,0 +1,124 @@
+"""Following logs that grow: rotated, truncated, packed, not there yet."""
+
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from epochcast.observe.logs.log_reader import CHUNK_BYTES, GZIP_MARK, LogReader
+from epochcast.observe.logs.observation import Observation
+
+# zlib's word for a gzip heading around the stream.
+_GZIP_WINDOW = 31
+
+
+@dataclass
+class Arrival:
+    """The clock of a log that writes no times: when its lines came, counted from the first look."""
+
+    is_needed: bool | None = None
+    first_seconds: float = 0.0
+
+    def timed(self, seen: list[Observation]) -> list[Observation]:
+        """The same reports; where nothing times them the last has this moment, and when the others came is lost."""
+        trained = [one for one in seen if one.phase == "train"]
+        if self.is_needed is None and trained:
+            self.is_needed = all(one.clock_seconds is None and one.step_seconds is None for one in trained)
+            if self.is_needed:
+                self.first_seconds = time.monotonic()
+                return [trained[-1]._replace(clock_seconds=0.0)]
+        if not self.is_needed or not seen:
+            return seen
+        now = time.monotonic() - self.first_seconds
+        return [*(one._replace(clock_seconds=None) for one in seen[:-1]), seen[-1]._replace(clock_seconds=now)]
+
+
+class Follower:
+    """One growing file. It stays open between looks, so that what was written last before a rotation is read as well.
+
+    A file that was replaced (another inode) or that became shorter is read from its start: by the same reader, so that
+    the run goes on in a new attempt or where it was.
+    """
+
+    def __init__(self, path: str | Path, format: str | None = None, pattern: str | None = None) -> None:
+        self.path = Path(path)
+        self.reader = LogReader(format, pattern)
+        self._arrival = Arrival()
+        self._source: BinaryIO | None = None
+        self._unpack: zlib._Decompress | None = None
+        self._is_begun = False
+
+    def look(self) -> list[Observation]:
+        """What is new since the last look; nothing where the file is away."""
+        found = self._rest() if self._source is not None else []
+        if self._is_replaced():
+            self.close()
+        if self._source is None:
+            try:
+                self._source = self.path.open("rb")
+            except OSError:
+                return self._arrival.timed(found + self.reader.flush())
+            found += self._rest()
+        return self._arrival.timed(found + self.reader.flush())
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._source is not None:
+            self._source.close()
+        self._source, self._unpack, self._is_begun = None, None, False
+
+    def _is_replaced(self) -> bool:
+        """Whether the path now leads to another file; one that is away for a moment is still the old one."""
+        if self._source is None:
+            return False
+        try:
+            there, here = os.stat(self.path), os.fstat(self._source.fileno())
+        except OSError:
+            return False
+        return (there.st_ino, there.st_dev) != (here.st_ino, here.st_dev)
+
+    def _rest(self) -> list[Observation]:
+        assert self._source is not None
+        found: list[Observation] = []
+        try:
+            if os.fstat(self._source.fileno()).st_size < self._source.tell():
+                self._source.seek(0)
+                self._unpack, self._is_begun = None, False
+            while chunk := self._source.read(CHUNK_BYTES):
+                found += self.reader.feed(self._plain(chunk))
+        except OSError:
+            self.close()
+        return found
+
+    def _plain(self, chunk: bytes) -> bytes:
+        if not self._is_begun:
+            self._is_begun = True
+            self._unpack = zlib.decompressobj(_GZIP_WINDOW) if chunk.startswith(GZIP_MARK) else None
+        if self._unpack is None:
+            return chunk
+        try:
+            return self._unpack.decompress(chunk)
+        except zlib.error:
+            return b""
+
+
+def follow(
+    path: str | Path,
+    format: str | None = None,
+    pattern: str | None = None,
+    poll_seconds: float = 1.0,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Iterator[tuple[LogReader, list[Observation]]]:
+    """What is new in a growing file, at every look, an empty list where nothing is; ends when `is_over` says so."""
+    follower = Follower(path, format, pattern)
+    try:
+        while True:
+            yield follower.reader, follower.look()
+            if is_over():
+                return
+            time.sleep(poll_seconds)
+    finally:
+        follower.close()

@@ -1,0 +1,92 @@
+"""Rows into the store (`epochcast.observe.store`): a run by the job's name, its attempts, and what was reported.
+
+The store keeps one report of each step and phase: of a pause, its end.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from epochcast.observe.runs.recording.recorded_rows import Row, Start
+
+if TYPE_CHECKING:
+    from epochcast.observe.store.store import Store
+    from epochcast.observe.store.store_rows import ObservationRow, Run
+
+# Waiting for another writer, or for a server to answer.
+ANSWER_SECONDS = 5.0
+
+
+class StoreSink:
+    """Opened by the thread that sends, when there is something to send."""
+
+    def __init__(self, database: str | None = None) -> None:
+        self._database = database
+        self.name = "the store" if database is None else database.rpartition("@")[2]  # without a password
+        self._store: Store | None = None
+        self._run: Run | None = None
+
+    def send(self, start: Start, rows: Sequence[Row]) -> int:
+        """All in one transaction."""
+        if self._store is None:
+            from epochcast.observe.store.store_opening import open_store
+
+            self._store = open_store(self._database, wait_seconds=ANSWER_SECONDS)
+        if self._run is None:
+            self._run = run_of(self._store, start)
+        late = late_seconds(start, self._run)
+        reports = [report for row in rows if (report := report_of(row, start, late)) is not None]
+        self._store.record(self._run.id, reports)
+        last = rows[-1] if rows else None
+        if last is not None and last.kind in ("end", "stopped"):
+            self._store.note(
+                self._run.id,
+                state=state_of(last),
+                ended_at_seconds=start.started_at_seconds + last.clock_seconds,
+            )
+            self._store.close()
+            self._store = None
+        return len(rows)
+
+
+def run_of(store: "Store", start: Start, project: str | None = None) -> "Run":
+    """The run that an attempt belongs to, made where there is none."""
+    from epochcast.observe.runs.recording.opened_runs import Beginning, opened
+
+    return store.written(lambda connection: opened(connection, [Beginning(start, project)]))[0]
+
+
+def late_seconds(start: Start, run: "Run") -> float:
+    """How long after its run an attempt began: by so much its clock is behind that of the run."""
+    return max(0.0, start.started_at_seconds - (run.started_at_seconds or start.started_at_seconds))
+
+
+def report_of(row: Row, start: Start, late_seconds: float = 0.0) -> "ObservationRow | None":
+    """A row as the store keeps it; None for what it does not keep."""
+    from epochcast.observe.store.store_rows import ObservationRow
+
+    seen = row.observation(start)
+    if seen is None or row.kind == "begin":
+        return None
+    return ObservationRow(
+        step=seen.step,
+        attempt=seen.attempt,
+        rank=seen.rank,
+        phase=seen.phase,
+        clock_seconds=late_seconds + row.clock_seconds,
+        step_seconds=seen.step_seconds,
+        data_seconds=seen.data_seconds,
+        loss=seen.loss,
+        epoch=seen.epoch,
+        total_steps=seen.total_steps,
+        total_epochs=seen.total_epochs,
+        steps_per_epoch=seen.steps_per_epoch,
+        pause_seconds=seen.pause_seconds,
+        what=seen.what or None,
+    )
+
+
+def state_of(row: Row) -> str:
+    """Finished, stopped by somebody, or failed by itself."""
+    if row.kind == "end":
+        return "ended"
+    return "failed" if row.what.endswith(("Error", "Exception")) else "stopped"

@@ -1,0 +1,222 @@
+"""How long a run still takes: pace of steps, pauses to come, the forecast made before, and how sure that is.
+
+    remaining = (steps left · pace + pauses to come) · (1 + what was not seen yet) + interruptions to come
+
+The pace is what the run has shown (`pace`), combined in log space, by precision, with what a forecast said before it
+began. Two reports make the forecast a small voice; before them it is the only one. The interval is conformal: how
+far answers of this kind were off on real logs at the same fraction of the run (`spread`).
+"""
+
+from dataclasses import dataclass, replace
+from math import exp, hypot, log, sqrt
+
+import numpy as np
+
+from epochcast.errors import BadInput
+from epochcast.interval import Interval
+from epochcast.observe.runs.interruptions import attempt_error, interruptions_to_come
+from epochcast.observe.runs.pace import Pace, expected_pace
+from epochcast.observe.runs.pace_change import lasting_change
+from epochcast.observe.runs.pauses import seconds_to_come
+from epochcast.observe.runs.phases import Phases
+from epochcast.observe.runs.remaining_spread import spread_of
+from epochcast.observe.runs.report_spans import NOTHING, Pause, Spans, find_pauses, start_spans
+from epochcast.observe.runs.run_history import History
+from epochcast.observe.runs.run_prior import Prior
+from epochcast.observe.runs.unseen_pauses import unseen_fraction
+
+# What one report alone may be off by (log), shrinking with the square root of their number.
+ONE_REPORT_ERROR = 0.3
+# What a run that was only just begun may still hold, shrinking with the square root of the time it was watched (log,
+# and seconds that count as nothing). Chosen among some seventy variants so that the interval holds runs of seconds as
+# well as runs of days (`studies/track`, `studies/trainings`); 0.4 and 30 seconds hold as many within 3 of a hundred.
+SHORT_ERROR, SHORT_SECONDS = 0.5, 15.0
+# An attempt with so many spans has a pace of its own; one with fewer shares that of those before.
+OWN_SPANS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What is left of a run. `start_seconds` passed before the steps had their pace and do not come again.
+
+    `interrupted_seconds` of it are for interruptions, of these `down_seconds` with nothing running.
+    """
+
+    remaining_seconds: Interval
+    step_seconds: float
+    pause_seconds: float
+    start_seconds: float
+    pauses_seen: int
+    prior_weight: float
+    interrupted_seconds: float = 0.0
+    down_seconds: float = 0.0
+
+    @property
+    def pause_fraction(self) -> float:
+        """The part of the remaining time that will not be steps."""
+        return self.pause_seconds / self.remaining_seconds.mid if self.remaining_seconds.mid else 0.0
+
+
+def remaining(
+    history: History, total_steps: float, prior: Prior | None = None, phases: Phases | None = None
+) -> Remaining:
+    """What is left of the run until `total_steps`; with `phases` steps do not all take alike, and it is known where."""
+    left = max(0.0, total_steps - history.step)
+    offset = history.step - history.executed_steps
+    shown = _shown(history, left, None if phases is None else _Weights(phases, total_steps, offset))
+    if shown.pace is not None and shown.pace.step_seconds <= 0:
+        shown = _Shown(None)  # steps without any time say nothing of the next
+    work, weight = _work(history, total_steps, phases)
+    pace, prior_weight = _with_prior(shown, history, prior)
+    pauses = shown.pauses
+    coming = seconds_to_come(pauses, shown.begin, history.executed_steps, left) if pauses else 0.0
+    # Pauses were seen at the pace seen; a forecast that corrects the pace corrects them alike.
+    coming *= pace / shown.pace.step_seconds if shown.pace else 1.0
+    unseen = unseen_fraction(history, total_steps, len(pauses), prior)
+    middle = (work * pace + coming) * (1 + unseen) + _start_to_come(shown, history, prior)
+    fraction = history.step / total_steps if total_steps > 0 else 1.0
+    factor_low, factor_high = spread_of(min(1.0, fraction), _doubt(shown, history, prior))
+    broken = interruptions_to_come(history.interruptions, history.executed_steps, left, pace * weight)
+    return Remaining(
+        remaining_seconds=Interval(
+            middle * factor_low,
+            middle + broken.seconds,
+            middle * factor_high + max(broken.seconds, broken.high_seconds),
+        ),
+        step_seconds=pace * weight,
+        pause_seconds=coming,
+        start_seconds=history.start_seconds + shown.start_seconds,
+        pauses_seen=len(pauses),
+        prior_weight=prior_weight,
+        interrupted_seconds=broken.seconds,
+        down_seconds=broken.down_seconds,
+    )
+
+
+def _work(history: History, total_steps: float, phases: Phases | None) -> tuple[float, float]:
+    """Steps that are left, counted in steps of weight 1, and what a step weighs now."""
+    left = max(0.0, total_steps - history.step)
+    if phases is None or not left:
+        return left, 1.0
+    return phases.work(total_steps, history.step, total_steps), phases.work(total_steps, history.step - 1, history.step)
+
+
+def _start_to_come(shown: "_Shown", history: History, prior: Prior | None) -> float:
+    """What is left of the start that was told beforehand, while no step has been timed."""
+    if shown.pace is not None or prior is None or prior.start_seconds is None:
+        return 0.0
+    return max(0.0, prior.start_seconds - history.elapsed_seconds)
+
+
+def doubt_of(history: History, total_steps: float) -> float:
+    """How far the answer may be off, as the interval takes it."""
+    return _doubt(_shown(history, max(0.0, total_steps - history.step)), history, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the run itself has shown."""
+
+    pace: Pace | None
+    pauses: tuple[Pause, ...] = ()
+    begin: float = 0.0
+    start_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """Phases for what was seen: executed steps lie `offset` before the steps of the run."""
+
+    phases: Phases
+    total_steps: float
+    offset: float
+
+    def of(self, ends: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        return self.phases.weigh(self.total_steps, ends - steps + self.offset, ends + self.offset)
+
+    def lighten(self, spans: Spans) -> Spans:
+        """Spans as if all steps had weight 1."""
+        return replace(spans, seconds=spans.seconds / self.of(spans.ends, spans.steps))
+
+    def restore(self, pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
+        """Pauses that were found in such spans, as long as they were."""
+        places = np.array([pause.at_step for pause in pauses])
+        weights = self.of(places, np.ones(len(places)))
+        return tuple(replace(one, seconds=one.seconds * weight) for one, weight in zip(pauses, weights, strict=True))
+
+
+def _shown(history: History, left: float, weights: _Weights | None = None) -> _Shown:
+    spans = history.spans()
+    if not len(spans) or spans.seconds.sum() <= 0:
+        printed = history.printed_step_seconds
+        return _Shown(None if not printed else Pace(printed, None))
+    spans = spans if weights is None else weights.lighten(spans)
+    earlier, own = spans.split(history.attempt_begin)
+    if len(own) < OWN_SPANS:
+        earlier, own = NOTHING, spans
+    else:
+        earlier = earlier.since(history.run_begin)
+    if len(own) < 3:
+        return _Shown(Pace(float(own.seconds.sum() / own.steps.sum()), None))
+    start = start_spans(own)
+    steady = own.after(start)
+    changed = lasting_change(steady, left)
+    usual_seconds = _median_pace(steady) * float(own.steps[:start].sum())
+    start_seconds = max(0.0, float(own.seconds[:start].sum()) - usual_seconds)
+    known = (*earlier.known_pauses, *steady.known_pauses)
+    begin = earlier.ends[0] - earlier.steps[0] if len(earlier) else steady.ends[0] - steady.steps[0]
+    old, new = steady.first(changed), steady.after(changed)
+    before = (*find_pauses(earlier).new, *find_pauses(old).new)
+    found = find_pauses(new)
+    new_pauses = (*before, *found.new)
+    pauses = (*known, *(new_pauses if weights is None else weights.restore(new_pauses)))
+    pace = expected_pace(new.ends, new.steps, new.seconds - found.span_seconds)
+    return _Shown(pace, pauses, float(begin), start_seconds)
+
+
+def _median_pace(spans: Spans) -> float:
+    return float(np.median(spans.seconds / spans.steps))
+
+
+def _with_prior(shown: _Shown, history: History, prior: Prior | None) -> tuple[float, float]:
+    """The pace and the weight that the forecast has in it, in log space by precision."""
+    if prior is None or prior.step_seconds is None or prior.log_error is None:
+        if shown.pace is None:
+            raise BadInput(_untimed(history))
+        return shown.pace.step_seconds, 0.0
+    if shown.pace is None:
+        return prior.step_seconds.mid, 1.0
+    own, told = _own_error(shown.pace, history) ** -2, prior.log_error**-2
+    weight = told / (own + told)
+    return exp((1 - weight) * log(shown.pace.step_seconds) + weight * log(prior.step_seconds.mid)), weight
+
+
+def _untimed(history: History) -> str:
+    if history.reports < 2 or 0 < history.run_begin == history.executed_steps:
+        return "no step has been timed yet: at least two reports are needed, or a forecast to begin with"
+    return (
+        f"the {history.reports:,} reports of the log have no times (no date, no seconds of a step): "
+        "follow it while it grows, or let the training print the time"
+    )
+
+
+def _own_error(pace: Pace, history: History) -> float:
+    return hypot(ONE_REPORT_ERROR / max(1, history.reports - 1), pace.error or 0.0, 1e-3)
+
+
+def _doubt(shown: _Shown, history: History, prior: Prior | None) -> float:
+    """How far the answer may be off: by how unsteady the run has been, and by how short a time it was watched."""
+    told = None if prior is None else prior.log_error
+    watched_seconds = max(0.0, history.elapsed_seconds - history.down_seconds)
+    short = SHORT_ERROR / sqrt(1 + watched_seconds / SHORT_SECONDS)
+    between = attempt_error([*history.attempt_paces, *([] if shown.pace is None else [shown.pace.step_seconds])])
+    return hypot(_unsteadiness(shown, history, told), short if told is None else min(short, told), between)
+
+
+def _unsteadiness(shown: _Shown, history: History, told: float | None) -> float:
+    """The error of guesses made earlier in the run, or what is usual with few reports."""
+    if shown.pace is None:
+        return 1.0 if told is None else told
+    if shown.pace.error is None:
+        return ONE_REPORT_ERROR / sqrt(max(1, history.reports - 1))
+    return shown.pace.error

@@ -1,0 +1,124 @@
+"""What is expected of a run before it has shown anything: its pace, what is lost beside steps, what its start takes.
+
+A prior comes from the job's forecast (`prior_of_forecast`), from runs of the past (`prior_of_runs`), or from both
+(`combined`). The tracker takes one; the more a run has shown itself, the less it weighs (`remaining`).
+
+>>> past = prior_of_runs([0.50, 0.52, 0.51], pause_fractions=[0.04, 0.05, 0.04], start_seconds=[30.0, 35.0, 31.0])
+>>> past.step_seconds.mid, past.pause_fraction, past.start_seconds
+(0.51, 0.04, 31.0)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, fsum, hypot, log, sqrt
+from statistics import median
+
+from epochcast.errors import BadInput
+from epochcast.interval import COVERAGE, Interval
+from epochcast.predict.forecast.forecast import Forecast
+
+# Quantile of a normal distribution at which 90 % lie within ±.
+NORMAL_90 = 1.6449
+# No prior is surer than this (log). An assumption: what another run of the same job on the same machine differs by.
+LEAST_LOG_ERROR = 0.01
+# What a single past run leaves open (log): machines, neighbours, data caches. An assumption; two runs measure it.
+ONE_RUN_LOG_ERROR = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """`pause_fraction` is seconds beside steps (validation, checkpoints) over seconds of steps; None: nobody said."""
+
+    step_seconds: Interval | None = None
+    pause_fraction: float | None = None
+    start_seconds: float | None = None
+    told_by: str = "the forecast"
+
+    def __post_init__(self) -> None:
+        if self.step_seconds is not None and not self.step_seconds.low > 0:
+            raise BadInput(f"step_seconds must be positive, got {self.step_seconds.low}")
+        for name in ("pause_fraction", "start_seconds"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise BadInput(f"{name} must be 0 or more, got {value}")
+
+    @property
+    def log_error(self) -> float | None:
+        """One standard deviation of the pace, as a logarithm."""
+        return None if self.step_seconds is None else max(LEAST_LOG_ERROR, log_error(self.step_seconds))
+
+
+def log_error(interval: Interval) -> float:
+    """The standard deviation whose 90 % is the interval, as a logarithm."""
+    return log(interval.high / interval.low) / (2 * NORMAL_90) if interval.low > 0 else 1.0
+
+
+def prior_of_forecast(forecast: Forecast) -> Prior:
+    """Pace, validation and checkpoints, and warm-up, as the forecast has them."""
+    step, steps, epoch, total = (
+        forecast.step_seconds,
+        forecast.steps_per_epoch,
+        forecast.epoch_seconds,
+        forecast.total_seconds,
+    )
+    pause_fraction = start_seconds = None
+    if steps and epoch is not None:
+        pause_fraction = max(0.0, epoch.mid / (steps * step.mid) - 1)
+    if total is not None and epoch is not None:
+        start_seconds = max(0.0, total.mid - forecast.epochs * epoch.mid)
+    return Prior(step if step.low > 0 else None, pause_fraction, start_seconds)
+
+
+def prior_of_runs(
+    step_seconds: Sequence[float],
+    pause_fractions: Sequence[float] = (),
+    start_seconds: Sequence[float] = (),
+    told_by: str = "past runs",
+) -> Prior | None:
+    """Medians of past runs of the job, and how far such runs lie apart; None where there was none."""
+    known = [seconds for seconds in step_seconds if seconds > 0]
+    if not known:
+        return None
+    middle = median(known)
+    spread = sqrt(fsum(log(seconds / middle) ** 2 for seconds in known) / max(1, len(known) - 1))
+    # What the few leave open shrinks with their number, what they differ by does not: the next differs likewise.
+    error = hypot(max(spread, LEAST_LOG_ERROR), ONE_RUN_LOG_ERROR / len(known))
+    return Prior(
+        Interval.around(middle, exp(NORMAL_90 * error)),
+        median(pause_fractions) if pause_fractions else None,
+        median(start_seconds) if start_seconds else None,
+        told_by,
+    )
+
+
+def combined(priors: Sequence[Prior | None]) -> Prior | None:
+    """All that say something as one: paces in log space by precision; of the rest, the surest that tells it."""
+    told = sorted((prior for prior in priors if prior is not None), key=_error)
+    if not told:
+        return None
+    return Prior(
+        _pace([(prior.step_seconds, prior.log_error) for prior in told]),
+        next((prior.pause_fraction for prior in told if prior.pause_fraction is not None), None),
+        next((prior.start_seconds for prior in told if prior.start_seconds is not None), None),
+        " and ".join(dict.fromkeys(prior.told_by for prior in told)),
+    )
+
+
+def _error(prior: Prior) -> float:
+    return float("inf") if prior.log_error is None else prior.log_error
+
+
+def _pace(told: Sequence[tuple[Interval | None, float | None]]) -> Interval | None:
+    known = [(interval, error) for interval, error in told if interval is not None and error is not None]
+    if not known:
+        return None
+    if len(known) == 1:
+        return known[0][0]
+    weights = [error**-2 for _, error in known]
+    middle = fsum(weight * log(interval.mid) for weight, (interval, _) in zip(weights, known, strict=True))
+    # Two that disagree by more than they claim are both less sure than they claim (Birge's ratio).
+    mean = middle / fsum(weights)
+    misfit = fsum(w * (log(interval.mid) - mean) ** 2 for w, (interval, _) in zip(weights, known, strict=True))
+    error = sqrt(max(1.0, misfit / (len(known) - 1)) / fsum(weights))
+    around = Interval.around(exp(mean), exp(NORMAL_90 * max(error, LEAST_LOG_ERROR)))
+    return Interval(around.low, around.mid, around.high, COVERAGE)

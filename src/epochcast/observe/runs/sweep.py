@@ -1,0 +1,67 @@
+"""A folder of runs as one: a sweep of trials, some done, some running, some perhaps still to come."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from epochcast.errors import BadInput
+from epochcast.interval import Interval
+from epochcast.observe.runs.tracker import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """How far a sweep is. A running trial counts by its progress, one that has not begun counts nothing yet."""
+
+    trials: int
+    done: int
+    running: int
+    fraction: float
+    remaining_seconds: Interval
+    dollars_so_far: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "format": "sweep",
+            "trials": self.trials,
+            "done": self.done,
+            "running": self.running,
+            "fraction": self.fraction,
+            "remaining_seconds": self.remaining_seconds.as_dict(),
+            "dollars_so_far": self.dollars_so_far,
+        }
+
+
+def sweep(runs: Sequence[Progress], trials: int | None = None) -> Sweep:
+    """All runs as one. Trials to come take the mean of those seen and run as many at a time as run now.
+
+    The sweep ends with its last trial: not before the slowest that runs now, nor before all work is done by as many.
+    """
+    if not runs:
+        raise BadInput("a sweep needs at least one run")
+    if trials is not None and trials < len(runs):
+        raise BadInput(f"`trials` must be at least the {len(runs)} runs there are, got {trials}")
+    count = trials or len(runs)
+    running = [run for run in runs if not run.is_done]
+    lasts = [run.elapsed_seconds - run.down_seconds for run in runs]
+    to_come, places = count - len(runs), max(1, len(running))
+
+    def left(end: str) -> float:
+        ends: list[float] = [getattr(run.remaining_seconds, end) for run in running]
+        whole: list[float] = [
+            last + (0.0 if run.is_done else getattr(run.remaining_seconds, end))
+            for run, last in zip(runs, lasts, strict=True)
+        ]
+        work = sum(ends) + to_come * sum(whole) / len(whole)
+        return max(0.0, *ends, work / places)
+
+    costs = [run.dollars_so_far for run in runs]
+    return Sweep(
+        trials=count,
+        done=len(runs) - len(running),
+        running=len(running),
+        fraction=sum(1.0 if run.is_done else run.fraction for run in runs) / count,
+        remaining_seconds=Interval(left("low"), left("mid"), left("high")),
+        dollars_so_far=None if None in costs else sum(cost for cost in costs if cost is not None),
+    )

@@ -1,0 +1,59 @@
+"""How many steps a run has in all: given, announced by the log, or inferred from its epochs."""
+
+from dataclasses import dataclass
+from math import inf
+
+from epochcast.errors import BadInput
+from epochcast.observe.runs.run_history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Steps in all, in the unit the log counts in (steps, or epochs where it counts nothing else), and who says so."""
+
+    steps: float
+    told_by: str
+
+    @property
+    def is_inferred(self) -> bool:
+        """Whether neither the user nor the log said it in so many words."""
+        return self.told_by not in ("given", "the log")
+
+
+def check_given(history: History, given: float) -> None:
+    """Refuse a given total below the step that the log has reached; the message says which total would do.
+
+    A number that may count epochs is offered in steps.
+    """
+    if not 0 < given < history.step:
+        return
+    reached = f"`total` {given:.10g}: the log has already reached step {history.step:.10g}"
+    if history.steps_per_epoch and (history.epoch or 0) <= given:
+        steps = given * history.steps_per_epoch
+        raise BadInput(
+            f"{reached}; for {given:.10g} epochs of {history.steps_per_epoch:.10g} steps give `total` {steps:.0f}"
+        )
+    if history.total_steps and history.total_steps >= history.step:
+        raise BadInput(f"{reached} of {history.total_steps:.10g}; leave `total` out")
+    counted = "" if history.epoch is None or history.epoch > given else ", not of epochs"
+    raise BadInput(f"{reached}; give the number of steps in all{counted}")
+
+
+def total_of(history: History, given: float | None = None) -> Total:
+    """The total; asks for one where nothing tells it."""
+    if given is not None:
+        if not 0 < given < inf:
+            raise BadInput(f"`total` must be a number above 0, got {given:g}")
+        return Total(given, "given")
+    if history.total_steps:
+        return Total(history.total_steps, "the log")
+    epochs = history.total_epochs
+    if epochs and history.steps_per_epoch:
+        return Total(epochs * history.steps_per_epoch, f"{epochs:g} epochs of {history.steps_per_epoch:g} steps")
+    if epochs and (history.epoch is None or abs(history.step - history.epoch) <= 1):
+        return Total(epochs, f"{epochs:g} epochs")
+    if epochs and history.epoch and history.epoch >= 1:
+        per_epoch = history.step / history.epoch
+        return Total(epochs * per_epoch, f"{epochs:g} epochs of about {per_epoch:.4g} steps")
+    counted = f"step {history.step:g}" + ("" if history.epoch is None else f", epoch {history.epoch:g}")
+    raise BadInput(f"the log does not say how many steps there are in all (it is at {counted}); give `total`")

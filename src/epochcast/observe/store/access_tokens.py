@@ -1,0 +1,90 @@
+"""Tokens that let somebody in: random, shown once, kept as a digest alone.
+
+A token has scopes (`read`, `write`) and may belong to a project: then it sees and adds the runs of that project only.
+A digest without a salt is enough, since a token is 256 random bits and cannot be guessed from a list.
+"""
+
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import insert, select, update
+
+from epochcast.errors import BadInput, UnknownName
+from epochcast.observe.store.database_tables import tokens
+from epochcast.observe.store.store import Store
+from epochcast.observe.store.store_rows import checked_name
+
+SCOPES = ("read", "write")
+PREFIX = "ec_"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is kept of a token. `project` None: all of them."""
+
+    id: int
+    name: str
+    scopes: tuple[str, ...]
+    project: str | None
+    added_at_seconds: float
+    ended_at_seconds: float | None = None
+
+
+def make_token(store: Store, name: str, scopes: tuple[str, ...] = SCOPES, project: str | None = None) -> str:
+    """A new token under a name; what is given back is never shown again."""
+    for scope in scopes:
+        if scope not in SCOPES:
+            raise UnknownName("scope", scope, SCOPES)
+    if not scopes:
+        raise BadInput("a token needs a scope: read, write")
+    secret = PREFIX + secrets.token_urlsafe(32)
+    values = {
+        "name": checked_name(name),
+        "digest": digest_of(secret),
+        "scopes": ",".join(sorted(set(scopes))),
+        "project": None if project is None else checked_name(project),
+        "added_at_seconds": time.time(),
+    }
+    with store.writing() as connection:
+        if connection.execute(select(tokens.c.id).where(tokens.c.name == values["name"])).first() is not None:
+            raise BadInput(f"there is a token called {name!r} already")
+        connection.execute(insert(tokens).values(**values))
+    return secret
+
+
+def find_token(store: Store, secret: str) -> Token | None:
+    """The token with this text; None for one that is unknown or was ended."""
+    query = select(tokens).where(tokens.c.digest == digest_of(secret), tokens.c.ended_at_seconds.is_(None))
+    with store.reading() as connection:
+        found = connection.execute(query).first()
+    return None if found is None else _token(found)
+
+
+def all_tokens(store: Store) -> list[Token]:
+    """Every token, the newest first."""
+    with store.reading() as connection:
+        return [_token(row) for row in connection.execute(select(tokens).order_by(tokens.c.id.desc()))]
+
+
+def end_token(store: Store, name: str) -> None:
+    """A token lets nobody in from now on."""
+    with store.writing() as connection:
+        ended = connection.execute(
+            update(tokens)
+            .where(tokens.c.name == name, tokens.c.ended_at_seconds.is_(None))
+            .values(ended_at_seconds=time.time())
+        )
+        if ended.rowcount == 0:
+            raise UnknownName("token", name, connection.execute(select(tokens.c.name)).scalars())
+
+
+def digest_of(secret: str) -> str:
+    """What is kept of a token's text."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def _token(row: object) -> Token:
+    values = {name: getattr(row, name) for name in ("id", "name", "project", "added_at_seconds", "ended_at_seconds")}
+    return Token(scopes=tuple(str(getattr(row, "scopes")).split(",")), **values)  # noqa: B009

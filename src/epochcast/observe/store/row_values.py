@@ -1,0 +1,132 @@
+"""Rows of tables as values, and back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import ColumnElement, Row, Select, select
+
+from epochcast.observe.store.database_tables import attempts, forecasts, jobs, runs
+from epochcast.observe.store.store_rows import (
+    LONGEST_NAME,
+    Attempt,
+    Job,
+    Place,
+    Run,
+    StoredForecast,
+    bounded,
+    checked_name,
+)
+
+_PLACE = {"device", "gpus", "nodes", "host", "place"}
+NOWHERE = Place()
+"""Nobody said where a run trains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which runs: those that match all of these, the newest first. None of them: every run."""
+
+    states: Sequence[str] = ()
+    ids: Sequence[int] = ()
+    job_name: str | None = None
+    job_id: int | None = None
+    model: str | None = None
+    device: str | None = None
+    project: str | None = None
+    seen_after_seconds: float | None = None
+    before_id: int | None = None
+    most: int | None = None
+
+    def select(self) -> Select[Any]:
+        """The query."""
+        query = select(runs).order_by(runs.c.id.desc())
+        if self.model is not None:
+            query = query.join(jobs, jobs.c.id == runs.c.job_id).where(jobs.c.model == self.model)
+        query = query.where(*self._conditions())
+        return query if self.most is None else query.limit(self.most)
+
+    def _conditions(self) -> list[ColumnElement[bool]]:
+        wanted: list[ColumnElement[bool]] = []
+        if self.ids:
+            wanted.append(runs.c.id.in_(self.ids))
+        if self.states:
+            wanted.append(runs.c.state.in_(self.states))
+        if self.job_name is not None:
+            wanted.append(runs.c.job_name == self.job_name)
+        if self.job_id is not None:
+            wanted.append(runs.c.job_id == self.job_id)
+        if self.device is not None:
+            wanted.append(runs.c.device == self.device)
+        if self.project is not None:
+            wanted.append(runs.c.project == self.project)
+        if self.seen_after_seconds is not None:
+            wanted.append(runs.c.seen_at_seconds >= self.seen_after_seconds)
+        if self.before_id is not None:
+            wanted.append(runs.c.id < self.before_id)
+        return wanted
+
+
+def run_of(row: Row[Any] | Mapping[str, Any]) -> Run:
+    """A run."""
+    values = dict(row if isinstance(row, Mapping) else row._mapping)
+    own = {name: value for name, value in values.items() if name not in _PLACE}
+    place = Place(values["device"], values["gpus"], values["nodes"], values["host"], values["place"])
+    return Run(place=place, **own)
+
+
+def new_run(
+    name: str | None,
+    now_seconds: float,
+    *,
+    job_id: int | None = None,
+    job_name: str | None = None,
+    place: Place = NOWHERE,
+    source: str | None = None,
+    state: str = "running",
+    started_at_seconds: float | None = None,
+    project: str | None = None,
+) -> dict[str, Any]:
+    """The columns of a run that begins now; without a name it gets one of its own."""
+    key = uuid4().hex
+    return {
+        "key": key,
+        "name": checked_name(name) if name is not None else f"run-{key[:12]}",
+        "job_id": job_id,
+        "job_name": bounded(job_name, LONGEST_NAME),
+        **place_columns(place),
+        "source": bounded(source),
+        "state": state,
+        "added_at_seconds": now_seconds,
+        "seen_at_seconds": now_seconds,
+        "started_at_seconds": started_at_seconds,
+        "project": None if project is None else checked_name(project),
+        "progress": {},
+    }
+
+
+def place_columns(place: Place) -> dict[str, Any]:
+    """A place as columns of a run."""
+    return {
+        "device": bounded(place.device, 200),
+        "gpus": place.gpus,
+        "nodes": place.nodes,
+        "host": bounded(place.host, 200),
+        "place": dict(place.details),
+    }
+
+
+def job_of(row: Row[Any]) -> Job:
+    """A job."""
+    return Job(**{column.name: getattr(row, column.name) for column in jobs.columns})
+
+
+def attempt_of(row: Row[Any]) -> Attempt:
+    """An attempt."""
+    return Attempt(**{column.name: getattr(row, column.name) for column in attempts.columns})
+
+
+def forecast_of(row: Row[Any]) -> StoredForecast:
+    """A forecast."""
+    return StoredForecast(**{column.name: getattr(row, column.name) for column in forecasts.columns})

@@ -1,0 +1,35 @@
+"""A cost model with a cache: the same ops on the same device are costed once."""
+
+from dataclasses import dataclass, field
+
+from epochcast.base.caching import Cache
+from epochcast.describe.graph.trace import Columns
+from epochcast.hardware.device import Device
+from epochcast.predict.cost.cost_model import CostModel, Costs
+from epochcast.predict.cost.software_setting import Setting
+
+ANSWERS = 512
+CostsKey = tuple[bytes, Device, Setting]
+
+
+@dataclass(frozen=True)
+class CachedCosts:
+    """`base`, with a cache, which models for other devices may share."""
+
+    base: CostModel
+    answers: Cache[CostsKey, Costs] = field(default_factory=lambda: Cache(ANSWERS), compare=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the base."""
+        return self.base.name
+
+    @property
+    def is_monotone(self) -> bool:
+        """As the base."""
+        return self.base.is_monotone
+
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """The costs of the base, cached."""
+        key = columns.digest, device, setting
+        return self.answers.get(key, lambda: self.base.costs(columns, device, setting))

@@ -1,0 +1,31 @@
+"""A cost model scaled by one factor, so that it matches a measured step."""
+
+from dataclasses import dataclass
+
+from epochcast.describe.graph.trace import Columns
+from epochcast.hardware.device import Device
+from epochcast.predict.cost.cost_model import CostModel, Costs
+from epochcast.predict.cost.software_setting import Setting
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """`base`, all its seconds multiplied by `factor`."""
+
+    base: CostModel
+    factor: float
+
+    @property
+    def name(self) -> str:
+        """The name of the base."""
+        return self.base.name
+
+    @property
+    def is_monotone(self) -> bool:
+        """As the base."""
+        return self.base.is_monotone
+
+    def costs(self, columns: Columns, device: Device, setting: Setting) -> Costs:
+        """The base's answer, scaled."""
+        costs, factor = self.base.costs(columns, device, setting), self.factor
+        return Costs(costs.low * factor, costs.mid * factor, costs.high * factor, costs.models, costs.answered)

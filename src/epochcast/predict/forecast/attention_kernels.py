@@ -1,0 +1,49 @@
+"""Which kernels attention runs by, where a job does not say: by framework, its version, precision and device.
+
+eager               PyTorch before 2.0 has no fused kernel; TensorFlow multiplies by einsum; nor is there one in
+                    double precision, for capped scores (Gemma 2), or for AMD's GPUs before CDNA 2 and RDNA 3 (AOTriton)
+flash               PyTorch's scaled_dot_product_attention in halves on NVIDIA's Ampere and later, AMD's as above
+memory-efficient    the same function elsewhere and where a bias is added to the scores (T5); also one kernel without
+                    the matrix of scores, so that a graph does not tell the two apart
+"""
+
+import re
+
+from epochcast.describe.graph.op_kinds import Attention, Softmax
+from epochcast.describe.graph.op_work import OpClass
+from epochcast.describe.graph.precision import find_precision
+from epochcast.describe.graph.tensor import DType
+from epochcast.describe.graph.trace import CLASSES, Trace
+from epochcast.hardware.device import Device
+from epochcast.predict.forecast.job import AUTO, Job
+
+# The first PyTorch with scaled_dot_product_attention.
+_FUSED_VERSION = 2
+_NVIDIA_BEFORE_FLASH = frozenset({"fermi", "kepler", "maxwell", "pascal", "volta", "turing"})
+_AMD_WITHOUT = frozenset({"gcn5", "cdna", "rdna", "rdna2"})
+_OPERANDS = 3  # query, key, value
+_HALVES = frozenset({DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8, DType.FLOAT4})
+
+
+def chosen_attention(job: Job, device: Device | None = None) -> str:
+    """flash or eager as the job says, else as its framework does on the device: sdpa (its fused kernels) or eager."""
+    if job.attention != AUTO:
+        return job.attention
+    version = re.match(r"\d+", job.framework_version or "")
+    is_old = version is not None and int(version[0]) < _FUSED_VERSION
+    is_double = job.precision != AUTO and find_precision(job.precision).products is DType.FLOAT64
+    is_without = device is not None and device.generation in _AMD_WITHOUT
+    return "eager" if job.framework != "pytorch" or is_old or is_double or is_without else "sdpa"
+
+
+def attention_kernels(trace: Trace, device: Device) -> str | None:
+    """What the attention of a step runs by, in a word; None where it has none."""
+    ops = trace.template.base
+    fused = [op for op in ops if isinstance(op.kind, Attention)]
+    if fused:
+        is_half = trace.recipe.precision_rules.products in _HALVES
+        has_bias = any(len(op.inputs) > _OPERANDS for op in fused if not op.is_gradient)
+        is_flash = is_half and not has_bias and device.generation not in _NVIDIA_BEFORE_FLASH
+        return "flash" if is_flash else "memory-efficient"
+    products = trace.columns.op_class == CLASSES.index(OpClass.BATCHED_MATMUL)
+    return "eager" if products.any() and any(op.kind == Softmax() for op in ops) else None

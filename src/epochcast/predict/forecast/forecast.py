@@ -1,0 +1,277 @@
+"""The answer: what one step, one epoch and the job take, need and cost, and how sure that is. Plain numbers.
+
+A forecast can be compared, pickled, written down as JSON and read back, or written by hand:
+
+    >>> step = Interval(0.09, 0.1, 0.12)
+    >>> answer = Forecast("own", "V100", batch_per_gpu=64, step_seconds=step, total_seconds=step.scaled(1000))
+    >>> Forecast.from_dict(answer.as_dict()) == answer, answer.samples_per_second
+    (True, 640.0)
+
+What the numbers were made of (the trace, the timeline of memory, what would make it fit) is reached through `details`,
+by whoever asked for the forecast; a forecast that was read back has none.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from epochcast.base.display import Displayed
+from epochcast.base.frames import Framed
+from epochcast.base.options import check_fields, check_mapping, value_options
+from epochcast.errors import BadInput, UnknownName
+from epochcast.interval import Interval
+from epochcast.predict.forecast.step_parts import StepParts
+from epochcast.predict.memory.verdict import DOES_NOT_FIT, FITS, VERDICTS, is_fitting
+from epochcast.units import show_seconds
+
+if TYPE_CHECKING:
+    from epochcast.predict.forecast.forecast_details import Details
+    from epochcast.predict.memory.remedies import Remedy
+
+VERSION = 1
+"""Of the JSON form; a reader refuses any other."""
+
+
+@dataclass(frozen=True, repr=False)
+class Forecast(Displayed, Framed):
+    """A job at a place, as numbers. None means that nobody said (how much data, which price) or nobody asked (memory).
+
+    `batch_per_gpu` counts all accumulated passes; `replicas` are the copies of the model that see different samples, as
+    many as GPUs unless given.
+    `step_parts` sum to the middle of the step; `bubble_seconds` of them are a pipeline's stages waiting for each other.
+    `device_measured` says what the learned model was fitted on of this device (`hardware.measured_devices`): "steps" …
+    "never".
+    `link_assumed` is the network between nodes that was taken because none was named.
+    `peak_bytes` is what nvidia-smi shows, `memory_bytes` what the device has; `memory_verdict` says whether the
+    interval of the peak is on the device: "fits", "tight" or "does not fit". `dollars_per_hour` is for all GPUs.
+    `fed` is what the network takes: text, images, videos or numbers. `epochs` are whole unless the training is counted
+    in tokens. `tokens_per_sample` are of text, without padding, `sequence_length` with it; `mfu` is the part of the
+    GPUs' peak that is the model's own work (`utilisation`).
+    `weights` is how parameters, gradients and the optimizer's copy are kept (`describe.graph.weights`).
+    `checkpointing` is "none", "full" or "selective"; `channels_last` the layout of images in memory; `lora_targets` the
+    last names of the layers that LoRA adapts. `assumed` are options that nobody said, with the values taken instead.
+    `host_bytes` is the memory that each node needs of its host for what is offloaded or paged there.
+    """
+
+    view: ClassVar[str] = "forecast"
+
+    model: str
+    device: str
+    step_seconds: Interval
+    gpus: int = 1
+    nodes: int = 1
+    strategy: str = "single"
+    replicas: int = 0
+    precision: str = "fp32"
+    weights: str | None = None
+    offload: str = "none"
+    optimizer: str = "sgd"
+    mode: str = "training"
+    framework: str = "pytorch"
+    attention: str | None = None
+    compile: str = "none"
+    batch_per_gpu: int = 1
+    global_batch: int = 0
+    accumulate: int = 1
+    augment: int = 1
+    checkpointing: str = "none"
+    channels_last: bool = False
+    lora: int = 0
+    lora_targets: tuple[str, ...] = ()
+    four_bit: bool = False
+    dataset: str | None = None
+    fed: str | None = None
+    samples: int | None = None
+    epochs: float = 1
+    tokens_per_sample: float | None = None
+    sequence_length: int | None = None
+    steps_per_epoch: int | None = None
+    step_parts: StepParts | None = None
+    bubble_seconds: float = 0.0
+    epoch_seconds: Interval | None = None
+    total_seconds: Interval | None = None
+    peak_bytes: Interval | None = None
+    peak_breakdown: Mapping[str, int] = field(default_factory=dict, hash=False)
+    peak_op: str | None = None
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    memory_bytes: int | None = None
+    host_bytes: int = 0
+    memory_verdict: str | None = None
+    dollars_per_hour: float | None = None
+    price_source: str | None = None
+    flops_per_sample: float | None = None
+    mfu: float | None = None
+    parameters: int | None = None
+    trainable_parameters: int | None = None
+    answered_by: Mapping[str, float] = field(default_factory=dict, hash=False)
+    device_measured: str | None = None
+    opaque_ops: tuple[str, ...] = ()
+    link_assumed: str | None = None
+    assumed: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    warnings: tuple[str, ...] = ()
+    _details: "Callable[[], Details] | None" = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        check_fields(self, _TYPES)
+        for name in ("gpus", "nodes", "batch_per_gpu", "accumulate", "augment"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.epochs > 0:
+            raise BadInput(f"epochs must be above 0, got {self.epochs}")
+        if self.epochs == int(self.epochs):
+            object.__setattr__(self, "epochs", int(self.epochs))
+        if not self.step_seconds.mid > 0:
+            raise BadInput(f"step_seconds must be positive, got {self.step_seconds.mid}")
+        if self.memory_verdict not in (None, *VERDICTS):
+            raise UnknownName("memory verdict", str(self.memory_verdict), VERDICTS)
+        if not self.replicas:
+            object.__setattr__(self, "replicas", self.gpus)
+        if not self.global_batch:
+            object.__setattr__(self, "global_batch", self.batch_per_gpu * self.replicas)
+
+    def __repr__(self) -> str:
+        step = self.step_seconds
+        took = f"{show_seconds(step.mid)} ({show_seconds(step.low)} … {show_seconds(step.high)})"
+        return f"Forecast({self.model} on {self.gpus} × {self.device}, batch {self.batch_per_gpu}: step {took})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_details": None}
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the expected peak is on the device, as `memory_verdict` says; None where nobody asked."""
+        return is_fitting(self.memory_verdict)
+
+    @property
+    def samples_per_second(self) -> float:
+        """Distinct samples over all GPUs."""
+        return self.global_batch / self.step_seconds.mid
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Of text, without padding, over all GPUs; None for what is no language model."""
+        return None if self.tokens_per_sample is None else self.samples_per_second * self.tokens_per_sample
+
+    @property
+    def tokens_per_second_per_gpu(self) -> float | None:
+        """The share of each GPU."""
+        return None if self.tokens_per_second is None else self.tokens_per_second / self.gpus
+
+    @property
+    def images_per_second(self) -> float | None:
+        """Over all GPUs; None for what takes no images."""
+        return self.samples_per_second if self.fed == "images" else None
+
+    @property
+    def tokens(self) -> int | None:
+        """Of the whole job; None where nobody said, or for what is no language model."""
+        if self.samples is None or self.tokens_per_sample is None:
+            return None
+        return round(self.samples * self.tokens_per_sample * self.epochs)
+
+    @property
+    def dollars(self) -> Interval | None:
+        """The job at the price of its place; None where either is unknown."""
+        if self.total_seconds is None or self.dollars_per_hour is None:
+            return None
+        return self.total_seconds.scaled(self.dollars_per_hour / 3600)
+
+    @property
+    def has_details(self) -> bool:
+        """Whether it was forecast here, not read back or written by hand."""
+        return self._details is not None
+
+    @property
+    def setup(self) -> dict[str, Any]:
+        """What decides the numbers beside model and place, and what of it was assumed."""
+        return {name: _plain(getattr(self, name)) for name in _SETUP}
+
+    @property
+    def details(self) -> "Details":
+        """What the numbers were made of."""
+        if self._details is None:
+            raise BadInput("this forecast was read back and has only its numbers; forecast the job again for details")
+        return self._details()
+
+    def remedies(self) -> "tuple[Remedy, ...]":
+        """What would make the job fit, one change each; nothing where it fits. Looked for when asked."""
+        return self.details.remedies() if self.fits is False else ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form, by the names of the contract; `from_dict` reads it."""
+        values = {name: _plain(getattr(self, name)) for name in _NAMES}
+        derived = {name: _plain(getattr(self, name)) for name in _DERIVED}
+        return {"version": VERSION, **values, **derived}
+
+    def records(self) -> tuple[dict[str, Any], ...]:
+        """One row: all its numbers."""
+        return (self.as_dict(),)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Forecast":
+        """The forecast of `as_dict`. Derived numbers are worked out again, keys of others are left aside."""
+        check_mapping("a forecast", values)
+        version = values.get("version")
+        if version is True or version != VERSION:
+            raise BadInput(f"a forecast of version {VERSION} is needed, got version {version!r}")
+        missing = [name for name in ("model", "device", "step_seconds") if name not in values]
+        if missing:
+            raise BadInput(f"a forecast needs {', '.join(missing)}")
+        own = {name: values[name] for name in _NAMES if name in values}
+        if values.get("fits") is not None and own.get("memory_verdict") is None:  # written by hand
+            own["memory_verdict"] = FITS if values["fits"] else DOES_NOT_FIT
+        try:
+            return cls(**{name: _READERS.get(name, _same)(value) for name, value in own.items()})
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise BadInput(f"this is no forecast: {error}") from None
+
+
+_NAMES = tuple(item.name for item in fields(Forecast) if item.compare)
+
+_SETUP = (
+    *("sequence_length", "checkpointing", "channels_last", "lora", "lora_targets", "four_bit", "attention", "compile"),
+    "assumed",
+)
+
+_DERIVED = (
+    "fits",
+    "samples_per_second",
+    "images_per_second",
+    "tokens_per_second",
+    "tokens_per_second_per_gpu",
+    "tokens",
+    "dollars",
+)
+
+_TYPES = value_options(Forecast, _NAMES, Details=object)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Interval() | StepParts():
+            return value.as_dict()
+        case tuple():
+            return list(value)
+        case Mapping():
+            return dict(value)
+        case _:
+            return value
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _interval(value: Any) -> Interval | None:
+    return None if value is None else Interval(**value)
+
+
+def _parts(value: Any) -> StepParts | None:
+    return None if value is None else StepParts(**value)
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("step_seconds", "epoch_seconds", "total_seconds", "peak_bytes"), _interval),
+    "step_parts": _parts,
+}

@@ -1,0 +1,329 @@
+"""One job at one place: the forecast. Every verb asks here, so that all of them answer alike."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from epochcast.base.notes import Importance, Note
+from epochcast.describe.capture.model import COMPILED_NOTE, Model
+from epochcast.describe.capture.model_fingerprint import fingerprint
+from epochcast.describe.graph.lora import adapted_layers
+from epochcast.describe.graph.precision import SINGLE
+from epochcast.describe.graph.trace import Trace
+from epochcast.errors import BadInput
+from epochcast.hardware.default_network import usual_network
+from epochcast.hardware.measured_devices import measured_how
+from epochcast.hardware.topology import largest_box
+from epochcast.predict.cost.launch import assumed_host
+from epochcast.predict.forecast.assumed import host_of, service_of
+from epochcast.predict.forecast.attention_kernels import attention_kernels
+from epochcast.predict.forecast.device_doubts import device_doubts
+from epochcast.predict.forecast.epochs import epoch_seconds, steps_per_epoch, total_seconds
+from epochcast.predict.forecast.forecast import Forecast
+from epochcast.predict.forecast.forecast_details import Details
+from epochcast.predict.forecast.framework import framework_step, setting_of
+from epochcast.predict.forecast.job import Job
+from epochcast.predict.forecast.job_data import IMAGE, TEXT, VIDEO, Data, data_of, token_count
+from epochcast.predict.forecast.job_defaults import Settled, plain_options, settled
+from epochcast.predict.forecast.job_doubts import job_doubts
+from epochcast.predict.forecast.loader_queue import feed_for, with_input
+from epochcast.predict.forecast.mixed_precision import has_casts, is_surely_slower, no_slower
+from epochcast.predict.forecast.offload import check_offload, host_bytes, with_offload, with_paging
+from epochcast.predict.forecast.placement import Placement
+from epochcast.predict.forecast.rank_memory import job_memory
+from epochcast.predict.forecast.session import Session
+from epochcast.predict.forecast.single_precision import run_precision
+from epochcast.predict.forecast.step import StepForecast
+from epochcast.predict.forecast.utilisation import model_flops, products_peak, utilisation
+from epochcast.predict.memory.peak import PeakMemory
+from epochcast.units import show_bytes
+
+
+def forecast_job(
+    job: Job, placement: Placement, session: Session | None = None, *, step_only: bool = False
+) -> Forecast:
+    """How long a job takes at a place, what it needs and what it costs. `step_only` leaves memory and epochs out.
+
+    Where texts differ in length, time is that of batches as they come, memory that of one with the longest text.
+    """
+    session = session or Session()
+    own = settled(job, placement.device, session)
+    job = own.job
+    batch = batch_per_pass(job, placement)
+    longest = session.model(job)
+    as_it_comes = job.at_length(batch)
+    model = longest if as_it_comes is job else session.model(as_it_comes)
+    asked = as_it_comes.recipe(batch, placement.device)
+    with _said_of_lengths(job):
+        trace = session.trace(model, asked)
+    precision = job.precision if trace.recipe.precision == asked.precision else trace.recipe.precision
+    check_offload(trace.recipe, placement)
+    data = data_of(job, trace)
+    step, loader_notes = _step(as_it_comes, placement, model, trace, session)
+    memory = None
+    if not step_only:
+        memory = job_memory(job, placement, longest, session.trace(longest, trace.recipe), session)
+        step = with_paging(step, memory.paged_bytes, placement.device)
+    on_host = host_bytes(trace, placement) + (memory.paged_bytes * placement.ranks_per_node if memory else 0)
+    per_gpu = batch * job.accumulate
+    warnings = (
+        *_model_notes(trace),
+        *_stored_notes(job, precision),
+        *session.hints(placement.device, trace.recipe.precision_rules.math),
+        *loader_notes,
+        *_length_notes(job, batch),
+        *_changed(job, model),
+        *job_doubts(job, placement, trace, step),
+        *_doubts(placement, trace, step),
+        *_host_notes(placement, on_host, is_paged=bool(memory and memory.paged_bytes)),
+    )
+    epoch = None
+    if memory is not None:
+        epoch = epoch_seconds(
+            job,
+            data,
+            step,
+            global_batch=per_gpu * placement.replicas,
+            validation_batch=trace.batch * placement.replicas,
+            saved_bytes=memory.saved_bytes + on_host // placement.ranks_per_node,
+        )
+    return Forecast(
+        model=trace.name,
+        device=placement.device.name,
+        step_seconds=step.seconds,
+        gpus=placement.gpus,
+        nodes=placement.nodes,
+        link_assumed=placement.link_assumed,
+        strategy=placement.strategy.name,
+        replicas=placement.replicas,
+        precision=precision,
+        weights=trace.recipe.precision_rules.weights.name,
+        offload=job.offload,
+        optimizer=job.optimizer,
+        mode=job.mode,
+        framework=job.framework,
+        attention=attention_kernels(trace, placement.device),
+        compile=job.compile,
+        batch_per_gpu=per_gpu,
+        global_batch=per_gpu * placement.replicas,
+        accumulate=job.accumulate,
+        augment=job.augment,
+        checkpointing=_checkpointing(trace),
+        channels_last=bool(setting_of(job, placement.device).channels_last) and data.fed in (IMAGE, VIDEO),
+        lora=job.lora,
+        lora_targets=adapted_layers(trace.parameters),
+        four_bit=job.four_bit,
+        dataset=job.dataset,
+        fed=data.fed,
+        samples=data.samples,
+        epochs=data.epochs,
+        tokens_per_sample=data.tokens_per_sample,
+        sequence_length=trace.inputs[0].shape[1] if data.tokens_per_sample else None,
+        steps_per_epoch=steps_per_epoch(data, per_gpu * placement.replicas),
+        step_parts=replace(step.parts, bubble=0.0),
+        bubble_seconds=step.parts.bubble,
+        epoch_seconds=epoch,
+        total_seconds=total_seconds(data, epoch),
+        **_memory_numbers(memory),
+        memory_bytes=placement.device.memory_bytes,
+        host_bytes=on_host,
+        dollars_per_hour=placement.dollars_per_hour,
+        price_source=placement.price_source,
+        flops_per_sample=trace.flops["matrix"] / trace.batch,
+        mfu=None if step_only else _utilisation(job, placement, model, trace, step, session),
+        parameters=trace.parameter_counts[0],
+        trainable_parameters=trace.parameter_counts[1],
+        answered_by=dict(step.answered_by),
+        device_measured=measured_how(placement.device),
+        opaque_ops=trace.opaque,
+        assumed=_assumed(own, precision, data, trace),
+        warnings=warnings,
+        _details=lambda: Details(job, placement, longest, trace, step, memory),
+    )
+
+
+def _checkpointing(trace: Trace) -> str:
+    """As the command line takes it."""
+    kept = trace.recipe.checkpointing
+    return kept if isinstance(kept, str) else "full" if kept else "none"
+
+
+def _assumed(own: Settled, precision: str, data: Data, trace: Trace) -> dict[str, Any]:
+    """What nobody said, in plain types: also the length of texts, where it is the network's own."""
+    told = plain_options(own.assumed)
+    if told.get("precision") != precision:
+        told.pop("precision", None)  # the weights of a live model decide it
+    if data.fed == TEXT and isinstance(own.job.model, str) and own.job.longest_shape is None:
+        told["input_shape"] = [token_count(trace)]
+    return told
+
+
+def _utilisation(
+    job: Job, placement: Placement, model: Model, trace: Trace, step: StepForecast, session: Session
+) -> float:
+    """MFU; what checkpointing computes again is no work of the model."""
+    recipe = trace.recipe
+    plain = session.trace(model, replace(recipe, checkpointing=False)) if recipe.checkpointing else trace
+    passes = job.accumulate * placement.replicas
+    peak = products_peak(plain, placement.device)
+    return utilisation(model_flops(plain), passes, step.seconds.mid, placement.gpus, peak)
+
+
+def has_room(job: Job, placement: Placement, session: Session) -> bool:
+    """Whether a job fits in the memory of a place, found out before anything is timed."""
+    job = settled(job, placement.device, session).job
+    longest = session.model(job)
+    batch = batch_per_pass(job, placement)
+    recipe = job.at_length(batch).recipe(batch, placement.device)
+    return bool(job_memory(job, placement, longest, session.trace(longest, recipe), session).fits)
+
+
+def batch_per_pass(job: Job, placement: Placement) -> int:
+    """Samples of one pass of a GPU, before augmentation: the job's own, or its share of the global batch."""
+    if job.batch is not None:
+        return job.batch
+    if job.global_batch is None:
+        raise BadInput("a forecast needs a batch: batch (of each GPU) or global_batch (of all GPUs)")
+    passes = placement.replicas * job.accumulate
+    if job.global_batch % passes:
+        accumulated = f" and {job.accumulate} passes" if job.accumulate > 1 else ""
+        raise BadInput(f"a batch of {job.global_batch} does not divide over {placement.replicas} replicas{accumulated}")
+    return job.global_batch // passes
+
+
+def _hosted(job: Job, placement: Placement) -> Placement:
+    """With the host of a large trainer, where the model has its kernels (`describe.capture.zoo.sized`) and nobody
+    named one."""
+    is_large = isinstance(job.model, str) and job.model.startswith("decoder:")
+    if not is_large or placement.host is not None or placement.device.launch_seconds is not None:
+        return placement
+    return replace(placement, host=assumed_host("large_trainer"))
+
+
+def _step(
+    job: Job, placement: Placement, model: Model, trace: Trace, session: Session
+) -> tuple[StepForecast, tuple[str, ...]]:
+    """One step with what it waits for data, and what had to be assumed of the loader's host."""
+    measured = session.measured_device(placement.device)
+    own = _hosted(job, placement if measured == placement.device else placement.with_device(measured))
+    step = _fed_step(job, own, model, trace, session)
+    if job.loader_seconds is None:
+        if job.workers is not None or job.cpus is not None:
+            raise BadInput("workers and cpus of a loader mean nothing without its speed: give `loader_seconds`")
+        return step, ()
+    service, _ = service_of(trace, job.loader_seconds)
+    host, assumed = host_of(placement, cpus=job.cpus, memory_bytes=float("inf"))
+    feed = feed_for(trace, placement, service, host, workers=job.workers, prefetch=job.prefetch)
+    return with_input(step, feed), assumed
+
+
+def _fed_step(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> StepForecast:
+    """One step that never waits for data; in mixed precision never slower than in float32 (`mixed`)."""
+    costing = session.cost_model(placement.device)
+
+    def step_of(own: Job, run: Trace) -> StepForecast:
+        step = session.steps.get(
+            (
+                *(model, run.recipe, placement.device, placement.group, placement.strategy, placement.host),
+                *(setting_of(own, placement.device), own.framework_version, own.hook_seconds),
+            ),
+            lambda: framework_step(own, run, placement, costing, with_layers=session.with_layer_steps),
+        )
+        return with_offload(step, run, placement)
+
+    step = step_of(job, trace)
+    if not has_casts(trace, placement.device):
+        return step
+    in_single = session.trace(model, replace(trace.recipe, precision=run_precision(SINGLE, job, placement.device)))
+    if is_surely_slower(in_single, placement, costing, setting_of(job, placement.device), step):
+        return step
+    return no_slower(step, step_of(replace(job, precision=SINGLE, weights=None), in_single))
+
+
+def _memory_numbers(memory: PeakMemory | None) -> dict[str, Any]:
+    if memory is None:
+        return {}
+    return {
+        "peak_bytes": memory.bytes,
+        "peak_breakdown": dict(memory.breakdown),
+        "peak_op": memory.peak_op,
+        "allocated_bytes": memory.allocated_bytes,
+        "reserved_bytes": memory.reserved_bytes,
+        "memory_verdict": memory.verdict,
+    }
+
+
+def _changed(job: Job, model: Model) -> tuple[str, ...]:
+    """Whether a written job still means the same model."""
+    if job.fingerprint is None or fingerprint(model) == job.fingerprint:
+        return ()
+    text = f"{job.model} has other parameters than when this job was saved: it is a different model now."
+    return (Note(text, Importance.NOT_AS_ASKED),)
+
+
+def _model_notes(trace: Trace) -> tuple[str, ...]:
+    """What its front end says of a model; that it is compiled is no news where the job says so."""
+    is_compiled = trace.recipe.is_compiled
+    return tuple(note for note in trace.notes if note != COMPILED_NOTE or not is_compiled)
+
+
+def _stored_notes(job: Job, precision: str) -> Iterator[Note]:
+    """Whether the weights of a live model decide the precision."""
+    if precision != job.precision:
+        text = f"The model's weights are {precision}, so it runs in {precision}, not {job.precision}."
+        yield Note(text, Importance.NOT_AS_ASKED)
+
+
+@contextmanager
+def _said_of_lengths(job: Job) -> Iterator[None]:
+    """A model that takes no sequence of tokens is refused by the option that asked for one."""
+    try:
+        yield
+    except BadInput as problem:
+        if job.lengths is None:
+            raise
+        raise BadInput(f"`lengths` is for language models, which take one number of tokens: {problem}") from problem
+
+
+def _length_notes(job: Job, batch: int) -> tuple[str, ...]:
+    lengths = job.length_distribution
+    return () if lengths is None else lengths.notes(batch)
+
+
+def _host_notes(placement: Placement, needed_bytes: int, *, is_paged: bool) -> Iterator[Note]:
+    """What a node needs of its host for what is not on its GPUs, and whether the known node has it."""
+    if not needed_bytes:
+        return
+    host, _ = host_of(placement, cpus=None, memory_bytes=None)
+    what = "The optimizer state does not fit in GPU memory and is paged to the host" if is_paged else "Offloading"
+    needs = f"{what}: each node needs {show_bytes(needed_bytes)} of host memory"
+    if needed_bytes > host.memory_bytes:
+        yield Note(f"{needs}, the usual one has {show_bytes(host.memory_bytes)}.", Importance.NOT_AS_ASKED)
+    else:
+        yield Note(f"{needs}.")
+
+
+def _doubts(placement: Placement, trace: Trace, step: StepForecast) -> Iterator[str]:
+    """What one should know before believing the numbers."""
+    device = placement.device
+    if trace.recipe.sequence_parallel and not placement.strategy.splits_products:
+        text = "`sequence_parallel` has no effect without tensor parallelism: use a strategy with tp."
+        yield Note(text, Importance.NOT_AS_ASKED)
+    yield from placement.strategy.notes(trace)
+    if step.parts.bubble:
+        share = step.parts.bubble / step.seconds.mid
+        yield Note(f"Pipeline bubbles take {share:.0%} of the step.", Importance.LIMIT)
+    if placement.nodes == 1 and placement.topology is None and placement.gpus > largest_box(device.name):
+        text = f"{placement.gpus} GPUs are assumed to be in one node, and no known node has so many: set `nodes`."
+        yield Note(text, Importance.NOT_AS_ASKED)
+    if placement.link_assumed is not None:
+        what = usual_network(device, placement.gpus, placement.nodes).what
+        yield Note(f"No `link` given: assuming {placement.link_assumed} between nodes, the network of {what}.")
+    if trace.recipe.compile == "vendor":
+        text = "compile=vendor counts no time for elementwise operators, as in vendors' benchmark submissions."
+        yield Note(text, Importance.EVIDENCE)
+    if trace.opaque:
+        kinds = "1 unknown operator is" if len(trace.opaque) == 1 else f"{len(trace.opaque)} unknown operators are"
+        yield Note(f"{kinds} estimated by the bytes moved.", Importance.EVIDENCE)
+    yield from device_doubts(device, step.answered_by)

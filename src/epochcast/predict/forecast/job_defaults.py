@@ -1,0 +1,85 @@
+"""What a job is taken to be where nobody said: precision, optimizer and the length of its texts. Answers list it.
+
+    language models     AdamW in mixed precision: bf16 where the device has it, fp16 on older tensor cores, else fp32
+    other networks      SGD in fp32
+    texts               the data set's own length, as far as the network takes it; else the network's
+
+A language model is told by its graph (`describe.graph.language_model`): it reads tokens and scores a vocabulary. What
+the user, a job file, a script or a config file says is never assumed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from epochcast.describe.graph.precision import mixed_precision
+from epochcast.errors import BadInput
+from epochcast.hardware.device import Device
+from epochcast.predict.forecast.job import AUTO, PLAIN, Job
+from epochcast.predict.forecast.placement import Placement
+from epochcast.predict.forecast.session import Session
+from epochcast.predict.forecast.where import Where
+
+LANGUAGE_OPTIMIZER = "adamw"
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A job with nothing left open, and the options that were assumed for it."""
+
+    job: Job
+    assumed: Mapping[str, Any] = field(default_factory=dict)
+
+
+def settled(job: Job, device: Device | None, session: Session) -> Settled:
+    """The job as it is forecast on a device. Without one, the precision of a language model stays open."""
+    assumed: dict[str, Any] = {}
+    length = _text_length(job, session)
+    if length is not None:
+        assumed["input_shape"] = length
+        job = replace(job, input_shape=length)
+    if AUTO in (job.precision, job.optimizer):
+        is_language = session.is_language_model(job)
+        if job.precision == AUTO and not (is_language and device is None):
+            assumed["precision"] = _language_precision(device) if is_language and device else PLAIN["precision"]
+        if job.optimizer == AUTO:
+            assumed["optimizer"] = LANGUAGE_OPTIMIZER if is_language else PLAIN["optimizer"]
+    named = {name: assumed[name] for name in ("precision", "optimizer") if name in assumed}
+    if job.mode != "training":
+        assumed.pop("optimizer", None)  # nothing is updated
+    order = [name for name in ("precision", "optimizer", "input_shape") if name in assumed]
+    return Settled(replace(job, **named) if named else job, {name: assumed[name] for name in order})
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options in types that JSON has."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
+
+
+def placement_of(where: Where, job: Job, session: Session) -> Placement:
+    """The place of a job. A measured product that names no format is in the job's."""
+    if where.gemm_seconds is None or job.precision != AUTO:
+        return where.placement(job.precision)
+    return where.placement(settled(job, where.found_device(), session).job.precision)
+
+
+def _language_precision(device: Device) -> str:
+    """The usual mixed precision of a device, where it multiplies halves faster than float32."""
+    mixed = mixed_precision(device.peak_flops_per_second)
+    peaks = device.peak_flops_per_second
+    is_faster = device.tensor_cores and peaks.get(mixed.math, 0.0) > peaks.get("fp32", 0.0)
+    return mixed.name if is_faster else PLAIN["precision"]
+
+
+def _text_length(job: Job, session: Session) -> tuple[int, ...] | None:
+    """The length of the texts of a data set; None where the job says one, or the network takes no texts so long."""
+    dataset = job.known_dataset
+    if dataset is None or dataset.kind != "text" or dataset.counts_tokens:
+        return None
+    if job.input_shape is not None or job.lengths is not None or not isinstance(job.model, str):
+        return None
+    try:
+        session.model(replace(job, input_shape=dataset.sample_shape)).graph(1)
+    except BadInput:
+        return None  # no network of texts, or one of shorter texts: its own length is asked for instead
+    return dataset.sample_shape

@@ -1,0 +1,104 @@
+"""What one should know of a job before believing its forecast: where it does something else than one would think."""
+
+from collections.abc import Iterator
+from math import ceil
+
+import numpy as np
+
+from epochcast.base.notes import Importance, Note
+from epochcast.describe.graph.math_modes import OP_MATHS
+from epochcast.describe.graph.trace import Columns, Trace
+from epochcast.hardware.device import Device
+from epochcast.predict.cost.op_bounds import as_run
+from epochcast.predict.forecast.assumed import DECODE_VALUES, assumed_service, host_of, values_of
+from epochcast.predict.forecast.job import Job
+from epochcast.predict.forecast.loader_queue import feed_for
+from epochcast.predict.forecast.placement import Placement
+from epochcast.predict.forecast.step import StepForecast
+from epochcast.units import show_seconds
+
+# Pictures from here on are taken to be files that are decoded; smaller ones (MNIST, CIFAR) lie in memory as arrays.
+LEAST_DECODED = DECODE_VALUES // 4
+# So many workers are what people start with: the default of PyTorch's own ImageNet example.
+USUAL_WORKERS = 4
+LOADER_LIMITS = "Data loading may limit this job"
+"""How the note begins that says so."""
+_LOADER_MANY = (
+    LOADER_LIMITS + " on {count} GPUs: {names}. Use more workers per GPU, or set `loader_seconds` to include it."
+)
+NOT_AS_ASKED = Importance.NOT_AS_ASKED
+# From this part of a step on, the host decides how long it takes.
+HOST_FRACTION = 0.3
+# Casts that add less than this to a step are not worth a word.
+CASTS_FRACTION = 0.02
+
+
+def job_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast) -> Iterator[Note]:
+    """Formats the device lacks, nothing to train, a loader that nobody mentioned, a host that nobody named."""
+    yield from format_doubts(trace, placement.device)
+    if trace.recipe.mode == "training" and trace.parameters and not trace.parameter_counts[1]:
+        yield Note("Every parameter is frozen: the step is a forward pass and trains nothing.", NOT_AS_ASKED)
+    if step.casts_seconds > CASTS_FRACTION * step.seconds.mid:
+        with_casts = show_seconds(step.seconds.mid + step.casts_seconds)
+        yield Note(
+            f"{trace.recipe.precision} gains nothing here: with its casts the step may take {with_casts}, so this is "
+            "the forecast for fp32. A larger batch gains.",
+            NOT_AS_ASKED,
+        )
+    yield from _loader_doubts(job, placement, trace, step)
+    is_unknown = placement.host is None and placement.device.launch_seconds is None
+    if is_unknown and step.parts.host > HOST_FRACTION * step.seconds.mid:
+        share = step.parts.host / step.seconds.mid
+        yield Note(
+            f"Kernel launches take {share:.0%} of the step on an assumed host: set `host_class`.", Importance.LIMIT
+        )
+
+
+def format_doubts(trace: Trace, device: Device) -> Iterator[Note]:
+    """Which format really multiplies where the device lacks that of the precision, and which would be faster."""
+    math, peaks = trace.recipe.precision_rules.math, device.peak_flops_per_second
+    if device.kind != "gpu" or math in peaks:
+        return
+    said = f"{device.name} has no {math} arithmetic: {trace.recipe.precision} is computed in"
+    runs_as = _most_multiplied(as_run(trace.columns, device))
+    faster = "; amp_fp16 runs on its tensor cores" if device.tensor_cores and runs_as == "fp32" else ""
+    yield Note(f"{said} {runs_as}{faster}.", NOT_AS_ASKED)
+
+
+def _most_multiplied(columns: Columns) -> str:
+    """The format of most products."""
+    flops = np.bincount(columns.math[columns.is_matrix], columns.flops[columns.is_matrix], len(OP_MATHS))
+    return OP_MATHS[int(flops.argmax())]
+
+
+def _loader_doubts(job: Job, placement: Placement, trace: Trace, step: StepForecast) -> Iterator[Note]:
+    """Whether pictures could be decoded as quickly as the step takes them, where nobody said how long that takes."""
+    is_fed = job.loader_seconds is None and placement.device.kind == "gpu" and trace.recipe.mode == "training"
+    if not is_fed or max((values_of(tensor) for tensor in trace.inputs if len(tensor.shape) >= 4), default=0) < (
+        LEAST_DECODED
+    ):
+        return
+    service = assumed_service(trace)
+    host, _ = host_of(placement, cpus=job.cpus)
+    feed = feed_for(trace, placement, service, host)
+    needed = feed.least_step_seconds(0.0)
+    step_seconds = step.seconds.mid
+    busy = service.seconds(feed.batch) / step_seconds
+    wanted = feed.batch / step_seconds
+    ranks = placement.ranks_per_node
+    if needed > step_seconds:
+        text = (
+            f"{LOADER_LIMITS}: {host.cpus:g} CPUs load {ranks * feed.batch / needed:,.0f} images/s, "
+            f"{'the GPU needs' if ranks == 1 else f'{ranks} GPUs need'} {ranks * wanted:,.0f}. "
+            "Set `loader_seconds` to include it."
+        )
+    elif busy > USUAL_WORKERS:
+        loaded = USUAL_WORKERS * feed.batch / service.seconds(feed.batch)
+        text = (
+            f"{LOADER_LIMITS}: {USUAL_WORKERS} workers per GPU load {loaded:,.0f} images/s, "
+            f"{'the GPU' if ranks == 1 else 'each GPU'} needs {wanted:,.0f}. "
+            f"Use {ceil(busy)} workers, or set `loader_seconds` to include it."
+        )
+    else:
+        return
+    yield Note(text, Importance.LIMIT, about=placement.device.name, many=_LOADER_MANY)

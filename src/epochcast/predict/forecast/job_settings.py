@@ -1,0 +1,307 @@
+"""Options of a job that config files, the script around the model, or a compiled model say: filled in where the user
+says nothing, and told.
+
+What the user says counts before every file, and a later file before an earlier one. Notes say what was read where,
+what was left aside, and where two of them differ.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from epochcast.base.notes import Importance, Note, as_note
+from epochcast.base.options import Option
+from epochcast.describe.capture.config import Setting, Settings, read_settings
+from epochcast.describe.capture.config.precisions import WITH_MASTERS
+from epochcast.describe.capture.config.setting import GLOBAL_BATCH, PACKING, STEPS
+from epochcast.errors import BadInput, EpochcastError
+from epochcast.predict.forecast.job import JOB_OPTIONS
+from epochcast.predict.forecast.strategies.degrees import degrees_in
+from epochcast.predict.forecast.where import PLACE_OPTIONS
+
+OPTIONS: Mapping[str, Option] = {one.name: one for one in (*JOB_OPTIONS, *PLACE_OPTIONS)}
+MOST_NAMED = 5
+"""So many keys that change no forecast are named in a note."""
+
+_BATCHES = ("batch", "global_batch")
+# A loader's workers mean nothing without its speed.
+_NEEDS_LOADER = ("workers", "prefetch")
+# Ways to train in which every GPU sees samples of its own.
+_DATA_PARALLEL = ("ddp", "horovod", "data_parallel", "zero1", "zero2", "zero3", "fsdp", "mirrored")
+
+
+@dataclass(frozen=True)
+class Filled:
+    """All options by name, the user's own included, and what to tell about the others."""
+
+    options: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def filled(
+    model: object, given: Mapping[str, Any], config: Sequence[str | Path] = (), taken: Iterable[str] | None = None
+) -> Filled:
+    """The options that are given, and those that the model's own script and the files of `config` say besides.
+
+    `taken` are the options that the question has; others in the files are passed over in silence.
+    """
+    sources = [*settings_around(model), *(one for path in config for one in read_settings(path))]
+    if not sources:
+        return Filled(dict(given))
+    return _Filling(dict(given), sources, frozenset(OPTIONS if taken is None else taken)).filled()
+
+
+def settings_around(model: object) -> tuple[Settings, ...]:
+    """What the script that makes a model, or the model itself, says of its training, where it can be read."""
+    from epochcast.describe.capture.config.model_settings import model_settings
+
+    return model_settings(model)
+
+
+@dataclass
+class _Filling:
+    given: dict[str, Any]
+    sources: list[Settings]
+    taken: frozenset[str]
+    found: dict[str, tuple[Setting, Settings]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    used: dict[str, list[str]] = field(default_factory=dict)
+
+    def filled(self) -> Filled:
+        for source in self.sources:
+            for setting in source.settings:
+                self._add(setting, source)
+        self._settle_precision()
+        self._settle_batch()
+        self._settle_places()
+        self._settle_adapter()
+        self._settle_text_length()
+        options = self._options()
+        self._settle_length(options)
+        return Filled(options, (*self._told(), *self.notes))
+
+    def _add(self, setting: Setting, source: Settings) -> None:
+        """A later file counts, but never a mere default before something said."""
+        before = self.found.get(setting.option)
+        if before is None:
+            self.found[setting.option] = setting, source
+            return
+        if setting.is_default:
+            return
+        if not before[0].is_default and before[0].value != setting.value:
+            self.notes.append(
+                f"{setting.option}: {before[1].name} says {before[0].value}, {source.name} says {setting.value}; "
+                "the latter counts"
+            )
+        self.found[setting.option] = setting, source
+
+    def _value(self, name: str) -> Any:
+        """As given, else as found; None where neither says."""
+        if self.given.get(name) is not None:
+            return self.given[name]
+        return self.found[name][0].value if name in self.found else None
+
+    def _settle_precision(self) -> None:
+        """Under DeepSpeed, mixed precision keeps weights in half beside a copy in float32."""
+        if "precision" not in self.found or not any(source.uses_deepspeed for source in self.sources):
+            return
+        setting, source = self.found["precision"]
+        if setting.value in WITH_MASTERS and "torch_autocast" not in setting.key:
+            self.found["precision"] = Setting("precision", WITH_MASTERS[setting.value], setting.key), source
+
+    def _settle_batch(self) -> None:
+        """DeepSpeed: train_batch_size = micro batch × accumulation × GPUs; of three the fourth follows."""
+        whole = self.found.pop(GLOBAL_BATCH, None)
+        if any(self.given.get(name) is not None for name in _BATCHES):
+            for name in _BATCHES:
+                if name in self.found and name not in self.given:
+                    self._tell_given(name, *self.found.pop(name))
+            return
+        if whole is None:
+            return
+        setting, source = whole
+        batch, accumulate, gpus = (self._value(name) for name in ("batch", "accumulate", "gpus"))
+        if batch is None:
+            self.found["global_batch"] = Setting("global_batch", setting.value, setting.key), source
+            return
+        per_update = batch * (accumulate or 1)
+        if gpus is None and accumulate is not None and setting.value % per_update == 0:
+            self.found["gpus"] = Setting("gpus", setting.value // per_update, setting.key), source
+        elif accumulate is None and setting.value % (batch * (gpus or 1)) == 0:
+            passes = setting.value // (batch * (gpus or 1))
+            self.found["accumulate"] = Setting("accumulate", passes, setting.key), source
+        elif setting.value != per_update * (gpus or 1):
+            self._problem(
+                f"{source.name}: train_batch_size {setting.value} is not {batch} × {accumulate or 1} × {gpus or 1} "
+                "(micro batch × accumulation × GPUs), which DeepSpeed refuses"
+            )
+
+    def _settle_places(self) -> None:
+        """GPUs that the user counts otherwise are not spread over the file's nodes; how an optimizer updates goes with
+        it; a loader's workers need its speed.
+        """
+        if "update_style" in self.found:
+            optimizer = self.found.get("optimizer")
+            is_its_own = optimizer is not None and optimizer[1] is self.found["update_style"][1]
+            if not is_its_own or self.given.get("optimizer") not in (None, optimizer and optimizer[0].value):
+                del self.found["update_style"]
+        counted = self.given.get("gpus")
+        if counted is not None and "gpus" in self.found and self.found["gpus"][0].value != counted:
+            self.found.pop("nodes", None)
+        if self.given.get("tokens") is not None:  # they count the whole training
+            self.found.pop("epochs", None)
+        if self.given.get("loader_seconds") is None:
+            for name in _NEEDS_LOADER:
+                self.found.pop(name, None)
+
+    def _settle_adapter(self) -> None:
+        """Layers of adapters need a rank; weights in four bits are frozen, with an adapter beside them."""
+        if not self._value("lora"):
+            self.found.pop("lora_targets", None)
+            if "four_bit" in self.found and not self._value("freeze"):
+                setting, source = self.found.pop("four_bit")
+                place = f"{source.name}, {setting.key}"
+                self.notes.append(
+                    f"{place}: weights in four bits are not trained, and no adapter was read; give `lora`"
+                )
+
+    def _settle_text_length(self) -> None:
+        """A trainer's longest text: sequences have it where texts are packed, else where the data has so long ones."""
+        packed = self.found.pop(PACKING, None)
+        if "input_shape" not in self.found:
+            return
+        setting, source = self.found["input_shape"]
+        if self.given.get("lengths") is not None:
+            del self.found["input_shape"]
+        elif packed is not None:
+            self.notes.append(
+                f"{source.name}, {packed[0].key}: packing joins texts to {setting.value[0]:,} tokens; steps are "
+                "counted as if each text were one sequence, give `lengths` to count packed ones"
+            )
+        elif (longest := self._longest_text()) is not None and longest <= setting.value[0]:
+            del self.found["input_shape"]
+            self.notes.append(f"{source.name} cuts texts at {setting.value[0]:,} tokens; those of the data are shorter")
+
+    def _longest_text(self) -> int | None:
+        """Tokens of the longest text of the data set, where it says that."""
+        from epochcast.hardware.catalogue import find_dataset
+
+        name = self._value("dataset")
+        dataset = None if name is None else find_dataset(name)
+        is_of_texts = dataset is not None and dataset.kind == "text" and not dataset.counts_tokens
+        return dataset.sample_shape[0] if dataset is not None and is_of_texts else None
+
+    def _settle_length(self, options: dict[str, Any]) -> None:
+        """So many updates are so many samples, seen once."""
+        if STEPS not in self.found or "samples" not in self.taken:
+            return
+        setting, source = self.found[STEPS]
+        said = next((name for name in ("epochs", "samples", "tokens") if self.given.get(name) is not None), None)
+        if said is not None:
+            mine = f"{said} {self.given[said]}"
+            self.notes.append(f"{source.name} says {setting.value:,} updates; {mine} is given and counts")
+            return
+        strategy = str(options.get("strategy") or "ddp")
+        is_split = degrees_in(strategy) is not None or strategy.partition(":")[0] not in _DATA_PARALLEL
+        batch = options.get("global_batch")
+        if batch is None and options.get("batch") is not None and not is_split:
+            batch = options["batch"] * options.get("accumulate", 1) * options.get("gpus", 1)
+        if batch is None:
+            self._problem(f"{source.name}: {setting.value:,} updates are not counted; give `samples`")
+            return
+        options["samples"], options["epochs"] = setting.value * batch, 1
+        self.used.setdefault(source.name, []).append(f"samples {options['samples']:,} ({setting.value:,} updates)")
+
+    def _options(self) -> dict[str, Any]:
+        options = {name: value for name, value in self.given.items()}
+        for name, (setting, source) in self.found.items():
+            if name not in OPTIONS or name not in self.taken:
+                continue
+            if self.given.get(name) is not None:
+                self._tell_given(name, setting, source)
+                continue
+            value = self._checked(name, setting, source)
+            if value is not None:
+                options[name] = value
+                words = f"{name} {_shown(name, value)}" + (" (its default)" if setting.is_default else "")
+                self.used.setdefault(source.name, []).append(words)
+        return options
+
+    def _checked(self, name: str, setting: Setting, source: Settings) -> Any:
+        problem = setting.problem
+        if not problem:
+            try:
+                return OPTIONS[name].check(setting.value)
+            except EpochcastError as error:
+                problem = str(error)
+        place = f"{source.name}, {setting.key}"
+        if source.is_strict:
+            raise BadInput(f"{place}: {problem}; say another with `{name}`")
+        self._problem(f"{place}: {problem}; using {OPTIONS[name].default}, or set `{name}`")
+        return None
+
+    def _problem(self, text: str) -> None:
+        """A note that the answer is for something else than a file says."""
+        self.notes.append(Note(text, Importance.NOT_AS_ASKED))
+
+    def _tell_given(self, name: str, setting: Setting, source: Settings) -> None:
+        """Where the user says another thing than a file does."""
+        own = self.given.get(name)
+        if setting.is_default or _same(OPTIONS[name], own, setting.value):
+            return
+        said = f"{name} {_shown(name, own)}" if own is not None else "another batch"
+        self.notes.append(
+            f"{source.name} says {name} {_shown(name, setting.value)} ({setting.key}); {said} is given and counts"
+        )
+
+    def _told(self) -> Iterable[str]:
+        for source in self.sources:
+            kind = f" ({source.kind})" if source.kind else ""
+            if source.name in self.used:
+                yield f"read from {source.name}{kind}: {', '.join(self.used[source.name])}"
+            elif source.is_strict:
+                yield Note(f"{source.name}{kind}: nothing else is used", Importance.DETAIL)
+            if source.not_modelled:
+                text = f"{source.name}: not modelled: {', '.join(source.not_modelled)}"
+                yield Note(text, Importance.NOT_AS_ASKED)
+            yield from (as_note(note).of(source.name) for note in source.notes)
+            if source.unread:
+                yield Note(f"{source.name}: not read: {', '.join(source.unread)}", Importance.NOT_AS_ASKED)
+            if source.ignored:
+                more = len(source.ignored) - MOST_NAMED
+                names = ", ".join(source.ignored[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+                yield Note(f"{source.name}: ignored, as they change no forecast: {names}", Importance.DETAIL)
+
+
+def _shown(name: str, value: Any) -> str:
+    """A value as the command line takes it."""
+    if name == "checkpointing" and isinstance(value, bool):
+        return "full" if value else "none"
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+def _same(option: Option, one: Any, other: Any) -> bool:
+    """Whether two values mean the same, whatever they are called: amp is amp_fp16."""
+    if one == other:
+        return True
+    canonical = _CANONICAL.get(option.name)
+    try:
+        return canonical is not None and canonical(str(one)) == canonical(str(other))
+    except EpochcastError:
+        return False
+
+
+def _precision(name: str) -> str:
+    from epochcast.describe.graph.precision import find_precision
+
+    return find_precision(name).name
+
+
+def _optimizer(name: str) -> str:
+    from epochcast.describe.graph.optimizer import find_optimizer
+
+    return find_optimizer(name)
+
+
+_CANONICAL = {"precision": _precision, "optimizer": _optimizer}

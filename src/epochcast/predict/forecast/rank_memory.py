@@ -1,0 +1,99 @@
+"""The memory of the GPU that holds most of a job's step."""
+
+from dataclasses import replace
+from typing import TypedDict
+
+from epochcast.describe.capture.model import Model
+from epochcast.describe.graph.optimizer import OPTIMIZERS
+from epochcast.describe.graph.trace import Trace
+from epochcast.predict.forecast.job import Job
+from epochcast.predict.forecast.placement import Placement
+from epochcast.predict.forecast.session import Session
+from epochcast.predict.memory.largest_batch import LargestBatch, largest_of
+from epochcast.predict.memory.lifetimes import Role, lifetimes
+from epochcast.predict.memory.peak import PeakMemory, Step, peak_memory, step_on
+from epochcast.predict.memory.sharding import Held
+
+
+class MemoryOptions(TypedDict):
+    """What the memory of a step depends on besides the step and the device, as `predict.memory.peak` calls it."""
+
+    set_to_none: bool
+    allocator: str
+
+
+def memory_options(job: Job) -> MemoryOptions:
+    """How a framework allocates: the allocator is its own."""
+    return {
+        "set_to_none": not job.keep_gradients,
+        "allocator": "bfc" if job.framework == "tensorflow" else "caching",
+    }
+
+
+def held_by_rank(placement: Placement, trace: Trace) -> Held:
+    """What the GPU that holds most has of a step, by the strategy."""
+    return placement.strategy.held(trace, placement.gpus)
+
+
+def job_memory(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> PeakMemory:
+    """The peak memory of the GPU that holds most. With checkpointing or frozen parameters it needs no more than
+    without, however blocks happen to fall into an allocator's.
+    """
+
+    def found() -> PeakMemory:
+        memory = rank_memory(job, placement, trace)
+        for recipe in trace.recipe.holding_more():
+            memory = memory.at_most(job_memory(job, placement, model, session.trace(model, recipe), session))
+        return memory
+
+    key = model, trace.recipe, placement.device, placement.gpus, placement.strategy, job.keep_gradients, job.framework
+    return session.memories.get(key, found)
+
+
+def rank_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
+    """The peak memory of the GPU that holds most. A compiled step needs no more than an eager one, and one whose
+    storages are sharded no more than one whose are not, however their blocks happen to fall into an allocator's.
+    """
+    memory = _held_memory(job, placement, trace)
+    if trace.recipe.is_compiled:
+        memory = memory.at_most(_held_memory(job, placement, trace.under(trace.recipe.eager())))
+    less = placement.strategy.sharing_less
+    if less is None:
+        return memory
+    return memory.at_most(rank_memory(job, replace(placement, strategy=less), trace))
+
+
+def _held_memory(job: Job, placement: Placement, trace: Trace) -> PeakMemory:
+    """State that is paged leaves the device where it has no room for it."""
+    held = held_by_rank(placement, trace)
+    memory = peak_memory(held.trace, placement.device, shares=held.shares, **memory_options(job))
+    if memory.fits or not OPTIMIZERS[trace.recipe.optimizer].is_paged or placement.device.kind != "gpu":
+        return memory
+    state_bytes = lifetimes(held.trace).total_bytes(Role.OPTIMIZER_STATE)
+    shares = replace(held.shares, state_fraction=0.0)
+    paged = peak_memory(held.trace, placement.device, shares=shares, **memory_options(job))
+    return replace(paged, paged_bytes=round(state_bytes * held.shares.state_fraction))
+
+
+def rank_step(job: Job, placement: Placement, trace: Trace) -> Step:
+    """The storages of the GPU that holds most, at any batch."""
+    held = held_by_rank(placement, trace)
+    return step_on(held.trace, placement.device, shares=held.shares, **memory_options(job))
+
+
+def job_largest_batch(job: Job, placement: Placement, model: Model, trace: Trace, session: Session) -> LargestBatch:
+    """The largest batch that the GPU that holds most has room for; as `job_memory` no smaller than what holds more."""
+    largest = rank_largest_batch(job, placement, trace)
+    for recipe in trace.recipe.holding_more():
+        more = session.trace(model, recipe)
+        largest = largest.at_least(job_largest_batch(job, placement, model, more, session))
+    return largest
+
+
+def rank_largest_batch(job: Job, placement: Placement, trace: Trace) -> LargestBatch:
+    """The largest batch that the GPU that holds most has room for."""
+    largest = largest_of(rank_step(job, placement, trace), placement.device)
+    less = placement.strategy.sharing_less
+    if less is None:
+        return largest
+    return largest.at_least(rank_largest_batch(job, replace(placement, strategy=less), trace))

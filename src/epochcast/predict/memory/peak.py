@@ -1,0 +1,291 @@
+"""Peak memory of a training step, as nvidia-smi shows it.
+
+    peak = what the allocator holds + context
+    what the allocator holds = storages alive at the peak + workspaces + rounding and fragmentation
+
+Live storages follow from the trace (`lifetimes`), a rank's share of them from the strategy (`sharding`), what the
+allocator reserves for them from a replay of a job's first two steps (`caching_allocator`), workspaces and context from
+fitted tables (`workspaces`, `context`). If it does not fit, the replay is repeated with the device's limit: PyTorch
+then frees cached segments before it fails.
+
+On a CPU there is no cache and no context: the peak is the live storages.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epochcast.describe.graph.trace import Trace
+from epochcast.errors import BadInput, UnknownName
+from epochcast.hardware.device import Device
+from epochcast.interval import Interval
+from epochcast.predict.memory.bfc_allocator import BfcAllocator
+from epochcast.predict.memory.caching_allocator import CachingAllocator
+from epochcast.predict.memory.device_context import context_bytes, room_bytes
+from epochcast.predict.memory.lifetimes import Integers, Lifetimes, Role, lifetimes
+from epochcast.predict.memory.replay import Allocator, OutOfMemory, Usage, replay
+from epochcast.predict.memory.sharding import WHOLE, Shares
+from epochcast.predict.memory.verdict import DOES_NOT_FIT, TIGHT, is_fitting, memory_verdict, peak_interval, sure_bytes
+from epochcast.predict.memory.workspaces import most_workspace_bytes, with_workspaces
+
+SMALLER_TRIED = 6
+MOST_LOST = 1.6
+"""How many smaller batches are replayed, of those whose storages could reserve as much: an allocator seldom reserves
+1.6 times what is alive (U-Net at a batch of 32: 1.5). What is left are small falls between batches of other sizes."""
+
+ALLOCATORS: Mapping[str, Callable[[int | None], Allocator]] = {
+    "caching": CachingAllocator,
+    "expandable": lambda limit_bytes: CachingAllocator(limit_bytes, expandable_segments=True),
+    "bfc": BfcAllocator,
+}
+"""PyTorch's allocator, the same with expandable_segments, and TensorFlow's as it grows."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Live bytes during every op (the first entry: before the first op), by role."""
+
+    names: tuple[str, ...]
+    phases: tuple[str, ...]
+    live_bytes: Mapping[str, NDArray[np.int64]]
+
+    @property
+    def total_bytes(self) -> NDArray[np.int64]:
+        """All of them together."""
+        total: NDArray[np.int64] = np.sum(list(self.live_bytes.values()), axis=0)
+        return total
+
+
+@dataclass(frozen=True)
+class PeakMemory:
+    """Bytes of one step at its peak.
+
+    `bytes` is what nvidia-smi shows; its middle is `reserved_bytes` + `context_bytes`, and the sum of `breakdown`.
+    `allocated_bytes` is PyTorch's max_memory_allocated. `peak_op` is the op during which most is alive. `verdict` is
+    one of `predict.memory.verdict`'s; None where no device is given. `paged_bytes` of state had to go to the host
+    for that, where the optimizer pages it.
+    """
+
+    bytes: Interval
+    allocated_bytes: int
+    reserved_bytes: int
+    context_bytes: int
+    breakdown: Mapping[str, int]
+    peak_op: str
+    verdict: str | None
+    timeline: Timeline = field(repr=False)
+    paged_bytes: int = 0
+
+    def at_most(self, other: "PeakMemory") -> "PeakMemory":
+        """The same step where it can also be held as `other` holds it, which has at least its storages: then no more is
+        reserved in addition to them than there.
+        """
+        if self.reserved_bytes <= other.reserved_bytes:
+            return replace(self, allocated_bytes=min(self.allocated_bytes, other.allocated_bytes))
+        saved_bytes = self.reserved_bytes - other.reserved_bytes
+        return replace(
+            self,
+            bytes=other.bytes,
+            allocated_bytes=min(self.allocated_bytes, other.allocated_bytes),
+            reserved_bytes=other.reserved_bytes,
+            breakdown={**self.breakdown, "fragmentation": self.breakdown["fragmentation"] - saved_bytes},
+            verdict=other.verdict,
+        )
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether a replay within the device's memory succeeds; None where no device is given."""
+        return is_fitting(self.verdict)
+
+    @property
+    def saved_bytes(self) -> int:
+        """What a checkpoint writes: parameters and optimizer state."""
+        return self.breakdown.get("parameters", 0) + self.breakdown.get("optimizer_state", 0)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The storages of a step on a device, at any batch."""
+
+    name: str
+    lives: Lifetimes
+    device: Device | None = None
+    shares: Shares = WHOLE
+    allocator: str = "caching"
+
+    def __post_init__(self) -> None:
+        if self.allocator not in ALLOCATORS:
+            raise UnknownName("allocator", self.allocator, ALLOCATORS)
+
+    @property
+    def workspaces(self) -> frozenset[int]:
+        """Storages that the step can do without if there is no room."""
+        return frozenset(np.flatnonzero(self.lives.roles == Role.WORKSPACE).tolist())
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether the device has a caching allocator."""
+        return self.device is None or self.device.kind != "cpu"
+
+    def size_bytes(self, batch: int) -> Integers:
+        """This rank's share of every storage; 0 for a workspace that is too large to be requested."""
+        size_bytes = self.shares.scaled(self.lives.bytes_at(batch), self.lives)
+        most = None if self.device is None else most_workspace_bytes(self.device)
+        if most is not None:
+            size_bytes[(self.lives.roles == Role.WORKSPACE) & (size_bytes > most)] = 0
+        return size_bytes
+
+    def live_bytes(self, batch: int) -> Integers:
+        """(roles, ops + 1): live bytes of this rank."""
+        return self.lives.live_bytes(self.size_bytes(batch))
+
+    def most_live_bytes(self, batch: int) -> int:
+        """What is alive at the peak."""
+        workspace = None if self.device is None else most_workspace_bytes(self.device)
+        return int(
+            self.lives.peaks.get((batch, self.shares, workspace), lambda: int(self.live_bytes(batch).sum(axis=0).max()))
+        )
+
+    def is_hopeless(self, batch: int, limit_bytes: int) -> bool:
+        """Whether live bytes without workspaces exceed a limit at any time: then no allocator makes it fit."""
+        live = self.live_bytes(batch)
+        return int((live.sum(axis=0) - live[Role.WORKSPACE]).max()) > limit_bytes
+
+    def usage(self, batch: int, limit_bytes: int | None = None) -> Usage:
+        """A replay; OutOfMemory where it does not fit in `limit_bytes`."""
+        size_bytes = self.size_bytes(batch)
+        digest = blake2b(size_bytes.tobytes(), digest_size=16).digest()
+        key = self.allocator, self.is_cached, limit_bytes, digest
+        usage: Usage | None = self.lives.replays.get(key, lambda: self._replayed(size_bytes, limit_bytes))
+        if usage is None:
+            raise OutOfMemory
+        return usage
+
+    def _replayed(self, size_bytes: Integers, limit_bytes: int | None) -> Usage | None:
+        """None where it does not fit."""
+        if not self.is_cached:
+            most = int(self.lives.live_bytes(size_bytes).sum(axis=0).max())
+            return None if limit_bytes is not None and most > limit_bytes else Usage(most, most)
+        allocator = ALLOCATORS[self.allocator](limit_bytes)
+        try:
+            return replay(allocator, size_bytes.tolist(), *self.lives.history, optional=self.workspaces)
+        except OutOfMemory:
+            return None
+
+    def fits(self, batch: int, limit_bytes: int) -> bool:
+        """Whether a replay within a limit succeeds; a hopeless one is not run."""
+        if self.is_hopeless(batch, limit_bytes):
+            return False
+        try:
+            self.usage(batch, limit_bytes)
+        except OutOfMemory:
+            return False
+        return True
+
+    def is_sure(self, batch: int) -> bool:
+        """Whether even the high end of the peak's interval is on the device: `forecast` then reads "fits"."""
+        assert self.device is not None
+        most = sure_bytes(self.device)
+        return not self.is_hopeless(batch, most) and self.usage(batch).reserved_bytes <= most
+
+
+def step_on(
+    trace: Trace,
+    device: Device | None,
+    *,
+    set_to_none: bool = True,
+    sums_in_place: bool = True,
+    allocator: str = "caching",
+    shares: Shares = WHOLE,
+) -> Step:
+    """The storages of a step on a device. `set_to_none`: gradients are dropped between steps, not zeroed;
+    `sums_in_place`: a second gradient is added into the first. PyTorch before 2.0 did neither.
+    """
+    if device is not None and device.memory_bytes <= 0:
+        raise BadInput(f"{device.name} has no memory size, so it is not known whether a step fits")
+    lives = lifetimes(trace, set_to_none=set_to_none, sums_in_place=sums_in_place)
+    return Step(trace.name, _with_rank_storages(lives, trace, device, shares), device, shares, allocator)
+
+
+def _with_rank_storages(lives: Lifetimes, trace: Trace, device: Device | None, shares: Shares) -> Lifetimes:
+    """The lifetimes with workspaces and a rank's extra storages. Devices of one generation share the cached result."""
+    generation = None if device is None else (device.kind, device.generation)
+    result: Lifetimes = lives.derived.get(
+        ("held", generation, trace.recipe.channels_last, *shares.on_top),
+        lambda: shares.of(with_workspaces(lives, trace, device), trace),
+    )
+    return result
+
+
+def peak_memory(
+    trace: Trace,
+    device: Device | None = None,
+    *,
+    set_to_none: bool = True,
+    sums_in_place: bool = True,
+    allocator: str = "caching",
+    shares: Shares = WHOLE,
+) -> PeakMemory:
+    """The peak of the step at the trace's batch on a device (None: no limit, no context)."""
+    step = step_on(
+        trace, device, set_to_none=set_to_none, sums_in_place=sums_in_place, allocator=allocator, shares=shares
+    )
+    usage, verdict = _usage(step, trace.batch)
+    live = step.live_bytes(trace.batch)
+    where = int(np.argmax(live.sum(axis=0)))
+    context = 0 if device is None else context_bytes(device)
+    parts = {role.label: int(live[role, where]) for role in Role if live[role, where]}
+    parts |= {"fragmentation": usage.reserved_bytes - sum(parts.values()), "context": context}
+    names, phases = trace.template.derived.get("timeline", lambda: _entries(trace))
+    timeline = Timeline(names, phases, {role.label: live[role] for role in Role if live[role].any()})
+    return PeakMemory(
+        peak_interval(usage.reserved_bytes + context),
+        usage.allocated_bytes,
+        usage.reserved_bytes,
+        context,
+        parts,
+        timeline.names[where],
+        verdict,
+        timeline,
+    )
+
+
+def _entries(trace: Trace) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and phases of a timeline's entries."""
+    ops = trace.template.base
+    return ("start", *(op.name for op in ops)), ("start", *(op.phase.value for op in ops))
+
+
+def _usage(step: Step, batch: int) -> tuple[Usage, str | None]:
+    """The usage without a limit; if that is too much, with the limit of the device. And whether it fits, in words."""
+    free = step.usage(batch)
+    if step.device is None:
+        return _no_less_than_smaller(step, batch, free), None
+    room = room_bytes(step.device)
+    if free.reserved_bytes <= room:
+        grown = _no_less_than_smaller(step, batch, free)
+        held = Usage(min(grown.allocated_bytes, room), min(grown.reserved_bytes, room))
+        return held, memory_verdict(held.reserved_bytes, step.device, is_replayed=True)
+    if step.is_hopeless(batch, room):
+        return _no_less_than_smaller(step, batch, free), DOES_NOT_FIT
+    try:
+        limited = step.usage(batch, room)
+    except OutOfMemory:
+        return free, DOES_NOT_FIT
+    # It fits only because the allocator frees what it caches: never sure.
+    return limited, TIGHT
+
+
+def _no_less_than_smaller(step: Step, batch: int, usage: Usage) -> Usage:
+    """At least the usage at the powers of two below and half-way between them. A larger batch may happen to fall into
+    an allocator's segments with less loss; that is luck nobody should plan with.
+    """
+    powers = [1 << power for power in range(batch.bit_length())]
+    ladder = sorted(each for each in {*powers, *(3 * power for power in powers)} if each < batch)
+    smaller = ladder[-SMALLER_TRIED:] if step.is_cached else []
+    could_be_more = (each for each in smaller if MOST_LOST * step.most_live_bytes(each) > usage.reserved_bytes)
+    usages = [usage, *(step.usage(each) for each in could_be_more)]
+    return Usage(max(each.allocated_bytes for each in usages), max(each.reserved_bytes for each in usages))

@@ -1,0 +1,119 @@
+"""From what a policy decides to what is to be done on real nodes.
+
+Machines that are down count as not there. Starting a job again is never free in reality, so a job that does not say its
+`restart_seconds` pays `RESTART_SECONDS`: it is not stopped or moved for nothing. A job runs at least `LEAST_STAY` times
+as long as a restart takes before it is stopped, so that restarts cost it a tenth at most however much forecasts waver.
+Where a decision does not fit the machines (a policy packs more coarsely than `renting`), who runs already keeps its
+place and the others follow in order.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from epochcast.schedule.engines.executor import Node
+from epochcast.schedule.queue_state import Decision, Machine, Placed, State
+from epochcast.schedule.renting import DoesNotPack, rent
+from epochcast.schedule.simulator import Policy
+from epochcast.schedule.workload_jobs import Fleet
+
+# An interpreter, its imports, a model and a checkpoint to read. An assumption; a job that knows better says so.
+RESTART_SECONDS = 10.0
+LEAST_STAY = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a job is to run. The machine's number is one that is rented, or stands for a new one."""
+
+    placed: Placed
+    machine: Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who is to run where from now on; who fits on no machine that is up; when the policy wants to be asked again."""
+
+    targets: dict[str, Target]
+    homeless: tuple[str, ...] = ()
+    wake_seconds: float | None = None
+
+
+def fleet_now(fleet: Fleet, nodes: Sequence[Node] | None) -> Fleet | None:
+    """The machines that can be had now; None where all nodes are down."""
+    if nodes is None:
+        return fleet
+    up = Counter(node.node_type for node in nodes if node.is_up)
+    types = tuple(
+        replace(kind, quota=up[kind.name] if kind.quota is None else min(kind.quota, up[kind.name]))
+        for kind in fleet.types
+    )
+    count = min(fleet.nodes, sum(kind.quota or 0 for kind in types))
+    return Fleet(count, types) if count else None
+
+
+def plan(
+    state: State,
+    policy: Policy,
+    nodes: Sequence[Node] | None,
+    started: Mapping[str, float] | None = None,
+    dead: frozenset[int] = frozenset(),
+) -> Plan:
+    """Ask the policy, and find machines for what it says.
+
+    `started` has when running jobs were started. Jobs on `dead` machines, whose node is down, are left alone until the
+    engine says what became of them; they take nobody's place.
+    """
+    fleet = fleet_now(state.fleet, nodes)
+    if fleet is None:
+        return Plan({}, tuple(state.live))
+    seen, homeless = seen_by_policy(state, fleet, started or {}, dead)
+    if not seen.live:
+        return Plan({}, homeless)
+    decision = policy(seen)
+    machines, decision = _machines(seen, decision)
+    where = {name: machine for machine in machines for name, _ in machine.residents}
+    targets = {name: Target(placed, where[name]) for name, placed in decision.items()}
+    return Plan(targets, homeless, getattr(policy, "wake_seconds", None))
+
+
+def seen_by_policy(
+    state: State, fleet: Fleet, started: Mapping[str, float], dead: frozenset[int]
+) -> tuple[State, tuple[str, ...]]:
+    """The state on the machines that are up, without jobs that fit on none of them; who has just begun is held."""
+    seen = state.copy()
+    seen.fleet = fleet
+    seen.machines = tuple(machine for machine in seen.machines if machine.number not in dead)
+    homeless = tuple(
+        name
+        for name, one in seen.live.items()
+        if one.machine in dead or not any(fleet.holds(choice) for choice in one.job.seconds)
+    )
+    for name in homeless:
+        del seen.live[name]
+    for one in seen.live.values():
+        restart = one.job.restart_seconds or RESTART_SECONDS
+        ran = state.seconds - started.get(one.job.id, 0.0)
+        may_stop = one.job.is_preemptible and (one.choice is None or ran >= LEAST_STAY * restart)
+        one.job = replace(one.job, restart_seconds=restart, is_preemptible=may_stop)
+    kinds = {machine.number: fleet.by_name[machine.kind.name] for machine in seen.machines}
+    seen.machines = tuple(replace(machine, kind=kinds[machine.number]) for machine in seen.machines)
+    return seen, homeless
+
+
+def _machines(state: State, decision: Decision) -> tuple[tuple[Machine, ...], Decision]:
+    """Machines for a decision, or for as much of it as fits."""
+    try:
+        return rent(state, decision), decision
+    except DoesNotPack:
+        pass
+    first = {name: placed for name, placed in decision.items() if state.live[name].choice == placed.choice}
+    fits: dict[str, Placed] = {}
+    machines: tuple[Machine, ...] = ()
+    for name, placed in {**first, **decision}.items():
+        try:
+            machines = rent(state, {**fits, name: placed})
+        except DoesNotPack:
+            continue
+        fits[name] = placed
+    return machines, fits

@@ -1,0 +1,125 @@
+"""Jobs as processes of this machine. Its machines are as many and of such types as the queue file says.
+
+A job runs under a small supervisor in a session of its own, so that it outlives the scheduler. Which process a start is
+is known by number and time of beginning: a process that got the same number later is another. GPUs are given out by
+number, the lowest free ones first, over all machines of the file: CUDA_VISIBLE_DEVICES is set.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from epochcast.schedule.engines import job_supervisor as supervisor
+from epochcast.schedule.engines.executor import OVER, RUNNING, EngineRefuses, Node, Order, Seen
+
+# How long a supervisor may take to begin: an interpreter without site packages, on a busy machine.
+BEGIN_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class LocalEngine:
+    """Processes of this machine."""
+
+    name: str = "local"
+    _gpus: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if os.name != "posix":
+            raise EngineRefuses("the local engine needs signals and sessions of Linux or macOS")
+
+    def start(self, order: Order) -> str:
+        """Start a job and wait until it has begun; gives the number of its process."""
+        order.make_folders()
+        if order.started() is None:
+            self._spawn(order)
+        end = time.monotonic() + BEGIN_SECONDS
+        while (told := order.started()) is None:
+            if time.monotonic() > end:
+                raise EngineRefuses(f"the process of {order.job!r} did not begin; its log: {order.log}")
+            time.sleep(0.01)
+        return str(told["pid"])
+
+    def _spawn(self, order: Order) -> None:
+        taken = {number for numbers in self._gpus.values() for number in numbers}
+        free = (number for number in range(len(taken) + order.choice.gpus) if number not in taken)
+        gpus = tuple(number for number, _ in zip(free, range(order.choice.gpus), strict=False))
+        shown = ",".join(map(str, gpus))
+        files = [str(order.started_file), str(order.exit_file), shown]
+        with order.log.open("ab") as log:
+            begun = subprocess.run(
+                [sys.executable, "-I", str(Path(supervisor.__file__)), *files, *order.command],
+                cwd=order.folder,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "CUDA_VISIBLE_DEVICES": shown, **order.env},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                check=False,
+            )
+        if begun.returncode:
+            raise EngineRefuses(f"the process of {order.job!r} did not begin; its log: {order.log}")
+        self._gpus[order.key] = gpus
+
+    def look(self, orders: Sequence[Order]) -> Mapping[str, Seen]:
+        """From the files that jobs leave, and the processes that are there."""
+        found = {}
+        for order in orders:
+            told = order.started()
+            if told is None:
+                continue
+            # In this order: a process that ends after it was looked for has left its code by the next look.
+            is_alive = _is_alive(told)
+            code = order.exit_code()
+            if code is None and is_alive:
+                self._gpus[order.key] = tuple(int(one) for one in str(told.get("gpus", "")).split(",") if one)
+                found[order.key] = Seen(str(told["pid"]), RUNNING)
+                continue
+            self._gpus.pop(order.key, None)
+            reason = None if code is not None else "its processes are gone and left no exit code"
+            found[order.key] = Seen(str(told.get("pid", "")), OVER, code, code is None, reason)
+        return found
+
+    def stop(self, order: Order) -> None:
+        """SIGTERM to the job and all that it started."""
+        self._signal(order, signal.SIGTERM)
+
+    def kill(self, order: Order) -> None:
+        """SIGKILL, to the supervisor as well."""
+        self._signal(order, signal.SIGKILL)
+
+    def _signal(self, order: Order, kind: signal.Signals) -> None:
+        told = order.started()
+        if told and order.exit_code() is None and _is_alive(told):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(int(told["pid"]), kind)
+
+    def fetch_log(self, order: Order) -> None:
+        """The job writes it by itself."""
+
+    def nodes(self, types: Iterable[str]) -> Sequence[Node] | None:
+        """As many as the queue file says."""
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _is_alive(told: Mapping[str, object]) -> bool:
+    try:
+        pid = int(str(told["pid"]))
+    except (KeyError, ValueError):
+        return False
+    return bool(told.get("mark")) and supervisor.start_mark(pid) == told["mark"] and not _is_buried(pid)
+
+
+def _is_buried(pid: int) -> bool:
+    """A process that has ended and whose parent has not asked yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return False

@@ -1,0 +1,278 @@
+"""The scheduler's hands: starts and stops of jobs, each written down before the engine is asked, and their ends.
+
+A start whose intention is written down and that the engine does not know (the scheduler died in between) is asked for
+again with the same key. A job that was stopped goes on later from its checkpoint; one that failed by itself is started
+again as often as it may; one that was lost with its node always is, up to `MOST_LOSSES` times.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from epochcast.schedule.engines.executor import OVER as IS_OVER
+from epochcast.schedule.engines.executor import EngineRefuses, Executor, Order, Seen
+from epochcast.schedule.log_watcher import Sight, Watch, note_end, watch
+from epochcast.schedule.queue_changes import CANCELLED_REASON
+from epochcast.schedule.queue_lease import HeldQueue
+from epochcast.schedule.queue_rows import (
+    ASKED,
+    BROKE,
+    CANCELLED,
+    ENDED,
+    FAILED,
+    FINISHED,
+    LOST,
+    OVER,
+    RUNNING,
+    STARTED,
+    STOPPED,
+    STOPPING,
+    WAITING,
+    KeptJob,
+    KeptQueue,
+    Rented,
+    Start,
+)
+from epochcast.schedule.stored_queue import live_job
+
+MOST_LOSSES = 20
+_RUN_STATES = {WAITING: "queued", ENDED: "ended", FAILED: "failed", CANCELLED: "stopped"}
+_ATTEMPT_STATES = {FINISHED: "ended", STOPPED: "stopped", BROKE: "failed", LOST: "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, for whoever watches the scheduler."""
+
+    at_seconds: float
+    kind: str
+    line: str
+    job: str | None = None
+    told: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """One line of `--json`."""
+        return {"at_seconds": self.at_seconds, "event": self.kind, "job": self.job, "line": self.line, **self.told}
+
+
+@dataclass(slots=True)
+class Hands:
+    """Starts, stops and watches jobs of a held queue on an engine."""
+
+    held: HeldQueue
+    engine: Executor
+    tell: Callable[[Event], None]
+    watches: dict[str, Watch] = field(default_factory=dict)
+
+    def order(self, queue: KeptQueue, start: Start) -> Order:
+        """A start as the engine is asked for it."""
+        kept = queue.jobs[start.job]
+        work = kept.work
+        assert work is not None, start.job
+        machine = next(one for one in queue.machines if one.number == start.machine)
+        env = {
+            "EPOCHCAST_QUEUE": queue.name,
+            "EPOCHCAST_JOB": start.job,
+            "EPOCHCAST_ATTEMPT": str(start.attempt),
+            "EPOCHCAST_START": start.key,
+            "EPOCHCAST_GPUS": str(start.choice.gpus),
+            "EPOCHCAST_DEVICE": start.choice.device,
+            "EPOCHCAST_NODE_TYPE": machine.kind.name,
+            "EPOCHCAST_CHECKPOINT_FOLDER": str(work.checkpoint_folder),
+            **work.env,
+        }
+        return Order(
+            start.key, start.job, work.command, work.folder, work.log_of(start.attempt), start.choice,
+            machine.kind.name, machine.node, env, work.grace_seconds, start.engine_id, work.has_ray_workers,
+        )  # fmt: skip
+
+    # ---- starting ------------------------------------------------------------------------------------
+
+    def begin(self, queue: KeptQueue, start: Start, new: Rented | None, now: float) -> None:
+        """Start a job: written down first, then asked for, then acknowledged."""
+        kept = queue.jobs[start.job]
+        owed = (kept.job.restart_seconds if start.attempt > 1 else 0.0) + (new.kind.boot_seconds if new else 0.0)
+        told = {"state": RUNNING, "told_at_seconds": now, "owed_seconds": owed, "reason": None}
+        self.held.put_start(start, new, **told)
+        self.ask(self.held.read(), start, "started", now)
+
+    def ask(self, queue: KeptQueue, start: Start, event: str, now: float) -> None:
+        """Ask the engine for a start that is written down."""
+        order = self.order(queue, start)
+        try:
+            engine_id = self.engine.start(order)
+        except EngineRefuses as error:
+            self.over(queue, start, Seen("", IS_OVER, None, reason=str(error)), now)
+            return
+        self.held.change_start(start, {"state": STARTED, "engine_id": engine_id})
+        attempt = "" if start.attempt == 1 else f", start {start.attempt}"
+        told = {"attempt": start.attempt, "gpus": start.choice.gpus, "device": start.choice.device}
+        told |= {"node_type": order.node_type, "node": order.node, "machine": start.machine, "engine_id": engine_id}
+        where = f"{start.choice} of machine {start.machine} ({order.node or order.node_type}{attempt})"
+        self.tell(Event(now, event, f"{start.job} {event} on {where}", start.job, told))
+
+    # ---- stopping ------------------------------------------------------------------------------------
+
+    def stop(self, queue: KeptQueue, start: Start, why: str, now: float) -> None:
+        """Ask a job to save itself and end."""
+        kept = queue.jobs[start.job]
+        one = live_job(kept, start, now)
+        told = {"left_fraction": one.left, "served_gpu_seconds": one.served_gpu_seconds, "owed_seconds": 0.0}
+        intention = {"state": STOPPING, "stop_at_seconds": now}
+        stopping = self.held.change_start(start, intention, told_at_seconds=now, **told)
+        self.engine.stop(self.order(queue, stopping))
+        self.tell(Event(now, "stopping", f"{start.job} is asked to save itself and stop: {why}", start.job))
+
+    def cancel(self, job: str, now: float) -> None:
+        """Write down that a job that does not run was cancelled."""
+        self.held.change_job(job, state=CANCELLED, ended_at_seconds=now, reason=CANCELLED_REASON)
+        self.tell(Event(now, CANCELLED, f"{job} was cancelled", job, {"state": CANCELLED}))
+
+    # ---- looking -------------------------------------------------------------------------------------
+
+    def look(self, queue: KeptQueue, now: float) -> bool:
+        """Compare what is written down with what the engine says; whether anything ended."""
+        starts = queue.open_starts()
+        orders = {job: self.order(queue, start) for job, start in starts.items()}
+        seen = self.engine.look(list(orders.values())) if orders else {}
+        changed = False
+        for job, start in starts.items():
+            found = seen.get(start.key)
+            if found is None:
+                changed |= self._unknown(queue, start, now)
+            elif found.state == IS_OVER:
+                self.over(queue, start, found, now)
+                changed = True
+            else:
+                self._running(queue, start, orders[job], found, now)
+        return changed
+
+    def _unknown(self, queue: KeptQueue, start: Start, now: float) -> bool:
+        """The engine has never heard of it, or has forgotten it."""
+        if start.state == ASKED:
+            self.ask(queue, start, "started", now)
+            return False
+        self.over(queue, start, Seen("", IS_OVER, None, True, f"{self.engine.name} does not know it any more"), now)
+        return True
+
+    def _running(self, queue: KeptQueue, start: Start, order: Order, found: Seen, now: float) -> None:
+        kept = queue.jobs[start.job]
+        if start.state == ASKED:
+            start = self.held.change_start(start, {"state": STARTED, "engine_id": found.engine_id})
+            self.tell(Event(now, "adopted", f"{start.job} was started before and is adopted", start.job))
+        if start.state == STOPPING:
+            if now - (start.stop_at_seconds or now) > order.grace_seconds:
+                self.engine.kill(order)
+            return
+        sight = self._watched(queue, start, order).look(kept, now)
+        if sight is not None:
+            served = kept.served_gpu_seconds + max(0.0, now - kept.told_at_seconds) * start.choice.gpus
+            self.held.change_job(
+                start.job,
+                left_fraction=sight.left,
+                pace=sight.pace,
+                is_observed=kept.is_observed or sight.is_observed,
+                told_at_seconds=now,
+                owed_seconds=0.0,
+                served_gpu_seconds=served,
+            )
+
+    def _watched(self, queue: KeptQueue, start: Start, order: Order) -> Watch:
+        self.engine.fetch_log(order)
+        if start.key not in self.watches:
+            kept = queue.jobs[start.job]
+            self.watches[start.key] = watch(self.held.store, queue.name, kept, start, order.log, self.engine.name)
+        return self.watches[start.key]
+
+    # ---- ends ----------------------------------------------------------------------------------------
+
+    def over(self, queue: KeptQueue, start: Start, seen: Seen, now: float) -> None:
+        """A start is over: the job has ended, goes on later, or has failed for good."""
+        kept = queue.jobs[start.job]
+        watched = self._watched(queue, start, self.order(queue, start))
+        watched.look(kept, now)
+        end = _end_of(start, seen, watched.last)
+        left = self._left_after(kept, start, end, watched.last, now)
+        failures = kept.failures + (end == BROKE)
+        losses = sum(one.end == LOST for one in queue.starts if one.job == start.job) + (end == LOST)
+        state, reason = _state_after(kept, end, failures, losses, seen)
+        lasted = max(0.0, now - kept.told_at_seconds)
+        self.held.change_start(
+            start,
+            {
+                "state": OVER,
+                "ended_at_seconds": now,
+                "exit_code": seen.exit_code,
+                "end": end,
+                "engine_id": seen.engine_id or start.engine_id,
+            },
+            state=state,
+            left_fraction=0.0 if state == ENDED else left,
+            pace=kept.pace if watched.last is None else watched.last.pace,
+            is_observed=kept.is_observed or (watched.last is not None and watched.last.is_observed),
+            failures=failures,
+            told_at_seconds=now,
+            owed_seconds=0.0,
+            served_gpu_seconds=kept.served_gpu_seconds + lasted * start.choice.gpus,
+            ended_at_seconds=now if state in (ENDED, FAILED, CANCELLED) else None,
+            reason=reason,
+        )
+        note_end(self.held.store, watched, _ATTEMPT_STATES[end], _RUN_STATES[state], seen.exit_code, now)
+        watched.close()
+        self.watches.pop(start.key, None)
+        told = {"attempt": start.attempt, "exit_code": seen.exit_code, "left_fraction": left, "state": state}
+        self.tell(Event(now, end, _line(start.job, end, state, left, reason), start.job, told))
+
+    def _left_after(self, kept: KeptJob, start: Start, end: str, sight: Sight | None, now: float) -> float:
+        """What is left. Who did not end on our wish lost, in the mean, half of what lies between two checkpoints."""
+        left = live_job(kept, start, now).left if sight is None else sight.left
+        if sight is None and start.engine_id is None:
+            left = kept.left
+        if end in (STOPPED, FINISHED):
+            return left
+        ran = max(0.0, now - start.asked_at_seconds)
+        lost = min(ran, kept.job.checkpoint_seconds) / 2
+        return min(1.0, left + lost / (kept.job.seconds[start.choice].mid * kept.pace))
+
+    def close(self) -> None:
+        """Close the logs and the engine; jobs keep running."""
+        for watched in self.watches.values():
+            watched.close()
+        self.engine.close()
+
+
+def _end_of(start: Start, seen: Seen, sight: Sight | None) -> str:
+    """How a start ended. A job that saves itself may end with 0 as well: only its log says whether it was done."""
+    if start.state == STOPPING:
+        return FINISHED if seen.exit_code == 0 and sight is not None and sight.is_done else STOPPED
+    if seen.exit_code == 0:
+        return FINISHED
+    return LOST if seen.is_lost else BROKE
+
+
+def _state_after(kept: KeptJob, end: str, failures: int, losses: int, seen: Seen) -> tuple[str, str | None]:
+    if end == FINISHED:
+        return ENDED, None
+    if kept.cancel_at_seconds is not None:
+        return CANCELLED, CANCELLED_REASON
+    if end == STOPPED:
+        return WAITING, None
+    reason = seen.reason if seen.exit_code is None else f"it ended with exit code {seen.exit_code}"
+    retries = 0 if kept.work is None else kept.work.retries
+    if end == BROKE and failures > retries:
+        return FAILED, f"{reason}, and so it did {failures} times" if failures > 1 else reason
+    if end == LOST and losses > MOST_LOSSES:
+        return FAILED, f"{reason}, and so it was lost {losses} times"
+    return WAITING, reason
+
+
+def _line(job: str, end: str, state: str, left: float, reason: str | None) -> str:
+    if state == ENDED:
+        return f"{job} has ended"
+    if state == FAILED:
+        return f"{job} has failed for good: {reason}"
+    if state == CANCELLED:
+        return f"{job} was cancelled with {left:.0%} to go"
+    if end == STOPPED:
+        return f"{job} has stopped with {left:.0%} to go"
+    return f"{job} was {'lost' if end == LOST else 'broken off'} ({reason}) and is started again"

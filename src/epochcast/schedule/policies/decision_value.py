@@ -1,0 +1,59 @@
+"""What a decision is worth without playing it to the end, for policies that compare many of them.
+
+    Σ running: rate·τ + w·lateness   +   Σ waiting: the cheapest of the same, begun when the next job ends
+
+The same numbers, job by choice, are the costs of the one-shot linear program (`milp`).
+"""
+
+from dataclasses import dataclass
+
+from epochcast.schedule.queue_state import Decision, LiveJob, State
+from epochcast.schedule.workload_jobs import Choice
+
+# By what share, and how many dollars, waiting is worse than the same run later.
+WAITING = 1e-3
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """Dollars of every job with every choice now, and of waiting until something ends."""
+
+    run_dollars: dict[str, dict[Choice, float]]
+    wait_dollars: dict[str, float]
+
+    def dollars(self, decision: Decision) -> float:
+        """Of a whole decision."""
+        total = 0.0
+        for name, by_choice in self.run_dollars.items():
+            placed = decision.get(name)
+            total += self.wait_dollars[name] if placed is None else by_choice[placed.choice]
+        return total
+
+
+def proxy(state: State, resizes: bool = True, gpu_dollars_per_second: float = 0.0) -> Proxy:
+    """Of a state; without `resizes` who has run keeps its choice; `gpu_dollars_per_second` is a price on top."""
+    wait_seconds = _until_next_end(state)
+    run: dict[str, dict[Choice, float]] = {}
+    wait: dict[str, float] = {}
+    for name, one in state.live.items():
+        may = one.job.seconds if resizes or one.last_choice is None else (one.last_choice,)
+        choices = [choice for choice in may if state.fleet.holds(choice)]
+        run[name] = {c: _dollars(state, one, c, 0.0, gpu_dollars_per_second) for c in choices}
+        least = min(_dollars(state, one, c, wait_seconds, gpu_dollars_per_second) for c in choices)
+        # A job with time to spare could as well run now: what is free is not left idle.
+        wait[name] = least * (1 + WAITING) + WAITING
+    return Proxy(run, wait)
+
+
+def _dollars(state: State, one: LiveJob, choice: Choice, delay_seconds: float, on_top: float) -> float:
+    seconds = one.seconds_left(choice)
+    late = max(0.0, state.seconds + delay_seconds + seconds - one.job.deadline_seconds)
+    rate = choice.gpus * (state.fleet.gpu_dollars_per_second(choice.device) + on_top)
+    return seconds * rate + late * one.job.tardiness_dollars_per_second
+
+
+def _until_next_end(state: State) -> float:
+    """How long who waits will wait at least: until the first of those that could run now would end."""
+    fastest = sorted(min(one.seconds_left(c) for c in one.job.seconds) for one in state.live.values())
+    # With n nodes about the n-th shortest job frees a place for the next in line.
+    return fastest[min(len(fastest), state.fleet.nodes) - 1]

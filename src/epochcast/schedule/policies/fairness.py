@@ -1,0 +1,82 @@
+"""Max-min fairness over unlike machines, in the manner of Gavel (Narayanan et al. 2020).
+
+    maximise  min_j Σ_c X_jc · speed_jc        speed_jc = fastest run of j / its run with c
+    subject to Σ_c X_jc ≤ 1,  Σ_jc X_jc · g_c / G_d(c) ≤ nodes
+
+X_jc is the share of time that job j should have choice c. It is played by deficit: who is furthest behind its share
+goes first, with the choice it should have most.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from epochcast.errors import MissingExtra
+from epochcast.schedule.free_gpus import Room
+from epochcast.schedule.policies.ordered_policies import packable
+from epochcast.schedule.policies.state_arrays import IMPOSSIBLE_SECONDS, Arrays, arrays
+from epochcast.schedule.queue_state import Decision, Placed, State, kept
+
+
+@dataclass(frozen=True, slots=True)
+class MaxMin:
+    """The same share of its own fastest pace for everybody."""
+
+    stops: bool = True
+    resizes: bool = True
+
+    def __call__(self, state: State) -> Decision:
+        """Furthest behind first."""
+        told = arrays(state, not self.stops, self.resizes)
+        shares = _shares(told)
+        speed = _speed(told)
+        fair = (shares * speed).sum(axis=1)
+        live = list(state.live.values())
+        done = np.array([1 - one.left for one in live])
+        waited = np.array([state.seconds - one.job.submit_seconds for one in live])
+        fastest = told.whole.min(axis=1)
+        behind = fair * waited / fastest - done
+        decision = {n: p for n, p in kept(state).items() if told.held[told.names.index(n)]}
+        room = Room(state, decision)
+        order = [row for row in np.argsort(-behind, kind="stable") if told.names[row] not in decision]
+        for row in order:
+            wanted = np.argsort(-(shares[row] + 1e-6 * speed[row]), kind="stable")
+            for choice in wanted:
+                if told.whole[row, choice] < IMPOSSIBLE_SECONDS and room.take(told.choices[choice]):
+                    decision[told.names[row]] = Placed(told.choices[choice])
+                    break
+        return packable(state, decision, [told.names[row] for row in reversed(order)])
+
+
+def _speed(told: Arrays) -> npt.NDArray[np.float64]:
+    """Of every choice, relative to the job's fastest; 0 where it cannot run."""
+    possible = told.whole < IMPOSSIBLE_SECONDS
+    return np.where(possible, told.whole.min(axis=1, keepdims=True) / told.whole, 0.0)
+
+
+def _shares(told: Arrays) -> npt.NDArray[np.float64]:
+    try:
+        from scipy.optimize import linprog
+        from scipy.sparse import csr_array, hstack, kron, vstack
+        from scipy.sparse import eye as identity
+    except ImportError:
+        raise MissingExtra("schedule", "scipy") from None
+
+    jobs, choices = told.whole.shape
+    speed = _speed(told)
+    nodes_of = told.gpus / told.size[told.device]
+    once = kron(identity(jobs), np.ones((1, choices)))
+    rows = np.repeat(np.arange(jobs), choices)
+    slower = csr_array((-speed.ravel(), (rows, np.arange(jobs * choices))), shape=(jobs, jobs * choices))
+    capacity = csr_array(np.tile(nodes_of, jobs)[None, :])
+    least = np.concatenate([np.zeros(jobs), np.ones(jobs), [0.0]])[:, None]
+    found = linprog(
+        np.concatenate([np.full(jobs * choices, -1e-6), [-1.0]]),
+        A_ub=hstack([vstack([once, slower, capacity]), csr_array(least)]).tocsr(),
+        b_ub=np.concatenate([np.ones(jobs), np.zeros(jobs), [float(told.nodes)]]),
+        bounds=[(0.0, 1.0)] * (jobs * choices) + [(0.0, 1.0)],
+        method="highs",
+    )
+    shares: npt.NDArray[np.float64] = found.x[:-1].reshape(jobs, choices)
+    return shares

@@ -1,0 +1,105 @@
+"""All policies by name. Every one goes through `schedule.policy_contract`."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from epochcast.errors import UnknownName
+from epochcast.schedule.policies.fairness import MaxMin
+from epochcast.schedule.policies.local_search import Greedy, LocalSearch, PathRelinking, RandomGreedy
+from epochcast.schedule.policies.milp import OneShot
+from epochcast.schedule.policies.ordered_policies import (
+    SharedMachines,
+    WholeMachines,
+    deadline,
+    importance,
+    remaining,
+    service,
+    slack,
+    submission,
+    unfairness,
+)
+from epochcast.schedule.policies.robust import Robust
+from epochcast.schedule.policies.rollout import Index, RollOut
+from epochcast.schedule.simulator import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """What a policy may do to running jobs, and its seed."""
+
+    stops: bool = True
+    resizes: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A policy of the table.
+
+    What it does in a line, and how it is made. `always_keeps`: it never stops a job, whatever is asked; `is_compiled`:
+    its first decision compiles it, where nothing is kept from before.
+    """
+
+    about: str
+    make: Callable[[Switches], Policy]
+    always_keeps: bool = False
+    is_compiled: bool = False
+
+
+DEFAULT = "atc_rollout"
+
+POLICIES: Mapping[str, Entry] = {
+    "fifo": Entry("first come, whole machines", lambda s: WholeMachines(submission), True),
+    "edf": Entry("earliest deadline, whole machines", lambda s: WholeMachines(deadline), True),
+    "priority": Entry("most important, whole machines", lambda s: WholeMachines(importance), True),
+    "fifo_shared": Entry("first come, machines shared", lambda s: SharedMachines(submission), True),
+    "edf_shared": Entry("earliest deadline, machines shared", lambda s: SharedMachines(deadline), True),
+    "priority_shared": Entry("most important, machines shared", lambda s: SharedMachines(importance), True),
+    "srtf": Entry("shortest remaining time", lambda s: SharedMachines(remaining, s.stops, s.resizes)),
+    "least_slack": Entry("least time to spare, keeps who runs", lambda s: SharedMachines(slack), True),
+    "greedy": Entry("least time to spare", lambda s: Greedy(s.stops, s.resizes)),
+    "random_greedy": Entry("best of shuffled orders", lambda s: RandomGreedy(s.stops, s.resizes, s.seed)),
+    "local_search": Entry("greedy, then single changes", lambda s: LocalSearch(s.stops, s.resizes)),
+    "path_relinking": Entry(
+        "local search, then towards other good decisions", lambda s: PathRelinking(s.stops, s.resizes, s.seed)
+    ),
+    "atc": Entry("apparent tardiness cost", lambda s: Index(not s.stops, s.resizes), is_compiled=True),
+    "atc_rollout": Entry(
+        "apparent tardiness cost, played to the end",
+        lambda s: RollOut(not s.stops, s.resizes, seed=s.seed),
+        is_compiled=True,
+    ),
+    "atc_rollout_robust": Entry(
+        "the same with the high ends of forecasts",
+        lambda s: Robust(RollOut(not s.stops, s.resizes, seed=s.seed)),
+        is_compiled=True,
+    ),
+    "milp": Entry("one decision as an integer program", lambda s: OneShot(s.stops, s.resizes)),
+    "edf_shared_robust": Entry(
+        "edf_shared with the high ends of forecasts", lambda s: Robust(SharedMachines(deadline)), True
+    ),
+    "greedy_robust": Entry("greedy with the high ends of forecasts", lambda s: Robust(Greedy(s.stops, s.resizes))),
+    "milp_robust": Entry("milp with the high ends of forecasts", lambda s: Robust(OneShot(s.stops, s.resizes))),
+    "max_min": Entry("max-min fairness (Gavel)", lambda s: MaxMin(s.stops, s.resizes)),
+    "finish_time_fairness": Entry(
+        "finish-time fairness (Themis)", lambda s: SharedMachines(unfairness, s.stops, s.resizes)
+    ),
+    "tiresias": Entry("least attained service", lambda s: SharedMachines(service, s.stops, s.resizes)),
+}
+
+
+def will_compile(names: Iterable[str]) -> bool:
+    """Whether the first decision of one of these policies takes some seconds more, for compiling it."""
+    if not any(name in POLICIES and POLICIES[name].is_compiled for name in names):
+        return False
+    from epochcast.schedule.policies.numba_functions import is_kept
+    from epochcast.schedule.policies.rollout_kernel import roll_out
+
+    return not is_kept(roll_out)
+
+
+def policy_named(name: str, switches: Switches | None = None) -> Policy:
+    """A policy of the table."""
+    if name not in POLICIES:
+        raise UnknownName("policy", name, POLICIES)
+    return POLICIES[name].make(switches or Switches())

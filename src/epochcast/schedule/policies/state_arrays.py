@@ -1,0 +1,185 @@
+"""A state as arrays, one row per live job, for the compiled policies.
+
+Machines come in *pools*. Where no quota binds, a device is one pool of its largest machines: renting finds the types.
+Where one does, every type of the device is a pool of its own, with its own price and number: a free machine of one's
+own does not make those rented beside it look free, and small ones count where there are no more large ones. A job's
+choice then is there once for every pool that holds it.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from epochcast.schedule.queue_state import Decision, LiveJob, Placed, State
+from epochcast.schedule.workload_jobs import Choice, Fleet, NodeType
+
+if TYPE_CHECKING:
+    from epochcast.schedule.policies.dispatch import Place, Queue
+
+Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+
+IMPOSSIBLE_SECONDS = 1e30
+"""The run of a job with a choice that it does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrays:
+    """Rows are jobs in order of submission, columns of `whole` are choices; `now_on` is −1 for who waits.
+
+    `device` is the pool of a choice; `size` and `quota` are of pools; `is_limited`: some quota binds.
+    """
+
+    names: tuple[str, ...]
+    choices: tuple[Choice, ...]
+    now: float
+    left: Floats
+    whole: Floats
+    owed: Floats
+    restart: Floats
+    pay: Floats
+    due: Floats
+    weight: Floats
+    now_on: Whole
+    held: npt.NDArray[np.bool_]
+    rate: Floats
+    device: Whole
+    gpus: Whole
+    size: Whole
+    quota: Whole
+    nodes: int
+    capacity: float
+    is_limited: bool = False
+
+    def queue(self) -> "Queue":
+        """The jobs, as the compiled functions take them."""
+        from epochcast.schedule.policies.dispatch import Queue
+
+        fixed = (self.left, self.whole, self.owed, self.restart, self.pay, self.due, self.weight)
+        least = (self.whole * self.rate).min(axis=1)
+        return Queue(*fixed, self.now_on, self.held, least, self.whole.min(axis=1), self._steps())
+
+    def _steps(self) -> Whole:
+        """Of each job the choices of which none is slower and dearer than another, from fast to slow; then −1."""
+        found = np.full(self.whole.shape, -1, np.int64)
+        dollars = self.whole * self.rate
+        by_seconds = np.argsort(self.whole, axis=1, kind="stable")
+        least = np.full(len(self.whole), np.inf)
+        count = np.zeros(len(self.whole), np.int64)
+        rows = np.arange(len(self.whole))
+        for column in by_seconds.T:
+            cheaper = (dollars[rows, column] < least) & (self.whole[rows, column] < IMPOSSIBLE_SECONDS)
+            found[rows[cheaper], count[cheaper]] = column[cheaper]
+            least[cheaper] = dollars[rows, column][cheaper]
+            count += cheaper
+        return found
+
+    def place(self) -> "Place":
+        """The choices and the machines, as the compiled functions take them."""
+        from epochcast.schedule.policies.dispatch import Place
+
+        return Place(self.rate, self.device, self.gpus, self.size, self.quota, self.nodes, self.capacity)
+
+    def decision(self, chosen: Whole) -> Decision:
+        """Choices by number as a decision."""
+        named = zip(self.names, chosen, strict=True)
+        return {name: Placed(self.choices[choice]) for name, choice in named if choice >= 0}
+
+
+def arrays(state: State, keeps: bool = False, resizes: bool = True) -> Arrays:
+    """The live jobs.
+
+    `keeps`: who runs is held to what it has; without `resizes` a job that has run keeps its choice.
+    """
+    fleet = state.fleet
+    live = list(state.live.values())
+    pools = _pools(fleet)
+    wanted = sorted({choice for one in live for choice in one.job.seconds})
+    columns = [(choice, number) for choice in wanted for number, pool in enumerate(pools) if pool.holds(choice)]
+    size = np.array([pool.size for pool in pools], np.int64)
+    quota = np.array([pool.machines for pool in pools], np.int64)
+    most = np.sort(size.repeat(quota))[::-1][: fleet.nodes]
+    return Arrays(
+        names=tuple(one.job.id for one in live),
+        choices=tuple(choice for choice, _ in columns),
+        now=state.seconds,
+        left=np.array([one.left for one in live]),
+        whole=_whole(live, columns, resizes),
+        owed=np.array([one.owed_seconds for one in live]),
+        restart=np.array([one.job.restart_seconds if one.has_run else 0.0 for one in live]),
+        pay=np.array([one.job.restart_seconds for one in live]),
+        due=np.array([one.job.deadline_seconds for one in live]),
+        weight=np.array([one.job.tardiness_dollars_per_second for one in live]),
+        now_on=np.array(_now_on(state, pools, columns), np.int64),
+        held=np.array([one.choice is not None and (keeps or not one.job.is_preemptible) for one in live]),
+        rate=np.array([pools[pool].dollars_per_second(choice) for choice, pool in columns]),
+        device=np.array([pool for _, pool in columns], np.int64),
+        gpus=np.array([choice.gpus for choice, _ in columns], np.int64),
+        size=size,
+        quota=quota,
+        nodes=fleet.nodes,
+        capacity=float(most.sum()),
+        is_limited=bool((quota < fleet.nodes).any()),
+    )
+
+
+def _whole(live: list[LiveJob], columns: list[tuple[Choice, int]], resizes: bool) -> Floats:
+    whole = np.full((len(live), len(columns)), IMPOSSIBLE_SECONDS)
+    for row, one in enumerate(live):
+        for column, (choice, _) in enumerate(columns):
+            is_open = resizes or one.last_choice in (None, choice)
+            if choice in one.job.seconds and is_open:
+                whole[row, column] = one.whole_seconds(choice)
+    return whole
+
+
+def _now_on(state: State, pools: tuple["_Pool", ...], columns: list[tuple[Choice, int]]) -> list[int]:
+    """The choice of everybody who runs, in the pool of the machine it is on; −1 for who waits."""
+    kinds = {machine.number: machine.kind.name for machine in state.machines}
+    number = {column: index for index, column in enumerate(columns)}
+    found = []
+    for one in state.live.values():
+        if one.choice is None or one.machine is None:
+            found.append(-1)
+            continue
+        holding = [index for index, pool in enumerate(pools) if pool.holds(one.choice)]
+        here = [index for index in holding if pools[index].has(kinds.get(one.machine))]
+        found.append(number[one.choice, (here or holding)[0]])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Machines of a device that are alike for a decision: so many, with so many GPUs each at most."""
+
+    fleet: Fleet
+    kinds: tuple[NodeType, ...]
+    size: int
+    machines: int
+
+    def holds(self, choice: Choice) -> bool:
+        """Whether there are machines that have the GPUs."""
+        return self.machines > 0 and self.kinds[0].device == choice.device and choice.gpus <= self.size
+
+    def has(self, kind: str | None) -> bool:
+        """Whether a type belongs to it."""
+        return any(one.name == kind for one in self.kinds)
+
+    def dollars_per_second(self, choice: Choice) -> float:
+        """Of the GPUs of a choice: their share of a machine, where this is one type's."""
+        if len(self.kinds) > 1:
+            return self.fleet.dollars_per_second(choice)
+        return self.kinds[0].dollars_per_second * choice.gpus / self.size
+
+
+def _pools(fleet: Fleet) -> tuple[_Pool, ...]:
+    found = []
+    for kinds in fleet.by_device.values():
+        if all(kind.quota is None or kind.quota >= fleet.nodes for kind in kinds):
+            found.append(_Pool(fleet, kinds, max(kind.gpus for kind in kinds), fleet.nodes))
+        else:
+            quotas = [fleet.nodes if kind.quota is None else min(fleet.nodes, kind.quota) for kind in kinds]
+            found += [_Pool(fleet, (kind,), kind.gpus, quota) for kind, quota in zip(kinds, quotas, strict=True)]
+    return tuple(found)

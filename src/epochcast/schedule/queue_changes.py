@@ -1,0 +1,94 @@
+"""What anybody may do to a kept queue, whether a scheduler holds it or not: add jobs, and cancel them.
+
+A job is cancelled by a wish that is written down; who holds the queue sees it at the next look. A job that runs is
+asked to save itself and stop (SIGTERM), and killed when its grace is over. Where no scheduler works on the queue, a job
+that waits is cancelled at once, and one that was left running when the next scheduler comes.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import update
+
+from epochcast.errors import BadInput, UnknownName
+from epochcast.observe.store.database_tables import queue_jobs
+from epochcast.observe.store.store import Store
+from epochcast.schedule.queue_file import Queue, queue_of
+from epochcast.schedule.queue_lease import is_held
+from epochcast.schedule.queue_rows import CANCELLED, ENDED, KeptJob
+from epochcast.schedule.stored_queue import add_rows, queue_row, read_queue_rows
+
+CANCELLED_REASON = "it was cancelled"
+
+
+def submit(store: Store, name: str, queue: Queue, start_at_seconds: float | None = None) -> list[str]:
+    """Add jobs to a kept queue; second 0 of their file is the given time, or now. Gives their ids.
+
+    They may come after jobs that the queue has already.
+    """
+    now = time.time()
+    with store.writing() as connection:
+        found = queue_row(connection, name)
+        known = read_queue_rows(connection, name).jobs
+        shift = (now if start_at_seconds is None else start_at_seconds) - found.added_at_seconds
+        rows = {}
+        for job, row in queue.rows().items():
+            if job in known:
+                raise BadInput(f"the queue {name!r} has a job {job!r} already; give the new one another id")
+            for other in row.get("after", ()):
+                _check_before(job, known.get(other))
+            # A time before the queue was first kept is its second 0.
+            moved = {key: max(0.0, row.get(key, 0.0) + shift) for key in ("submit_seconds", "deadline_seconds")}
+            rows[job] = {**row, **moved}
+        # Fits the machines of the queue.
+        queue_of({**found.fleet, "jobs": list(rows.values())}, Path("/"), known)
+        return add_rows(connection, found.id, rows, now)
+
+
+def _check_before(job: str, other: KeptJob | None) -> None:
+    """Refuse a job that comes after one of the queue that will never end."""
+    if other is not None and ((other.is_over and other.state != ENDED) or other.is_unwanted):
+        how = "was cancelled" if other.cancel_at_seconds is not None else "has failed"
+        raise BadInput(f"job {job!r} comes after {other.job.id!r}, which {how}")
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """What became of the wish to cancel a job: `is_over` already, or its scheduler will see to it."""
+
+    job: str
+    is_over: bool
+    is_running: bool
+    followers: tuple[str, ...]
+
+
+def cancel(store: Store, name: str, jobs: Sequence[str]) -> tuple[list[Cancelled], bool]:
+    """Ask that jobs be cancelled; what became of each, and whether a scheduler works on the queue."""
+    now = time.time()
+    with store.writing() as connection:
+        found = queue_row(connection, name)
+        queue = read_queue_rows(connection, name)
+        working = is_held(found.holder, found.held_until_seconds, now)
+        started = queue.open_starts()
+        told = []
+        for job in dict.fromkeys(jobs):
+            kept = queue.jobs.get(job)
+            if kept is None:
+                raise UnknownName("job", job, queue.jobs)
+            if kept.is_over:
+                raise BadInput(f"job {job!r} of the queue {name!r} is over: it {_how(kept)}")
+            at_once = not working and job not in started
+            values: dict[str, object] = {"cancel_at_seconds": now}
+            if at_once:
+                values |= {"state": CANCELLED, "ended_at_seconds": now, "reason": CANCELLED_REASON}
+            mine = (queue_jobs.c.queue_id == found.id) & (queue_jobs.c.job == job)
+            connection.execute(update(queue_jobs).where(mine).values(**values))
+            after = tuple(name for name, one in queue.jobs.items() if job in one.job.after and not one.is_over)
+            told.append(Cancelled(job, at_once, job in started, after))
+    return told, working
+
+
+def _how(kept: KeptJob) -> str:
+    return {ENDED: "has ended", CANCELLED: "was cancelled"}.get(kept.state, "has failed")

@@ -1,0 +1,151 @@
+"""What the store keeps of a queue that a scheduler works off.
+
+A *start* is one time that a job was given to the engine, with a key of its own by which the engine knows it. It is
+written down before the engine is asked, so that a scheduler that dies in between finds out afterwards whether the
+engine has it. Times are seconds since 1970, named `…_at_seconds`; a queue's own clock counts from `added_at_seconds`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import exp, log
+from typing import Any
+
+from epochcast.schedule.queue_file import Work
+from epochcast.schedule.workload_jobs import Choice, Fleet, NodeType, QueuedJob
+
+WAITING, RUNNING, ENDED, FAILED, CANCELLED = "waiting", "running", "ended", "failed", "cancelled"
+JOB_STATES = (WAITING, RUNNING, ENDED, FAILED, CANCELLED)
+"""Of a job: a job that is being stopped is running until it has let go of its GPUs."""
+ASKED, STARTED, STOPPING, OVER = "asked", "running", "stopping", "over"
+START_STATES = (ASKED, STARTED, STOPPING, OVER)
+"""Of a start: `asked` is written down and the engine has perhaps not heard of it."""
+FINISHED, STOPPED, BROKE, LOST = "finished", "stopped", "failed", "lost"
+ENDS = (FINISHED, STOPPED, BROKE, LOST)
+"""Of a start that is over: as planned, on our wish, by itself, or with its machine."""
+# So many jobs that kept to their forecasts are taken along in what is usual: one job alone says little.
+AS_FORECAST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class KeptJob:
+    """A job of a kept queue, as last written down (`told_at_seconds`); `work` is None where it has no command.
+
+    `cancel_at_seconds` is when somebody asked that it be cancelled; the scheduler does so.
+    """
+
+    job: QueuedJob
+    work: Work | None
+    number: int
+    state: str
+    left: float
+    pace: float
+    is_observed: bool
+    owed_seconds: float
+    served_gpu_seconds: float
+    failures: int
+    told_at_seconds: float
+    ended_at_seconds: float | None = None
+    reason: str | None = None
+    cancel_at_seconds: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it ended, failed for good or was cancelled."""
+        return self.state in (ENDED, FAILED, CANCELLED)
+
+    @property
+    def is_unwanted(self) -> bool:
+        """Whether it is to be cancelled and is not over yet."""
+        return self.cancel_at_seconds is not None and not self.is_over
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A start of a job: `attempt` counts from 1, `machine` is the number of the rented machine."""
+
+    job: str
+    attempt: int
+    key: str
+    choice: Choice
+    machine: int
+    asked_at_seconds: float
+    is_alone: bool = False
+    state: str = ASKED
+    engine_id: str | None = None
+    stop_at_seconds: float | None = None
+    ended_at_seconds: float | None = None
+    exit_code: int | None = None
+    end: str | None = None
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether it has, or may have, GPUs."""
+        return self.state != OVER
+
+
+@dataclass(frozen=True, slots=True)
+class Rented:
+    """A machine from when the first job was put on it until the last had left; `node` is what the engine calls it."""
+
+    number: int
+    kind: NodeType
+    node: str | None
+    rented_at_seconds: float
+    returned_at_seconds: float | None = None
+
+    def dollars(self, now_at_seconds: float) -> float:
+        """What it cost until now."""
+        end = now_at_seconds if self.returned_at_seconds is None else self.returned_at_seconds
+        return max(0.0, end - self.rented_at_seconds) * self.kind.dollars_per_second
+
+
+@dataclass(frozen=True)
+class KeptQueue:
+    """A whole queue, as the store has it at one moment."""
+
+    id: int
+    name: str
+    fleet: Fleet
+    added_at_seconds: float
+    seen_at_seconds: float
+    jobs: Mapping[str, KeptJob]
+    starts: tuple[Start, ...] = ()
+    machines: tuple[Rented, ...] = ()
+    engine: str | None = None
+    policy: str | None = None
+    holder: str | None = None
+    held_until_seconds: float | None = None
+    fleet_document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def seconds(self, at_seconds: float) -> float:
+        """On the queue's own clock."""
+        return at_seconds - self.added_at_seconds
+
+    @property
+    def usual_pace(self) -> float:
+        """What to expect of jobs that have not shown their pace: the mean (log) of those that have.
+
+        As if two more jobs had kept to their forecasts; what slows or speeds all (busy machines, other drivers than
+        the forecast knew) is seen after a few.
+        """
+        shown = [log(kept.pace) for kept in self.jobs.values() if kept.is_observed]
+        return exp(sum(shown) / (len(shown) + AS_FORECAST))
+
+    def open_starts(self) -> dict[str, Start]:
+        """The start of every job that has GPUs."""
+        return {start.job: start for start in self.starts if start.has_gpus}
+
+    def last_starts(self) -> dict[str, Start]:
+        """The latest start of every job that was ever started."""
+        return {start.job: start for start in self.starts}
+
+    def dollars(self, now_at_seconds: float) -> tuple[float, float]:
+        """What machines and what lateness cost so far; who was cancelled is not late."""
+        now = self.seconds(now_at_seconds)
+        late = 0.0
+        for kept in self.jobs.values():
+            if kept.state == CANCELLED:
+                continue
+            end = now if kept.ended_at_seconds is None else self.seconds(kept.ended_at_seconds)
+            late += max(0.0, end - kept.job.deadline_seconds) * kept.job.tardiness_dollars_per_second
+        return sum(machine.dollars(now_at_seconds) for machine in self.machines), late

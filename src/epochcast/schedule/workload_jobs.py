@@ -1,0 +1,259 @@
+"""The scheduling problem: jobs with deadlines, kinds of machines with prices, and how many may be rented at a time.
+
+    dollars = Σ machines: seconds rented · dollars_per_hour/3600  +  Σ jobs: tardiness_dollars_per_second · max(0, end −
+    deadline)
+
+A job runs on GPUs of one device within one machine: a `Choice`. What a policy knows of it are forecast seconds of the
+whole run per choice, with an interval. Progress is a fraction: a job that ran x seconds of T has x/T behind it, and
+keeps that when it is stopped, moved or resized.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from graphlib import CycleError, TopologicalSorter
+from math import isfinite
+
+from epochcast.base.caching import Cache, Derived, derived_property
+from epochcast.errors import BadInput
+from epochcast.interval import Interval
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Choice:
+    """So many GPUs of one device, within one machine."""
+
+    device: str
+    gpus: int
+
+    def __post_init__(self) -> None:
+        if self.gpus < 1:
+            raise BadInput(f"a job needs at least one GPU, got {self.gpus}")
+
+    def __str__(self) -> str:
+        return f"{self.gpus}x{self.device}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeType:
+    """A kind of machine.
+
+    `quota` is how many may be rented at a time (in-house: how many there are); None is as many as there are nodes. A
+    spot machine is taken away `interruptions_per_hour` times in an hour, in the mean. A `slow_fraction` of the machines
+    rented take `slowdown` times as long for everything. `instance` is its name in the catalogue of machines, where it
+    has one.
+    """
+
+    name: str
+    device: str
+    gpus: int
+    dollars_per_hour: float
+    quota: int | None = None
+    boot_seconds: float = 0.0
+    interruptions_per_hour: float = 0.0
+    slow_fraction: float = 0.0
+    slowdown: float = 2.0
+    is_in_house: bool = False
+    instance: str | None = None
+
+    def __post_init__(self) -> None:
+        what = f"node type {self.name!r}"
+        if self.gpus < 1:
+            raise BadInput(f"{what} has {self.gpus} GPUs; at least 1 is needed")
+        if not (isfinite(self.dollars_per_hour) and self.dollars_per_hour >= 0):
+            raise BadInput(f"{what} costs {self.dollars_per_hour} dollars per hour; a price is at least 0")
+        if self.quota is not None and self.quota < 0:
+            raise BadInput(f"{what} has a quota of {self.quota}; a quota is at least 0")
+        if not (isfinite(self.boot_seconds) and self.boot_seconds >= 0):
+            raise BadInput(f"{what} boots in {self.boot_seconds} seconds; at least 0 is needed")
+        if not (isfinite(self.interruptions_per_hour) and self.interruptions_per_hour >= 0):
+            raise BadInput(f"{what} is taken away {self.interruptions_per_hour} times per hour; at least 0 is needed")
+        if not 0 <= self.slow_fraction <= 1:
+            raise BadInput(f"{what} is slow in {self.slow_fraction} of all cases; a fraction from 0 to 1 is needed")
+        if not (isfinite(self.slowdown) and self.slowdown >= 1):
+            raise BadInput(f"{what} is slow by a factor of {self.slowdown}; at least 1 is needed")
+
+    @property
+    def dollars_per_second(self) -> float:
+        """The price of a second."""
+        return self.dollars_per_hour / 3600
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """One job of the queue, as a policy knows it.
+
+    `seconds` are forecasts of the whole run for every choice on which it fits; `restart_seconds` are added whenever it
+    is stopped and started again, moved or resized; `checkpoint_seconds` is the time between two savings, which a
+    failure may cost (0: progress is never lost). `after` are jobs that must end before it joins the queue.
+    """
+
+    id: str
+    submit_seconds: float
+    deadline_seconds: float
+    tardiness_dollars_per_second: float
+    seconds: Mapping[Choice, Interval]
+    restart_seconds: float = 0.0
+    checkpoint_seconds: float = 0.0
+    is_preemptible: bool = True
+    priority: float | None = None
+    budget_dollars: float | None = None
+    after: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("submit_seconds", "tardiness_dollars_per_second", "restart_seconds", "checkpoint_seconds"):
+            value = getattr(self, name)
+            if not (isfinite(value) and value >= 0):
+                raise BadInput(f"job {self.id!r}: {name} is {value}; a number of at least 0 is needed")
+        if not isfinite(self.deadline_seconds):
+            raise BadInput(f"job {self.id!r}: deadline_seconds is {self.deadline_seconds}; a finite number is needed")
+        if self.deadline_seconds < self.submit_seconds:
+            raise BadInput(
+                f"job {self.id!r}: its deadline ({self.deadline_seconds:g} s) is before it is submitted "
+                f"({self.submit_seconds:g} s)"
+            )
+        if not self.seconds:
+            raise BadInput(f"job {self.id!r} fits on no machine of the list")
+        for choice, told in self.seconds.items():
+            if told.low <= 0:
+                raise BadInput(f"job {self.id!r}: {told.low:g} seconds on {choice}; more than 0 is needed")
+
+    @property
+    def rank(self) -> float:
+        """What orders jobs by importance: its priority, or what its lateness costs."""
+        return self.tardiness_dollars_per_second if self.priority is None else self.priority
+
+    @property
+    def fastest_seconds(self) -> float:
+        """The shortest whole run."""
+        return min(told.mid for told in self.seconds.values())
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What can be rented: at most `nodes` machines at a time, each of any of the types (within quotas)."""
+
+    nodes: int
+    types: tuple[NodeType, ...]
+    derived: Derived = field(init=False, compare=False, repr=False, default_factory=partial(Cache, 2))
+
+    def __post_init__(self) -> None:
+        if self.nodes < 1:
+            raise BadInput(f"at least one node is needed, got {self.nodes}")
+        if not self.types:
+            raise BadInput("no node type is given")
+        names = [kind.name for kind in self.types]
+        if len(set(names)) < len(names):
+            raise BadInput(f"two node types are called {next(name for name in names if names.count(name) > 1)!r}")
+
+    @derived_property
+    def by_device(self) -> Mapping[str, tuple[NodeType, ...]]:
+        """The types of every device, the smallest and cheapest first."""
+        found: dict[str, list[NodeType]] = {}
+        for kind in self.types:
+            found.setdefault(kind.device, []).append(kind)
+        return {
+            device: tuple(sorted(kinds, key=lambda kind: (kind.gpus, kind.dollars_per_hour, kind.name)))
+            for device, kinds in found.items()
+        }
+
+    @derived_property
+    def by_name(self) -> Mapping[str, NodeType]:
+        """Every type by its name."""
+        return {kind.name: kind for kind in self.types}
+
+    def holds(self, choice: Choice) -> bool:
+        """Whether some machine has that many GPUs of the device."""
+        kinds = self.by_device.get(choice.device, ())
+        return any(kind.gpus >= choice.gpus and kind.quota != 0 for kind in kinds)
+
+    def dollars_per_second(self, choice: Choice) -> float:
+        """Of the cheapest machine with exactly so many GPUs; where there is none, of as many GPUs in a full one."""
+        exact = [kind.dollars_per_second for kind in self.by_device[choice.device] if kind.gpus == choice.gpus]
+        return min(exact) if exact else choice.gpus * self.gpu_dollars_per_second(choice.device)
+
+    def gpu_dollars_per_second(self, device: str) -> float:
+        """The least that a GPU of the device costs in a second, in a full machine."""
+        return min(kind.dollars_per_second / kind.gpus for kind in self.by_device[device])
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A fleet, the jobs that come, and, for a simulation, what their runs really take."""
+
+    fleet: Fleet
+    jobs: tuple[QueuedJob, ...]
+    true_seconds: Mapping[str, Mapping[Choice, float]] = field(default_factory=dict)
+    failures: "tuple[Failure, ...]" = ()
+    stragglers: "tuple[Straggler, ...]" = ()
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for job in self.jobs:
+            if job.id in seen:
+                raise BadInput(f"two jobs are called {job.id!r}")
+            seen.add(job.id)
+            if not any(self.fleet.holds(choice) for choice in job.seconds):
+                raise BadInput(f"job {job.id!r} fits on no machine of the list")
+        for fault in order_faults({job.id: job.after for job in self.jobs}).values():
+            raise BadInput(fault)
+
+    def run_seconds(self, job: QueuedJob, choice: Choice) -> float:
+        """What the whole run really takes; the forecast's middle where nobody says otherwise."""
+        truth = self.true_seconds.get(job.id)
+        return job.seconds[choice].mid if truth is None else truth[choice]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """At a time a machine dies: that of the given number among those rented (modulo), or one of a type."""
+
+    at_seconds: float
+    machine: int = 0
+    node_type: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.at_seconds) and self.at_seconds >= 0):
+            raise BadInput(f"a failure at {self.at_seconds} seconds; a number of at least 0 is needed")
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """At a time a machine becomes slow, and stays so while it is rented; which one, as for a failure."""
+
+    at_seconds: float
+    slowdown: float
+    machine: int = 0
+    node_type: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.at_seconds) and self.at_seconds >= 0):
+            raise BadInput(f"a straggler at {self.at_seconds} seconds; a number of at least 0 is needed")
+        if not (isfinite(self.slowdown) and self.slowdown >= 1):
+            raise BadInput(f"a straggler that is {self.slowdown} times as slow; at least 1 is needed")
+
+
+Incident = Failure | Straggler
+
+
+def order_faults(after: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Jobs that could never begin, and why: one before them is not in the queue, or comes after them itself."""
+    faults: dict[str, str] = {}
+    for job, others in after.items():
+        missing = next((other for other in others if other not in after), None)
+        if missing is not None:
+            faults[job] = f"job {job!r} comes after {missing!r}, which is not in the queue"
+    while True:
+        sorter = TopologicalSorter({job: others for job, others in after.items() if job not in faults})
+        try:
+            order = tuple(sorter.static_order())
+            break
+        except CycleError as error:
+            circle = error.args[1]
+            told = " after ".join(map(repr, circle))
+            faults |= {job: f"job {job!r} comes after itself: {told}" for job in circle}
+    for job in order:
+        before = next((other for other in after[job] if other in faults), None)
+        if job not in faults and before is not None:
+            faults[job] = f"job {job!r} comes after {before!r}, which can never begin"
+    return faults

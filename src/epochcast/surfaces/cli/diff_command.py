@@ -1,0 +1,196 @@
+"""`epochcast diff`"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from epochcast.errors import BadInput, OverLimit
+from epochcast.surfaces.cli.command_line import Explain, Json, show, wrote
+from epochcast.surfaces.cli.job_flags import GivenOptions, options_command
+
+if TYPE_CHECKING:
+    from epochcast.decide.diff.diff_answer import Diff
+    from epochcast.decide.diff.diff_compare import Comparison
+
+NOT_COMPARABLE = 5
+"""The exit code where a limit cannot be checked: the lock is of another epochcast."""
+
+
+@options_command(epilog="Example: epochcast diff resnet50 resnet101 --device A100 --batch 64 --max-time-increase 5%")
+def diff(
+    given: GivenOptions,
+    base: Annotated[
+        str | None,
+        typer.Argument(help="A model, or job:NAME of epochcast.toml. With --base or --lock: what is compared."),
+    ] = None,
+    head: Annotated[str | None, typer.Argument(help="The model or job:NAME to compare it with.")] = None,
+    base_revision: Annotated[
+        str | None, typer.Option("--base", help="Compare with this git revision instead, like main.")
+    ] = None,
+    head_revision: Annotated[
+        str | None, typer.Option("--head", help="The other git revision; without it, the working tree.")
+    ] = None,
+    lock: Annotated[
+        bool, typer.Option("--lock", help="Compare with epochcast.lock: job:NAME, or all jobs of epochcast.toml.")
+    ] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="With --lock: write the forecasts of now into epochcast.lock.")
+    ] = False,
+    max_time_increase: Annotated[
+        str | None, typer.Option(help="Exit code 3 if the job takes this much longer, like 5%.")
+    ] = None,
+    max_cost_increase: Annotated[
+        str | None, typer.Option(help="Exit code 3 if it costs this much more, like 5%.")
+    ] = None,
+    max_memory_increase: Annotated[
+        str | None, typer.Option(help="Exit code 3 if it needs this much more memory, like 10%.")
+    ] = None,
+    max_memory: Annotated[
+        str | None, typer.Option(help="Exit code 3 if the head needs more memory than this, like 40GiB.")
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write a comment for a pull request into this file.")] = None,
+    profile: Annotated[Path | None, typer.Option(help="Forecast with this file of `epochcast fit`.")] = None,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> int:
+    """Compare time, memory and cost of two versions. Lists the layers responsible."""
+    from epochcast.decide.diff.change_limits import Allowed
+    from epochcast.decide.diff.diff_compare import Comparison
+    from epochcast.decide.diff.side_reference import Question
+
+    allowed = Allowed(
+        time_increase=_fraction("--max-time-increase", max_time_increase),
+        cost_increase=_fraction("--max-cost-increase", max_cost_increase),
+        memory_increase=_fraction("--max-memory-increase", max_memory_increase),
+        most_memory_bytes=_bytes("--max-memory", max_memory),
+    )
+    comparison = Comparison(Question(given.options, given.config), allowed, profile)
+    _check(base, head, (base_revision, head_revision), lock, accept)
+    if markdown is not None and not markdown.parent.is_dir():
+        raise BadInput(f"no folder {str(markdown.parent)!r} to write {markdown.name} to")
+    if accept:
+        return _accept(comparison, [one for one in (base, head) if one is not None], as_json)
+    if lock:
+        answers = _of_lock(comparison, [one for one in (base, head) if one is not None])
+    elif base_revision is not None:
+        references = [base] if base is not None else _jobs()
+        answers = {each: comparison.of_revisions(each, base_revision, head_revision) for each in references}
+    else:
+        assert base is not None and head is not None  # checked
+        answers = {head: comparison.of_two(base, head)}
+    return _answer(answers, markdown, as_json, explain, is_single=base is not None)
+
+
+def _check(
+    base: str | None, head: str | None, revisions: tuple[str | None, str | None], lock: bool, accept: bool
+) -> None:
+    """Refuse what is said twice or not at all."""
+    if lock and any(revisions):
+        raise BadInput("--lock compares with epochcast.lock, --base with a revision: give one of them")
+    if accept and not lock:
+        raise BadInput("--accept goes with --lock: epochcast diff --lock --accept")
+    if revisions[1] is not None and revisions[0] is None:
+        raise BadInput("--head goes with --base: epochcast diff job:NAME --base main --head REV")
+    if revisions[0] is not None and head is not None:
+        raise BadInput("at two revisions one thing is compared: give one model or job:NAME beside --base")
+    if not lock and revisions[0] is None and (base is None or head is None):
+        raise BadInput("Missing argument 'BASE HEAD' (or --base REV, or --lock); see: epochcast diff --help")
+
+
+def _jobs() -> Sequence[str]:
+    from epochcast.decide.diff.side_reference import job_names
+
+    names = job_names()
+    if not names:
+        raise BadInput("epochcast.toml has no jobs; `epochcast jobs init` writes one")
+    return names
+
+
+def _lock_path() -> Path:
+    from epochcast.decide.diff.forecast_lock import FILE
+    from epochcast.predict.forecast.job_file import find_job_file
+
+    return find_job_file().with_name(FILE)
+
+
+def _of_lock(comparison: "Comparison", references: Sequence[str]) -> "dict[str, Diff]":
+    from epochcast.decide.diff.diff_compare import check_reference
+    from epochcast.decide.diff.forecast_lock import read_lock
+
+    path = _lock_path()
+    lock = read_lock(path)
+    return {each: comparison.of_lock(lock, path, check_reference(each)) for each in references or _jobs()}
+
+
+def _accept(comparison: "Comparison", references: Sequence[str], as_json: bool) -> int:
+    """Write the forecasts of now; jobs that are not named and still exist stay as they were accepted."""
+    from epochcast.decide.diff.diff_compare import check_reference
+    from epochcast.decide.diff.forecast_lock import Lock, read_lock
+    from epochcast.decide.diff.side_reference import JOB
+
+    path, names = _lock_path(), [name.removeprefix(JOB) for name in _jobs()]
+    asked = [check_reference(each).removeprefix(JOB) for each in references] or names
+    sides = {name: comparison.now(f"{JOB}{name}") for name in asked}
+    before = read_lock(path).jobs if references and path.is_file() else {}
+    kept = Lock({name: locked for name, locked in before.items() if name in names})
+    kept.accepting(sides).write(path)
+
+    def view() -> Any:
+        return f"{path.name}: accepted {', '.join(asked)}"
+
+    show({"file": str(path), "accepted": asked}, as_json, view)
+    return 0
+
+
+def _answer(
+    answers: "Mapping[str, Diff]", markdown: Path | None, as_json: bool, explain: bool, *, is_single: bool
+) -> int:
+    """Show every comparison; the exit code says whether a limit was exceeded, or could not be checked."""
+    every = list(answers.values())
+    if markdown is not None:
+        from epochcast.base.atomic_files import write_text
+        from epochcast.surfaces.render.diff_markdown import markdown as comment
+
+        write_text(markdown, comment(every))
+        wrote(markdown)
+    bodies = {name: answer.as_dict() for name, answer in answers.items()}
+    exceeded = [{"of": name, **one} for name, body in bodies.items() for one in body["exceeded"]]
+    body = next(iter(bodies.values())) if is_single and len(bodies) == 1 else {"jobs": bodies, "exceeded": exceeded}
+
+    def view() -> Any:
+        from rich.console import Group
+
+        from epochcast.surfaces import render
+
+        return Group(*(render.diff(answer) for answer in every))
+
+    show(body, as_json, view, explain=explain)
+    if any(answer.allowed and not answer.is_comparable for answer in every):
+        return NOT_COMPARABLE
+    return OverLimit.exit_code if exceeded else 0
+
+
+def _fraction(flag: str, text: str | None) -> float | None:
+    from epochcast.units import parse_fraction
+
+    if text is None:
+        return None
+    fraction: float = _parsed(flag, text, parse_fraction)
+    if fraction > 1 and "%" not in text:  # as a fraction, 5 would let everything pass
+        raise BadInput(f"{flag}: {text!r} is {100 * fraction:.0f} %; write {text.strip()}% or {100 * fraction:.0f}%")
+    return fraction
+
+
+def _bytes(flag: str, text: str | None) -> int | None:
+    from epochcast.units import parse_bytes
+
+    return None if text is None else _parsed(flag, text, parse_bytes)
+
+
+def _parsed(flag: str, text: str, parse: Any) -> Any:
+    try:
+        return parse(text)
+    except BadInput as error:
+        raise BadInput(f"{flag}: {error}") from None

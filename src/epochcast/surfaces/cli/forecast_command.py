@@ -1,0 +1,64 @@
+"""`epochcast forecast`"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from epochcast.errors import DoesNotFit
+from epochcast.surfaces.cli.command_line import Json, show
+from epochcast.surfaces.cli.handover_options import HandOver, Image, Kueue, Queue, Ray, Run, SkyPilot, Slurm
+from epochcast.surfaces.cli.job_flags import JobArguments, job_command, save_job
+
+
+@job_command(
+    epilog="Example: epochcast forecast resnet50 --device V100 --batch 64 --dataset imagenet-1k --epochs 90",
+    needs=(("device",), ("batch", "global_batch")),
+)
+def forecast(
+    arguments: JobArguments,
+    profile: Annotated[Path | None, typer.Option(help="Use this profile, written by `epochcast fit`.")] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(help="Correct the forecast by past jobs: a file written by `epochcast history fit`."),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show where the time goes, by layer and operator class, and all notes.")
+    ] = False,
+    slurm: Slurm = False,
+    skypilot: SkyPilot = False,
+    kueue: Kueue = False,
+    ray: Ray = False,
+    command: Run = None,
+    queue: Queue = None,
+    image: Image = None,
+    save_as: Annotated[
+        str | None, typer.Option("--save-job", help="Save this job in epochcast.toml under this name.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Forecast time, memory and cost of a training job."""
+    from epochcast import api
+
+    answer = api.forecast(arguments.model, profile=profile, history=history, config=None, **arguments.options)
+    body = {**answer.as_dict(), "would_fit": [remedy.as_dict() for remedy in answer.remedies()]}
+    if explain and as_json:
+        from epochcast.predict.forecast.step_explain import as_dict
+
+        body["explain"] = as_dict(answer)
+
+    wanted = HandOver(slurm=slurm, skypilot=skypilot, kueue=kueue, ray=ray, command=command, queue=queue, image=image)
+    texts = wanted.texts(answer)
+    body |= texts
+
+    def view() -> Any:
+        from epochcast.surfaces import render
+
+        return render.forecast(answer, explain=explain)
+
+    if save_as is not None:
+        path = save_job(save_as, arguments)
+        sys.stderr.write(f"epochcast: job {save_as!r} is written to {path}\n")
+    show(body, as_json, view, as_text="\n".join(texts.values()) or None, explain=explain)
+    return 0 if answer.fits else DoesNotFit.exit_code

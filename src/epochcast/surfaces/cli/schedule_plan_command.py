@@ -1,0 +1,259 @@
+"""`epochcast schedule plan` and `epochcast schedule queue`: a queue now as a timetable."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from epochcast.errors import BadInput, OverLimit
+from epochcast.surfaces.cli.command_line import Explain, Json, Wide, show, wrote
+from epochcast.surfaces.cli.database_options import Database
+from epochcast.surfaces.cli.evaluate_command import progress_bar
+from epochcast.surfaces.cli.handover_options import Image, Queue
+from epochcast.surfaces.cli.schedule_command import schedule_app, tell_compiling, tell_refused
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from epochcast.queues import QueueView
+    from epochcast.schedule.timetable import Timetable
+    from epochcast.schedule.workload_file import Refused
+
+QueueFile = Annotated[
+    Path | None,
+    typer.Argument(
+        help="The queue: TOML or JSON with nodes, node_types and jobs; else the nearest queue.toml or queue.json.",
+        show_default=False,
+    ),
+]
+RunName = Annotated[
+    str | None, typer.Option("--run", help="A queue that `schedule run` works off, by its name in the store.")
+]
+At = Annotated[str | None, typer.Option("--at", help="As of this time instead of now, like 2026-11-17T09:00.")]
+Policy = Annotated[
+    str | None,
+    typer.Option("--policy", help="Who decides, see `epochcast schedule policies`; atc_rollout, or that of the run."),
+]
+Preemption = Annotated[
+    str, typer.Option("--preemption", help="Whether running jobs may be stopped and resized: with or without.")
+]
+Every = Annotated[
+    str | None, typer.Option("--every", help="Decide at least this often, like 10min, besides at events.")
+]
+Error = Annotated[
+    float | None, typer.Option("--error", help="Seconds without an interval err by exp(σz): σ, like 0.2.")
+]
+Draws = Annotated[int, typer.Option("--draws", help="How many draws of the true run times the intervals are made of.")]
+Seed = Annotated[int, typer.Option("--seed", help="For what is drawn at random.")]
+
+
+@schedule_app.command(
+    epilog="Examples: epochcast schedule plan queue.toml · epochcast schedule plan queue.toml --gantt plan.png "
+    "--skypilot tasks/"
+)
+def plan(
+    queue: QueueFile = None,
+    run: RunName = None,
+    at: At = None,
+    policy: Policy = None,
+    preemption: Preemption = "with",
+    every: Every = None,
+    error: Error = None,
+    draws: Draws = 99,
+    seed: Seed = 0,
+    deadline: Annotated[
+        str | None,
+        typer.Option(help="Exit with code 3 if the last job may end later, like 'Friday 18:00'."),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Exit with code 3 if machines may cost more dollars than this."),
+    ] = None,
+    gantt: Annotated[Path | None, typer.Option(help="Write a Gantt chart: .png, .svg, .html.")] = None,
+    skypilot: Annotated[
+        Path | None, typer.Option(help="Write a task of SkyPilot for each job into this folder.")
+    ] = None,
+    kueue: Annotated[
+        Path | None, typer.Option(help="Write a Kubernetes Job for Kueue for each job into this folder.")
+    ] = None,
+    local_queue: Queue = None,
+    image: Image = None,
+    database: Database = None,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> int:
+    """Plan a queue: which job runs where and when, on which machines, at what cost."""
+    from epochcast.surfaces.cli.current_time import now
+
+    if gantt is not None:
+        from epochcast.surfaces import charts
+
+        charts.check_chart_path(gantt)
+    if kueue is not None and (local_queue is None or image is None):
+        raise BadInput("a job of Kueue needs its local queue and its container image: give --queue and --image")
+    if budget is not None and not 0 < budget < float("inf"):
+        raise BadInput(f"--budget must be a number of dollars above 0, got {budget:g}")
+    moment = _moment(at)
+    answer = _timetable(_view(queue, run, moment, error, database), policy, preemption, every, draws, seed)
+    exceeded = _exceeded(answer, _until(deadline, moment if at else now()), budget)
+    if gantt is not None and answer.lines:
+        from epochcast.surfaces import charts
+
+        charts.save_chart(charts.timetable(answer), gantt)
+        wrote(gantt)
+    files, unwritten = _hand_over(answer, skypilot, kueue, local_queue, image)
+
+    def view() -> Any:
+        from epochcast.surfaces import render
+
+        return render.timetable(answer)
+
+    show({**answer.as_dict(), "exceeded": exceeded, "files": files}, as_json, view, explain=explain)
+    for line in exceeded:
+        sys.stderr.write(f"epochcast: {line}\n")
+    code = tell_refused((*answer.refused, *unwritten), queue)
+    return code or (OverLimit.exit_code if exceeded else 0)
+
+
+@schedule_app.command(
+    "queue",
+    epilog="Examples: epochcast schedule queue queue.toml · epochcast schedule queue --run lab --job imagenet",
+)
+def queue_command(
+    queue: QueueFile = None,
+    run: RunName = None,
+    job: Annotated[str | None, typer.Option(help="Only this job.")] = None,
+    at: At = None,
+    policy: Policy = None,
+    preemption: Preemption = "with",
+    every: Every = None,
+    error: Error = None,
+    draws: Draws = 99,
+    seed: Seed = 0,
+    database: Database = None,
+    explain: Explain = False,
+    wide: Wide = False,
+    as_json: Json = False,
+) -> int:
+    """List queued jobs: position, start time with an interval, and what each waits for."""
+    view = _view(queue, run, _moment(at), error, database)
+    answer = _timetable(view, policy, preemption, every, draws, seed)
+    refused = [one for one in answer.refused if job in (None, one.job)]
+    lines = answer.jobs if job is None else () if refused else (answer.line(job),)
+
+    def drawn() -> Any:
+        from epochcast.surfaces import render
+
+        return render.queue(answer, lines)
+
+    show(answer.queue_dict(lines), as_json, drawn, explain=explain, wide=wide)
+    return tell_refused(refused, queue)
+
+
+def _moment(at: str | None) -> "datetime":
+    """The time of the plan: now, or what was asked for, in its own zone where it has one."""
+    from datetime import datetime, timedelta
+
+    from epochcast.decide.plan.deadline import seconds_until
+    from epochcast.surfaces.cli.current_time import now
+
+    moment = now()
+    if at is None:
+        return moment
+    try:
+        told = datetime.fromisoformat(at)
+    except ValueError:
+        told = None
+    if told is not None and told.tzinfo is not None:
+        return told
+    return moment + timedelta(seconds=seconds_until(at, moment, "--at"))
+
+
+def _until(deadline: str | None, moment: "datetime") -> "datetime | None":
+    from datetime import timedelta
+
+    from epochcast.decide.plan.deadline import deadline_seconds
+
+    return None if deadline is None else moment + timedelta(seconds=deadline_seconds(deadline, moment))
+
+
+def _view(
+    queue: Path | None, run: str | None, at: "datetime", error: float | None, database: str | None
+) -> "QueueView":
+    """The queue of a file, or one of the store."""
+    from epochcast.queues import find_queue_file, kept_view, read_queue
+
+    if run is None:
+        with progress_bar("forecasting") as progress:
+            return read_queue(queue or find_queue_file(), at, progress=progress).view(at, error)
+    if queue is not None:
+        raise BadInput("a queue is a file or one that is run: give its file or --run, not both")
+    from epochcast.observe.store.store_location import database_url, shown_url
+    from epochcast.observe.store.store_opening import existing_store
+
+    store = existing_store(database)
+    if store is None:
+        raise BadInput(f"no queue called {run!r}: there is no store yet at {shown_url(database_url(database))}")
+    with store:
+        return kept_view(store, run, at)
+
+
+def _timetable(
+    view: "QueueView", policy: str | None, preemption: str, every: str | None, draws: int, seed: int
+) -> "Timetable":
+    from epochcast.schedule.policies.policy_table import DEFAULT, Switches
+    from epochcast.schedule.projection import Asked
+    from epochcast.units import parse_seconds
+
+    if preemption not in ("with", "without"):
+        raise BadInput(f"--preemption is with or without, not {preemption!r}")
+    may = preemption == "with"
+    every_seconds = None if every is None else parse_seconds(every, "--every", unit="min")
+    asked = Asked(policy or view.policy or DEFAULT, Switches(may, may, seed), every_seconds, draws, seed)
+    tell_compiling([asked.policy])
+    with progress_bar("planning") as progress:
+        return view.timetable(asked, progress)
+
+
+def _exceeded(answer: "Timetable", until: "datetime | None", budget: float | None) -> list[str]:
+    """Limits of the command line that the high ends do not keep."""
+    from epochcast.units import show_dollars
+
+    found = []
+    if until is not None and answer.end is not None and answer.end.high > answer.clock.seconds(until):
+        latest = answer.clock.at(answer.end.high)
+        found.append(f"the last job may end {latest:%a %d %b %H:%M %Z}, after the deadline {until:%a %d %b %H:%M %Z}")
+    if budget is not None and answer.machine_dollars.high > budget:
+        found.append(f"machines may cost {show_dollars(answer.machine_dollars.high)}, over {show_dollars(budget)}")
+    return found
+
+
+def _hand_over(
+    answer: "Timetable", skypilot: Path | None, kueue: Path | None, queue: str | None, image: str | None
+) -> "tuple[list[str], tuple[Refused, ...]]":
+    """Write what is asked for; the files, and jobs without one."""
+    from epochcast.schedule.timetable_handover import kueue_jobs, skypilot_tasks
+
+    files: list[str] = []
+    unwritten: dict[str, Refused] = {}
+    for folder, handed in (
+        (skypilot, None if skypilot is None else skypilot_tasks(answer)),
+        (kueue, None if kueue is None else kueue_jobs(answer, queue=queue, image=image)),
+    ):
+        if folder is not None and handed is not None:
+            files += _write(folder, handed.texts)
+            unwritten |= {one.job: one for one in handed.refused}
+    return files, tuple(unwritten.values())
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> list[str]:
+    from epochcast.base.atomic_files import write_text
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    if texts:
+        wrote(folder)
+    return [str(folder / name) for name in texts]

@@ -1,0 +1,76 @@
+"""What `epochcast track` keeps in a store, and what past runs tell it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from epochcast.observe.runs.run_prior import Prior
+    from epochcast.observe.runs.stored_run import KeptRun
+    from epochcast.observe.store.store import Store
+    from epochcast.predict.forecast.forecast import Forecast
+    from epochcast.predict.forecast.job_file import NamedJob
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A run of the store, and what past runs say of it."""
+
+    run: "KeptRun"
+    prior: "Prior | None"
+    told: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """An open store, and the name to keep a run under; None: each under the path of its log."""
+
+    store: "Store"
+    name: str | None
+
+    def kept(self, path: Path, job: "NamedJob | None", forecast: "Forecast | None") -> Kept:
+        """The run of a log, made where it is new."""
+        from epochcast.observe.runs.stored_run import KeptRun, past_prior
+        from epochcast.observe.store.past_runs import past_of
+        from epochcast.observe.store.store_rows import LONGEST_NAME, Place
+
+        place = Place() if forecast is None else Place(forecast.device, forecast.gpus, forecast.nodes)
+        source = str(path.absolute())
+        run = self.store.open_run(
+            self.name or source[-LONGEST_NAME:],
+            job=None if job is None else job.job,
+            job_name=None if job is None else job.name,
+            place=place,
+            source=source,
+        )
+        following = KeptRun(self.store, run)
+        following.expect(forecast)
+        past = None if job is None else past_of(self.store, job.job.as_dict(), place, but=run.id)
+        told = {"run": run.name, "past": None if past is None else past.as_dict()}
+        return Kept(following, past_prior(past, forecast), told)
+
+
+@contextmanager
+def keeping(database: str | None, name: str | None, is_asked: bool) -> Iterator[Keeper | None]:
+    """A keeper while a command runs, where one is asked for."""
+    if not is_asked:
+        yield None
+        return
+    from epochcast.observe.store.store_opening import open_store
+
+    with open_store(database) as store:
+        yield Keeper(store, name)
+
+
+@contextmanager
+def patient(kept: Sequence[Kept | None]) -> Iterator[None]:
+    """Meanwhile reports wait for a store that is locked or away; at the end it has to be there."""
+    following = [one.run for one in kept if one is not None]
+    for run in following:
+        run.is_patient = True
+    yield
+    for run in following:
+        run.is_patient = False
+        run.flush()

@@ -1,0 +1,61 @@
+"""Answers as tables for a terminal. Numbers get their units (ms, GiB) here and nowhere before."""
+
+from epochcast.surfaces.render.advise_table import advice, loader, probe
+from epochcast.surfaces.render.bench_table import campaign
+from epochcast.surfaces.render.catalogue_tables import (
+    datasets,
+    devices,
+    hub_models,
+    instances,
+    links,
+    models,
+    topologies,
+)
+from epochcast.surfaces.render.diff_table import diff
+from epochcast.surfaces.render.doctor_report import doctor
+from epochcast.surfaces.render.forecast_table import choices, forecast
+from epochcast.surfaces.render.inspection_table import comparison, inspection
+from epochcast.surfaces.render.jobs_table import jobs
+from epochcast.surfaces.render.memory_table import memory
+from epochcast.surfaces.render.plan_table import plan
+from epochcast.surfaces.render.policies_table import policies, simulation
+from epochcast.surfaces.render.queue_table import queue, timetable
+from epochcast.surfaces.render.runs_table import run, runs
+from epochcast.surfaces.render.scaling_table import scaling
+from epochcast.surfaces.render.table_parts import table
+from epochcast.surfaces.render.tokens_table import tokens
+from epochcast.surfaces.render.track_table import track, track_live
+
+__all__ = [
+    "advice",
+    "campaign",
+    "choices",
+    "comparison",
+    "datasets",
+    "devices",
+    "diff",
+    "doctor",
+    "forecast",
+    "hub_models",
+    "inspection",
+    "instances",
+    "jobs",
+    "links",
+    "loader",
+    "memory",
+    "models",
+    "plan",
+    "policies",
+    "probe",
+    "queue",
+    "run",
+    "runs",
+    "scaling",
+    "simulation",
+    "table",
+    "timetable",
+    "tokens",
+    "topologies",
+    "track",
+    "track_live",
+]

@@ -1,0 +1,88 @@
+"""What decides the numbers of an answer, in one line above it, and what of it was assumed, in one line below."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from epochcast.predict.forecast.forecast import Forecast
+
+_PRECISIONS = {"amp_bf16": "bf16 mixed precision", "amp_fp16": "fp16 mixed precision"}
+
+
+def header(begin: Sequence[str], *answers: Forecast, between: str = " or ") -> str:
+    """The title of an answer: how it begins, then the settings of its forecasts; what differs is written `between`."""
+    each = [_settings(answer) for answer in answers]
+    words = (between.join(dict.fromkeys(word for word in place if word)) for place in zip(*each, strict=True))
+    return " · ".join([*begin, *(word for word in words if word)])
+
+
+def place(answer: Forecast) -> str:
+    """The model and what it runs on."""
+    where = answer.device if answer.gpus == 1 else f"{answer.gpus} × {answer.device}"
+    return f"{answer.model} on {where}" + (f" on {answer.nodes} nodes" if answer.nodes > 1 else "")
+
+
+def _settings(answer: Forecast) -> tuple[str, ...]:
+    """A word for each setting, empty where it is the plain one."""
+    is_kept_otherwise = answer.weights not in (None, answer.precision)
+    return (
+        f"{answer.sequence_length:,} tokens" if answer.sequence_length else "",
+        answer.precision,
+        f"weights {answer.weights}" if is_kept_otherwise else "",
+        answer.optimizer if answer.mode == "training" else answer.mode.replace("_", " and ") + " only",
+        f"{answer.offload} offloaded" if answer.offload != "none" else "",
+        _CHECKPOINTING[answer.checkpointing],
+        _lora(answer),
+        f"{answer.attention} attention" if answer.attention else "",
+        "channels last" if answer.channels_last else "",
+        f"compiled: {answer.compile}" if answer.compile != "none" else "",
+    )
+
+
+_CHECKPOINTING = {"none": "", "full": "checkpointing", "selective": "selective checkpointing"}
+
+
+def _lora(answer: Forecast) -> str:
+    if not answer.lora:
+        return ""
+    layers = f" on {', '.join(answer.lora_targets)}" if answer.lora_targets else ""
+    return f"LoRA rank {answer.lora}{layers}" + (", four-bit base" if answer.four_bit else "")
+
+
+def assumed_line(*answers: Forecast) -> str:
+    """assumed: bf16 mixed precision, adamw, 512 tokens (alpaca); empty where everything was said."""
+    words = [_assumed(answer) for answer in answers]
+    names = sorted({name for each in words for name in each}, key=_ORDER.index)
+    told = [" or ".join(dict.fromkeys(each[name] for each in words if name in each)) for name in names]
+    return f"assumed: {', '.join(told)}" if told else ""
+
+
+_ORDER = ("precision", "optimizer", "input_shape")
+
+
+def assumed(*answers: Forecast) -> list[Text]:
+    """The same as a piece of a drawing; none where there is nothing to say."""
+    line = assumed_line(*answers)
+    return [Text(line)] if line else []
+
+
+def _assumed(answer: Forecast) -> dict[str, str]:
+    shown: dict[str, Callable[[Any], str]] = {
+        "precision": _precision,
+        "input_shape": lambda shape: _length(shape, answer.dataset),
+    }
+    return {name: shown.get(name, str)(value) for name, value in answer.assumed.items()}
+
+
+def _precision(name: str) -> str:
+    return _PRECISIONS.get(name, name)
+
+
+def _length(shape: Sequence[int], dataset: str | None) -> str:
+    """So many tokens, and who says so."""
+    from epochcast.hardware.catalogue import find_dataset
+
+    data = None if dataset is None else find_dataset(dataset)
+    is_of_data = data is not None and not data.counts_tokens and list(data.sample_shape) == list(shape)
+    return f"{shape[0]:,} tokens ({dataset if is_of_data else 'model default'})"

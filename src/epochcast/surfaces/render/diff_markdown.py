@@ -1,0 +1,58 @@
+"""A comparison as a comment for a pull request, in GitHub's Markdown (GitLab reads it, too)."""
+
+from collections.abc import Sequence
+
+from epochcast.decide.diff.change_limits import signed
+from epochcast.decide.diff.diff_answer import Diff
+from epochcast.surfaces.render.answer_header import assumed_line, header
+from epochcast.surfaces.render.diff_table import layer_rows, number_rows
+
+MARK = "<!-- epochcast -->"
+"""The first line: a workflow finds its own comment again by it."""
+
+
+def markdown(answers: Sequence[Diff]) -> str:
+    """One comment for all comparisons."""
+    return "\n".join([MARK, "## Training forecast", "", *(line for each in answers for line in _section(each))])
+
+
+def _section(answer: Diff) -> list[str]:
+    sides = answer.base.forecast, answer.head.forecast
+    told = _plain(assumed_line(*sides))
+    lines = [f"### {_plain(answer.base.name)} → {_plain(answer.head.name)}", "", _headline(answer), ""]
+    lines += [_plain(header([], *sides, between=" → ")) + (f" ({told})" if told else ""), ""]
+    lines += _table(("", "base", "head", "change", "90 % interval"), number_rows(answer), "lrrrr")
+    if answer.settings:
+        changed = ", ".join(f"`{name}` {before} → {after}" for name, (before, after) in answer.settings.items())
+        lines += ["", f"Settings that differ: {changed}"]
+    if answer.layers:
+        count = len(answer.layers)
+        lines += ["", "<details>", f"<summary>Layers responsible ({count})</summary>", ""]
+        lines += [*_table(("layer", "", "step", "share"), layer_rows(answer), "llrr"), "", "</details>"]
+    if answer.warnings:
+        lines += ["", "<details>", "<summary>Notes</summary>", ""]
+        lines += [*(f"- {_plain(note)}" for note in answer.warnings), "", "</details>"]
+    return [*lines, ""]
+
+
+def _headline(answer: Diff) -> str:
+    if not answer.is_comparable:
+        return "⚠️ **The base was forecast by another epochcast: limits are not checked.**"
+    if answer.exceeded:
+        return "\n".join(f"❌ **{one.sentence}**" for one in answer.exceeded)
+    sign = "✅ within the limits: " if answer.allowed else ""
+    change = answer.total_seconds or answer.step_seconds
+    return f"{sign}**{signed(change.mid - 1)} time**, {answer.verdict}"
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    marks = ["---:" if side == "r" else "---" for side in sides]
+    body = ["| " + " | ".join(_plain(cell) for cell in row) + " |" for row in rows]
+    return ["| " + " | ".join(headings) + " |", "|" + "|".join(marks) + "|", *body]
+
+
+def _plain(text: str) -> str:
+    """Without what Markdown would read as its own: bars end cells, brackets begin tags, stars and lines emphasise."""
+    for sign in ("\\", "|", "<", "*", "_", "`", "[", "#"):
+        text = text.replace(sign, f"\\{sign}")
+    return " ".join(text.split())

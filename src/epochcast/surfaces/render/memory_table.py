@@ -1,0 +1,72 @@
+"""The memory of a step, and what would make it fit."""
+
+from rich.console import Group, RenderableType
+
+from epochcast.predict.forecast.forecast import Forecast
+from epochcast.predict.memory.device_context import usable_bytes
+from epochcast.predict.memory.verdict import DOES_NOT_FIT
+from epochcast.surfaces.render.table_parts import INTERVAL, interval_cells, table
+from epochcast.units import show_bytes
+
+_PARTS = {
+    "parameters": "parameters",
+    "gradients": "gradients",
+    "optimizer_state": "optimizer state",
+    "activations": "activations kept for backward",
+    "temporaries": "temporaries",
+    "inputs": "inputs",
+    "autocast_copies": "half-precision copies of weights",
+    "buffers": "buffers",
+    "workspace": "convolution workspace",
+    "buckets": "gradient buckets",
+    "fragmentation": "allocator: rounding, fragmentation",
+    "context": "context and libraries",
+}
+
+
+def memory(answer: Forecast) -> RenderableType:
+    """The peak memory of a training step, by kind of content."""
+    device, peak_bytes = answer.details.placement.device, answer.peak_bytes
+    assert peak_bytes is not None
+    rows = [
+        (_PARTS[name], show_bytes(size), f"{size / peak_bytes.mid:.0%}", "")
+        for name, size in answer.peak_breakdown.items()
+        if size
+    ]
+    expected, interval = interval_cells(peak_bytes, show_bytes)
+    rows += [
+        ("total", expected, "", interval),
+        (f"{device.name} has", show_bytes(usable_bytes(device)), "", ""),
+    ]
+    pieces: list[RenderableType] = [
+        table(
+            f"memory of a training step at batch {answer.batch_per_gpu}: {verdict_text(answer)}",
+            f"| > bytes | > share | {INTERVAL}",
+            rows,
+            caption=f"the peak is in {answer.peak_op}",
+        )
+    ]
+    if not answer.fits:
+        pieces.append(remedies(answer))
+    return Group(*pieces)
+
+
+def verdict_text(answer: Forecast) -> str:
+    """Whether the memory of a step fits, loud where it does not."""
+    word = answer.memory_verdict or ""
+    return word.upper() if word == DOES_NOT_FIT else word
+
+
+def remedies(answer: Forecast) -> RenderableType:
+    """What would make a step fit, one change a row."""
+    rows = [
+        (remedy.change, remedy.value, *interval_cells(remedy.peak_bytes, show_bytes), remedy.verdict, remedy.device)
+        for remedy in answer.remedies()
+    ]
+    own = answer.details.memory
+    none = "nothing that was tried" if own is None or not own.fits else "try a smaller batch: past jobs needed more"
+    return table(
+        "what would fit",
+        f"change | to | > peak | {INTERVAL} | | on",
+        rows or [(none, "", "", "", "", "")],
+    )

@@ -1,0 +1,250 @@
+"""Running jobs: how far, how long still, when done; moves, changes of pace, a sweep as a whole."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from math import log
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from epochcast.base.notes import Importance, Note
+from epochcast.decide.plan.job_moves import Move
+from epochcast.observe.runs.sweep import Sweep
+from epochcast.observe.runs.tracker import Progress
+from epochcast.surfaces.render.notes_view import Notes
+from epochcast.surfaces.render.table_parts import INTERVAL, table
+from epochcast.units import show_dollars, show_seconds
+
+# Change points that are shown; --json has all.
+MOST_CHANGES = 10
+Answer = tuple[Progress, Mapping[str, Any], Sequence[Move]]
+
+
+def track(answers: Sequence[Answer], whole: Sweep | None = None) -> RenderableType:
+    """One row per log, then cost, early stopping and moves of each, then notes."""
+    names = _names([str(told["log"]) for _, told, _ in answers])
+    rows = [_row(name, progress, told) for name, (progress, told, _) in zip(names, answers, strict=True)]
+    columns = "log | > done | > step | > a step | > remaining | between | ends"
+    pieces: list[RenderableType] = [table("Running jobs", columns, rows, f"between: the {INTERVAL}", drop=DROPPED)]
+    notes: list[Note] = []
+    for name, (progress, told, moves) in zip(names, answers, strict=True):
+        is_alone = len(answers) == 1
+        pieces += [Text(line if is_alone else f"{name}: {line}") for line in _lines(progress, told)]
+        notes += [note if is_alone else note.of(name) for note in _notes(progress, told)]
+        if moves:
+            pieces.append(_moves(moves))
+    if whole is not None:
+        pieces.append(Text(_sweep_text(whole), style="bold"))
+    return Group(*pieces, Notes(tuple(notes)))
+
+
+# What a narrow terminal goes without, first to last.
+DROPPED = ("a step", "step")
+# Logs up to which each has a line of its own below its bar; of more there is the bar alone.
+MOST_IN_FULL = 6
+BAR_COLUMNS = 24
+NAME_COLUMNS = 24
+
+
+def track_live(answers: Sequence[Answer], whole: Sweep | None, waiting: Sequence[str]) -> RenderableType:
+    """A bar per log, when it ends and what changed; drawn again and again in the same place."""
+    names = _names([str(told["log"]) for _, told, _ in answers])
+    width = min(NAME_COLUMNS, max(map(len, names), default=0))
+    pieces: list[RenderableType] = []
+    for name, (progress, told, _) in zip(names, answers, strict=True):
+        pieces.append(_bar_line(name, width, progress))
+        if len(answers) <= MOST_IN_FULL or progress.drift is not None:
+            pieces += [Text(f"  {line}") for line in _live_lines(progress, told)]
+    pieces += [Text(f"{name}  waiting for lines that report training", style="dim") for name in _names(waiting)]
+    if whole is not None:
+        pieces.append(Text(_sweep_text(whole), style="bold"))
+    return Group(*pieces)
+
+
+def _bar_line(name: str, width: int, progress: Progress) -> RenderableType:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=width, overflow="ellipsis", no_wrap=True)
+    for _ in range(3):
+        grid.add_column(no_wrap=True)
+    left = "done" if progress.is_done else f"{show_seconds(progress.remaining_seconds.mid)} left"
+    bar = ProgressBar(total=1.0, completed=min(progress.fraction, 1.0), width=BAR_COLUMNS)
+    grid.add_row(Text(name, style="bold"), bar, f"{progress.fraction:6.1%}", left)
+    return grid
+
+
+def _live_lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+    step = (
+        f"step {progress.step:,.10g} of {progress.total.steps:,.10g}, {show_seconds(progress.left.step_seconds)} a step"
+    )
+    lines = [step]
+    if not progress.is_done:
+        left = progress.remaining_seconds
+        ends = f"{datetime.fromisoformat(told['finish_at']):%a %d %b %H:%M %Z}"
+        lines.append(f"ends {ends}; between {show_seconds(left.low)} and {show_seconds(left.high)} from here")
+    if progress.drift is not None:
+        lines.append(f"drift: {_change_text(progress.drift.as_dict())}")
+    return lines
+
+
+def _row(name: str, progress: Progress, told: Mapping[str, Any]) -> list[str]:
+    left = progress.remaining_seconds
+    return [
+        name,
+        f"{progress.fraction:.1%}",
+        f"{progress.step:,.10g}/{progress.total.steps:,.10g}",
+        show_seconds(progress.left.step_seconds),
+        "done" if progress.is_done else show_seconds(left.mid),
+        "" if progress.is_done else f"{show_seconds(left.low)} … {show_seconds(left.high)}",
+        "" if progress.is_done else f"{datetime.fromisoformat(told['finish_at']):%a %d %b %H:%M %Z}",
+    ]
+
+
+def _lines(progress: Progress, told: Mapping[str, Any]) -> list[str]:
+    """What the reader asked for beside the row: early stopping, cost, changes of pace."""
+    lines = []
+    if progress.stopping is not None:
+        lines.append(_stopping_text(progress))
+    if progress.dollars_so_far is not None and progress.dollars_in_all is not None:
+        in_all = show_dollars(progress.dollars_in_all.mid)
+        lines.append(f"{show_dollars(progress.dollars_so_far)} so far, {in_all} in all")
+    steady = told.get("steadiness")
+    if steady is not None:
+        p = steady["dickey_fuller_p"]
+        test = "unknown" if p is None else f"p = {p:.3g}"
+        lines.append(f"step time varies by {steady['variation']:.1%}; augmented Dickey–Fuller: {test}")
+        lines += _change_lines(steady["changes"])
+    return lines
+
+
+def _notes(progress: Progress, told: Mapping[str, Any]) -> Iterator[Note]:
+    """What is behind the row."""
+    total = progress.total
+    if progress.step > total.steps:
+        beyond = f"The log is beyond the total of {total.steps:,.10g} steps ({total.told_by})."
+        yield Note(beyond, Importance.NOT_AS_ASKED)
+    if not progress.is_done:
+        yield from _silence(progress, told)
+    if progress.drift is not None:
+        change = _change_text(progress.drift.as_dict())
+        yield Note(f"drift: {change}", Importance.NOT_AS_ASKED, many="{count} runs changed pace: {names}")
+    yield from (Note(reason, Importance.LIMIT) for reason in progress.reasons)
+    for rank, drift in progress.rank_drifts.items():
+        yield Note(f"rank {rank}: {_change_text(drift.as_dict())}", Importance.LIMIT)
+    if total.is_inferred:
+        yield Note(
+            f"Total inferred: {total.told_by}. Set another with --total.",
+            Importance.EVIDENCE,
+            many="{count} totals are inferred: {names}. Set another with --total.",
+        )
+    yield from _expected(progress, told)
+    yield from _reading(told)
+    yield from _time_beside_steps(progress)
+
+
+def _reading(told: Mapping[str, Any]) -> Iterator[Note]:
+    """How the log was read."""
+    if told["unread_fraction"]:
+        yield Note(
+            f"{told['unread_fraction']:.0%} of the log was sampled instead of read line by line: restarts there are "
+            "not seen.",
+            Importance.EVIDENCE,
+        )
+    if told["format"] is not None:
+        yield Note(f"log format {told['format']} ({told['format_confidence']:.0%} confidence)", Importance.DETAIL)
+
+
+def _time_beside_steps(progress: Progress) -> Iterator[Note]:
+    """Restarts so far, pauses and interruptions to come."""
+    if progress.restarts:
+        times = "once" if progress.restarts == 1 else f"{progress.restarts} times"
+        yield Note(f"restarted {times}, {show_seconds(progress.down_seconds)} between attempts")
+    if not progress.is_done:
+        beside = ((progress.left.pause_seconds, _PAUSES), (progress.left.interrupted_seconds, _INTERRUPTIONS))
+        for seconds, what in beside:
+            if seconds:
+                yield Note(f"{show_seconds(seconds)} of the remaining time is for {what}")
+
+
+def _silence(progress: Progress, told: Mapping[str, Any]) -> Iterator[Note]:
+    """Of a log that has been silent for longer than its run had left."""
+    seen_at = datetime.fromisoformat(told["seen_at"])
+    silent_seconds = (datetime.now().astimezone() - seen_at).total_seconds()
+    if silent_seconds > progress.remaining_seconds.high:
+        said = f"nothing new since {seen_at:%a %d %b %Y %H:%M %Z}: the run has finished or stopped"
+        many = "{count} logs are silent, their runs have finished or stopped: {names}"
+        yield Note(said, Importance.NOT_AS_ASKED, many=many)
+
+
+def _expected(progress: Progress, told: Mapping[str, Any]) -> Iterator[Note]:
+    """What past runs and the forecast said."""
+    past = told.get("past")
+    if past:
+        yield Note(past["told"], Importance.EVIDENCE)
+    if progress.against_forecast is not None and progress.forecast is not None:
+        said = show_seconds(progress.forecast.step_seconds.mid)
+        yield Note(f"steps take {progress.against_forecast:.2f} times the forecast ({said})", Importance.EVIDENCE)
+
+
+def _stopping_text(progress: Progress) -> str:
+    watch = progress.stopping
+    assert watch is not None
+    name, patience = watch.rule.metric, watch.rule.patience
+    if not watch.evaluations:
+        return f"early stopping: no {name} in the log yet"
+    state = f"early stopping: {name} best {watch.best:.6g}" if watch.best is not None else f"early stopping: {name}"
+    state += f", {watch.waited} of {patience} evaluations without a better one"
+    if watch.has_stopped or progress.stop_step is None:
+        return state + "; the run stops here"
+    stop = progress.stop_step
+    return state + f"; may end at step {stop.mid:,.6g} ({stop.low:,.6g} … {stop.high:,.6g})"
+
+
+_PAUSES = "pauses such as validation and checkpoints"
+_INTERRUPTIONS = "interruptions like those before"
+
+
+def _change_lines(changes: Sequence[Mapping[str, float]]) -> list[str]:
+    """The largest ones, in the order they came."""
+    largest = sorted(changes, key=lambda change: -abs(log(change["ratio"])))[:MOST_CHANGES]
+    lines = [f"change: {_change_text(change)}" for change in changes if change in largest]
+    return [f"{len(changes)} changes, of which the largest:", *lines] if len(changes) > len(lines) else lines
+
+
+def _change_text(change: Mapping[str, float]) -> str:
+    before, after = show_seconds(change["step_seconds_before"]), show_seconds(change["step_seconds_after"])
+    since = f"since step {change['since_step']:,.6g} ({show_seconds(change['since_seconds'])} into the log)"
+    return f"steps take {change['ratio'] - 1:+.0%} {since}: {before} before, {after} now"
+
+
+def _moves(moves: Sequence[Move]) -> RenderableType:
+    rows = [
+        [
+            f"{'▸ ' if move.pareto else ''}{move.placement}{' (stay)' if move.is_here else ''}",
+            f"{move.global_batch:,}",
+            show_seconds(move.remaining_seconds.mid),
+            f"{show_seconds(move.remaining_seconds.low)} … {show_seconds(move.remaining_seconds.high)}",
+            "no price" if move.dollars is None else show_dollars(move.dollars.mid),
+            "" if move.fits is not False else "forecast: no fit" if move.is_here else "does not fit",
+        ]
+        for move in moves
+    ]
+    columns = "to finish on | > global batch | > remaining | between | > cost | "
+    return table("What if it moved", columns, rows, "▸ no other is both faster and cheaper", drop=("global batch",))
+
+
+def _sweep_text(whole: Sweep) -> str:
+    left = whole.remaining_seconds
+    return (
+        f"sweep: {whole.fraction:.1%} of {whole.trials} runs ({whole.done} done, {whole.running} running), "
+        f"{show_seconds(left.mid)} to go ({show_seconds(left.low)} … {show_seconds(left.high)})"
+    )
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """File names where they tell logs apart, else whole paths."""
+    names = [Path(path).name for path in paths]
+    return names if len(set(names)) == len(names) else list(paths)

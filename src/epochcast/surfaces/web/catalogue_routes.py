@@ -1,0 +1,128 @@
+"""Routes of the catalogues, and of the server itself: health, readiness, counts."""
+
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from sqlalchemy import false, func, select
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+
+from epochcast.errors import EpochcastError
+from epochcast.observe.store.database_tables import notices, runs
+from epochcast.surfaces.web.api_verbs import VERBS
+from epochcast.surfaces.web.dependencies import Reader, State
+from epochcast.surfaces.web.openapi import problems
+from epochcast.surfaces.web.problems import problem
+
+router = APIRouter(prefix="/api/v1", tags=["names"])
+itself = APIRouter(tags=["server"])
+
+
+@router.get("/models", summary="Models that can be named.", responses=problems())
+async def models(caller: Reader, search: Annotated[str, Query(max_length=100)] = "") -> Response:
+    """The zoo and the ids of the Hugging Face Hub that are known, those with `search` in their name."""
+    from epochcast.describe.capture.hub import HUB
+    from epochcast.describe.capture.zoo import ZOO
+
+    wanted = search.casefold()
+    rows = [{"name": name, "title": ZOO[name].title} for name in sorted(ZOO)]
+    rows += [{"name": name, "title": f"{one.parameters:,} parameters"} for name, one in HUB.items()]
+    return JSONResponse({"models": [row for row in rows if wanted in f"{row['name']} {row['title']}".casefold()]})
+
+
+@router.get("/devices", summary="Devices and what their data sheets say.", responses=problems())
+async def devices(caller: Reader) -> Response:
+    """All of the catalogue."""
+    from epochcast.hardware.catalogue import devices as all_devices
+
+    return JSONResponse({"devices": [_plain(asdict(row)) for row in all_devices()]})
+
+
+@router.get("/datasets", summary="Data sets and their numbers of samples.", responses=problems())
+async def datasets(caller: Reader) -> Response:
+    """All of the catalogue."""
+    from epochcast.hardware.catalogue import datasets as all_datasets
+
+    return JSONResponse({"datasets": [_plain(asdict(row)) for row in all_datasets()]})
+
+
+@router.get("/instances", summary="Machines that can be rented, with prices.", responses=problems())
+async def instances(
+    caller: Reader,
+    after: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    most: Annotated[int, Query(ge=1, le=1_000)] = 200,
+) -> Response:
+    """A page of the price list; `next` begins the next one."""
+    from epochcast.hardware.machines import instances as all_instances
+
+    listed = all_instances()
+    page = [_plain(asdict(row)) for row in listed[after : after + most]]
+    return JSONResponse({"instances": page, "next": after + most if after + most < len(listed) else None})
+
+
+@router.get("/options/{verb}", summary="The options of a verb, as a form shows them.", responses=problems(404))
+async def options(caller: Reader, verb: str) -> Response:
+    """Name, type, default, help and group of each."""
+    if verb not in VERBS:
+        return problem(HTTPStatus.NOT_FOUND, f"no verb called {verb[:50]!r}; known: {', '.join(VERBS)}")
+    schema = VERBS[verb].schema()["properties"]
+    listed = [{"name": name, "group": one.group, **schema[name]} for name, one in VERBS[verb].options.items()]
+    return JSONResponse({"verb": verb, "options": listed})
+
+
+@itself.get("/healthz", summary="Whether the process answers.")
+async def healthy() -> Response:
+    """Always, as long as it runs."""
+    return JSONResponse({"status": "alive"})
+
+
+@itself.get("/readyz", summary="Whether it can do its work: the database answers.", responses=problems())
+async def ready(running: State) -> Response:
+    """503 where the database is away."""
+
+    def look() -> None:
+        with running.store.reading() as connection:
+            connection.execute(select(func.count()).select_from(runs).where(runs.c.id < 0))
+
+    try:
+        await run_in_threadpool(look)
+    except EpochcastError as error:
+        return problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+    return JSONResponse({"status": "ready"})
+
+
+@itself.get("/metrics", summary="Counts, as Prometheus reads them.", responses={200: {"content": {"text/plain": {}}}})
+async def metrics(running: State, caller: Reader) -> Response:
+    """Of this process, and runs by state."""
+
+    def count() -> list[dict[str, int]]:
+        of_runs = select(runs.c.state, func.count()).group_by(runs.c.state)
+        of_messages = select(notices.c.state, func.count()).group_by(notices.c.state)
+        if caller.project is not None:
+            of_runs = of_runs.where(runs.c.project == caller.project)
+            of_messages = of_messages.where(false())  # they belong to no project
+        with running.store.reading() as connection:
+            return [
+                {str(state): int(number) for state, number in connection.execute(query)}
+                for query in (of_runs, of_messages)
+            ]
+
+    counted = await run_in_threadpool(count)
+    for gauge, numbers in zip((running.metrics.runs, running.metrics.webhooks), counted, strict=True):
+        gauge.clear()
+        for state, number in numbers.items():
+            gauge.labels(state).set(number)
+    running.metrics.waiting.set(running.workers.waiting)
+    running.metrics.streams.set(running.live.count)
+    return Response(running.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """With names of mappings as text, and dates as they are written."""
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

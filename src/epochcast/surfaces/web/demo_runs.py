@@ -1,0 +1,125 @@
+"""Runs made up for a first look (`epochcast serve --demo`): some at work, one drifting, some over; nothing is measured.
+
+Their paces are forecasts of ours times a made-up factor, with noise, validation and one change of pace.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from epochcast import api
+from epochcast.observe.store.store import Store
+from epochcast.observe.store.store_opening import open_store
+from epochcast.observe.store.store_rows import ObservationRow, Place
+from epochcast.predict.forecast.job import Job
+from epochcast.schedule.queue_file import queue_of
+from epochcast.schedule.stored_queue import keep_queue
+
+EVERY_STEPS = 50
+# Past this many reports a run reports in larger steps.
+MOST_REPORTS = 400
+VALIDATION_FRACTION = 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One made-up run: its job and place, the part that is done, and how its pace differs from the forecast."""
+
+    name: str
+    job: Job
+    device: str
+    gpus: int
+    done: float
+    factor: float = 1.0
+    drift_at: float | None = None
+    state: str = "running"
+    budget_dollars: float | None = None
+
+
+_IMAGENET: dict[str, Any] = {"precision": "amp", "dataset": "imagenet-1k"}
+STORIES = (
+    Story("imagenet-a100", Job("resnet50", batch=256, epochs=90, **_IMAGENET), "A100", 8, 0.37, 1.04),
+    Story(
+        "bert-finetune", Job("bert_base", batch=32, precision="amp", samples=400_000, epochs=3), "V100", 1, 0.81, 0.97
+    ),
+    Story(
+        "vit-stalled",
+        Job("vit_b_16", batch=128, epochs=30, **_IMAGENET),
+        *("A100", 4, 0.52, 1.02),
+        drift_at=0.3,
+        budget_dollars=40.0,
+    ),
+    Story("gpt2-pretrain", Job("gpt2", batch=16, precision="amp_bf16", tokens=3_000_000_000), "H100", 8, 0.12, 1.08),
+    Story("resnet18-old", Job("resnet18", batch=128, samples=100_000, epochs=30), "T4", 1, 1.0, 0.95, state="ended"),
+    Story("alexnet-broken", Job("alexnet", batch=256, samples=100_000, epochs=30), "T4", 1, 0.4, 1.2, state="failed"),
+)
+
+_MACHINES = {"NC6": ("K80", 1, 0.56), "NC12": ("K80", 2, 1.13), "NV6": ("M60", 1, 0.62)}
+_QUEUED = {"segment": (2.0, 5.0), "bert": (3.0, 4.0), "detect": (1.5, 6.0), "speech": (4.0, 9.0), "rank": (0.8, 3.0)}
+QUEUE: dict[str, Any] = {
+    "nodes": 2,
+    "node_types": [
+        {"name": name, "device": device, "gpus": gpus, "dollars_per_hour": price}
+        for name, (device, gpus, price) in _MACHINES.items()
+    ],
+    "jobs": [
+        {
+            "id": name,
+            "submit_seconds": 0,
+            "deadline_seconds": 3600 * by,
+            "tardiness_dollars_per_second": 0.004,
+            "run_seconds": {"K80": {"1": 3600 * hours, "2": 2000 * hours}, "M60": {"1": 2900 * hours}},
+            "command": ["true"],
+        }
+        for name, (hours, by) in _QUEUED.items()
+    ],
+}
+"""A made-up queue; its machines have the prices of the Politecnico talk."""
+
+
+def fill(database: str) -> None:
+    """Make a database with all stories in it."""
+    with open_store(database) as store:
+        for number, story in enumerate(reversed(STORIES)):
+            _tell(store, story, Random(number))
+        keep_queue(store, "night", queue_of(QUEUE, Path(database).parent))
+
+
+def _tell(store: Store, story: Story, random: Random) -> None:
+    forecast = api.forecast(story.job, device=story.device, gpus=story.gpus, config=None)
+    assert forecast.total_seconds is not None and forecast.steps_per_epoch is not None
+    pace = forecast.step_seconds.mid * story.factor
+    total = round(forecast.total_seconds.mid / forecast.step_seconds.mid)
+    epoch = min(forecast.steps_per_epoch, total)
+    rows = _rows(total, epoch, pace, story, random)
+    elapsed = rows[-1].clock_seconds or 0.0
+    began = time.time() - elapsed - (0 if story.state == "running" else 7_200)
+    details = {} if story.budget_dollars is None else {"budget_dollars": story.budget_dollars}
+    place = Place(story.device, story.gpus, 1, "made-up", details)
+    run = store.open_run(story.name, job=story.job, job_name=story.name, place=place, started_at_seconds=began)
+    store.add_forecast(forecast, run_id=run.id, job_id=run.job_id)
+    store.record(run.id, rows)
+    told: dict[str, Any] = {"total_steps": float(total), "started_at_seconds": began}
+    if story.state != "running":
+        store.note(run.id, state=story.state, ended_at_seconds=began + elapsed, elapsed_seconds=elapsed, **told)
+    else:
+        store.note(run.id, **told)
+
+
+def _rows(total: int, epoch: int, pace: float, story: Story, random: Random) -> list[ObservationRow]:
+    every = max(EVERY_STEPS, round(total * story.done / MOST_REPORTS))
+    clock, rows, validated = 8.0, [], 0
+    for step in range(every, max(every + 1, round(total * story.done)) + 1, every):
+        slow = 1.35 if story.drift_at is not None and step > total * story.drift_at else 1.0
+        each = pace * slow * random.lognormvariate(0, 0.015)
+        clock += each * every
+        if step // epoch > validated:
+            validated = step // epoch
+            pause = epoch * pace * VALIDATION_FRACTION
+            clock += pause
+            rows.append(ObservationRow(step - 0.5, phase="validation", clock_seconds=clock - each * every))
+        loss = 1.2 + 5.5 / (1 + 30 * step / total) + random.gauss(0, 0.03)
+        rows.append(ObservationRow(step, clock_seconds=clock, step_seconds=each, loss=loss, total_steps=float(total)))
+    return rows

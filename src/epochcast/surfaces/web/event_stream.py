@@ -1,0 +1,145 @@
+"""Live events (server-sent): how runs stand, to everybody who listens and may see them.
+
+One look at the store serves all listeners, so that a thousand runs and hundreds of listeners cost one query, and what
+another server on the same database took in is seen as well. It comes every second, and less often where there is so
+much to look at that it would delay answers.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from epochcast.errors import EpochcastError
+from epochcast.observe.runs.stored_run import plain_run
+from epochcast.observe.store.row_values import Wanted
+from epochcast.observe.store.store import Store
+from epochcast.observe.store.store_rows import Run
+from epochcast.surfaces.web.access import Caller
+from epochcast.surfaces.web.metrics import Metrics
+from epochcast.surfaces.web.problems import Problem, log
+
+LOOK_SECONDS = 1.0
+# Of the time at most this share is spent on looking.
+LOOK_FRACTION = 0.05
+# A comment so often, so that proxies keep the connection open and the server sees who has gone.
+BEAT_SECONDS = 15.0
+# Events that one slow listener may be behind; it then begins anew with what is true now.
+MOST_BEHIND = 1_000
+# Runs are looked at again for so long before the last look: clocks of several servers differ.
+OVERLAP_SECONDS = 5.0
+
+
+@dataclass(eq=False, slots=True)
+class _Listener:
+    caller: Caller
+    run: str | None
+    events: "asyncio.Queue[str]" = field(default_factory=lambda: asyncio.Queue(MOST_BEHIND))
+
+
+@dataclass(slots=True)
+class Live:
+    """Listeners, and the task that looks for news."""
+
+    store: Store
+    most: int
+    metrics: Metrics
+    _listeners: set[_Listener] = field(default_factory=set)
+    _seen: dict[int, Run] = field(default_factory=dict)
+    _since_seconds: float = field(default_factory=time.time)
+    _task: "asyncio.Task[None] | None" = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._task = asyncio.create_task(self._look_on())
+
+    async def end(self) -> None:
+        """Stop looking."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    @property
+    def count(self) -> int:
+        """How many listen."""
+        return len(self._listeners)
+
+    async def events(self, caller: Caller, run: str | None = None) -> AsyncIterator[str]:
+        """What happens from now on to runs that the caller may see (or to one), as lines of an event stream."""
+        if len(self._listeners) >= self.most:
+            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many listen already", {"Retry-After": "10"})
+        listener = _Listener(caller, run)
+        self._listeners.add(listener)
+        try:
+            yield "retry: 2000\n\n"
+            while True:
+                try:
+                    told = [await asyncio.wait_for(listener.events.get(), BEAT_SECONDS)]
+                    while not listener.events.empty():  # what came at once goes out at once
+                        told.append(listener.events.get_nowait())
+                    self.metrics.events.inc(len(told))
+                    yield "".join(f"event: run\ndata: {text}\n\n" for text in told)
+                except TimeoutError:
+                    yield ": still here\n\n"
+        finally:
+            self._listeners.discard(listener)
+
+    async def _look_on(self) -> None:
+        took = 0.0
+        while True:
+            await asyncio.sleep(max(LOOK_SECONDS, took / LOOK_FRACTION))
+            began = time.monotonic()
+            if not self._listeners:
+                self._seen.clear()
+                continue
+            try:
+                await self._look()
+            except EpochcastError as error:
+                log.warning("no news of runs: %s", error)
+            took = time.monotonic() - began
+
+    async def _look(self) -> None:
+        began = time.time()
+        wanted = Wanted(seen_after_seconds=self._since_seconds - OVERLAP_SECONDS)
+        for run, text in await run_in_threadpool(self._news, wanted, began):
+            self._seen[run.id] = run
+            self._tell(run, text)
+        self._since_seconds = began
+
+    def _news(self, wanted: Wanted, now_seconds: float) -> list[tuple[Run, str]]:
+        changed = (run for run in self.store.runs(wanted) if self._seen.get(run.id) != run)
+        return [(run, json.dumps(shown(run, now_seconds), allow_nan=False)) for run in changed]
+
+    def _tell(self, run: Run, text: str) -> None:
+        for listener in self._listeners:
+            if not listener.caller.may_see(run.project) or listener.run not in (None, run.name, run.key):
+                continue
+            if listener.events.full():
+                with suppress(asyncio.QueueEmpty):
+                    listener.events.get_nowait()
+            listener.events.put_nowait(text)
+
+
+def shown(run: Run, now_seconds: float | None = None) -> dict[str, Any]:
+    """A run as the API shows it; `dollars` is what it will have cost in all. Newer runs have a larger `id`."""
+    now_seconds = time.time() if now_seconds is None else now_seconds
+    return {
+        **plain_run(run),
+        "id": run.id,
+        "project": run.project,
+        "silent_seconds": run.silent_seconds(now_seconds),
+        "silent_after_seconds": run.silent_after_seconds,
+        "is_silent": run.is_silent(now_seconds),
+        **{name: run.progress.get(told) for name, told in _TOLD.items()},
+    }
+
+
+# What the tracker says of a run, by its names in the API.
+_TOLD = {"drift": "drift", "dollars_so_far": "dollars_so_far", "dollars": "dollars_in_all", "reasons": "reasons"}

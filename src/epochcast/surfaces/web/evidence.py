@@ -1,0 +1,111 @@
+"""Why a forecast is to be believed: measured runs like it, and how far off the forecast was when it had not seen them.
+
+`evidence.csv` has one line per network, device, precision and source of public measurements, with the median of
+predicted over measured seconds of a model that was trained without that family of networks; `glance.json` is the table
+at the head of docs/accuracy.md. Both are written by `python -m training.evidence` from `studies/accuracy`.
+"""
+
+import csv
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import JSONResponse, Response
+
+from epochcast.base.caching import remembered
+from epochcast.surfaces.web.dependencies import Reader
+from epochcast.surfaces.web.openapi import problems
+
+router = APIRouter(prefix="/api/v1", tags=["names"])
+FILE, GLANCE = Path(__file__).with_name("evidence.csv"), Path(__file__).with_name("glance.json")
+SHOWN = 6
+Text = Annotated[str, Query(max_length=500)]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A network that somebody measured on a device. `error` is predicted over measured, less one."""
+
+    model: str
+    family: str
+    device: str
+    precision: str
+    mode: str
+    batch: int
+    source: str
+    rows: int
+    error: float
+
+
+@router.get("/evidence", summary="Measured runs like a forecast, and how far off it was.", responses=problems())
+async def evidence(
+    caller: Reader, model: Text = "", device: Text = "", precision: Text = "", mode: Text = "training"
+) -> Response:
+    """The nearest by network, device and precision, and a sentence that says what they are."""
+    nearest = nearest_runs(model, device, precision, mode)
+    return JSONResponse(
+        {"sentence": _sentence(model, device, nearest), "nearest": [asdict(one) for one in nearest[:SHOWN]]}
+    )
+
+
+def nearest_runs(model: str, device: str, precision: str, mode: str = "training") -> list[Measured]:
+    """Measured runs that are like a job, the most like it first; none where nothing is."""
+    family = _family(model)
+    scored = [(_likeness(one, model, family, device, precision, mode), one) for one in measured()]
+    near = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], abs(pair[1].error)))
+    return [one for _, one in near]
+
+
+def _likeness(one: Measured, model: str, family: str, device: str, precision: str, mode: str) -> int:
+    same_network = 4 * (one.model.casefold() == model.casefold()) or 2 * (one.family == family)
+    same_device = 3 * (one.device == device) or (one.device.partition("-")[0] == device.partition("-")[0])
+    if not same_network and not same_device:
+        return 0
+    return 10 * same_network + 10 * same_device + 5 * (one.precision == precision) + 3 * (one.mode == mode)
+
+
+def _family(model: str) -> str:
+    return next((one.family for one in measured() if one.model.casefold() == model.casefold()), model.casefold())
+
+
+def _sentence(model: str, device: str, nearest: list[Measured]) -> str:
+    if not nearest:
+        return (
+            f"Nobody measured {model} or anything on {device} that is known here: the interval is wide for that reason."
+        )
+    exact = [one for one in nearest if one.device == device and one.model.casefold() == model.casefold()]
+    if exact:
+        return f"{model} was measured on {device}. When our model had not seen its family, it was this far off:"
+    if any(one.device == device for one in nearest):
+        return f"{model} was not measured on {device}; these come nearest, with our errors when they were left out:"
+    return f"Nothing was measured on {device}; these networks were measured elsewhere, with our errors when left out:"
+
+
+@remembered(1)
+def measured() -> tuple[Measured, ...]:
+    """All lines of the table."""
+    with FILE.open(encoding="utf-8", newline="") as stream:
+        lines = (line for line in stream if not line.startswith("#"))
+        return tuple(
+            Measured(
+                row["model"],
+                row["family"],
+                row["device"],
+                row["precision"],
+                row["mode"],
+                int(row["batch"]),
+                row["source"],
+                int(row["rows"]),
+                float(row["error"]),
+            )
+            for row in csv.DictReader(lines)
+        )
+
+
+@remembered(1)
+def glance() -> dict[str, Any]:
+    """The table of errors by format, class of GPU and kind of network."""
+    found: dict[str, Any] = json.loads(GLANCE.read_text(encoding="utf-8"))
+    return found

@@ -1,0 +1,150 @@
+"""The form of the forecast page, made from the declared options of a job: one declaration, one form."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from epochcast.base.options import Option
+from epochcast.surfaces.web.api_verbs import DRAW, VERBS
+
+# What the page shows first, and the words for it.
+MAIN: Mapping[str, str] = {
+    "model": "Model",
+    "device": "Device",
+    "gpus": "GPUs",
+    "batch": "Batch per GPU",
+    "precision": "Precision",
+    "dataset": "Data set",
+    "epochs": "Epochs",
+}
+GROUPS: Mapping[str, str] = {
+    "model": "Model",
+    "recipe": "Training",
+    "data": "Data and duration",
+    "loader": "Loader",
+    "place": "Hardware",
+    "framework": "Framework",
+}
+# Shorter words than those of the command line, which has files, too.
+HINTS: Mapping[str, str] = {
+    "model": "A name such as resnet50, bert-base-uncased, meta-llama/Llama-3.1-8B, timm:NAME",
+    "device": "A name such as A100, H100 or RTX 4090.",
+    "gpus": "In all.",
+    "batch": "Samples in a step.",
+    "precision": "",
+    "dataset": "Or say the samples below, under Data.",
+    "epochs": "",
+}
+# Lists of names beside a text: others are taken, too, such as V100 for one of its boards.
+LISTS: Mapping[str, str] = {"model": "models", "device": "devices"}
+# Sliders: by factors of two, up to 2^n.
+SLIDERS: Mapping[str, int] = {"gpus": 9, "batch": 12}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One option as a part of the form."""
+
+    name: str
+    html: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Options that belong together."""
+
+    title: str
+    fields: tuple[Field, ...]
+
+
+def flags() -> dict[str, str]:
+    """How the command line spells options, by their names."""
+    return {name: one.command_flag for name, one in VERBS["forecast"].options.items() if name != DRAW.name}
+
+
+def main_fields() -> tuple[Field, ...]:
+    """What is asked first."""
+    options = VERBS["forecast"].options
+    return tuple(_field(options[name], label) for name, label in MAIN.items())
+
+
+def more_groups() -> tuple[Group, ...]:
+    """Everything else, by what it is about."""
+    rest = [one for name, one in VERBS["forecast"].options.items() if name not in MAIN and name != DRAW.name]
+    grouped = [Group(title, _fields([one for one in rest if one.group == key])) for key, title in GROUPS.items()]
+    return tuple(group for group in grouped if group.fields)
+
+
+def _fields(options: Sequence[Option]) -> tuple[Field, ...]:
+    return tuple(_field(one, one.name.replace("_", " ")) for one in options if one.flag is not None)
+
+
+def _field(one: Option, label: str) -> Field:
+    hint = Markup('<p class="hint" id="hint-{}">{}</p>').format(one.name, HINTS.get(one.name, one.help))
+    name = Markup('<label for="{}">{}</label>').format(f"option-{one.name}", label)
+    return Field(one.name, Markup('<div class="field">{}{}{}</div>').format(name, _input(one), hint))
+
+
+def _input(one: Option) -> Markup:
+    common = Markup('id="option-{0}" name="{0}" data-option="{0}" data-kind="{1}" aria-describedby="hint-{0}"').format(
+        one.name, _kind(one)
+    )
+    choices = _CHOICES.get(one.name)
+    if choices is not None:
+        told = Markup("").join(Markup("<option>{}</option>").format(choice) for choice in ("", *choices()))
+        return Markup("<select {}>{}</select>").format(common, told)
+    if one.type is bool and not one.words:
+        checked = Markup(" checked") if one.default else Markup("")
+        return Markup('<input type="checkbox" {}{}>').format(common, checked)
+    known = Markup(' list="{}" spellcheck="false"').format(LISTS[one.name]) if one.name in LISTS else Markup("")
+    plain = "" if one.default in (None, (), False) else str(one.default)
+    text = Markup('<input type="text" {}{} placeholder="{}" maxlength="2000">').format(common, known, plain)
+    if one.name not in SLIDERS:
+        return text
+    number = Markup('<input type="number" {} min="1" placeholder="{}">').format(common, plain)
+    slider = Markup(
+        '<input type="range" min="0" max="{}" step="1" value="0" data-for="option-{}" data-scale="log2" '
+        'aria-label="{}">'
+    ).format(SLIDERS[one.name], one.name, f"{one.name}, by factors of two")
+    return Markup('<div class="row">{}{}</div>').format(slider, number)
+
+
+def _kind(one: Option) -> str:
+    if one.type is int:
+        return "integer"
+    if one.type is float:
+        return "text" if one.unit == "seconds" else "number"  # a time is read with its unit
+    return "list" if one.type == tuple[str, ...] else "text"
+
+
+def devices() -> list[str]:
+    """Names of the catalogue."""
+    from epochcast.hardware.catalogue import devices as all_devices
+
+    return [device.name for device in all_devices()]
+
+
+def _datasets() -> list[str]:
+    from epochcast.hardware.catalogue import datasets
+
+    return [dataset.name for dataset in datasets()]
+
+
+def _precisions() -> list[str]:
+    from epochcast.describe.graph.precision import ALIASES, PRECISIONS
+
+    return [*(name for name in PRECISIONS if "+" not in name), *(name for name in ALIASES if name == "amp")]
+
+
+def _optimizers() -> list[str]:
+    from epochcast.describe.graph.optimizer import OPTIMIZERS
+
+    return list(OPTIMIZERS)
+
+
+_CHOICES: Mapping[str, Callable[[], list[str]]] = {
+    "dataset": _datasets,
+    "precision": _precisions,
+    "optimizer": _optimizers,
+}

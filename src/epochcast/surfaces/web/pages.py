@@ -1,0 +1,208 @@
+"""The pages: forecast, runs, one run, queue, accuracy; logging in and out. Their scripts ask the API."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+from fastapi import APIRouter, Request
+from jinja2 import Environment, FileSystemLoader, select_autoescape
+from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from epochcast import __version__
+from epochcast.base.caching import remembered
+from epochcast.observe.store.row_values import Wanted
+from epochcast.surfaces.web.access import COOKIE, Caller
+from epochcast.surfaces.web.dependencies import State
+from epochcast.surfaces.web.event_stream import shown
+from epochcast.surfaces.web.form_fields import devices, flags, main_fields, more_groups
+from epochcast.surfaces.web.problems import Problem
+from epochcast.surfaces.web.queue_routes import names_of
+from epochcast.surfaces.web.request_bodies import body
+from epochcast.surfaces.web.run_routes import find_run
+from epochcast.surfaces.web.server_state import Running
+
+router = APIRouter(include_in_schema=False)
+HOME = Path(__file__).parent
+PAGES = (("/", "Forecast"), ("/runs", "Runs"), ("/queue", "Queue"), ("/accuracy", "Accuracy"))
+PAGE_RUNS = 50
+LOGIN_BYTES = 4096
+# Thirty days.
+COOKIE_SECONDS = 30 * 86_400
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+_environment = Environment(
+    loader=FileSystemLoader(HOME / "templates"), autoescape=select_autoescape(["html"]), trim_blocks=True
+)
+
+
+def page(request: Request, running: Running, template: str, caller: Caller | None, **values: Any) -> Response:
+    """A page from its template."""
+    here = next((path for path, _ in reversed(PAGES) if request.url.path.startswith(path) and path != "/"), "/")
+    text = _environment.get_template(template).render(
+        pages=PAGES,
+        here=here if caller else None,
+        version=__version__,
+        is_demo=running.settings.is_demo,
+        can_log_out=caller is not None and COOKIE in request.cookies,
+        caller_name=caller.name if caller else "",
+        **values,
+    )
+    return HTMLResponse(text, headers={"Cache-Control": "no-store"})
+
+
+async def visitor(request: Request, running: Running) -> Caller | None:
+    """Who looks; None for somebody who has to log in first."""
+    try:
+        return await running.access.caller(request, "read")
+    except Problem as problem:
+        if problem.status == HTTPStatus.UNAUTHORIZED:
+            return None
+        raise
+
+
+def to_login(request: Request) -> Response:
+    """Send somebody to log in, and back to the page afterwards."""
+    wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return RedirectResponse(f"/login?then={quote(wanted)}", HTTPStatus.SEE_OTHER)
+
+
+@router.get("/")
+async def forecast_page(request: Request, running: State) -> Response:
+    """The forecast."""
+    caller = await visitor(request, running)
+    if caller is None:
+        return to_login(request)
+    form = {"main_fields": main_fields(), "more_groups": more_groups(), "flags": flags(), "devices": devices()}
+    return page(request, running, "forecast.html", caller, **form)
+
+
+@router.get("/runs")
+async def runs_page(request: Request, running: State) -> Response:
+    """All runs."""
+    caller = await visitor(request, running)
+    if caller is None:
+        return to_login(request)
+    wanted = Wanted(project=caller.project, most=PAGE_RUNS + 1)
+    found = await run_in_threadpool(running.store.runs, wanted)
+    listed = [shown(run) for run in found[:PAGE_RUNS]]
+    first = {"runs": listed, "next": found[PAGE_RUNS - 1].id if len(found) > PAGE_RUNS else None}
+    address = str(request.base_url).rstrip("/")
+    return page(request, running, "runs.html", caller, runs=listed, runs_json=embedded(first), address=address)
+
+
+@router.get("/runs/{name:path}")
+async def run_page(name: str, request: Request, running: State) -> Response:
+    """One run."""
+    caller = await visitor(request, running)
+    if caller is None:
+        return to_login(request)
+    run = await find_run(running, name, caller)
+    return page(request, running, "run.html", caller, name=run.name)
+
+
+@router.get("/queue")
+async def queue_page(request: Request, running: State, queue: str = "") -> Response:
+    """Queues that a scheduler works off."""
+    caller = await visitor(request, running)
+    if caller is None:
+        return to_login(request)
+    names = await names_of(running, caller)
+    chosen = queue if queue in names else (names[0] if names else "")
+    return page(request, running, "queue.html", caller, queues=names, chosen=chosen)
+
+
+@router.get("/accuracy")
+async def accuracy_page(request: Request, running: State) -> Response:
+    """How far off forecasts are."""
+    from epochcast.surfaces.web.evidence import glance
+
+    caller = await visitor(request, running)
+    if caller is None:
+        return to_login(request)
+    table = glance()
+    return page(
+        request,
+        running,
+        "accuracy.html",
+        caller,
+        headings=table["headings"],
+        rows=table["rows"],
+        steps=f"{table['steps']:,}",
+    )
+
+
+@router.get("/login")
+async def login_page(request: Request, running: State, then: str = "/") -> Response:
+    """Where a token is typed."""
+    return page(request, running, "login.html", None, then=inside(then), fault="")
+
+
+@router.post("/login")
+async def log_in(request: Request, running: State) -> Response:
+    """Take a token; the browser gets it as a cookie that no script can read."""
+    running.access.check_page(request)
+    form = parse_qs((await body(request, LOGIN_BYTES)).decode("utf-8", "replace"))
+    secret, then = form.get("token", [""])[0].strip(), inside(form.get("then", ["/"])[0])
+    token = await running.access.token(secret) if secret else None
+    if token is None:
+        answer = page(request, running, "login.html", None, then=then, fault="This token is unknown, or was ended.")
+        answer.status_code = HTTPStatus.UNAUTHORIZED
+        return answer
+    answer = RedirectResponse(then, HTTPStatus.SEE_OTHER)
+    answer.set_cookie(
+        COOKIE, secret, COOKIE_SECONDS, httponly=True, samesite="strict", secure=request.url.scheme == "https"
+    )
+    return answer
+
+
+@router.post("/logout")
+async def log_out(request: Request, running: State) -> Response:
+    """Forget the token."""
+    running.access.check_page(request)
+    answer = RedirectResponse("/login", HTTPStatus.SEE_OTHER)
+    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return answer
+
+
+@router.get("/static/{name}")
+async def static(name: str) -> Response:
+    """Scripts, styles and pictures of the pages; names of files that are there, nothing else."""
+    found = _static().get(name)
+    if found is None and name == "vega.js":
+        found = await run_in_threadpool(_vega)
+    if found is None:
+        raise Problem(HTTPStatus.NOT_FOUND, f"no file called {name[:100]!r}")
+    kind = _TYPES.get(Path(name).suffix, "text/plain")
+    return Response(found, media_type=kind, headers={"Cache-Control": "public, max-age=600, stale-while-revalidate=60"})
+
+
+@remembered(1)
+def _static() -> Mapping[str, bytes]:
+    return {file.name: file.read_bytes() for file in (HOME / "static").iterdir() if file.suffix in _TYPES}
+
+
+@remembered(1)
+def _vega() -> bytes:
+    """Vega, Vega-Lite and their embedding, out of vl-convert: nothing comes from elsewhere."""
+    from epochcast.surfaces.charts.chart_file import converter
+
+    return str(converter().javascript_bundle("window.vegaEmbed = vegaEmbed;")).encode()
+
+
+def inside(path: str) -> str:
+    """A path of this server; anything that could lead elsewhere is the first page."""
+    is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and "\\" not in path and path.isprintable()
+    return path if is_own else "/"
+
+
+def embedded(value: Any) -> Markup:
+    """JSON inside a page: nothing in it can end the element around it."""
+    text = json.dumps(value, allow_nan=False)
+    for letter, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(letter, escaped)
+    return Markup(text)

@@ -1,0 +1,161 @@
+"""What a training sends, and how a group of such requests is kept: in one transaction, all or nothing.
+
+A server remembers the runs of attempts that it has seen. Another server, or somebody who deletes runs, may change the
+database meanwhile: so every transaction looks whether the remembered runs are still there, and looks those up again
+that are not.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection
+
+from epochcast.errors import BadInput
+from epochcast.observe.runs.recording.opened_runs import Beginning, begin, found_or_made
+from epochcast.observe.runs.recording.recorded_rows import Row, Start
+from epochcast.observe.runs.recording.store_sink import late_seconds, report_of, state_of
+from epochcast.observe.store import observation_ingest as ingest
+from epochcast.observe.store.run_updates import lock_runs, note_ends, note_seen
+from epochcast.observe.store.store import Store
+from epochcast.observe.store.store_rows import ObservationRow
+
+MOST_KNOWN = 100_000
+# How often a transaction is begun anew because a remembered run is gone.
+ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request of a training: the attempt, and what happened since the last one, by the clock of the attempt."""
+
+    beginning: Beginning
+    rows: Sequence[ObservationRow]
+    end: tuple[str, float] | None = None
+    """How it ended and when, in seconds since 1970, where these reports say so."""
+
+    @property
+    def key(self) -> "Key":
+        """What it has in common with other requests of the same attempt."""
+        return self.beginning.start.job, self.beginning.start.attempt, self.beginning.project
+
+
+Key = tuple[str, int, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    run_id: int
+    name: str
+    late_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What became of a request: the name of its run, and how many reports are on the disk."""
+
+    run: str
+    rows: int
+
+
+class _Gone(Exception):
+    """Runs that were remembered are no longer there."""
+
+
+@dataclass(slots=True)
+class RunsKnown:
+    """Runs of attempts, as they were found. One thread at a time uses it: the one that writes."""
+
+    _kept: dict[Key, _Known] = field(default_factory=dict)
+
+    def get(self, key: Key) -> _Known | None:
+        """What is remembered."""
+        return self._kept.get(key)
+
+    def put(self, found: Mapping[Key, _Known]) -> None:
+        """Remember what a transaction has kept."""
+        if len(self._kept) + len(found) > MOST_KNOWN:
+            self._kept.clear()
+        self._kept.update(found)
+
+    def forget(self, run_ids: set[int]) -> None:
+        """These runs are gone."""
+        self._kept = {key: known for key, known in self._kept.items() if known.run_id not in run_ids}
+
+
+def keep_all(store: Store, known: RunsKnown, arrivals: Sequence[Arrival]) -> list[Kept]:
+    """Keep a group of requests; back when all of it is on the disk."""
+    for _ in range(ROUNDS):
+        try:
+            here, found = store.written(lambda connection: _keep(connection, known, arrivals))
+        except _Gone:
+            continue
+        known.put(found)
+        return [Kept(here[one.key].name, len(one.rows)) for one in arrivals]
+    raise BadInput("runs of these reports are deleted while they are written")
+
+
+def _keep(
+    connection: Connection, known: RunsKnown, arrivals: Sequence[Arrival]
+) -> tuple[dict[Key, _Known], dict[Key, _Known]]:
+    """The runs of all requests by their keys, and those of them that were not remembered."""
+    here = {one.key: run for one in arrivals if (run := known.get(one.key)) is not None}
+    remembered = {run.run_id for run in here.values()}
+    begun = list({one.key: one.beginning for one in arrivals if one.key not in here}.values())
+    runs = found_or_made(connection, begun) if begun else []
+    gone = remembered - lock_runs(connection, remembered | {opened.id for opened in runs})
+    if gone:
+        known.forget(gone)
+        raise _Gone
+    found: dict[Key, _Known] = {}
+    if begun:
+        begin(connection, begun, runs)
+        for one, opened in zip(begun, runs, strict=True):
+            key = one.start.job, one.start.attempt, one.project
+            found[key] = _Known(opened.id, opened.name, late_seconds(one.start, opened))
+    here |= found
+    _write(connection, arrivals, here)
+    return here, found
+
+
+def _write(connection: Connection, arrivals: Sequence[Arrival], here: Mapping[Key, _Known]) -> None:
+    """The reports, how far their runs are, and which of these have ended."""
+    batches: dict[int, list[ObservationRow]] = {}
+    ends: dict[tuple[int, int], tuple[str, float]] = {}
+    for one in arrivals:
+        run = here[one.key]
+        if one.rows:
+            batches.setdefault(run.run_id, []).extend(_by_clock_of_run(one.rows, run.late_seconds))
+        if one.end is not None:
+            ends[run.run_id, one.beginning.start.attempt] = one.end
+    now = time.time()
+    ingest.insert(connection, batches, now)
+    note_seen(connection, batches, now)
+    note_ends(connection, ends, now)
+
+
+def _by_clock_of_run(rows: Sequence[ObservationRow], late: float) -> Sequence[ObservationRow]:
+    if not late:
+        return rows
+    return [row if (at := row.clock_seconds) is None else row._replace(clock_seconds=at + late) for row in rows]
+
+
+def arrival_in(told: object, project: str | None, most: int) -> Arrival:
+    """The reports of a request, as `recording.server` sends them, checked."""
+    if not isinstance(told, Mapping) or not isinstance(told.get("start"), Mapping):
+        raise BadInput("reports are sent with an object `start` and a list `observations`")
+    records = told.get("observations")
+    if not isinstance(records, list) or not all(isinstance(record, Mapping) for record in records):
+        raise BadInput("`observations` must be a list of objects")
+    if len(records) > most:
+        raise BadInput(f"a request has at most {most:,} observations, got {len(records):,}")
+    start = Start.from_dict(told["start"])
+    rows = [Row.from_dict(record, start) for record in records]
+    reports = [report for row in rows if (report := report_of(row, start)) is not None]
+    for report in reports:
+        report.check()
+    last = rows[-1] if rows else None
+    if last is None or last.kind not in ("end", "stopped"):
+        return Arrival(Beginning(start, project), reports)
+    ended_at_seconds = start.started_at_seconds + last.clock_seconds
+    return Arrival(Beginning(start, project), reports, (state_of(last), ended_at_seconds))

@@ -1,0 +1,254 @@
+"""Routes of runs: reports come in, progress and remaining time go out, as pages, as one, or as a stream."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from itertools import islice
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from epochcast.base.options import checked
+from epochcast.errors import BadInput, UnknownName
+from epochcast.observe.store.row_values import Wanted
+from epochcast.observe.store.store_rows import STATES, ObservationRow, Place, Run
+from epochcast.predict.forecast.forecast import Forecast
+from epochcast.surfaces.web.access import Caller
+from epochcast.surfaces.web.api_verbs import VERBS
+from epochcast.surfaces.web.dependencies import Reader, State, Writer
+from epochcast.surfaces.web.event_stream import shown
+from epochcast.surfaces.web.openapi import json_request, problems
+from epochcast.surfaces.web.problems import Problem
+from epochcast.surfaces.web.report_batches import Arrival, arrival_in
+from epochcast.surfaces.web.request_bodies import body_of, json_body, json_content
+from epochcast.surfaces.web.server_state import Running
+
+router = APIRouter(prefix="/api/v1", tags=["runs"])
+MOST_JOBS = 1_000
+"""Newest runs whose jobs are listed."""
+READ_AT_ONCE_BYTES = 65_536
+"""Longer requests are read in a thread: reading them would hold everybody else up."""
+
+_OBSERVATIONS = {
+    "type": "object",
+    "required": ["start", "observations"],
+    "properties": {
+        "start": {
+            "type": "object",
+            "required": ["job", "attempt", "at"],
+            "properties": {
+                "job": {"type": "string", "minLength": 1, "maxLength": 150},
+                "attempt": {"type": "integer", "minimum": 0},
+                "at": {"type": "number", "description": "Seconds since 1970 when the attempt began."},
+                "total_steps": {"type": "number", "exclusiveMinimum": 0},
+            },
+        },
+        "observations": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["ec", "step", "at"],
+                "properties": {
+                    "ec": {"enum": ["train", "begin", "done", "end", "stopped", "dropped"]},
+                    "step": {"type": "integer", "minimum": 0},
+                    "at": {"type": "number"},
+                    "steps": {"type": "integer", "minimum": 0},
+                    "step_seconds": {"type": "number", "minimum": 0},
+                    "loss": {"anyOf": [{"type": "number"}, {"type": "string"}]},
+                },
+            },
+        },
+    },
+}
+_EXAMPLE = {
+    "start": {"job": "mine", "attempt": 1, "at": 1763370000.0, "total_steps": 1000},
+    "observations": [{"ec": "train", "step": 10, "at": 1763370001.0, "steps": 10, "step_seconds": 0.1, "loss": 2.3}],
+}
+
+
+@router.post(
+    "/observations",
+    summary="Reports of a running job, as ec.track and the callbacks send them; sent twice, they count once.",
+    responses=problems(409),
+    openapi_extra=json_request(_OBSERVATIONS, _EXAMPLE),
+)
+async def observe(request: Request, running: State, caller: Writer) -> Response:
+    """Answered when all of them are on the disk."""
+    limits = running.settings.limits
+    content = await json_content(request, limits.request_bytes)
+
+    def read() -> Arrival:
+        return arrival_in(body_of(content), caller.project, limits.observations)
+
+    arrival = read() if len(content) <= READ_AT_ONCE_BYTES else await run_in_threadpool(read)
+    kept = await running.ingest.keep(arrival)
+    running.metrics.observations.inc(kept.rows)
+    return JSONResponse({"run": kept.run, "kept": kept.rows})
+
+
+@router.get("/runs", summary="Runs, the newest first.", responses=problems())
+async def list_runs(
+    running: State,
+    caller: Reader,
+    state: Annotated[list[str] | None, Query(description=", ".join(STATES))] = None,
+    job: str | None = None,
+    device: str | None = None,
+    before: Annotated[int | None, Query(ge=0, le=2**62, description="`next` of the page before.")] = None,
+    most: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Response:
+    """A page of runs; `next` begins the next one, null on the last."""
+    for one in state or ():
+        if one not in STATES:
+            raise UnknownName("state of a run", one, STATES)
+    wanted = Wanted(
+        states=tuple(state or ()),
+        job_name=job,
+        device=device,
+        project=caller.project,
+        before_id=before,
+        most=most + 1,
+    )
+    found = await run_in_threadpool(running.store.runs, wanted)
+    page = found[:most]
+    return JSONResponse({"runs": [shown(run) for run in page], "next": page[-1].id if len(found) > most else None})
+
+
+@router.get("/jobs", summary="What the runs train: jobs that the caller may see.", responses=problems())
+async def jobs(running: State, caller: Reader) -> Response:
+    """Each with the names of its newest runs."""
+
+    def read() -> list[dict[str, Any]]:
+        by_job: dict[int, list[str]] = {}
+        for run in running.store.runs(Wanted(project=caller.project, most=MOST_JOBS)):
+            if run.job_id is not None:
+                by_job.setdefault(run.job_id, []).append(run.name)
+        return [{"job": dict(running.store.job(one).job), "runs": names} for one, names in by_job.items()]
+
+    return JSONResponse({"jobs": await run_in_threadpool(read)})
+
+
+@router.get("/runs/{name:path}/observations", summary="Reports of a run.", responses=problems(404))
+async def observations(
+    name: str,
+    running: State,
+    caller: Reader,
+    most: Annotated[int, Query(ge=1, le=10_000)] = 1_000,
+    attempt: Annotated[int | None, Query(ge=0, le=2**62)] = None,
+    after_step: Annotated[float, Query(ge=-1, le=2.0**62)] = -1.0,
+    points: Annotated[
+        int | None,
+        Query(ge=2, le=10_000, description="Timed steps of the whole run, thinned to this many; includes the newest."),
+    ] = None,
+) -> Response:
+    """At most so many, in order of attempts and steps."""
+    run = await find_run(running, name, caller)
+
+    def read() -> list[dict[str, Any]]:
+        if points is not None:
+            return [_plain_row(row) for row in running.store.timed_steps(run.id, points)]
+        rows = running.store.observations(run.id, attempt=attempt, after_step=after_step)
+        return [_plain_row(row) for row in islice(rows, most)]
+
+    return JSONResponse({"run": run.name, "observations": await run_in_threadpool(read)})
+
+
+def _plain_row(row: ObservationRow) -> dict[str, Any]:
+    """As JSON takes it: a loss that is no number is text."""
+    values = row._asdict()
+    loss = values["loss"]
+    values["loss"] = loss if loss is None or abs(loss) < float("inf") else str(loss)
+    return values
+
+
+@router.get("/runs/{name:path}", summary="One run: progress, remaining time, forecast.", responses=problems(404))
+async def one_run(name: str, running: State, caller: Reader) -> Response:
+    """What `epochcast runs NAME --json` prints."""
+    return JSONResponse(await detailed(running, await find_run(running, name, caller)))
+
+
+_KNOWN: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "job": {**VERBS["forecast"].schema(), "description": "The job and its place, to forecast it and compare."},
+        "budget_dollars": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "description": "Webhooks are called above this amount.",
+        },
+    },
+}
+
+
+@router.put(
+    "/runs/{name:path}",
+    summary="Say what a run trains and where: its forecast is kept with it, and what it may cost.",
+    responses=problems(404, 409),
+    openapi_extra=json_request(_KNOWN, {"job": {"model": "resnet50", "device": "A100", "batch": 64, "epochs": 3}}),
+)
+async def describe(name: str, request: Request, running: State, caller: Writer) -> Response:
+    """A run that is not there yet is made, as one that has not begun."""
+    told = await json_body(request, running.settings.limits.request_bytes)
+    if not isinstance(told, Mapping) or set(told) - set(_KNOWN["properties"]):
+        raise BadInput("a run is described with an object of `job` and `budget_dollars`")
+    budget = checked("budget_dollars", float, told.get("budget_dollars"), above=0)
+    forecast: Forecast | None = None
+    if told.get("job") is not None:
+        answer = json.loads(await running.answers.answer("forecast", told["job"], caller.project))
+        forecast = Forecast.from_dict(answer)
+
+    def write() -> Run:
+        found = running.store.find_run(name)
+        if found is not None and not caller.may_see(found.project):
+            raise Problem(HTTPStatus.NOT_FOUND, f"no run called {name[:200]!r}")
+        place = Place() if forecast is None else Place(forecast.device, forecast.gpus, forecast.nodes)
+        run = found or running.store.open_run(name, job_name=name, place=place, state="queued", project=caller.project)
+        details = dict(run.place.details) if budget is None else {**run.place.details, "budget_dollars": budget}
+        known: dict[str, Any] = (
+            {} if forecast is None else {"device": place.device, "gpus": place.gpus, "nodes": place.nodes}
+        )
+        running.store.note(run.id, place=details, **known)
+        if forecast is not None:
+            running.store.add_forecast(forecast, run_id=run.id)
+        return running.store.run(run.key)
+
+    return JSONResponse(shown(await run_in_threadpool(write)))
+
+
+async def find_run(running: Running, name: str, caller: Caller) -> Run:
+    """A run that the caller may see; others are not there."""
+    run = await run_in_threadpool(running.store.find_run, name)
+    if run is None or not caller.may_see(run.project):
+        raise Problem(HTTPStatus.NOT_FOUND, f"no run called {name[:200]!r}")
+    return run
+
+
+async def detailed(running: Running, run: Run) -> dict[str, Any]:
+    """A run with its attempts and what was expected of it."""
+
+    def read() -> dict[str, Any]:
+        kept = running.store.forecasts(run_id=run.id)
+        attempts = running.store.attempts(run.id)
+        return {
+            **shown(run),
+            "progress": dict(run.progress),
+            "forecast": dict(kept[0].forecast) if kept else None,
+            "attempts": [
+                {"attempt": one.attempt, "state": one.state, "host": one.host, "engine": one.engine} for one in attempts
+            ],
+        }
+
+    return await run_in_threadpool(read)
+
+
+@router.get(
+    "/events",
+    summary="Server-sent events: how runs stand, whenever that changes.",
+    responses={200: {"content": {"text/event-stream": {}}}, **problems()},
+)
+async def events(running: State, caller: Reader, run: str | None = None) -> Response:
+    """`event: run` with the run as JSON; of one run or of all that the caller may see."""
+    stream = running.live.events(caller, run)
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})

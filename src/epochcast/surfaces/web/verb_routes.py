@@ -1,0 +1,116 @@
+"""Routes of verbs: forecast, advise, scaling, plan, inspect, diff; and models that are sent as files."""
+
+import json
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+
+from epochcast.surfaces.web.api_verbs import UPLOAD, VERBS, Verb
+from epochcast.surfaces.web.dependencies import Reader, State, Writer
+from epochcast.surfaces.web.openapi import file_request, json_request, problems
+from epochcast.surfaces.web.problems import Problem
+from epochcast.surfaces.web.request_bodies import body, json_body, json_text
+from epochcast.surfaces.web.uploads import accept, checked_file_name, kept, refuse
+
+router = APIRouter(prefix="/api/v1", tags=["ask"])
+
+_EXAMPLES: dict[str, dict[str, Any]] = {
+    "forecast": {"model": "resnet50", "device": "A100", "batch": 128, "dataset": "imagenet-1k", "epochs": 90},
+    "advise": {"model": "resnet50", "device": "V100", "precision": "amp"},
+    "scaling": {"model": "resnet50", "device": "V100", "batch": 64, "gpus": [1, 2, 4, 8]},
+    "plan": {"model": "resnet50", "batch": 1024, "dataset": "imagenet-1k", "epochs": 90, "deadline_seconds": "6h"},
+    "inspect": {"model": "resnet50"},
+}
+
+
+def _add(verb: Verb) -> None:
+    @router.post(
+        f"/{verb.name}",
+        summary=verb.about,
+        name=verb.name,
+        responses=problems(),
+        openapi_extra=json_request(verb.schema(), _EXAMPLES[verb.name]),
+    )
+    async def ask(request: Request, running: State, caller: Reader) -> Response:
+        asked = await json_body(request, running.settings.limits.request_bytes)
+        return json_text(await running.answers.answer(verb.name, asked, caller.project))
+
+
+for _verb in VERBS.values():
+    _add(_verb)
+
+_SIDE = VERBS["forecast"].schema()
+
+
+@router.post(
+    "/diff",
+    summary="What changes from one job to another at the same place.",
+    responses=problems(),
+    openapi_extra=json_request(
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["base", "head"],
+            "properties": {"base": _SIDE, "head": _SIDE},
+        },
+        {"base": {"model": "resnet50", "device": "A100", "batch": 64}, "head": _EXAMPLES["forecast"]},
+    ),
+)
+async def diff(request: Request, running: State, caller: Reader) -> Response:
+    """Two objects of options, `base` and `head`; their devices, GPUs and the like must be the same."""
+    asked = await json_body(request, running.settings.limits.request_bytes)
+    return json_text(await running.answers.answer("diff", asked, caller.project))
+
+
+@router.post(
+    "/history/predict",
+    summary="What past jobs say of new ones: the content of a file of `epochcast history fit`, and rows.",
+    responses=problems(),
+    openapi_extra=json_request(
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["model", "rows"],
+            "properties": {
+                "model": {"type": "object", "description": "The content of the model file."},
+                "rows": {"type": "array", "items": {"type": "object"}, "description": "A job each, by columns."},
+            },
+        }
+    ),
+)
+async def history(request: Request, running: State, caller: Reader) -> Response:
+    """What `epochcast history predict --json` prints."""
+    limits = running.settings.limits
+    asked = await json_body(request, limits.upload_bytes)
+    return json_text(await running.answers.answer("history", {"asked": asked}, caller.project, limits.plan_seconds))
+
+
+@router.post(
+    "/uploads",
+    summary="Send a model file: .onnx, .keras, Keras JSON, a Hugging Face config.json, our .toml or .json.",
+    status_code=HTTPStatus.CREATED,
+    responses=problems(),
+    openapi_extra=file_request(),
+)
+async def upload(
+    request: Request, running: State, caller: Writer, name: Annotated[str, Query(min_length=1, max_length=200)]
+) -> Response:
+    """The body is the file, `name` its name. It is read in a process of its own, with a limit of time and memory; the
+    answer has the `model` to ask about.
+    """
+    limits, folder = running.settings.limits, running.settings.folder
+    file_name = checked_file_name(name)
+    content = await body(request, limits.upload_bytes)
+    if not content:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "the file is empty")
+    digest, file = await run_in_threadpool(kept, folder, caller.project or "", file_name, content)
+    try:
+        summary = json.loads(await running.parsers.ask("summary", {"path": str(file)}, limits.upload_seconds))
+    except BaseException:
+        await run_in_threadpool(refuse, file)
+        raise
+    await run_in_threadpool(accept, file, digest)
+    return JSONResponse({"model": f"{UPLOAD}{digest}", **summary}, HTTPStatus.CREATED)

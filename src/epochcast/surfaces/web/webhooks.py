@@ -1,0 +1,56 @@
+"""Messages to webhooks: drift, finished, over budget. JSON that Slack takes (`text`), with the facts beside it."""
+
+import json
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+from epochcast.errors import BadInput
+from epochcast.observe.store.notices import Notice
+from epochcast.observe.store.store_rows import Run
+from epochcast.units import show_dollars
+
+ANSWER_SECONDS = 5.0
+EVENTS = ("drift", "finished", "over budget")
+
+
+def check_webhook(url: str) -> str:
+    """The address, if it is one; it comes from whoever starts the server, never from a request."""
+    if not url.startswith(("http://", "https://")) or any(letter.isspace() for letter in url):
+        raise BadInput(f"a webhook is an address that begins with http:// or https://, got {url[:100]!r}")
+    return url
+
+
+def key_of(run: Run, event: str, url: str) -> str:
+    """What tells a message from others: a run drifts, ends and is over budget once."""
+    return f"{run.key} {event} {url}"
+
+
+def message_of(run: Run, event: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The message."""
+    return {"text": f"epochcast: {_sentence(run, event, facts)}", "event": event, "run": run.name, "facts": dict(facts)}
+
+
+def _sentence(run: Run, event: str, facts: Mapping[str, Any]) -> str:
+    match event:
+        case "drift":
+            ratio = facts.get("ratio")
+            size = f" by a factor of {ratio:.2f}" if isinstance(ratio, int | float) else ""
+            return f"the pace of {run.name} changed{size}"
+        case "over budget":
+            in_all = facts["dollars_in_all"]["mid"]
+            return f"{run.name} will cost {show_dollars(in_all)}, its budget is {show_dollars(facts['budget_dollars'])}"
+        case _:
+            return f"{run.name} has {facts.get('state', 'ended')}"
+
+
+def send(notice: Notice) -> bool:
+    """Whether the message arrived."""
+    body = json.dumps(dict(notice.message)).encode()
+    headers = {"Content-Type": "application/json", "User-Agent": "epochcast"}
+    request = urllib.request.Request(notice.to, body, headers, method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
+            return 200 <= int(answer.status) < 300
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,134 @@
+"""Inside a worker: from a verb and its options to the object that answers it."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from epochcast import api
+from epochcast.errors import BadInput, UnknownName
+from epochcast.predict.forecast.session import Session
+from epochcast.surfaces.web.answer_cache import PROJECT
+from epochcast.surfaces.web.api_verbs import UPLOAD, VERBS
+from epochcast.surfaces.web.history_worker import predicted
+from epochcast.surfaces.web.queue_worker import kept_queue, sent_queue, simulated
+from epochcast.surfaces.web.uploads import stored_reference, summary_of
+
+Answer = dict[str, Any]
+
+
+class Answering:
+    """Answers with one session for all questions, so that networks and traces are kept between them."""
+
+    def __init__(self, uploads: str) -> None:
+        self._uploads = Path(uploads)
+        self._session = Session(with_own_profiles=True, allow_code=False)
+
+    def answer(self, verb: str, asked: Mapping[str, Any]) -> Answer:
+        """The answer to a verb; `asked` is as it came in the request, with `project` and `path` from the server."""
+        asked = dict(asked)
+        project = asked.pop(PROJECT, "")
+        if verb in _OTHERS:
+            return _OTHERS[verb](asked)
+        if verb == "diff":
+            return self._diff(asked, project)
+        if verb not in _ANSWERS:
+            raise UnknownName("verb", verb, _ANSWERS)
+        return _ANSWERS[verb](self._read(verb, asked, project), self._session)
+
+    def _read(self, verb: str, asked: Mapping[str, Any], project: str) -> dict[str, Any]:
+        found = VERBS[verb].read(asked)
+        if found["model"].startswith(UPLOAD):
+            found["model"] = stored_reference(self._uploads, project, found["model"].removeprefix(UPLOAD))
+        return found
+
+    def _diff(self, asked: Mapping[str, Any], project: str) -> Answer:
+        if set(asked) - {"base", "head"} or not {"base", "head"} <= set(asked):
+            raise BadInput("a diff is asked with two objects of options: base and head")
+        sides = [self._read("forecast", asked[side] or {}, project) for side in ("base", "head")]
+        jobs = []
+        for side in sides:
+            side.pop("draw", None)
+            jobs.append(_job_and_place(side))
+        (base, place), (head, other) = jobs
+        if place != other:
+            raise BadInput("a diff compares two jobs at one place: device, gpus and the like must be the same")
+        return api.diff(base, head, session=self._session, **place).as_dict()
+
+
+def _job_and_place(options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    from epochcast.predict.forecast.job import Job
+    from epochcast.predict.forecast.where import PLACE_OPTIONS
+
+    places = {one.name for one in PLACE_OPTIONS}
+    own = {name: value for name, value in options.items() if name not in places}
+    return Job(**own), {name: value for name, value in options.items() if name in places}
+
+
+def _forecast(asked: dict[str, Any], session: Session) -> Answer:
+    draw = asked.pop("draw", False)
+    answer = api.forecast(asked.pop("model"), config=None, session=session, **asked)
+    told: Answer = answer.as_dict()
+    if draw:
+        from epochcast.surfaces import charts
+
+        told["chart"] = _chart(charts.memory_timeline(answer))
+    return told
+
+
+def _advise(asked: dict[str, Any], session: Session) -> Answer:
+    return api.advise(asked.pop("model"), config=None, session=session, **asked).as_dict()
+
+
+def _scaling(asked: dict[str, Any], session: Session) -> Answer:
+    draw = asked.pop("draw", False)
+    if "gpus" not in asked:
+        raise BadInput("scaling needs gpus, the numbers to compare, such as [1, 2, 4, 8]")
+    answer = api.scaling(asked.pop("model"), config=None, session=session, **asked)
+    told: Answer = answer.as_dict()
+    if draw:
+        from epochcast.surfaces import charts
+
+        told["chart"] = _chart(charts.scaling(answer))
+    return told
+
+
+def _plan(asked: dict[str, Any], session: Session) -> Answer:
+    draw = asked.pop("draw", False)
+    answer = api.plan(asked.pop("model"), config=None, session=session, **asked)
+    told: Answer = answer.as_dict()
+    if draw and answer.candidates:
+        from epochcast.surfaces import charts
+
+        told["chart"] = _chart(charts.plan(answer))
+    return told
+
+
+def _inspect(asked: dict[str, Any], session: Session) -> Answer:
+    model, taken = asked.pop("model"), ("input_shape", "aux")
+    return api.inspect(model, **{name: value for name, value in asked.items() if name in taken}).as_dict()
+
+
+def _chart(chart: Any) -> Any:
+    return json.loads(chart.to_json())
+
+
+def _summary(asked: Mapping[str, Any]) -> Answer:
+    return summary_of(Path(asked["path"]))
+
+
+_OTHERS: Mapping[str, Callable[[Mapping[str, Any]], Answer]] = {
+    "summary": _summary,
+    "queue": kept_queue,
+    "schedule": sent_queue,
+    "simulate": simulated,
+    "history": predicted,
+}
+
+_ANSWERS: Mapping[str, Callable[[dict[str, Any], Session], Answer]] = {
+    "forecast": _forecast,
+    "advise": _advise,
+    "scaling": _scaling,
+    "plan": _plan,
+    "inspect": _inspect,
+}

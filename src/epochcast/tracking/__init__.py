@@ -1,1 +1,0 @@
-"""A running job: what its log says, and when it will end."""

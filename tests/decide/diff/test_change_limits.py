@@ -1,0 +1,51 @@
+from typing import Any
+
+import pytest
+
+from epochcast.decide.diff.change_limits import Allowed, percent, signed
+from epochcast.decide.diff.diff_answer import Diff
+from epochcast.errors import BadInput
+from epochcast.interval import Interval
+
+from .conftest import side
+
+BASE = {"a": (1.0, "x"), "b": (1.0, "y")}
+SLOWER = {"a": (1.0, "x"), "b": (1.2, "z")}
+
+
+def diff(allowed: Allowed, **options: Any) -> Diff:
+    return Diff(side(BASE, **options), side(SLOWER, **options), allowed)
+
+
+def test_a_tenth_more_time_exceeds_five_percent_and_not_ten() -> None:
+    (over,) = diff(Allowed(time_increase=0.05)).exceeded
+    assert over.sentence == "time +10 %, more than the 5 % that are allowed (not sure)"
+    assert diff(Allowed(time_increase=0.1)).exceeded == ()
+
+
+def test_what_is_unknown_is_not_within_a_limit() -> None:
+    with pytest.raises(BadInput, match="its cost is unknown"):
+        assert diff(Allowed(cost_increase=0.05)).exceeded
+
+
+def test_memory_is_limited_by_its_size() -> None:
+    answer = diff(Allowed(most_memory_bytes=2**30), peak_bytes=Interval(1.5 * 2**30, 2.0 * 2**30, 3.0 * 2**30))
+    (over,) = answer.exceeded
+    assert over.is_sure
+    assert over.sentence == "memory 2 GiB, more than the 1 GiB that are allowed"
+
+
+def test_a_negative_limit_is_refused() -> None:
+    with pytest.raises(BadInput, match="time_increase must be at least 0"):
+        Allowed(time_increase=-0.1)
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"), [(0.05, "+5 %"), (-0.034, "-3.4 %"), (1.23, "+123 %"), (0.0001, "±0 %"), (0.0005, "+0.1 %")]
+)
+def test_changes_are_written_with_their_sign(fraction: float, text: str) -> None:
+    assert signed(fraction) == text
+
+
+def test_percent_has_no_needless_digits() -> None:
+    assert (percent(0.05), percent(0.055), percent(0.5)) == ("5 %", "5.5 %", "50 %")

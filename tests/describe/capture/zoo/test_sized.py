@@ -1,0 +1,64 @@
+"""Decoders by their sizes: parameters counted by hand, references that say the same, refusals in one line."""
+
+import pytest
+
+from epochcast.describe.capture.resolve import find_model, is_code
+from epochcast.describe.capture.zoo.sized import DecoderSizes, decoder_reference
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.errors import EpochcastError
+from epochcast.predict.forecast.job import Job
+
+SIZES = {"layers": 3, "hidden": 64, "heads": 8, "kv_heads": 2, "ffn": 160, "vocab": 500}
+
+
+def count(tokens: int = 16, **sizes: object) -> int:
+    reference = decoder_reference({**SIZES, **sizes})
+    return find_model(reference, (tokens,)).graph(1).parameter_count
+
+
+def test_parameters_by_style() -> None:
+    h, layers, ffn, vocab, kv = 64, 3, 160, 500, 2 * 8
+    attention = h * (h + 2 * kv) + h * h
+    assert count() == 2 * vocab * h + layers * (attention + 3 * h * ffn + 2 * h) + h
+    assert count(tied=1) == count() - vocab * h
+    with_biases = attention + (h + 2 * kv) + h + 2 * h * ffn + ffn + h + 4 * h
+    assert count(style="gpt") == (vocab + 16) * h + layers * with_biases + 2 * h
+    assert count(style="bloom") == vocab * h + 2 * h + layers * with_biases + 2 * h
+    assert count(style="nemotron") == 2 * vocab * h + layers * (attention + 2 * h * ffn + 4 * h) + 2 * h
+    assert count(experts=4, chosen=2) == count() + layers * (3 * 3 * h * ffn + 4 * h)
+
+
+def test_a_row_of_a_table_names_style_and_ties() -> None:
+    row = {**SIZES, "kv_heads": None, "model": "gpt-0.2B", "note": "untied embeddings; more"}
+    assert decoder_reference(row) == "decoder:layers=3,hidden=64,heads=8,vocab=500,ffn=160,style=gpt,tied=0"
+    assert "experts=8,chosen=2" in decoder_reference({**SIZES, "model": "grok1-314b"})
+    sizes = DecoderSizes(3, 64, 8, 500, kv_heads=2, ffn=160)
+    assert find_model(sizes.reference).name == sizes.reference
+    assert not is_code(sizes.reference)
+    assert Job(sizes.reference, batch=1).model == sizes.reference
+
+
+def test_logits_are_wide_for_the_loss_and_rotations_keep_no_input() -> None:
+    trace = find_model(decoder_reference(SIZES), (16,)).trace(Recipe(2, precision="bf16"))
+    loss = next(op for op in trace.ops if op.name.endswith("log_softmax"))
+    assert loss.inputs[0].dtype.bytes == 4
+    turned_back = next(op for op in trace.ops if "rotary" in op.name and op.is_gradient)
+    assert {t.name for t in turned_back.inputs[1:]} == {"model.cos", "model.sin"}
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("decoder:layers=2", "hidden, heads, vocab"),
+        ("decoder:layers", "layers=32"),
+        ("decoder:layers=2,hidden=64,heads=8,vocab=50,ffm=3", "ffn"),
+        ("decoder:layers=2,hidden=64,heads=7,vocab=50", "divide"),
+        ("decoder:layers=two,hidden=64,heads=8,vocab=50", "whole number"),
+        ("decoder:layers=0,hidden=64,heads=8,vocab=50", "layers"),
+        ("decoder:layers=2,hidden=64,heads=8,vocab=50,style=t5", "llama"),
+    ],
+)
+def test_refusals(reference: str, said: str) -> None:
+    with pytest.raises(EpochcastError, match=said) as refused:
+        find_model(reference)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,83 @@
+from statistics import median
+
+import pytest
+
+from epochcast.describe.capture.zoo import zoo_model
+from epochcast.describe.graph.recipe import Recipe
+from epochcast.errors import BadInput, UnknownName
+from epochcast.hardware.catalogue import find_device
+from epochcast.predict.cost.hosts import _measured, find_host, hooks, host_classes, measured_host, parse_hooks
+from epochcast.predict.cost.launch import COMPILED_LAUNCH_SECONDS, assumed_host, launch_interval, launch_seconds
+
+V100 = find_device("V100")
+
+
+def test_a_class_is_the_median_of_its_systems_and_as_wide_as_they_differ() -> None:
+    cloud = host_classes()["cloud"].launch_seconds
+    modal = [s for (source, system), s in _measured().items() if "modal" in system.casefold()]
+    assert cloud.low <= median(modal) <= cloud.high
+    assert cloud.low < cloud.mid < cloud.high
+    middles = [host_classes()[name].launch_seconds.mid for name in ("workstation", "cloud", "old_server")]
+    assert middles == sorted(middles)
+
+
+def test_a_figure_is_a_host_too() -> None:
+    assert find_host("12us").launch_seconds.mid == pytest.approx(12e-6)
+    assert find_host(" Cloud ") is host_classes()["cloud"]
+    assert find_host(find_host("12us").text) == find_host("12us")
+    assert find_host("cloud").text == "cloud"
+
+
+@pytest.mark.parametrize("text", ["-3us", "0us", "2 s"])
+def test_a_launch_takes_some_time_and_not_long(text: str) -> None:
+    with pytest.raises(BadInput, match="a launch takes above 0 and at most 100 ms"):
+        find_host(text)
+
+
+def test_an_unknown_class_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(
+        UnknownName, match="no host class called 'cluod'; known: cloud, large_trainer, old_server, workstation"
+    ):
+        find_host("cluod")
+    with pytest.raises(UnknownName, match="no framework with hooks called 'adaptld'; known: adaptdl"):
+        parse_hooks("adaptld")
+
+
+def test_hooks_are_seconds_or_a_framework() -> None:
+    assert parse_hooks("0.5ms") == pytest.approx(5e-4)
+    assert parse_hooks("AdaptDL") == hooks()["adaptdl"]
+    assert parse_hooks("-1ms") < 0  # refused by the option, which knows its limits
+
+
+def test_a_system_of_a_public_table_has_its_own_launches() -> None:
+    host = measured_host("kernelbench_level3", "A100_modal")
+    assert host is not None and host.launch_seconds.mid == pytest.approx(23.2e-6)
+    assert measured_host("kernelbench_level3", "elsewhere") is None
+
+
+def test_an_unknown_host_is_as_uncertain_as_stacks_differ() -> None:
+    trace = zoo_model("resnet18").trace(Recipe(2))
+    usual = launch_interval(trace, V100)
+    assert usual.mid == launch_seconds(V100)
+    assert usual.high / usual.low > 2
+    known = launch_interval(trace, V100, find_host("12us"))
+    assert known.mid == pytest.approx(12e-6)
+    assert known.high / known.low < usual.high / usual.low
+
+
+def test_an_assumed_class_is_as_uncertain_as_an_unknown_host() -> None:
+    trace = zoo_model("resnet18").trace(Recipe(2))
+    told, assumed = find_host("large_trainer").launch_seconds, assumed_host("large_trainer").launch_seconds
+    unknown = launch_interval(trace, V100)
+    assert assumed.mid == told.mid > unknown.mid
+    assert assumed.low <= unknown.low < told.low and assumed.high >= unknown.high
+
+
+@pytest.mark.parametrize("compiler", COMPILED_LAUNCH_SECONDS)
+def test_a_compiler_that_launches_without_python_hardly_minds_the_host(compiler: str) -> None:
+    trace = zoo_model("resnet18").trace(Recipe(2, compile=compiler))
+    slow, fast = (launch_interval(trace, V100, find_host(text)) for text in ("40us", "1us"))
+    assert slow.mid == COMPILED_LAUNCH_SECONDS[compiler]
+    assert fast.mid == min(1e-6, COMPILED_LAUNCH_SECONDS[compiler])
+    eager = launch_interval(trace.under(trace.recipe.eager()), V100, find_host("40us"))
+    assert slow.high <= eager.high and slow.low <= eager.low

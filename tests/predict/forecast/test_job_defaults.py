@@ -1,0 +1,105 @@
+"""What is assumed where nobody said: precision, optimizer, the length of texts."""
+
+from typing import Any
+
+import pytest
+
+import epochcast as ec
+from epochcast.errors import BadInput
+from epochcast.hardware.catalogue import find_device
+from epochcast.predict.forecast.job import Job
+from epochcast.predict.forecast.job_defaults import settled
+from epochcast.predict.forecast.session import Session
+
+SESSION = Session()
+
+
+def assumed(job: Job, device: str = "A100") -> dict[str, object]:
+    return dict(settled(job, find_device(device), SESSION).assumed)
+
+
+@pytest.mark.parametrize(
+    ("device", "precision"),
+    [
+        ("A100", "amp_bf16"),
+        ("H100", "amp_bf16"),
+        ("V100", "amp_fp16"),
+        ("T4", "amp_fp16"),
+        ("P100", "fp32"),
+        ("M40", "fp32"),
+    ],
+)
+def test_a_language_model_takes_the_mixed_precision_of_its_device(device: str, precision: str) -> None:
+    assert assumed(Job("gpt2", batch=1), device) == {"precision": precision, "optimizer": "adamw"}
+
+
+def test_other_networks_take_float32_and_sgd() -> None:
+    assert assumed(Job("resnet18", batch=1)) == {"precision": "fp32", "optimizer": "sgd"}
+
+
+def test_what_is_said_is_never_assumed() -> None:
+    job = Job("gpt2", batch=1, precision="fp32", optimizer="sgd", input_shape=(256,))
+    answer = settled(job, find_device("A100"), SESSION)
+    assert (answer.job, dict(answer.assumed)) == (job, {})
+    assert assumed(Job("gpt2", batch=1, precision="fp32")) == {"optimizer": "adamw"}
+    assert assumed(Job("gpt2", batch=1, weights="bf16", optimizer="sgd")) == {}
+
+
+def test_a_pass_without_an_update_has_no_optimizer() -> None:
+    assert assumed(Job("gpt2", batch=1, mode="forward")) == {"precision": "amp_bf16"}
+
+
+def test_texts_are_as_long_as_those_of_the_data() -> None:
+    answer = ec.forecast("llama3_2_1b", device="A100", batch=1, dataset="alpaca", session=SESSION)
+    assert (answer.sequence_length, answer.assumed["input_shape"]) == (512, [512])
+    assert answer.tokens == 52002 * 512
+    own = ec.forecast("llama3_2_1b", device="A100", batch=1, dataset="alpaca", input_shape=(128,), session=SESSION)
+    assert own.sequence_length == 128 and "input_shape" not in own.assumed
+
+
+def test_a_corpus_fills_the_sequences_of_the_network() -> None:
+    answer = ec.forecast("gpt2", device="A100", batch=1, dataset="wikitext-103", session=SESSION)
+    assert answer.assumed == {"precision": "amp_bf16", "optimizer": "adamw", "input_shape": [1024]}
+
+
+def test_images_are_no_texts_whatever_their_data_says() -> None:
+    with pytest.raises(BadInput, match="resnet18 takes images, alpaca is text"):
+        ec.forecast("resnet18", device="A100", batch=1, dataset="alpaca", session=SESSION)
+
+
+def test_every_verb_assumes_the_same() -> None:
+    wanted = {"precision": "amp_fp16", "optimizer": "adamw", "input_shape": [1024]}
+    options: dict[str, Any] = {"device": "V100", "session": SESSION}
+    assert ec.forecast("gpt2", batch=2, **options).as_dict()["assumed"] == wanted
+    assert ec.forecast(Job("gpt2", batch=2), **options).as_dict()["assumed"] == wanted
+    assert ec.scaling("gpt2", batch=2, gpus=[1, 2], **options).as_dict()["assumed"] == wanted
+    assert ec.advise("gpt2", **options).as_dict()["assumed"] == wanted
+    assert ec.diff("gpt2", "gpt2_medium", batch=2, **options).as_dict()["head"]["assumed"] == wanted
+
+
+def test_a_plan_assumes_the_precision_of_each_device() -> None:
+    answer = ec.plan("gpt2", batch=8, devices=["V100", "A100"], gpus=[1], samples=10_000, session=SESSION)
+    precisions = {row.forecast.device[:4]: row.forecast.precision for row in answer.candidates}
+    assert precisions == {"V100": "amp_fp16", "A100": "amp_bf16"}
+    assert answer.setup["assumed"]["optimizer"] == "adamw"
+
+
+# a variant that is what would be assumed anyway is no other configuration
+def test_a_variant_of_a_plan_is_not_assumed() -> None:
+    options: dict[str, Any] = {"batch": 8, "devices": ["A100"], "gpus": [1], "samples": 10_000, "session": SESSION}
+    answer = ec.plan("resnet18", what_if=["precision=fp32,amp"], **options)
+    assert {row.variant for row in answer.candidates} == {(), (("precision", "amp"),)}
+    told = {row.variant: dict(row.forecast.assumed) for row in answer.candidates}
+    assert told == {(): {"precision": "fp32", "optimizer": "sgd"}, (("precision", "amp"),): {"optimizer": "sgd"}}
+
+
+def test_adapters_and_checkpointing_are_in_the_answer() -> None:
+    answer = ec.forecast(
+        "llama3_2_1b", device="A100", batch=1, input_shape=(64,), lora=4, checkpointing=True, session=SESSION
+    )
+    assert (answer.lora_targets, answer.checkpointing) == (("q_proj", "v_proj"), "full")
+    every = ec.forecast(
+        "llama3_2_1b", device="A100", batch=1, input_shape=(64,), lora=4, lora_targets=("all-linear",), session=SESSION
+    )
+    assert every.lora_targets == ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+    assert ec.Forecast.from_dict(every.as_dict()) == every

@@ -1,0 +1,186 @@
+"""Who gets in: tokens, scopes, projects; and what browsers are kept from."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.surfaces.web.conftest import Served
+
+from epochcast.observe.store.access_tokens import end_token, make_token
+from epochcast.observe.store.database_tables import tokens
+from epochcast.observe.store.store_opening import open_store
+from epochcast.surfaces.web.pages import embedded, inside
+from epochcast.surfaces.web.request_guard import Rate
+
+BODY: dict[str, Any] = {
+    "start": {"job": "secret-run", "attempt": 1, "at": 1_763_370_000.0, "total_steps": 100},
+    "observations": [{"ec": "train", "step": 10, "at": 1_763_370_001.0, "steps": 10, "step_seconds": 0.1}],
+}
+
+
+@pytest.fixture(scope="module")
+def guarded(folder: Path) -> Iterator[Served]:
+    served = Served(
+        "--token", "--database", str(folder / "t.db"), "--folder", str(folder / "uploads"), "--workers", "1"
+    )
+    yield served
+    served.end()
+
+
+@pytest.fixture(scope="module")
+def secrets(guarded: Served, folder: Path) -> dict[str, str]:
+    with open_store(str(folder / "t.db")) as store:
+        made = {
+            "all": guarded.token,
+            "reader": make_token(store, "reader", ("read",)),
+            "vision": make_token(store, "vision", project="vision"),
+            "speech": make_token(store, "speech", project="speech"),
+            "ended": make_token(store, "ended"),
+        }
+        end_token(store, "ended")
+    return made
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def test_nobody_gets_in_without_a_token(guarded: Served, secrets: dict[str, str]) -> None:
+    for path in ("/api/v1/runs", "/api/v1/events", "/api/v1/devices", "/metrics", "/api/v1/runs/x"):
+        assert guarded.client.get(path).status_code == 401, path
+        assert guarded.client.get(path, headers=bearer("ec_wrong")).status_code == 401, path
+        assert guarded.client.get(path, headers=bearer(secrets["ended"])).status_code == 401, path
+    assert guarded.client.get("/api/v1/runs", headers=bearer(secrets["all"])).status_code == 200
+    assert guarded.client.get("/healthz").status_code == 200
+
+
+def test_who_may_only_read_cannot_write(guarded: Served, secrets: dict[str, str]) -> None:
+    answer = guarded.client.post("/api/v1/observations", json=BODY, headers=bearer(secrets["reader"]))
+    assert answer.status_code == 403 and "may not write" in answer.json()["detail"]
+
+
+def test_a_project_sees_its_own_runs_alone(guarded: Served, secrets: dict[str, str]) -> None:
+    for project in ("vision", "speech"):
+        assert (
+            guarded.client.post("/api/v1/observations", json=BODY, headers=bearer(secrets[project])).status_code == 200
+        )
+    seen = {
+        who: [run["run"] for run in guarded.client.get("/api/v1/runs", headers=bearer(secrets[who])).json()["runs"]]
+        for who in ("vision", "speech", "all")
+    }
+    assert seen["vision"] == ["secret-run"] and seen["speech"] == ["speech/secret-run"]
+    assert set(seen["all"]) == {"secret-run", "speech/secret-run"}
+    for path in ("/api/v1/runs/secret-run", "/api/v1/runs/secret-run/observations", "/runs/secret-run"):
+        assert guarded.client.get(path, headers=bearer(secrets["speech"])).status_code == 404, path
+    described = guarded.client.put(
+        "/api/v1/runs/secret-run", json={"budget_dollars": 1.0}, headers=bearer(secrets["speech"])
+    )
+    assert described.status_code == 404
+    counted = guarded.client.get("/metrics", headers=bearer(secrets["speech"])).text
+    assert 'epochcast_runs{state="running"} 1.0' in counted
+
+
+def test_events_of_other_projects_are_not_told(guarded: Served, secrets: dict[str, str]) -> None:
+    with guarded.client.stream("GET", "/api/v1/events", headers=bearer(secrets["speech"])) as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("retry:")
+        for project in ("vision", "speech"):
+            body = {**BODY, "start": {**BODY["start"], "job": f"told-{project}"}}
+            guarded.client.post("/api/v1/observations", json=body, headers=bearer(secrets[project])).raise_for_status()
+        told: list[str] = []
+        while not told or "told-speech" not in told[-1]:
+            told.append(next(line for line in lines if line.startswith("data:")))
+    assert all('"project": "speech"' in line and "told-vision" not in line for line in told)
+
+
+def test_an_upload_of_one_project_is_not_there_for_another(guarded: Served, secrets: dict[str, str]) -> None:
+    layers = [
+        {"class_name": "InputLayer", "config": {"batch_shape": [None, 4]}},
+        {"class_name": "Dense", "config": {"units": 3}},
+    ]
+    config = json.dumps({"class_name": "Sequential", "config": {"layers": layers}}).encode()
+    sent = guarded.client.post("/api/v1/uploads?name=m.json", content=config, headers=bearer(secrets["vision"]))
+    asked = {"model": sent.json()["model"], "device": "V100", "batch": 4}
+    assert guarded.client.post("/api/v1/forecast", json=asked, headers=bearer(secrets["vision"])).status_code == 200
+    other = guarded.client.post("/api/v1/forecast", json=asked, headers=bearer(secrets["speech"]))
+    assert other.status_code == 422 and "no upload" in other.json()["detail"]
+
+
+def test_only_a_digest_of_a_token_is_kept(guarded: Served, secrets: dict[str, str], folder: Path) -> None:
+    with open_store(str(folder / "t.db")) as store, store.reading() as connection:
+        kept = str([tuple(row) for row in connection.execute(tokens.select())])
+    assert all(secret not in kept for secret in secrets.values())
+
+
+def test_a_browser_logs_in_with_a_cookie_that_scripts_cannot_read(guarded: Served, secrets: dict[str, str]) -> None:
+    with httpx.Client(base_url=guarded.url) as browser:
+        sent_away = browser.get("/runs")
+        assert sent_away.status_code == 303 and sent_away.headers["location"] == "/login?then=/runs"
+        wrong = browser.post("/login", data={"token": "ec_wrong", "then": "/runs"})
+        assert wrong.status_code == 401 and "unknown" in wrong.text
+        right = browser.post("/login", data={"token": secrets["all"], "then": "//elsewhere.example"})
+        assert right.status_code == 303 and right.headers["location"] == "/"
+        cookie = right.headers["set-cookie"]
+        assert "HttpOnly" in cookie and "SameSite=strict" in cookie
+        assert browser.get("/runs").status_code == 200
+        assert browser.post("/logout").status_code == 303
+        assert browser.get("/runs").status_code == 303
+
+
+def test_a_page_of_another_site_can_change_nothing(guarded: Served, secrets: dict[str, str]) -> None:
+    cookies = {"epochcast_token": secrets["all"]}
+    with httpx.Client(base_url=guarded.url, cookies=cookies) as browser:
+        others: list[dict[str, str]] = [
+            {"Origin": "https://evil.example"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+            {"Origin": "null"},
+            {"Origin": "null", "Sec-Fetch-Site": "cross-site"},
+            {"Origin": "https://evil.example", "Sec-Fetch-Site": "same-origin"},
+        ]
+        for headers in others:
+            answer = browser.post("/api/v1/observations", json=BODY, headers=headers)
+            assert answer.status_code == 403 and "another site" in answer.json()["detail"]
+
+
+def test_a_page_that_hides_its_address_is_known_by_what_the_browser_says(guarded: Served) -> None:
+    """A proxy that sets `Referrer-Policy: no-referrer` makes browsers send `Origin: null` with our own forms."""
+    hidden = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}
+    assert guarded.client.post("/logout", headers=hidden).status_code == 303
+    assert guarded.client.get("/login").headers["referrer-policy"] == "same-origin"
+
+
+def test_another_name_for_loopback_is_refused(server: Served) -> None:
+    answer = server.client.get("/api/v1/runs", headers={"Host": "evil.example"})
+    assert answer.status_code == 421
+
+
+def test_pages_forbid_everything_that_is_not_their_own(server: Served) -> None:
+    for path in ("/", "/runs", "/accuracy"):
+        answer = server.client.get(path)
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy
+        assert "<script>" not in answer.text and " onclick" not in answer.text and "http://cdn" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/none"])
+def test_static_files_are_those_of_the_folder(server: Served, path: str) -> None:
+    assert server.client.get(path).status_code == 404
+
+
+def test_too_many_requests_of_one_address_are_refused() -> None:
+    rate = Rate(per_second=2.0, most=3)
+    assert [rate.takes("a", 0.0) for _ in range(4)] == [True, True, True, False]
+    assert rate.takes("b", 0.0) and rate.takes("a", 0.5) and not rate.takes("a", 0.5)
+
+
+def test_paths_after_logging_in_stay_on_the_server() -> None:
+    assert inside("/runs?x=1") == "/runs?x=1"
+    assert {inside(path) for path in ("//evil", "https://evil", "/\\evil", "", "/a\nb")} == {"/"}
+
+
+def test_json_in_a_page_cannot_end_its_element() -> None:
+    assert "</script>" not in embedded({"name": "</script><script>alert(1)</script>"})

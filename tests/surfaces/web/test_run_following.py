@@ -1,0 +1,127 @@
+"""Runs followed from the store, and messages about them."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import epochcast as ec
+from epochcast.observe.store import notices
+from epochcast.observe.store.store import Store
+from epochcast.observe.store.store_opening import open_store
+from epochcast.observe.store.store_rows import ObservationRow, Place, Run
+from epochcast.surfaces.web.follower_process import deliver
+from epochcast.surfaces.web.run_following import MOST_MOMENTS, Follower
+from epochcast.surfaces.web.webhooks import key_of, message_of
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(str(tmp_path / "s.db")) as opened:
+        yield opened
+
+
+def steps(first: int, last: int, pace: float = 0.1, begin: float = 0.0) -> list[ObservationRow]:
+    return [
+        ObservationRow(
+            float(step), clock_seconds=begin + pace * (step - first + 10), step_seconds=pace, total_steps=10_000
+        )
+        for step in range(first, last, 10)
+    ]
+
+
+def told(store: Store) -> tuple[Follower, list[tuple[str, str]]]:
+    heard: list[tuple[str, str]] = []
+
+    def happened(run: Run, event: str, facts: Any) -> None:
+        heard.append((run.name, event))
+
+    return Follower(store, happened), heard
+
+
+def test_a_run_gets_its_remaining_time_and_a_fan_that_ends_now(store: Store) -> None:
+    run = store.open_run("a")
+    store.record(run.id, steps(10, 2010))
+    follower, _ = told(store)
+    assert follower.pass_over(time.time()) == 1
+    progress = store.run("a").progress
+    assert progress["remaining_seconds"]["mid"] == pytest.approx(800, rel=0.05)
+    assert progress["report_seconds"] == pytest.approx(1.0, rel=0.05) and not store.run("a").is_silent(time.time())
+    assert store.run("a").is_silent(time.time() + 700)
+    fan = progress["fan"]
+    assert 5 < len(fan) <= MOST_MOMENTS and fan[-1][0] == pytest.approx(200, rel=0.02)
+    assert [moment[0] for moment in fan] == sorted(moment[0] for moment in fan)
+
+
+def test_only_what_is_new_is_read_and_the_answer_is_the_same(store: Store) -> None:
+    for name in ("at once", "in parts"):
+        store.open_run(name)
+    store.record(store.run("at once").id, steps(10, 3010))
+    follower, _ = told(store)
+    now = time.time()
+    for first in range(10, 3010, 500):
+        store.record(store.run("in parts").id, steps(first, first + 500, begin=0.1 * (first - 10)))
+        now += 100
+        follower.pass_over(now)
+    follower.pass_over(now + 100)
+    both = [store.run(name).progress["remaining_seconds"]["mid"] for name in ("at once", "in parts")]
+    assert both[0] == pytest.approx(both[1], rel=0.02)
+
+
+def test_drift_a_budget_and_the_end_are_told(store: Store) -> None:
+    job = ec.Job("resnet18", batch=32, samples=320_000)
+    forecast = ec.forecast(job, device="V100", config=None)
+    run = store.open_run("slow", place=Place("V100", 1, 1, None, {"budget_dollars": 0.01}))
+    store.add_forecast(forecast, run_id=run.id)
+    store.record(run.id, [*steps(10, 3010), *steps(3010, 6010, 0.3, 300.0)])
+    follower, heard = told(store)
+    follower.pass_over(time.time())
+    assert ("slow", "drift") in heard and ("slow", "over budget") in heard
+    store.note(run.id, state="ended")
+    follower.pass_over(time.time())
+    assert ("slow", "finished") in heard
+
+
+class Hook(BaseHTTPRequestHandler):
+    """A webhook that fails once, then takes everything."""
+
+    got: list[dict[str, Any]]
+    failures: int
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if Hook.failures > 0:
+            Hook.failures -= 1
+            self.send_response(500)
+        else:
+            Hook.got.append(json.loads(body))
+            self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *given: Any) -> None:
+        """Nothing."""
+
+
+def test_a_message_arrives_once_even_after_a_failure(store: Store) -> None:
+    Hook.got, Hook.failures = [], 1
+    server = HTTPServer(("127.0.0.1", 0), Hook)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/"
+    run = store.open_run("a")
+    for _ in range(3):
+        notices.note(store, key_of(run, "finished", url), url, message_of(run, "finished", {"state": "ended"}))
+    now = time.time() + 1
+    deliver(store, now)
+    assert Hook.got == []
+    deliver(store, now)  # not yet: it waits before it tries again
+    deliver(store, now + 60)
+    deliver(store, now + 600)
+    server.shutdown()
+    assert [(one["event"], one["run"], one["text"]) for one in Hook.got] == [
+        ("finished", "a", "epochcast: a has ended")
+    ]
